@@ -96,7 +96,7 @@ impl Facts<'_> {
         let judged = self.disks.iter().filter_map(|disk| {
             let late = disk.rule_lateness;
             let p50 = late.p50_ns.filter(|_| late.count >= MEASURED_MIN)?;
-            let promised = LATENESS_NS + LATENESS_OF_BURST_NS * disk.mean_depth();
+            let promised = LATENESS_NS + LATENESS_OF_BURST_NS * disk.io.mean_depth();
             Some((p50.saturating_sub(promised), p50, promised, disk))
         });
         let (beyond, p50, promised, disk) =

@@ -46,7 +46,7 @@ impl Bench {
             throttle: ThrottleConfig::OpenZfs,
             tunables,
         };
-        engine.add_pool(pool).expect("a pool");
+        engine.add_pool(pool, Instant::ZERO).expect("a pool");
         let volume = VolumeConfig {
             pool: PoolId(0),
             size,

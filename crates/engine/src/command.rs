@@ -112,14 +112,12 @@ pub enum Command {
     },
     /// Issues the suspended zios, in the order of arrival.
     Resume(DiskId),
-    /// Sets a tunable of a pool. It takes effect with the next decision.
+    /// Sets tunables of a pool, all or none. They take effect with the next decision.
     Tune {
         /// The pool.
         pool: PoolId,
-        /// The tunable.
-        tunable: Tunable,
-        /// The value, in the tunable's unit.
-        value: u64,
+        /// The tunables, with values in their units.
+        changes: Vec<(Tunable, u64)>,
     },
     /// Makes a pool lose all that it has only in memory, as a power cut of its host does. The driver has
     /// aborted the zios of the pool's volumes, and no store works for the pool.

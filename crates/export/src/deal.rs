@@ -7,6 +7,7 @@ use dashpot_engine::pool::{PoolDisk, PoolError, ThrottleConfig, WritePolicy};
 use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Engine};
 use dashpot_rules::{DiskConfig, PoolSpec, VolumeSpec};
 
+use crate::clock;
 use crate::config::ServerConfig;
 use crate::events::{DeviceId, DeviceIds};
 use crate::export::{ExportId, ExportInfo, Power, Served};
@@ -157,7 +158,7 @@ impl Dealt {
         let smallest = pool.disks().map(|disk| infos.disks[disk].size).min();
         let size = smallest.unwrap_or(0) * pool.members.len() as u64;
         let built = &mut self.shards[shard];
-        let added = built.engine.add_pool(config);
+        let added = built.engine.add_pool(config, clock::now());
         let id = added.map_err(|error: PoolError| DealError::pool(pool, error))?;
         self.routes.pools.push(built.route(id));
         self.infos.pools.push(PoolInfo {

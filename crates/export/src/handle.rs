@@ -9,9 +9,9 @@ use dashpot_engine::{Answer, Command, CommandError, Device, DiskId, Duration, Po
 
 use crate::clock;
 use crate::deal::Infos;
-use crate::events::Drops;
+use crate::events::{DeviceId, Drops};
 use crate::export::ExportId;
-use crate::info::{DiskInfo, PoolInfo, VolumeInfo};
+use crate::info::{DiskInfo, PoolInfo, ServedDevice, VolumeInfo};
 use crate::message::{Attach, AttachError, Message};
 use crate::power::{Cut, CutError, Loss, PoolLoss};
 use crate::prober::{ProbeReading, Readings};
@@ -62,6 +62,20 @@ impl Handle {
     /// The served volumes, in the order of the configuration.
     pub fn volumes(&self) -> &[VolumeInfo] {
         &self.infos.volumes
+    }
+
+    /// The id of a volume among all devices.
+    pub fn device_of_volume(&self, volume: usize) -> DeviceId {
+        DeviceId::of(self.disks().len() + volume)
+    }
+
+    /// The disk or the volume with an id.
+    pub fn device(&self, id: DeviceId) -> ServedDevice<'_> {
+        let index = id.index();
+        match self.disks().get(index) {
+            Some(disk) => ServedDevice::Disk(disk),
+            None => ServedDevice::Volume(&self.volumes()[index - self.disks().len()]),
+        }
     }
 
     /// The names of the exports, in their order: disks outside of pools, then volumes.

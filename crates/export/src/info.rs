@@ -58,3 +58,22 @@ pub struct VolumeInfo {
     /// The index of its export.
     pub export: usize,
 }
+
+/// A served disk or volume.
+#[derive(Clone, Copy, Debug)]
+pub enum ServedDevice<'a> {
+    /// A disk.
+    Disk(&'a DiskInfo),
+    /// A volume.
+    Volume(&'a VolumeInfo),
+}
+
+impl<'a> ServedDevice<'a> {
+    /// Its name.
+    pub fn name(self) -> &'a str {
+        match self {
+            ServedDevice::Disk(disk) => &disk.name,
+            ServedDevice::Volume(volume) => &volume.name,
+        }
+    }
+}

@@ -39,7 +39,7 @@ pub use events::{Bell, DeviceId, Drops, EventReader, EventRecord, FinishedZio};
 pub use export::{ExportInfo, Mechanism, Power};
 pub use handle::{Handle, ShardGone};
 pub use held::Held;
-pub use info::{DiskInfo, PoolInfo, VolumeInfo};
+pub use info::{DiskInfo, PoolInfo, ServedDevice, VolumeInfo};
 pub use listen::{ListenError, Occupied, bind_private, keep_alive, remove_dead_socket};
 pub use message::{Attach, AttachError};
 pub use power::{Cut, CutError, Keep, Loss, LostWrite, PoolLoss, Sum, Then};

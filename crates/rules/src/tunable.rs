@@ -30,17 +30,12 @@ pub fn parse_tunable_name(name: &str) -> Result<Tunable, ParseError> {
     })
 }
 
-/// A value in the unit of a tunable, within its bounds.
+/// The value of a tunable, within its bounds. A number without a unit is in the tunable's own.
 pub fn parse_tunable(tunable: Tunable, text: &str) -> Result<u64, ParseError> {
     let info = tunable.info();
-    let value = match info.unit {
-        Unit::Bytes => parse_size(text)?,
-        Unit::Percent => parse_count(text.strip_suffix('%').unwrap_or(text), text)?,
-        Unit::Nanoseconds => parse_duration(text)?.as_nanos(),
-        Unit::Milliseconds => whole(text, 1_000_000)?,
-        Unit::Seconds => whole(text, 1_000_000_000)?,
-        Unit::Count => parse_count(text, text)?,
-        Unit::Choice(words) => return parse_choice(text, words),
+    let value = match (text.parse(), info.unit) {
+        (Ok(number), unit) if !matches!(unit, Unit::Choice(_)) => number,
+        (_, unit) => parse_in(unit, text)?,
     };
     if !(info.min..=info.max).contains(&value) {
         return Err(ParseError::new(format!(
@@ -50,6 +45,18 @@ pub fn parse_tunable(tunable: Tunable, text: &str) -> Result<u64, ParseError> {
         )));
     }
     Ok(value)
+}
+
+fn parse_in(unit: Unit, text: &str) -> Result<u64, ParseError> {
+    match unit {
+        Unit::Bytes => parse_size(text),
+        Unit::Percent => parse_count(text.strip_suffix('%').unwrap_or(text), text),
+        Unit::Nanoseconds => parse_duration(text).map(Duration::as_nanos),
+        Unit::Milliseconds => whole(text, 1_000_000),
+        Unit::Seconds => whole(text, 1_000_000_000),
+        Unit::Count => parse_count(text, text),
+        Unit::Choice(words) => parse_choice(text, words),
+    }
 }
 
 fn parse_count(digits: &str, text: &str) -> Result<u64, ParseError> {
@@ -126,6 +133,8 @@ mod tests {
     fn mistakes_are_named() {
         let scale = parse_tunable_setting("zfs_delay_scale=1ms");
         assert_eq!(scale, Ok((Tunable::DelayScale, 1_000_000)));
+        let in_its_unit = parse_tunable_setting("zfs_txg_timeout=7");
+        assert_eq!(in_its_unit, Ok((Tunable::TxgTimeout, 7)));
         for (text, part) in [
             ("zfs_delay_scale", "has no value"),
             ("zfs_delay_scal=1ms", "did you mean 'zfs_delay_scale'"),

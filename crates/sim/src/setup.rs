@@ -22,7 +22,7 @@ pub(crate) fn engine(scenario: &Scenario) -> Result<(Engine, Vec<Action>), Setup
     }
     for (pool, spec) in scenario.pools.iter().enumerate() {
         let config = spec.for_engine(|disk| pool_disk(disk, &scenario.disks));
-        let added = engine.add_pool(config);
+        let added = engine.add_pool(config, Instant::ZERO);
         added.map_err(|error| SetupError::Pool { pool, error })?;
     }
     for (volume, spec) in scenario.volumes.iter().enumerate() {

@@ -24,7 +24,7 @@ pub struct FinishedZios {
 /// A finished zio, and the parts of its latency. The `waits` add up to `total_ns`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FinishedZio {
-    /// The name of its disk.
+    /// The name of its disk or volume.
     pub disk: String,
     /// The name of the client that sent it.
     #[schema(example = "uid=1000 pid=4711")]
@@ -34,7 +34,7 @@ pub struct FinishedZio {
     pub op: String,
     /// Whether it was a write that must be durable before its reply (FUA).
     pub fua: bool,
-    /// Its first byte on the disk.
+    /// Its first byte on the device.
     pub offset_bytes: u64,
     /// Its length.
     pub length_bytes: u32,

@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 
 use super::{DepthTime, InFlightZio, Wide};
 
-/// A disk's latencies since the start. The difference of two answers is the interval between them.
+/// The latencies of a disk or a volume since the start. The difference of two answers is the interval between them.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DiskLatency {
-    /// The name of the disk.
+    /// The name of the disk or the volume.
     pub disk: String,
     /// The name of the bucket boundaries.
     pub layout: String,

@@ -39,14 +39,14 @@ pub struct Second {
     /// Number of zios that are missing in its histograms, because the collector could not keep up
     /// with the shards.
     pub dropped: u64,
-    /// The I/O, by disk, client and operation.
+    /// The I/O, by disk or volume, client and operation.
     pub latencies: Vec<SecondLatency>,
 }
 
-/// The I/O of one client with one operation on one disk, in one second.
+/// The I/O of one client with one operation on one disk or volume, in one second.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SecondLatency {
-    /// The name of the disk.
+    /// The name of the disk or the volume.
     pub disk: String,
     /// The name of the client.
     #[schema(example = "uid=1000 pid=4711")]

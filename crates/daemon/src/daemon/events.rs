@@ -1,15 +1,20 @@
 //! Finished zios: brings the collected events up to date before each answer.
 
-use dashpot_export::{Drops, ShardGone};
+use dashpot_export::{DeviceId, Drops, ShardGone};
 use tokio::sync::oneshot;
 
 use super::Daemon;
 use crate::collector::View;
 
 impl Daemon {
-    /// Runs `look` on the events of a disk, or of all disks, including every zio that had finished
-    /// before the call.
-    pub async fn events<T>(&self, disk: Option<usize>, look: impl FnOnce(&View<'_>) -> T) -> T {
+    /// Runs `look` on the events of a disk or a volume, or of all of them, including every zio that had
+    /// finished before the call.
+    pub async fn events<T>(
+        &self,
+        device: Option<DeviceId>,
+        look: impl FnOnce(&View<'_>) -> T,
+    ) -> T {
+        let disk = device.and_then(|device| self.disk_beside(device));
         let mut drops: Vec<(usize, Drops)> = Vec::new();
         for (index, info) in self.disks() {
             let asked = drops.iter().any(|(shard, _)| *shard == info.shard);

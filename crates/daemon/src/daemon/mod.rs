@@ -5,6 +5,7 @@
 
 mod clear;
 mod events;
+mod pools;
 
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
 use dashpot_export::{

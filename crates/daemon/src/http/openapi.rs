@@ -12,7 +12,7 @@ use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Response,
 use utoipa::{Modify, OpenApi};
 
 use super::charged::JsonAnswer;
-use super::routes::{disks, events, meta, rules, seconds};
+use super::routes::{disks, events, meta, pools, rules, seconds, status, volumes};
 use crate::{Refusal, RefusalKind};
 
 #[derive(OpenApi)]
@@ -29,7 +29,7 @@ use crate::{Refusal, RefusalKind};
         openapi,
         meta::exports,
         meta::clock,
-        disks::status,
+        status::status,
         disks::list,
         disks::show,
         disks::latency,
@@ -37,6 +37,15 @@ use crate::{Refusal, RefusalKind};
         disks::resume,
         disks::crash,
         disks::fail_attachment,
+        pools::list,
+        pools::show,
+        pools::latency,
+        pools::txgs,
+        pools::tunables,
+        pools::tune,
+        volumes::list,
+        volumes::show,
+        volumes::latency,
         events::finished,
         seconds::seconds,
         rules::list,

@@ -13,7 +13,7 @@ use dashpot_api::Error;
 use super::access::{Access, guard};
 use super::error::refuse;
 use super::openapi;
-use super::routes::{disks, events, meta, rules, seconds};
+use super::routes::{disks, events, meta, pools, rules, seconds, status, volumes};
 use crate::Daemon;
 
 /// The API of a daemon. Over TCP, requests need a token.
@@ -25,7 +25,7 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/openapi.json", get(openapi::openapi))
         .route("/v1/exports", get(meta::exports))
         .route("/v1/clock", get(meta::clock))
-        .route("/v1/status", get(disks::status))
+        .route("/v1/status", get(status::status))
         .route("/v1/disks", get(disks::list))
         .route("/v1/disks/{disk}", get(disks::show))
         .route("/v1/disks/{disk}/latency", get(disks::latency))
@@ -41,6 +41,17 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
             get(rules::of_disk).post(rules::inject),
         )
         .route("/v1/disks/{disk}/leases", post(rules::lease))
+        .route("/v1/pools", get(pools::list))
+        .route("/v1/pools/{pool}", get(pools::show))
+        .route("/v1/pools/{pool}/latency", get(pools::latency))
+        .route("/v1/pools/{pool}/txgs", get(pools::txgs))
+        .route(
+            "/v1/pools/{pool}/tunables",
+            get(pools::tunables).patch(pools::tune),
+        )
+        .route("/v1/volumes", get(volumes::list))
+        .route("/v1/volumes/{volume}", get(volumes::show))
+        .route("/v1/volumes/{volume}/latency", get(volumes::latency))
         .route("/v1/rules", get(rules::list).delete(rules::clear_many))
         .route(
             "/v1/rules/{rule}",

@@ -1,22 +1,26 @@
 //! Converts the daemon's state to the types of the API.
 
 mod crash;
+mod device;
 mod disk;
 mod event;
 mod export;
 mod memory;
 mod part;
+mod pool;
 mod rule;
 mod second;
 mod shard;
 mod why;
 
 pub(crate) use crash::{crashed, cut};
-pub(crate) use disk::{View, failed_disk};
+pub(crate) use device::DeviceView;
+pub(crate) use disk::{disk, volume};
 pub(crate) use event::finished_zio;
 pub(crate) use export::export;
 pub(crate) use memory::{memory, reclaim};
 pub(crate) use part::part_latency;
+pub(crate) use pool::{PoolFacts, tunables, txgs};
 pub use rule::seen_rule;
 pub(crate) use rule::{rule, rule_latency};
 pub(crate) use second::second_latency;

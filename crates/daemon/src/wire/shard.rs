@@ -18,7 +18,7 @@ pub(crate) fn shards(
             shard.disks.push(disk.name.clone());
             continue;
         }
-        let now = Instant::from_nanos(disk.at_ns);
+        let now = Instant::from_nanos(disk.io.at_ns);
         shards.push(Shard {
             shard: disk.shard,
             disks: vec![disk.name.clone()],

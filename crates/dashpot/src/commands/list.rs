@@ -84,7 +84,7 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
         .filter(|disk| only.is_none_or(|name| disk.name == name));
     let line = |disk: &Disk| {
         let is_armed = |id: u32| rules.iter().any(|rule| rule.id == id);
-        let hung = disk.oldest.iter().filter(|zio| zio.wait == "hung");
+        let hung = disk.io.oldest.iter().filter(|zio| zio.wait == "hung");
         let rule = hung.filter_map(|zio| zio.rule).find(|id| !is_armed(*id))?;
         let name = &disk.name;
         Some(format!(
@@ -130,7 +130,7 @@ fn depth(rule: &Rule, disks: &[Disk]) -> Option<String> {
 
 /// Whether a rule has seen as many zios in flight as a block device can have, and no I/O waits there.
 fn is_full(disk: &Disk, rule: &Rule) -> bool {
-    let mut attachments = disk.attachments.iter();
+    let mut attachments = disk.io.attachments.iter();
     attachments.any(|attachment| {
         queue_of(&attachment.node).is_some_and(|Queue { in_flight, most }| {
             most == u64::from(rule.depth.most) && in_flight <= u64::from(attachment.in_flight)

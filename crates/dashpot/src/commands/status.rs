@@ -85,7 +85,7 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     if status
         .disks
         .iter()
-        .any(|disk| args.inflight && disk.in_flight > 0)
+        .any(|disk| args.inflight && disk.io.in_flight > 0)
     {
         text += "\n";
         text += &table_within(room, &ZIOS, status.disks.iter().flat_map(zio_rows));
@@ -104,7 +104,11 @@ struct Shown<'a> {
 
 /// Whether a daemon that serves devices of this host can go on when memory is short.
 fn reclaim_lines(status: &Status) -> String {
-    if status.disks.iter().all(|disk| disk.attachments.is_empty()) {
+    if status
+        .disks
+        .iter()
+        .all(|disk| disk.io.attachments.is_empty())
+    {
         return String::new();
     }
     let reclaim = &status.reclaim;
@@ -142,13 +146,18 @@ fn ask(client: &Client, oldest: usize, wait: Option<Duration>) -> Result<Status,
 }
 
 fn disk_row(disk: &Disk) -> Vec<String> {
-    let connections: u32 = disk.clients.iter().map(|client| client.connections).sum();
+    let connections: u32 = disk
+        .io
+        .clients
+        .iter()
+        .map(|client| client.connections)
+        .sum();
     vec![
         disk.name.clone(),
         state(disk),
         disk.rules.to_string(),
-        disk.in_flight.to_string(),
-        time_or_dash(disk.oldest.first().map(|zio| zio.age_ns)),
+        disk.io.in_flight.to_string(),
+        time_or_dash(disk.io.oldest.first().map(|zio| zio.age_ns)),
         connections.to_string(),
         format_size(disk.size_bytes),
         disk.store.clone(),
@@ -167,7 +176,8 @@ fn state(disk: &Disk) -> String {
         }
     });
     let off = disk.off.then(|| "off (power cut)".to_owned());
-    let stalled = (disk.stalled > 0).then(|| format!("stalled ({} connections)", disk.stalled));
+    let stalled =
+        (disk.io.stalled > 0).then(|| format!("stalled ({} connections)", disk.io.stalled));
     let states: Vec<String> = [failed, off, read_only, faulted, suspended, stalled]
         .into_iter()
         .flatten()
@@ -183,11 +193,11 @@ fn state(disk: &Disk) -> String {
 /// shortened, so that it can be copied.
 fn ways_in(disk: &Disk) -> String {
     let uris = disk.uris.iter().map(|uri| format!("  {uri}\n"));
-    let clients = disk.clients.iter().map(|client| {
+    let clients = disk.io.clients.iter().map(|client| {
         let connections = client.connections;
         format!("  {}, connections: {connections}\n", client.name)
     });
-    let attachments = disk.attachments.iter().map(attachment);
+    let attachments = disk.io.attachments.iter().map(attachment);
     let lines: String = uris.chain(clients).chain(attachments).collect();
     format!("{}\n{lines}{}", disk.name, depth(disk))
 }
@@ -212,7 +222,7 @@ fn attachment(attachment: &Attachment) -> String {
 
 /// How many I/Os clients kept in flight.
 fn depth(disk: &Disk) -> String {
-    let depth = &disk.depth;
+    let depth = &disk.io.depth;
     if depth.most == 0 {
         return String::new();
     }
@@ -220,7 +230,7 @@ fn depth(disk: &Disk) -> String {
         true => number.to_string(),
         false => format!("{number} or more"),
     };
-    let mean = disk.depth_time_ns.0 as f64 / disk.busy_ns.max(1) as f64;
+    let mean = disk.io.depth_time_ns.0 as f64 / disk.io.busy_ns.max(1) as f64;
     let (most, usual, percent) = (words(depth.most), words(depth.usual), depth.usual_percent);
     format!(
         "  depth since the start: mean {mean:.1}, most {most}; {usual} for {percent} % of the busy time\n"
@@ -228,7 +238,7 @@ fn depth(disk: &Disk) -> String {
 }
 
 fn zio_rows(disk: &Disk) -> impl Iterator<Item = Vec<String>> {
-    disk.oldest.iter().map(|zio| zio_row(&disk.name, zio))
+    disk.io.oldest.iter().map(|zio| zio_row(&disk.name, zio))
 }
 
 fn zio_row(disk: &str, zio: &InFlightZio) -> Vec<String> {

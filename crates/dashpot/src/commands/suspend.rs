@@ -46,8 +46,8 @@ fn long_wait(disk: &Disk) -> Option<String> {
         zio.rule
             .map_or_else(String::new, |id| format!(" by rule {id}"))
     };
-    let waiting = format!("waiting for {} I/Os in flight on {name}", disk.in_flight);
-    if let Some(hung) = disk.oldest.iter().find(|zio| zio.wait == "hung") {
+    let waiting = format!("waiting for {} I/Os in flight on {name}", disk.io.in_flight);
+    if let Some(hung) = disk.io.oldest.iter().find(|zio| zio.wait == "hung") {
         return Some(format!(
             "{waiting}: a {} of {} hangs{} and never ends by itself: 'dashpot clear {name} \
              --release' lets it go, --now does not wait for it",
@@ -56,7 +56,7 @@ fn long_wait(disk: &Disk) -> Option<String> {
             rule(hung)
         ));
     }
-    let held = disk.oldest.iter().max_by_key(|zio| zio.remaining_ns)?;
+    let held = disk.io.oldest.iter().max_by_key(|zio| zio.remaining_ns)?;
     let left = held.remaining_ns.filter(|left| *left > LONG_NS)?;
     Some(format!(
         "{waiting}: a {} of {} is held{} for {} more: 'dashpot clear {name} --release' lets it go, \
@@ -69,7 +69,12 @@ fn long_wait(disk: &Disk) -> Option<String> {
 }
 
 fn warn_of_kernel_clients(disk: &Disk) {
-    for client in disk.clients.iter().filter(|client| is_kernel(&client.name)) {
+    for client in disk
+        .io
+        .clients
+        .iter()
+        .filter(|client| is_kernel(&client.name))
+    {
         let outcome = if client.connections > 1 {
             "with several connections it then fails the I/O with an error"
         } else {

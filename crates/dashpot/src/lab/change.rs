@@ -5,7 +5,7 @@
 
 use dashpot_daemon::Registry;
 use dashpot_engine::inject::RuleId;
-use dashpot_engine::pool::{Tunable, Tunables};
+use dashpot_engine::pool::Tunables;
 use dashpot_engine::{Command, DiskId, Duration, PoolId, Target};
 use dashpot_rules::PoolSpec;
 use dashpot_rules::{ParseError, parse_disk_injection, parse_wait};
@@ -153,21 +153,15 @@ impl State<'_> {
         let pool = section.value("pool", |word| place_of("pool", word, &self.pool_names))?;
         let misplaced = |text| section.error(section.start(), "", text);
         let pool = pool.ok_or_else(|| misplaced("no pool; add pool = \"NAME\""))?;
-        let before = self.tunables[pool].clone();
         let changes = set_tunables(section, &mut self.tunables[pool])?;
         if changes.is_empty() {
             let text = "nothing is set; add a tunable: zfs_dirty_data_max = \"64M\"";
             return Err(misplaced(text));
         }
-        let command = |(tunable, value)| Command::Tune {
+        Ok(vec![Command::Tune {
             pool: PoolId(pool as u32),
-            tunable,
-            value,
-        };
-        Ok(one_by_one(before, changes)
-            .into_iter()
-            .map(command)
-            .collect())
+            changes,
+        }])
     }
 
     fn inject(&mut self, words: &str) -> Result<Vec<Command>, ParseError> {
@@ -231,19 +225,6 @@ impl State<'_> {
         let disk = place_of("disk", name, &self.disk_names)?;
         Ok(DiskId(disk as u32))
     }
-}
-
-/// Orders changes so that the engine can make them one by one. This is possible if the changes are
-/// valid together: those that raise an upper limit come first, and those that lower one come last.
-fn one_by_one(mut tunables: Tunables, mut changes: Vec<(Tunable, u64)>) -> Vec<(Tunable, u64)> {
-    let mut ordered = Vec::new();
-    while let Some(next) = changes
-        .iter()
-        .position(|(tunable, value)| tunables.set(*tunable, *value).is_ok())
-    {
-        ordered.push(changes.remove(next));
-    }
-    ordered
 }
 
 #[cfg(test)]

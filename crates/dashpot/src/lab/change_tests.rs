@@ -88,7 +88,7 @@ inject = "a -D 1ms --name late"
 }
 
 #[test]
-fn tunables_that_limit_each_other_change_in_an_order_in_which_each_is_possible() {
+fn tunables_that_limit_each_other_change_together() {
     let changes = commands(
         r#"
 [[at]]
@@ -100,12 +100,11 @@ tune = { pool = "tank", zfs_vdev_async_write_min_active = 1, zfs_vdev_async_writ
 "#,
     );
     let (min, max) = (Tunable::AsyncWriteMinActive, Tunable::AsyncWriteMaxActive);
-    let expected = [(1, max, 30), (1, min, 20), (2, min, 1), (2, max, 2)];
-    let expected = expected.map(|(second, tunable, value)| {
+    let expected = [(1, (20, 30)), (2, (1, 2))];
+    let expected = expected.map(|(second, (least, most))| {
         let command = Command::Tune {
             pool: PoolId(0),
-            tunable,
-            value,
+            changes: vec![(min, least), (max, most)],
         };
         (Duration::from_secs(second), command)
     });

@@ -31,11 +31,7 @@ impl Engine {
                 Some(waiting) => Ok(Answer::Resumed { waiting }),
                 None => Err(CommandError::UnknownDisk(disk)),
             },
-            Command::Tune {
-                pool,
-                tunable,
-                value,
-            } => self.tune(pool, tunable, value, actions),
+            Command::Tune { pool, changes } => self.tune(pool, changes, actions),
             Command::Crash(pool) => self.crash(pool, actions),
             Command::Drain => {
                 for pool in 0..self.pools.len() {
@@ -171,11 +167,10 @@ impl Engine {
     fn tune(
         &mut self,
         pool: PoolId,
-        tunable: Tunable,
-        value: u64,
+        changes: Vec<(Tunable, u64)>,
         actions: &mut Vec<Action>,
     ) -> Result<Answer, CommandError> {
-        let tune = |pool: &mut Pool, step: &mut Step<'_>| pool.tune(tunable, value, step);
+        let tune = |pool: &mut Pool, step: &mut Step<'_>| pool.tune(changes, step);
         let tuned = self.with_pool(pool.0 as usize, actions, tune);
         let tuned = tuned.ok_or(CommandError::UnknownPool(pool))?;
         tuned.map_err(CommandError::Tunable)?;

@@ -16,8 +16,8 @@ use crate::time::Instant;
 use crate::zio::{DiskId, Outcome, PoolId, VolumeId, Zio, ZioId};
 
 impl Engine {
-    /// Adds a pool. Ids count from 0.
-    pub fn add_pool(&mut self, config: PoolConfig) -> Result<PoolId, PoolError> {
+    /// Adds a pool, whose first txg opens now. Ids count from 0.
+    pub fn add_pool(&mut self, config: PoolConfig, now: Instant) -> Result<PoolId, PoolError> {
         let disks: Vec<DiskId> = config.members.iter().flatten().map(|d| d.disk).collect();
         for disk in &disks {
             match self.pooled.get(disk.0 as usize) {
@@ -27,7 +27,7 @@ impl Engine {
             }
         }
         let id = self.pools.len() as u32;
-        self.pools.push(Pool::new(id, config)?);
+        self.pools.push(Pool::new(id, config, now)?);
         for disk in disks {
             self.pooled[disk.0 as usize] = true;
         }

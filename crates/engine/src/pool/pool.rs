@@ -93,7 +93,7 @@ impl Leaf {
 
 /// The requests of clients.
 impl Pool {
-    pub(crate) fn new(id: u32, config: PoolConfig) -> Result<Pool, PoolError> {
+    pub(crate) fn new(id: u32, config: PoolConfig, now: Instant) -> Result<Pool, PoolError> {
         let disks: Vec<PoolDisk> = config.members.iter().flatten().copied().collect();
         check_layout(&config.members, &disks)?;
         let mut places = 0..disks.len();
@@ -113,7 +113,7 @@ impl Pool {
             throttle_config: config.throttle,
             throttle: Throttle::new(config.throttle, &config.tunables, Txgs::FIRST),
             tunables: config.tunables,
-            txgs: Txgs::new(),
+            txgs: Txgs::new(now),
             volumes: Vec::new(),
             requests: Requests::default(),
             writes: Slab::default(),
@@ -302,11 +302,10 @@ impl Pool {
 
     pub(crate) fn tune(
         &mut self,
-        tunable: Tunable,
-        value: u64,
+        changes: Vec<(Tunable, u64)>,
         step: &mut Step<'_>,
     ) -> Result<(), TunableError> {
-        self.tunables.set(tunable, value)?;
+        self.tunables.set_all(changes)?;
         for leaf in &mut self.disks {
             leaf.limits = limits(&self.tunables, leaf.disk.rotational);
         }

@@ -12,6 +12,8 @@ use crate::zio::{DiskId, Op};
 pub struct PoolStats {
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
+    /// Whether a disk fails writes of acknowledged data, which the pool repeats.
+    pub degraded: bool,
     /// Writes that wait for admission.
     pub throttled: u32,
     /// The most that one txg takes in the legacy throttle, in inflated bytes.

@@ -55,14 +55,14 @@ impl Txgs {
     /// ZFS's `TXG_INITIAL`.
     pub(super) const FIRST: u64 = 4;
 
-    pub(super) fn new() -> Txgs {
+    pub(super) fn new(now: Instant) -> Txgs {
         Txgs {
-            open: Txg::new(Txgs::FIRST, Instant::ZERO),
+            open: Txg::new(Txgs::FIRST, now),
             closed: None,
             syncing: None,
             done: VecDeque::new(),
             standing: [0; TXGS],
-            last_sync: Instant::ZERO,
+            last_sync: now,
             sync_wanted: false,
             quiesce_wanted: false,
         }
@@ -174,8 +174,7 @@ impl Txgs {
         *self = Txgs {
             open: Txg::new(self.open.number + 1, now),
             done: core::mem::take(&mut self.done),
-            last_sync: now,
-            ..Txgs::new()
+            ..Txgs::new(now)
         };
     }
 

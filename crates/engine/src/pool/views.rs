@@ -17,6 +17,7 @@ impl Pool {
         let dirty_of = |txg| self.throttle.dirty_of(txg);
         let txgs = self.txgs.stats(now, self.reached_disks(), dirty_of);
         let mut stats = PoolStats {
+            degraded: self.is_degraded(),
             dirty: self.throttle.dirty(),
             throttled: self.throttle.waiting(),
             write_limit: self.throttle.write_limit(),

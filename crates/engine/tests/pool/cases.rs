@@ -117,8 +117,7 @@ fn writes_that_wait_fail_when_the_pool_must_not_wait() {
     let (pool, tunable, value) = (PoolId(0), Tunable::FailMode, 1);
     hand.command(Command::Tune {
         pool,
-        tunable,
-        value,
+        changes: vec![(tunable, value)],
     });
     assert_eq!(hand.outcome(2), Some(Err(IO)));
 }

@@ -40,11 +40,12 @@ impl Hand {
         let members = members.collect();
         let mut values = Tunables::new(8 << 30);
         values.set_all(tunables.iter().copied()).expect("tunables");
-        engine.add_pool(PoolConfig {
+        let config = PoolConfig {
             members,
             throttle,
             tunables: values,
-        })?;
+        };
+        engine.add_pool(config, Instant::ZERO)?;
         Ok(Hand {
             engine,
             now: Instant::ZERO,

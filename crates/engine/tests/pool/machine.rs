@@ -56,7 +56,7 @@ impl Machine {
             throttle,
             tunables,
         };
-        engine.add_pool(config).unwrap();
+        engine.add_pool(config, Instant::ZERO).unwrap();
         let volume = VolumeConfig {
             pool: PoolId(0),
             size,

@@ -112,7 +112,7 @@ impl Facts<'_> {
 
     fn burst(&self) -> u64 {
         let lanes = self.rule.fields.lanes.map_or(u64::MAX, u64::from);
-        self.disk.mean_depth().min(lanes)
+        self.disk.io.mean_depth().min(lanes)
     }
 
     /// The least number of zios. A rule for the first few zios needs only that many.
@@ -207,7 +207,7 @@ impl Facts<'_> {
                 self.rule.present().matched
             );
         }
-        let done = self.disk.ops.iter().filter(|op| op.completed > 0);
+        let done = self.disk.io.ops.iter().filter(|op| op.completed > 0);
         let done: Vec<String> = done
             .map(|op| format!("{} {}", op.op, op.completed))
             .collect();

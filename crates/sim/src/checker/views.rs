@@ -90,11 +90,12 @@ impl Bounds {
                 .filter_map(|(_, command)| match command {
                     Command::Tune {
                         pool: PoolId(at),
-                        tunable: tuned,
-                        value,
-                    } if *at as usize == pool && *tuned == tunable => Some(*value),
+                        changes,
+                    } if *at as usize == pool => Some(changes),
                     _ => None,
                 });
+            let tuned = tuned.flatten().filter(|(tuned, _)| *tuned == tunable);
+            let tuned = tuned.map(|(_, value)| *value);
             tuned.chain([tunables.get(tunable)]).max().unwrap_or(0)
         };
         let throttle = scenario.pools[pool].throttle;

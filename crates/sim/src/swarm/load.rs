@@ -153,14 +153,10 @@ fn commands(scenario: &mut Scenario, dice: &mut Dice) {
             },
             4 => Command::Resume(disk),
             _ if pools == 0 => Command::Resume(disk),
-            _ => {
-                let (tunable, value) = tuning(dice);
-                Command::Tune {
-                    pool: PoolId(0),
-                    tunable,
-                    value,
-                }
-            }
+            _ => Command::Tune {
+                pool: PoolId(0),
+                changes: vec![tuning(dice)],
+            },
         };
         scenario.commands.push((at, command));
     }

@@ -25,7 +25,8 @@ pub(crate) struct Wanted {
     /// Only zios that finished after this cursor: `next` of an earlier answer, or 0 for all that the
     /// daemon remembers. Without it the answer has no zios, and `next` is the present cursor.
     after: Option<u64>,
-    /// Only zios of the disk with this name.
+    /// Only zios of the disk or the volume with this name. Without it, zios of all disks and volumes come: a
+    /// pool sends its disks zios of its own.
     disk: Option<String>,
     /// Only zios of these operations, with commas between them: `read,write`.
     op: Option<String>,
@@ -64,14 +65,14 @@ pub(crate) async fn finished(
         return Err(Refusal::new(RefusalKind::Unprocessable, error)
             .remedy("ask for the others with 'after', set to 'next' of the last answer"));
     }
-    let disk = index_of(&daemon, wanted.disk.as_deref())?;
+    let device = device_of(&daemon, wanted.disk.as_deref())?;
     let ops = match &wanted.op {
         Some(words) => parse_ops(words)?,
         None => OpSet::ALL,
     };
     let mut search = Search {
         daemon: &daemon,
-        disk,
+        device,
         ops,
         min_ns: wanted.min_ns,
         limit: wanted.limit,
@@ -84,7 +85,7 @@ pub(crate) async fn finished(
             since_ns: daemon.started().as_nanos(),
         },
     };
-    let mut is_over = daemon.events(disk, |view| search.go_on(view)).await;
+    let mut is_over = daemon.events(device, |view| search.go_on(view)).await;
     while !is_over {
         // Let other callers be answered in between.
         tokio::task::yield_now().await;
@@ -98,7 +99,7 @@ pub(crate) async fn finished(
 /// cannot empty the shards' rings.
 struct Search<'a> {
     daemon: &'a Daemon,
-    disk: Option<usize>,
+    device: Option<DeviceId>,
     ops: OpSet,
     min_ns: u64,
     limit: usize,
@@ -116,7 +117,7 @@ impl Search<'_> {
         let end = *self.end.get_or_insert(collected.now());
         let from = self.found.next.min(end);
         self.found.forgotten += collected.forgotten(from).min(end - from);
-        self.found.dropped = view.dropped(self.disk.map(DeviceId::of));
+        self.found.dropped = view.dropped(self.device);
         let part = collected.after(from).take(PART);
         for (cursor, zio, client) in part.take_while(|(cursor, ..)| *cursor < end) {
             if self.wants(zio) {
@@ -124,8 +125,8 @@ impl Search<'_> {
                     self.found.next = cursor;
                     return true;
                 }
-                let disk = &self.daemon.info(zio.device.index()).name;
-                self.found.zios.push(finished_zio(zio, disk, client));
+                let device = self.daemon.name_of(zio.device);
+                self.found.zios.push(finished_zio(zio, device, client));
             }
             self.found.next = cursor + 1;
         }
@@ -137,7 +138,7 @@ impl Search<'_> {
     }
 
     fn wants(&self, zio: &Finished) -> bool {
-        self.disk.is_none_or(|disk| zio.device.index() == disk)
+        self.device.is_none_or(|device| zio.device == device)
             && self.ops.meets(ops_of(zio))
             && zio.waits().total().as_nanos() >= self.min_ns
     }
@@ -148,8 +149,8 @@ fn ops_of(zio: &Finished) -> OpSet {
     OpSet::of(zio.op).union(if zio.fua { OpSet::FUA } else { OpSet::EMPTY })
 }
 
-pub(super) fn index_of(daemon: &Daemon, disk: Option<&str>) -> Result<Option<usize>, Refusal> {
-    disk.map(|name| daemon.disk(name)).transpose()
+pub(super) fn device_of(daemon: &Daemon, name: Option<&str>) -> Result<Option<DeviceId>, Refusal> {
+    name.map(|name| daemon.device(name)).transpose()
 }
 
 const LIMIT_MAX: usize = 10_000;

@@ -1,10 +1,14 @@
 //! The handlers of requests.
 
+mod device;
 pub(super) mod disks;
 pub(super) mod events;
 pub(super) mod meta;
+pub(super) mod pools;
 pub(super) mod rules;
 pub(super) mod seconds;
+pub(super) mod status;
+pub(super) mod volumes;
 
 use std::future::Future;
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use utoipa::IntoParams;
 
-use super::events::index_of;
+use super::events::device_of;
 use crate::answers::Making;
 use crate::collector::{SecondCell, SecondCells, View};
 use crate::http::charged::JsonAnswer;
@@ -28,7 +28,7 @@ pub(crate) struct WantedSeconds {
     /// Only seconds that began after this moment: `next_ns` of an earlier answer [all that the daemon
     /// remembers].
     after_ns: Option<u64>,
-    /// Only I/O of the disk with this name.
+    /// Only I/O of the disk or the volume with this name.
     disk: Option<String>,
 }
 
@@ -45,21 +45,21 @@ pub(crate) async fn seconds(
     Options(wanted): Options<WantedSeconds>,
     mut making: Making,
 ) -> Result<JsonAnswer, Refusal> {
-    let disk = index_of(&daemon, wanted.disk.as_deref())?;
+    let device = device_of(&daemon, wanted.disk.as_deref())?;
     // Zios that end later are not in the answer, so a second that is over now is complete.
     let scope = Scope {
-        device: disk.map(DeviceId::of),
+        device,
         after_ns: wanted.after_ns,
         now_ns: daemon.now().as_nanos(),
     };
-    let seen = daemon.events(disk, |view| Seen::of(view, &scope)).await;
+    let seen = daemon.events(device, |view| Seen::of(view, &scope)).await;
     making.charge(seen.converted_bytes())?;
     let written = spawn_blocking(move || making.json(&seen.seconds(&daemon, &scope)));
     let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
     written.await.map_err(failed)?.map(JsonAnswer)
 }
 
-/// The disk and the seconds of an answer.
+/// The device and the seconds of an answer.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
     device: Option<DeviceId>,
@@ -132,7 +132,7 @@ impl Seen {
         for (number, cells) in self.seconds {
             let cells = cells.iter();
             let cells = cells.filter(|cell| device.is_none_or(|device| cell.device == device));
-            let latency = |cell| second_latency(cell, &daemon.info(cell.device.index()).name);
+            let latency = |cell| second_latency(cell, daemon.name_of(cell.device));
             let latencies: Vec<SecondLatency> = cells.map(latency).collect();
             if !latencies.is_empty() {
                 seconds.entry(number).or_default().latencies = latencies;

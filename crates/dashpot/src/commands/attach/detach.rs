@@ -177,7 +177,7 @@ impl Way<'_> {
     fn in_flight(&self, record: &Record) -> u64 {
         let kernel = queue_of(&record.node).map_or(0, |queue| queue.in_flight);
         let disk = self.client.disk(&record.disk, 0).ok();
-        let attachments = disk.map(|disk| disk.attachments).unwrap_or_default();
+        let attachments = disk.map(|disk| disk.io.attachments).unwrap_or_default();
         let own = attachments.iter().find(|it| it.node == record.node);
         own.map_or(0, |it| it.in_flight.into()).max(kernel)
     }

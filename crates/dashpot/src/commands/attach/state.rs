@@ -29,7 +29,7 @@ pub(super) fn is_stale(place: &Place, record: &Record) -> bool {
 fn may_be_served(record: &Record) -> Option<bool> {
     let api = parse_api(&record.api).ok()?;
     let disk = Client::find(Some(&api)).ok()?.disk(&record.disk, 0).ok()?;
-    Some(disk.attachments.iter().any(|it| it.node == record.node))
+    Some(disk.io.attachments.iter().any(|it| it.node == record.node))
 }
 
 /// Whether its daemon is gone, and I/O waits in the kernel's NBD client until there is another one.

@@ -152,8 +152,8 @@ fn end_interval(
 }
 
 fn disk_frame(disk: &Disk) -> DiskFrame {
-    let oldest = disk.oldest.first();
-    let clients = disk.clients.iter().map(|client| ClientFrame {
+    let oldest = disk.io.oldest.first();
+    let clients = disk.io.clients.iter().map(|client| ClientFrame {
         name: client.name.clone(),
         connections: Some(client.connections),
         ..ClientFrame::default()
@@ -163,7 +163,7 @@ fn disk_frame(disk: &Disk) -> DiskFrame {
         store: disk.store.clone(),
         conditions: conditions(disk),
         clients: clients.collect(),
-        in_flight: u64::from(disk.in_flight),
+        in_flight: u64::from(disk.io.in_flight),
         oldest_ns: oldest.map(|zio| zio.age_ns),
         wait: oldest.map(|zio| match zio.rule {
             Some(rule) => format!("{}, rule {rule}", zio.wait),
@@ -182,7 +182,7 @@ fn conditions(disk: &Disk) -> Vec<Condition> {
         disk.failed.clone().map(Condition::Failed),
         disk.faulted.clone().map(Condition::Faulted),
         suspended,
-        (disk.stalled > 0).then_some(Condition::Stalled(disk.stalled)),
+        (disk.io.stalled > 0).then_some(Condition::Stalled(disk.io.stalled)),
         disk.read_only.then_some(Condition::ReadOnly),
     ]
     .into_iter()

@@ -1,0 +1,235 @@
+//! A pool at one moment: its throttle, its traffic, its transaction groups.
+
+use dashpot_engine::pool::{Admissions, ThrottleLevel, Traffic, TxgState, TxgStats};
+use dashpot_engine::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::WriteWord;
+
+/// A pool, the state of its throttle, and its counters since the start.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Pool {
+    /// Its name.
+    #[schema(example = "tank")]
+    pub name: String,
+    /// The names of its disks, by top-level member. A member with several disks is a mirror.
+    pub members: Vec<Vec<String>>,
+    /// The names of its volumes.
+    pub volumes: Vec<String>,
+    /// The room for volumes.
+    pub size_bytes: u64,
+    /// The room that volumes have taken.
+    pub allocated_bytes: u64,
+    /// The number of the shard that owns it.
+    pub shard: usize,
+    /// The reason that the daemon no longer serves it; null if it does.
+    pub failed: Option<String>,
+    /// The throttle of its volumes that acknowledge writes early.
+    pub throttle: WriteWord,
+    /// The moment at which the fields below were read.
+    pub at_ns: u64,
+    /// Acknowledged bytes that are not yet on the disks.
+    pub dirty_bytes: u64,
+    /// Whether a disk fails writes of acknowledged data, which the pool repeats.
+    pub degraded: bool,
+    /// Writes that wait for admission.
+    pub throttled: u32,
+    /// How close the throttle is to holding writes back.
+    pub level: Level,
+    /// How writes were admitted.
+    pub admissions: Admitted,
+    /// The operations of clients, and those that became of them.
+    pub traffic: PoolTraffic,
+    /// The memory for blocks that its shard holds, for all of the shard's pools.
+    pub memory_bytes: u64,
+}
+
+/// How close a throttle is to holding writes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Level {
+    /// The bytes that the throttle watches: the dirty bytes of the pool or, in the legacy throttle, the
+    /// bytes that the open txg has taken.
+    pub filled_bytes: u64,
+    /// Writes are delayed above this; null for a throttle without delays.
+    pub delays_above_bytes: Option<u64>,
+    /// Writes stop here.
+    pub stops_at_bytes: u64,
+    /// The delay of a write that would come now.
+    pub delay_ns: u64,
+}
+
+/// How writes were admitted since the start. OpenZFS counts the same in its kstat `dmu_tx`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Admitted {
+    /// Writes that were admitted (`dmu_tx_assigned`).
+    pub assigned: u64,
+    /// Writes that were delayed because of dirty data (`dmu_tx_dirty_delay`).
+    pub dirty_delay: u64,
+    /// Writes that found dirty data at its maximum (`dmu_tx_dirty_over_max`).
+    pub dirty_over_max: u64,
+    /// Legacy throttle: writes that waited 10 ms (`dmu_tx_delay`).
+    pub delay: u64,
+    /// Legacy throttle: writes that waited for the next txg (`dmu_tx_write_limit`).
+    pub write_limit: u64,
+}
+
+/// Operations and bytes at the volumes, in the queues, and at the disks. Their ratios are the amplification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PoolTraffic {
+    /// The operations that clients asked of the volumes.
+    pub volumes: TrafficSum,
+    /// The zios that went into the queues of the disks, before adjacent ones were joined.
+    pub queues: TrafficSum,
+    /// The zios that reached the disks.
+    pub disks: TrafficSum,
+}
+
+/// Operations and bytes in each direction, without flushes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TrafficSum {
+    /// Number of reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Number of writes, zeroes and trims.
+    pub writes: u64,
+    /// Bytes written, zeroed and trimmed.
+    pub written_bytes: u64,
+}
+
+/// A transaction group. OpenZFS has the same in its kstat `txgs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Txg {
+    /// Its number; the first is 4, as in ZFS.
+    pub txg: u64,
+    /// When it opened.
+    pub birth_ns: u64,
+    /// Its state.
+    pub state: TxgWord,
+    /// Its dirty bytes when its sync began.
+    pub dirty_bytes: u64,
+    /// Its dirty bytes now.
+    pub left_bytes: u64,
+    /// The zios that reached the disks of the pool while it synced.
+    pub disks: TrafficSum,
+    /// How long it was open.
+    pub open_ns: u64,
+    /// How long it waited for the txg before it.
+    pub wait_ns: u64,
+    /// How long it synced.
+    pub sync_ns: u64,
+}
+
+/// The state of a txg: it takes writes (`open`), it waits for the txg before it (`quiesced`), its blocks go
+/// to the disks (`syncing`), or they are there (`committed`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TxgWord {
+    /// It takes writes.
+    Open,
+    /// It takes no more writes, and waits for the txg before it.
+    Quiesced,
+    /// Its blocks go to the disks.
+    Syncing,
+    /// It is on the disks.
+    Committed,
+}
+
+impl From<ThrottleLevel> for Level {
+    fn from(level: ThrottleLevel) -> Level {
+        Level {
+            filled_bytes: level.filled,
+            delays_above_bytes: level.delays_above,
+            stops_at_bytes: level.stops_at,
+            delay_ns: level.delay.as_nanos(),
+        }
+    }
+}
+
+impl From<Level> for ThrottleLevel {
+    fn from(level: Level) -> ThrottleLevel {
+        ThrottleLevel {
+            filled: level.filled_bytes,
+            delays_above: level.delays_above_bytes,
+            stops_at: level.stops_at_bytes,
+            delay: Duration::from_nanos(level.delay_ns),
+        }
+    }
+}
+
+impl From<Admissions> for Admitted {
+    fn from(admissions: Admissions) -> Admitted {
+        Admitted {
+            assigned: admissions.assigned,
+            dirty_delay: admissions.dirty_delay,
+            dirty_over_max: admissions.dirty_over_max,
+            delay: admissions.delay,
+            write_limit: admissions.write_limit,
+        }
+    }
+}
+
+impl From<Traffic> for TrafficSum {
+    fn from(traffic: Traffic) -> TrafficSum {
+        TrafficSum {
+            reads: traffic.reads,
+            read_bytes: traffic.bytes_read,
+            writes: traffic.writes,
+            written_bytes: traffic.bytes_written,
+        }
+    }
+}
+
+impl From<TrafficSum> for Traffic {
+    fn from(sum: TrafficSum) -> Traffic {
+        Traffic {
+            reads: sum.reads,
+            bytes_read: sum.read_bytes,
+            writes: sum.writes,
+            bytes_written: sum.written_bytes,
+        }
+    }
+}
+
+impl From<&TxgStats> for Txg {
+    fn from(txg: &TxgStats) -> Txg {
+        Txg {
+            txg: txg.txg,
+            birth_ns: txg.birth.as_nanos(),
+            state: match txg.state {
+                TxgState::Open => TxgWord::Open,
+                TxgState::Quiesced => TxgWord::Quiesced,
+                TxgState::Syncing => TxgWord::Syncing,
+                TxgState::Committed => TxgWord::Committed,
+            },
+            dirty_bytes: txg.dirty,
+            left_bytes: txg.left,
+            disks: txg.disks.into(),
+            open_ns: txg.open.as_nanos(),
+            wait_ns: txg.wait.as_nanos(),
+            sync_ns: txg.sync.as_nanos(),
+        }
+    }
+}
+
+impl From<&Txg> for TxgStats {
+    fn from(txg: &Txg) -> TxgStats {
+        TxgStats {
+            txg: txg.txg,
+            birth: Instant::from_nanos(txg.birth_ns),
+            state: match txg.state {
+                TxgWord::Open => TxgState::Open,
+                TxgWord::Quiesced => TxgState::Quiesced,
+                TxgWord::Syncing => TxgState::Syncing,
+                TxgWord::Committed => TxgState::Committed,
+            },
+            dirty: txg.dirty_bytes,
+            left: txg.left_bytes,
+            disks: txg.disks.into(),
+            open: Duration::from_nanos(txg.open_ns),
+            wait: Duration::from_nanos(txg.wait_ns),
+            sync: Duration::from_nanos(txg.sync_ns),
+        }
+    }
+}

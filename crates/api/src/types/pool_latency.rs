@@ -1,0 +1,116 @@
+//! The queues of a pool's disks: times and sizes by class, since the start.
+
+use dashpot_engine::histogram::{
+    BadBucket, Histogram, Moments, Sparse, bucket_of, lower_bound, upper_bound,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{LatencyHistogram, PoolTraffic, Txg, Wide};
+
+/// The queues of a pool's disks, all disks together, since the start. The difference of two answers is the
+/// interval between them.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct PoolLatency {
+    /// The name of the pool.
+    pub pool: String,
+    /// The name of the bucket boundaries.
+    pub layout: String,
+    /// The moment at which the counters began.
+    pub since_ns: u64,
+    /// The moment at which the fields below were read.
+    pub at_ns: u64,
+    /// The room that volumes have taken.
+    pub allocated_bytes: u64,
+    /// The room that is left.
+    pub free_bytes: u64,
+    /// The operations of clients, and those that became of them.
+    pub traffic: PoolTraffic,
+    /// The classes of the queues, the highest priority first.
+    pub classes: Vec<ClassLatency>,
+    /// Transaction groups, the oldest first: the last hundred that are done, and the live ones.
+    pub txgs: Vec<Txg>,
+}
+
+/// One class of the queues. Joined zios count once, with the times of the zio at the lowest offset.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ClassLatency {
+    /// Its name in ZFS's tunables.
+    #[schema(example = "async_write")]
+    pub class: String,
+    /// Zios that wait in the queues now.
+    pub pending: u64,
+    /// Zios at the disks now, counted after joining.
+    pub active: u64,
+    /// From entering a queue to the end.
+    pub total_wait: LatencyHistogram,
+    /// The time at the disk.
+    pub disk_wait: LatencyHistogram,
+    /// The time in the queue.
+    pub queue_wait: LatencyHistogram,
+    /// The sizes of zios that went to a disk alone.
+    pub alone: SizeHistogram,
+    /// The sizes of zios that the queue had joined.
+    pub joined: SizeHistogram,
+}
+
+/// A histogram of sizes: its occupied buckets.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct SizeHistogram {
+    /// Number of values.
+    pub count: u64,
+    /// 0 if there is no value.
+    pub min_bytes: u64,
+    /// 0 if there is no value.
+    pub max_bytes: u64,
+    /// Sum of the values.
+    pub sum_bytes: Wide,
+    /// The buckets that are not empty, in the order of their bounds.
+    pub buckets: Vec<SizeBucket>,
+}
+
+/// The number of sizes between two bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SizeBucket {
+    /// The smallest size that it can hold.
+    pub from_bytes: u64,
+    /// The largest size that it can hold.
+    pub to_bytes: u64,
+    /// Number of sizes from `from_bytes` to `to_bytes`, both included.
+    pub count: u64,
+}
+
+impl SizeHistogram {
+    /// The histogram as the API sends it.
+    pub fn of(histogram: &Histogram) -> SizeHistogram {
+        let sparse = histogram.to_sparse();
+        let bucket = |&(index, count): &(usize, u64)| SizeBucket {
+            from_bytes: lower_bound(index),
+            to_bytes: upper_bound(index),
+            count,
+        };
+        SizeHistogram {
+            count: histogram.count(),
+            min_bytes: sparse.min,
+            max_bytes: sparse.max,
+            sum_bytes: Wide(sparse.nanos.sum),
+            buckets: sparse.buckets.iter().map(bucket).collect(),
+        }
+    }
+
+    /// The histogram that the daemon sent, without the moments that the API leaves out. It fails if a bucket
+    /// does not fit the layout.
+    pub fn histogram(&self) -> Result<Histogram, BadBucket> {
+        let indexed = |bucket: &SizeBucket| (bucket_of(bucket.from_bytes), bucket.count);
+        Histogram::from_sparse(&Sparse {
+            buckets: self.buckets.iter().map(indexed).collect(),
+            min: self.min_bytes,
+            max: self.max_bytes,
+            nanos: Moments {
+                sum: self.sum_bytes.0,
+                sum_of_squares: 0,
+            },
+            micros: Moments::default(),
+        })
+    }
+}

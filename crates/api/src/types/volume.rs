@@ -1,0 +1,61 @@
+//! A volume at one moment.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::DeviceIo;
+
+/// A volume of a pool, and its counters since the start.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Volume {
+    /// Its name, `POOL/NAME`, which is also its export name.
+    #[schema(example = "tank/foo")]
+    pub name: String,
+    /// The name of its pool.
+    pub pool: String,
+    /// Where NBD clients reach it.
+    pub uris: Vec<String>,
+    /// The size of the volume.
+    pub size_bytes: u64,
+    /// The size of its blocks: a smaller write reads the rest of its block first.
+    pub block_bytes: u32,
+    /// When it acknowledges writes.
+    pub write: WriteWord,
+    /// The number of the shard that owns its pool.
+    pub shard: usize,
+    /// Whether it is off since a power cut, so that no client can connect.
+    pub off: bool,
+    /// The reason that the daemon no longer serves it; null if it does.
+    pub failed: Option<String>,
+    /// Its clients, and their I/O.
+    #[serde(flatten)]
+    pub io: DeviceIo,
+}
+
+/// When a volume acknowledges a write: after the disks have it (`through`), or when it is in memory, held
+/// back by no throttle but a full memory (`none`), by OpenZFS's write throttle (`openzfs`), or by the
+/// throttle before it (`legacy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WriteWord {
+    /// After the disks have it.
+    Through,
+    /// When it is in memory; a full memory holds it back.
+    None,
+    /// When it is in memory; OpenZFS's write throttle holds it back.
+    Openzfs,
+    /// When it is in memory; the throttle of ZFS before 2013 holds it back.
+    Legacy,
+}
+
+impl WriteWord {
+    /// The word of a lab file.
+    pub fn word(self) -> &'static str {
+        match self {
+            WriteWord::Through => "through",
+            WriteWord::None => "none",
+            WriteWord::Openzfs => "openzfs",
+            WriteWord::Legacy => "legacy",
+        }
+    }
+}

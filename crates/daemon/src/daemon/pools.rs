@@ -1,0 +1,157 @@
+//! The served pools and volumes: their states, and changes to them.
+
+use dashpot_engine::Command;
+use dashpot_engine::pool::{Tunable, TunableError, Tunables};
+use dashpot_export::{
+    DeviceId, DiskSnapshot, PoolInfo, PoolSnapshot, ServedDevice, ShardGone, VolumeInfo,
+};
+use dashpot_rules::format_tunable;
+use tokio::sync::oneshot;
+
+use super::Daemon;
+use crate::refusal::{Refusal, RefusalKind};
+
+impl Daemon {
+    /// The pools that are served, each with its index.
+    pub fn pools(&self) -> impl Iterator<Item = (usize, &PoolInfo)> {
+        self.handle.pools().iter().enumerate()
+    }
+
+    /// The volumes that are served, each with its index.
+    pub fn volumes(&self) -> impl Iterator<Item = (usize, &VolumeInfo)> {
+        self.handle.volumes().iter().enumerate()
+    }
+
+    /// The facts about the pool at an index that [`Daemon::pools`] or [`Daemon::pool`] gave.
+    pub fn info_of_pool(&self, pool: usize) -> &PoolInfo {
+        &self.handle.pools()[pool]
+    }
+
+    /// The index of the pool with this name.
+    pub fn pool(&self, name: &str) -> Result<usize, Refusal> {
+        let found = self.pools().find(|(_, info)| info.name == name);
+        let known = self.pools().map(|(_, info)| info.name.as_str());
+        found
+            .map(|(index, _)| index)
+            .ok_or_else(|| Refusal::not_found("pool", name, known))
+    }
+
+    /// The index of the volume with this name.
+    pub fn volume(&self, name: &str) -> Result<usize, Refusal> {
+        let found = self.volumes().find(|(_, info)| info.name == name);
+        let known = self.volumes().map(|(_, info)| info.name.as_str());
+        found
+            .map(|(index, _)| index)
+            .ok_or_else(|| Refusal::not_found("volume", name, known))
+    }
+
+    /// The addresses for clients of a volume.
+    pub fn uris_of_volume(&self, volume: usize) -> &[String] {
+        let export = self.info_of_volume(volume).export;
+        self.uris.get(export).map_or(&[], Vec::as_slice)
+    }
+
+    /// The facts about the volume at an index that [`Daemon::volumes`] or [`Daemon::volume`] gave.
+    pub fn info_of_volume(&self, volume: usize) -> &VolumeInfo {
+        &self.handle.volumes()[volume]
+    }
+
+    /// The pool of a volume.
+    pub fn pool_of(&self, volume: &VolumeInfo) -> &PoolInfo {
+        self.info_of_pool(volume.pool)
+    }
+
+    /// The id of the disk or the volume with this name.
+    pub fn device(&self, name: &str) -> Result<DeviceId, Refusal> {
+        if let Ok(volume) = self.volume(name) {
+            return Ok(self.handle.device_of_volume(volume));
+        }
+        if let Ok(disk) = self.disk(name) {
+            return Ok(DeviceId::of(disk));
+        }
+        let disks = self.disks().map(|(_, info)| info.name.as_str());
+        let volumes = self.volumes().map(|(_, info)| info.name.as_str());
+        Err(Refusal::not_found(
+            "disk or volume",
+            name,
+            disks.chain(volumes),
+        ))
+    }
+
+    /// The id of a volume among all devices.
+    pub fn device_of_volume(&self, volume: usize) -> DeviceId {
+        self.handle.device_of_volume(volume)
+    }
+
+    /// The name of a disk or a volume.
+    pub fn name_of(&self, device: DeviceId) -> &str {
+        self.handle.device(device).name()
+    }
+
+    /// A disk of the shard of a device, through which the shard can be asked.
+    pub(super) fn disk_beside(&self, device: DeviceId) -> Option<usize> {
+        match self.handle.device(device) {
+            ServedDevice::Disk(_) => Some(device.index()),
+            ServedDevice::Volume(volume) => {
+                let members = self.pool_of(volume).members.first()?;
+                members.first().copied()
+            }
+        }
+    }
+
+    /// The state of a volume now, with its `oldest` zios in flight.
+    pub async fn snapshot_volume(
+        &self,
+        volume: usize,
+        oldest: usize,
+    ) -> Result<DiskSnapshot, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        self.handle
+            .snapshot_volume(volume, oldest, |snapshot| drop(answer.send(snapshot)))?;
+        Ok(answered.await.map_err(|_| ShardGone)?)
+    }
+
+    /// The state of a pool now.
+    pub async fn snapshot_pool(&self, pool: usize) -> Result<PoolSnapshot, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        self.handle
+            .snapshot_pool(pool, |snapshot| drop(answer.send(snapshot)))?;
+        Ok(answered.await.map_err(|_| ShardGone)?)
+    }
+
+    /// Sets tunables of a pool, all or none. Returns all tunables after that.
+    pub async fn tune(
+        &self,
+        pool: usize,
+        changes: Vec<(Tunable, u64)>,
+    ) -> Result<Tunables, Refusal> {
+        let mut wanted = self.snapshot_pool(pool).await?.tunables;
+        let set = wanted.set_all(changes.iter().copied());
+        set.map_err(|error| refusal_of(&error))?;
+        let (answer, answered) = oneshot::channel();
+        let tune = |pool| Command::Tune { pool, changes };
+        self.handle
+            .command_pool(pool, tune, |result| drop(answer.send(result)))?;
+        answered.await.map_err(|_| ShardGone)??;
+        Ok(self.snapshot_pool(pool).await?.tunables)
+    }
+}
+
+/// A refusal with the values in the words of a lab file.
+fn refusal_of(error: &TunableError) -> Refusal {
+    let refusal = |error: String| Refusal::new(RefusalKind::Unprocessable, error);
+    match error {
+        TunableError::Crossed { low, high } => {
+            let words = |(tunable, value): (Tunable, u64)| {
+                let info = tunable.info();
+                (info.name, format_tunable(value, info.unit))
+            };
+            let ((low, less), (high, more)) = (words(*low), words(*high));
+            refusal(format!(
+                "{low} would be {less}, above {high}, which would be {more}"
+            ))
+            .remedy("set both at once")
+        }
+        other => refusal(other.to_string()),
+    }
+}

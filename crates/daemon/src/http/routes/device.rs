@@ -1,0 +1,100 @@
+//! The parts that answers about disks and volumes share.
+
+use dashpot_api::{By, DiskLatency, InFlightZio, OpLatency};
+use dashpot_engine::Op;
+use dashpot_engine::histogram::Sparse;
+use dashpot_export::{DeviceId, DiskSnapshot};
+use dashpot_rules::format_size;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::collector::{self, Collected, Part, Tally};
+use crate::wire::{DeviceView, part_latency};
+use crate::{Daemon, Refusal};
+
+/// The detail of a disk or a volume in an answer.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Detail {
+    #[allow(rustdoc::broken_intra_doc_links)] // `[1]` is a default, and no link.
+    /// The most zios in flight that the answer lists, the oldest first [1].
+    #[serde(default = "one")]
+    pub(super) oldest: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// The breakdown of the latencies of a disk or a volume.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Breakdown {
+    /// By client, or by size in powers of two [no breakdown].
+    pub(super) by: Option<By>,
+}
+
+/// The histograms of a disk or a volume.
+pub(super) async fn latency_of(
+    daemon: &Daemon,
+    device: DeviceId,
+    snapshot: &DiskSnapshot,
+    breakdown: &Breakdown,
+) -> DiskLatency {
+    let view = DeviceView(snapshot);
+    let look = |events: &collector::View<'_>| {
+        let ops = match breakdown.by {
+            Some(by) => parts(events.collected, device, by),
+            None => view.ops(|op| stores(events.collected, device, op)),
+        };
+        let (name, dropped) = (daemon.name_of(device), events.dropped(Some(device)));
+        view.latency(name, daemon.started(), ops, dropped)
+    };
+    daemon.events(Some(device), look).await
+}
+
+/// The I/O of each client, or of each size.
+fn parts(collected: &Collected, device: DeviceId, by: By) -> Vec<OpLatency> {
+    let name = |part| match part {
+        Part::Client(place) if by == By::Client => {
+            Some(collected.client(device, place).to_string())
+        }
+        Part::Size(None) if by == By::Size => Some("0".to_owned()),
+        Part::Size(Some(power)) if by == By::Size => Some(format_size(1 << power)),
+        _ => None,
+    };
+    let parts = collected.parts(device);
+    let op = |(part, op, tally)| Some(part_latency(name(part)?, op, tally));
+    parts.filter_map(op).collect()
+}
+
+/// The store's latencies of an operation.
+fn stores(collected: &Collected, device: DeviceId, op: Op) -> Sparse {
+    let mut all = Tally::default();
+    for (part, of, tally) in collected.parts(device) {
+        if of == op && matches!(part, Part::Size(_)) {
+            all.merge(tally);
+        }
+    }
+    all.store
+}
+
+/// The snapshot of a device; if its shard has failed, one without I/O, and the reason.
+pub(super) fn or_nothing(
+    daemon: &Daemon,
+    snapshot: Result<DiskSnapshot, Refusal>,
+) -> (DiskSnapshot, Option<String>) {
+    let nothing = || DiskSnapshot {
+        at: daemon.started(),
+        ..DiskSnapshot::default()
+    };
+    match snapshot {
+        Ok(snapshot) => (snapshot, None),
+        Err(refusal) => (nothing(), Some(refusal.error)),
+    }
+}
+
+/// Roughly the bytes of a zio in flight in an answer.
+pub(super) const ZIO: usize = size_of::<InFlightZio>() + 96;

@@ -1,0 +1,101 @@
+//! Volumes: their properties and counters.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use dashpot_api::{DiskLatency, Error, Volume};
+
+use super::device::{Breakdown, Detail, ZIO, latency_of, or_nothing};
+use crate::answers::Making;
+use crate::http::charged::{JsonAnswer, Weighed};
+use crate::http::error::{Name, Options};
+use crate::wire::volume;
+use crate::{Daemon, Refusal};
+
+/// All volumes.
+#[utoipa::path(get, path = "/v1/volumes", operation_id = "list_volumes", tag = "pools",
+    params(Detail),
+    responses(
+        (status = 200, body = Vec<Volume>, description = "The volumes, in the order of the lab."),
+        (status = 400, body = Error),
+    ))]
+pub(crate) async fn list(
+    State(daemon): State<Arc<Daemon>>,
+    Options(detail): Options<Detail>,
+    mut making: Making,
+) -> Result<JsonAnswer, Refusal> {
+    let volumes = all(&daemon, &detail, &mut making).await?;
+    making.json(&volumes).map(JsonAnswer)
+}
+
+/// One volume. Write the `/` in its name as `%2F`.
+#[utoipa::path(get, path = "/v1/volumes/{volume}", operation_id = "get_volume", tag = "pools",
+    params(("volume" = String, Path), Detail),
+    responses(
+        (status = 200, body = Volume, description = "The volume."),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Name(name): Name,
+    Options(detail): Options<Detail>,
+    mut making: Making,
+) -> Result<JsonAnswer, Refusal> {
+    let index = daemon.volume(&name)?;
+    let volume = one_of(&daemon, index, &detail, &mut making).await?;
+    making.json(&volume).map(JsonAnswer)
+}
+
+/// The histograms of a volume since the start. The difference of two answers is the interval between.
+#[utoipa::path(get, path = "/v1/volumes/{volume}/latency", operation_id = "get_volume_latency",
+    tag = "pools",
+    params(("volume" = String, Path), Breakdown),
+    responses(
+        (status = 200, body = DiskLatency, description = "The histograms of the volume."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn latency(
+    State(daemon): State<Arc<Daemon>>,
+    Name(name): Name,
+    Options(breakdown): Options<Breakdown>,
+    mut making: Making,
+) -> Result<JsonAnswer, Refusal> {
+    let index = daemon.volume(&name)?;
+    let snapshot = daemon.snapshot_volume(index, 1).await?;
+    let device = daemon.device_of_volume(index);
+    let latency = latency_of(&daemon, device, &snapshot, &breakdown).await;
+    making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
+    making.json(&latency).map(JsonAnswer)
+}
+
+pub(super) async fn all(
+    daemon: &Daemon,
+    detail: &Detail,
+    making: &mut Making,
+) -> Result<Vec<Volume>, Refusal> {
+    let mut volumes = Vec::new();
+    for (index, _) in daemon.volumes() {
+        volumes.push(one_of(daemon, index, detail, making).await?);
+    }
+    Ok(volumes)
+}
+
+/// A volume, even if its shard has failed.
+async fn one_of(
+    daemon: &Daemon,
+    index: usize,
+    detail: &Detail,
+    making: &mut Making,
+) -> Result<Volume, Refusal> {
+    let snapshot = daemon.snapshot_volume(index, detail.oldest).await;
+    let (snapshot, failed) = or_nothing(daemon, snapshot);
+    let info = daemon.info_of_volume(index);
+    let (pool, uris) = (daemon.pool_of(info), daemon.uris_of_volume(index));
+    let volume = Volume {
+        failed,
+        ..volume(info, pool, uris, &snapshot)
+    };
+    making.charge(size_of::<Volume>() + volume.io.oldest.len() * ZIO)?;
+    Ok(volume)
+}

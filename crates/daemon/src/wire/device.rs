@@ -1,0 +1,135 @@
+//! The clients, the I/O and the latencies of a disk or a volume, from a snapshot.
+
+use dashpot_api::{
+    Attachment, Depth, DepthTime, DeviceIo, DiskClient, DiskLatency, InFlightZio, MechanismWord,
+    OpCount, OpLatency, Wide, wait_word,
+};
+use dashpot_engine::histogram::{LAYOUT, Sparse};
+use dashpot_engine::{DepthTimes, InFlight, Instant, Op};
+use dashpot_export::{AttachmentView, ClientView, DiskSnapshot, Mechanism};
+
+/// A snapshot, to be converted.
+#[derive(Clone, Copy)]
+pub(crate) struct DeviceView<'a>(pub(crate) &'a DiskSnapshot);
+
+impl DeviceView<'_> {
+    /// The clients and the I/O, with the zios in flight of the snapshot.
+    pub(crate) fn io(&self) -> DeviceIo {
+        let snapshot = self.0;
+        let depths = snapshot.stats.depths.summary();
+        DeviceIo {
+            at_ns: snapshot.at.as_nanos(),
+            clients: snapshot.clients.iter().map(disk_client).collect(),
+            attachments: self.attachments(),
+            stalled: snapshot.stalled,
+            stalls: snapshot.stalls,
+            in_flight: snapshot.in_flight_total,
+            oldest: self.oldest().collect(),
+            ops: Op::ALL.map(|op| op_count(snapshot, op)).to_vec(),
+            aborted: snapshot.stats.aborted,
+            busy_ns: depths.busy.as_nanos(),
+            depth_time_ns: Wide(depths.depth_time),
+            depth_times: depth_times(&snapshot.stats.depths),
+            depth: Depth::of(depths),
+        }
+    }
+
+    /// The zios in flight of the snapshot, the oldest first.
+    pub(crate) fn oldest(&self) -> impl Iterator<Item = InFlightZio> {
+        let oldest = self.0.in_flight.iter();
+        oldest.map(|zio| self.in_flight(zio))
+    }
+
+    fn in_flight(&self, zio: &InFlight) -> InFlightZio {
+        let at = self.0.at;
+        let held = zio.target.filter(|target| *target != Instant::NEVER);
+        let mut clients = self.0.clients.iter();
+        let client = clients.find(|client| client.id == zio.client);
+        InFlightZio {
+            op: zio.op.name().to_owned(),
+            client: client.map_or_else(|| "other".to_owned(), |client| client.name.clone()),
+            offset_bytes: zio.offset,
+            length_bytes: zio.length,
+            age_ns: at.since(zio.arrived).as_nanos(),
+            wait: wait_word(zio.wait).to_owned(),
+            wait_ns: at.since(zio.since).as_nanos(),
+            rule: zio.rule.map(|rule| rule.0),
+            remaining_ns: held.map(|target| target.since(at).as_nanos()),
+        }
+    }
+
+    fn attachments(&self) -> Vec<Attachment> {
+        let attachments = self.0.attachments.iter();
+        let attachment = |view: &AttachmentView| Attachment {
+            node: view.node.clone(),
+            mechanism: match view.mechanism {
+                Mechanism::Loop => MechanismWord::Loop,
+                Mechanism::Nbd => MechanismWord::Nbd,
+                Mechanism::Ublk => MechanismWord::Ublk,
+            },
+            by: view.by.clone(),
+            age_ns: self.0.at.since(view.since).as_nanos(),
+            in_flight: view.in_flight,
+        };
+        attachments.map(attachment).collect()
+    }
+
+    /// The histograms of the device, which the daemon has counted since `since`. The `dropped` events are missing in the store's histograms and in
+    /// breakdowns.
+    pub(crate) fn latency(
+        &self,
+        name: &str,
+        since: Instant,
+        ops: Vec<OpLatency>,
+        dropped: u64,
+    ) -> DiskLatency {
+        let snapshot = self.0;
+        let depths = snapshot.stats.depths.summary();
+        DiskLatency {
+            disk: name.to_owned(),
+            layout: LAYOUT.to_owned(),
+            since_ns: since.as_nanos(),
+            at_ns: snapshot.at.as_nanos(),
+            busy_ns: depths.busy.as_nanos(),
+            depth_time_ns: Wide(depths.depth_time),
+            depth_times: depth_times(&snapshot.stats.depths),
+            suspended_ns: snapshot.stats.suspended.as_nanos(),
+            shard_stopped_ns: snapshot.stops.all.total.as_nanos(),
+            in_flight: snapshot.in_flight_total,
+            oldest: self.oldest().next(),
+            dropped,
+            ops,
+        }
+    }
+
+    /// The counters of the data path, with the store's latencies by operation.
+    pub(crate) fn ops(&self, store: impl Fn(Op) -> Sparse) -> Vec<OpLatency> {
+        let op = |op| OpLatency::of(op, self.0.stats.op(op), &store(op));
+        Op::ALL.map(op).to_vec()
+    }
+}
+
+fn disk_client(view: &ClientView) -> DiskClient {
+    DiskClient {
+        name: view.name.clone(),
+        connections: view.connections,
+    }
+}
+
+fn depth_times(depths: &DepthTimes) -> Vec<DepthTime> {
+    let times = depths.times().map(|(depth, time)| DepthTime {
+        depth,
+        time_ns: time.as_nanos(),
+    });
+    times.collect()
+}
+
+fn op_count(snapshot: &DiskSnapshot, op: Op) -> OpCount {
+    let stats = snapshot.stats.op(op);
+    OpCount {
+        op: op.name().to_owned(),
+        completed: stats.completed,
+        failed: stats.failed,
+        bytes: stats.bytes,
+    }
+}
