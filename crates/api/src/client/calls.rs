@@ -11,8 +11,8 @@ use super::connection::Lease;
 use super::{Client, ClientError};
 use crate::types::{
     AttachmentFailed, By, Cleared, Clock, Crash, Crashed, Disk, DiskLatency, Export,
-    FailAttachment, FinishedZios, Inject, Resumed, Rule, RuleLatency, RulesReset, Seconds, Status,
-    Suspend, Suspended, Update,
+    FailAttachment, FinishedZios, Inject, Pool, PoolLatency, Resumed, Rule, RuleLatency,
+    RulesReset, Seconds, SetTunables, Status, Suspend, Suspended, TunableValue, Update, Volume,
 };
 
 /// The finished zios that a caller wants.
@@ -66,11 +66,46 @@ impl Client {
 
     /// The latencies of a disk since the start, as a whole or broken down.
     pub fn latency(&self, disk: &str, by: Option<By>) -> Result<DiskLatency, ClientError> {
-        let by = by.map_or("", |by| match by {
-            By::Client => "?by=client",
-            By::Size => "?by=size",
-        });
-        self.get(&format!("/v1/disks/{}/latency{by}", segment(disk)))
+        self.get(&format!("/v1/disks/{}/latency{}", segment(disk), query(by)))
+    }
+
+    /// The latencies of a volume, as [`Client::latency`] gives those of a disk.
+    pub fn volume_latency(&self, name: &str, by: Option<By>) -> Result<DiskLatency, ClientError> {
+        self.get(&format!(
+            "/v1/volumes/{}/latency{}",
+            segment(name),
+            query(by)
+        ))
+    }
+
+    /// All pools.
+    pub fn pools(&self) -> Result<Vec<Pool>, ClientError> {
+        self.get("/v1/pools")
+    }
+
+    /// The queues of a pool's disks, and its transaction groups.
+    pub fn pool_latency(&self, pool: &str) -> Result<PoolLatency, ClientError> {
+        self.get(&format!("/v1/pools/{}/latency", segment(pool)))
+    }
+
+    /// The tunables of a pool.
+    pub fn tunables(&self, pool: &str) -> Result<Vec<TunableValue>, ClientError> {
+        self.get(&format!("/v1/pools/{}/tunables", segment(pool)))
+    }
+
+    /// Sets tunables of a pool: all of them, or none if it fails. Returns all tunables after that.
+    pub fn set_tunables(
+        &self,
+        pool: &str,
+        wanted: &SetTunables,
+    ) -> Result<Vec<TunableValue>, ClientError> {
+        let path = format!("/v1/pools/{}/tunables", segment(pool));
+        self.send(Method::PATCH, &path, wanted)
+    }
+
+    /// All volumes, without zios in flight.
+    pub fn volumes(&self) -> Result<Vec<Volume>, ClientError> {
+        self.get("/v1/volumes?oldest=0")
     }
 
     /// The zios that finished after a cursor. Without a cursor, the answer has no zios, and `next`
@@ -186,5 +221,14 @@ impl Client {
 
     fn delete(&self, path: &str) -> Result<Cleared, ClientError> {
         self.send(Method::DELETE, path, &())
+    }
+}
+
+/// The query that asks for a breakdown.
+fn query(by: Option<By>) -> &'static str {
+    match by {
+        None => "",
+        Some(By::Client) => "?by=client",
+        Some(By::Size) => "?by=size",
     }
 }

@@ -43,7 +43,9 @@ pub struct Status {
 pub struct Disk {
     /// Its name, which is also its export name.
     pub name: String,
-    /// Where NBD clients reach it.
+    /// The pool that it belongs to; null if clients reach it.
+    pub pool: Option<String>,
+    /// Where NBD clients reach it; empty for the disk of a pool.
     pub uris: Vec<String>,
     /// The kind of its store.
     #[schema(example = "ram")]

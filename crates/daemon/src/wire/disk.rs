@@ -10,9 +10,15 @@ use super::memory::client_memory;
 use super::shard::{load, stops};
 
 /// A disk.
-pub(crate) fn disk(info: &DiskInfo, uris: &[String], snapshot: &DiskSnapshot) -> Disk {
+pub(crate) fn disk(
+    info: &DiskInfo,
+    pool: Option<&PoolInfo>,
+    uris: &[String],
+    snapshot: &DiskSnapshot,
+) -> Disk {
     Disk {
         name: info.name.clone(),
+        pool: pool.map(|pool| pool.name.clone()),
         uris: uris.to_vec(),
         store: info.store.clone(),
         store_id: info.store_id.clone(),

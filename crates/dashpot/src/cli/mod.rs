@@ -15,6 +15,7 @@ mod generate;
 mod lab;
 mod load;
 mod no_api;
+mod pool;
 mod proof;
 pub(crate) mod reports;
 mod rule;
@@ -40,6 +41,7 @@ pub(crate) use dmsetup::{DmAction, DmsetupArgs, TableArgs};
 pub(crate) use generate::{CompletionsArgs, ManArgs};
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
+pub(crate) use pool::{GetArgs, SetArgs};
 pub(crate) use proof::ProofArgs;
 pub(crate) use sim::{ReportWords, SimArgs};
 pub(crate) use top::TopArgs;
@@ -107,6 +109,8 @@ pub(crate) enum Command {
     Suspend(SuspendArgs),
     Resume(ResumeArgs),
     Crash(CrashArgs),
+    Get(GetArgs),
+    Set(SetArgs),
     Attach(AttachArgs),
     Detach(DetachArgs),
     Mount(MountArgs),

@@ -33,6 +33,7 @@ mod sim;
 mod status;
 mod suspend;
 mod top;
+mod tunables;
 mod update;
 mod variables;
 mod zinject;
@@ -73,6 +74,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Proof(args) => return proof::proof(&client()?, &args),
         Command::Clear(args) => clear::clear(&client()?, &args)?,
         Command::Crash(args) => crash::crash(&client()?, &args)?,
+        Command::Get(args) => tunables::get(&client()?, &args)?,
+        Command::Set(args) => tunables::set(&client()?, &args)?,
         Command::Attach(args) => attach::attach(&client()?, &args)?,
         Command::Mount(args) => attach::mount(&client()?, &args)?,
         Command::Detach(args) => return attach::detach(&client()?, &args),

@@ -1,14 +1,16 @@
-//! `status`: the disks, their clients, and zios in flight.
+//! `status`: the disks, pools and volumes, their clients, and zios in flight.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dashpot_api::{Attachment, Client, ClientError, Disk, InFlightZio, Status};
+use dashpot_api::{
+    Attachment, Client, ClientError, DeviceIo, Disk, InFlightZio, Pool, Status, Volume,
+};
 use dashpot_engine::DepthTimes;
 use dashpot_export::complain;
 use dashpot_report::health::{broken_promises, host_line, memory_lines, shard_table};
 use dashpot_report::table::{Column, table_within, time_or_dash};
-use dashpot_rules::{format_size, short_time};
+use dashpot_rules::{format_size, nice_number, short_time};
 use serde::Serialize;
 
 use super::attach::{Queue, Waiting, queue_of, waiting_for};
@@ -33,6 +35,27 @@ const DISKS: [Column; 8] = [
     Column::Text("store"),
 ];
 
+const POOLS: [Column; 8] = [
+    Column::Text("pool"),
+    Column::Text("state"),
+    Column::Text("throttle"),
+    Column::Figure("dirty"),
+    Column::Figure("stops at"),
+    Column::Figure("delay"),
+    Column::Figure("waiting"),
+    Column::Text("disks"),
+];
+
+const VOLUMES: [Column; 7] = [
+    Column::Text("volume"),
+    Column::Text("state"),
+    Column::Text("write"),
+    Column::Figure("in flight"),
+    Column::Figure("oldest"),
+    Column::Figure("connections"),
+    Column::Figure("size"),
+];
+
 const ZIOS: [Column; 9] = [
     Column::Figure("age"),
     Column::Text("waits"),
@@ -41,7 +64,7 @@ const ZIOS: [Column; 9] = [
     Column::Text("op"),
     Column::Figure("offset"),
     Column::Figure("length"),
-    Column::Text("disk"),
+    Column::Text("device"),
     Column::Text("client"),
 ];
 
@@ -73,8 +96,15 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     );
     let room = room(false);
     text += &table_within(room, &DISKS, status.disks.iter().map(disk_row));
+    if !status.pools.is_empty() {
+        text += "\n";
+        text += &table_within(room, &POOLS, status.pools.iter().map(pool_row));
+        text += &status.pools.iter().map(remedy).collect::<String>();
+        text += "\n";
+        text += &table_within(room, &VOLUMES, status.volumes.iter().map(volume_row));
+    }
     text += "\n";
-    text += &status.disks.iter().map(ways_in).collect::<String>();
+    text += &ways_into_all(&status);
     text += &reclaim_lines(&status);
     for line in waiting.iter().map(waiting_line) {
         text += &format!("{line}\n");
@@ -82,13 +112,11 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     text += &format!("\n{}", shard_table(room, &status.shards));
     text += &memory_lines(room, &status.shards, &status.memory);
     text += &format!("\n{}", broken_promises(room, &status.promises));
-    if status
-        .disks
-        .iter()
-        .any(|disk| args.inflight && disk.io.in_flight > 0)
-    {
+    let zios = devices(&status).flat_map(|(name, io)| zio_rows(name, io));
+    let zios: Vec<Vec<String>> = zios.collect();
+    if args.inflight && !zios.is_empty() {
         text += "\n";
-        text += &table_within(room, &ZIOS, status.disks.iter().flat_map(zio_rows));
+        text += &table_within(room, &ZIOS, zios);
     }
     print(&text)
 }
@@ -104,11 +132,7 @@ struct Shown<'a> {
 
 /// Whether a daemon that serves devices of this host can go on when memory is short.
 fn reclaim_lines(status: &Status) -> String {
-    if status
-        .disks
-        .iter()
-        .all(|disk| disk.io.attachments.is_empty())
-    {
+    if devices(status).all(|(_, io)| io.attachments.is_empty()) {
         return String::new();
     }
     let reclaim = &status.reclaim;
@@ -146,22 +170,91 @@ fn ask(client: &Client, oldest: usize, wait: Option<Duration>) -> Result<Status,
 }
 
 fn disk_row(disk: &Disk) -> Vec<String> {
-    let connections: u32 = disk
-        .io
-        .clients
-        .iter()
-        .map(|client| client.connections)
-        .sum();
     vec![
         disk.name.clone(),
         state(disk),
         disk.rules.to_string(),
         disk.io.in_flight.to_string(),
         time_or_dash(disk.io.oldest.first().map(|zio| zio.age_ns)),
-        connections.to_string(),
+        connections(&disk.io).to_string(),
         format_size(disk.size_bytes),
         disk.store.clone(),
     ]
+}
+
+fn pool_row(pool: &Pool) -> Vec<String> {
+    let level = &pool.level;
+    let state = match (&pool.failed, pool.degraded) {
+        (Some(why), _) => format!("failed ({why})"),
+        (None, true) => "degraded".to_owned(),
+        (None, false) => "ok".to_owned(),
+    };
+    let delay = match level.filled_bytes >= level.stops_at_bytes {
+        true => "stop".to_owned(),
+        false => short_time(level.delay_ns),
+    };
+    let sides = |sides: &Vec<String>| sides.join(" = ");
+    let members = pool.members.iter().map(sides);
+    vec![
+        pool.name.clone(),
+        state,
+        pool.throttle.word().to_owned(),
+        nice_number(pool.dirty_bytes),
+        nice_number(level.stops_at_bytes),
+        delay,
+        pool.throttled.to_string(),
+        members.collect::<Vec<_>>().join(", "),
+    ]
+}
+
+/// How to mend a pool, if a disk fails its writes.
+fn remedy(pool: &Pool) -> String {
+    match pool.degraded {
+        true => format!(
+            "{}: a disk fails writes that clients believe done, and the pool repeats them: clear the \
+             rule that fails them (`dashpot list`), or mend the store\n",
+            pool.name
+        ),
+        false => String::new(),
+    }
+}
+
+fn volume_row(volume: &Volume) -> Vec<String> {
+    let state = match (&volume.failed, volume.off, volume.io.stalled) {
+        (Some(why), ..) => format!("failed ({why})"),
+        (None, true, _) => "off (power cut)".to_owned(),
+        (None, false, 0) => "ok".to_owned(),
+        (None, false, stalled) => format!("stalled ({stalled} connections)"),
+    };
+    vec![
+        volume.name.clone(),
+        state,
+        volume.write.word().to_owned(),
+        volume.io.in_flight.to_string(),
+        time_or_dash(volume.io.oldest.first().map(|zio| zio.age_ns)),
+        connections(&volume.io).to_string(),
+        format_size(volume.size_bytes),
+    ]
+}
+
+fn connections(io: &DeviceIo) -> u32 {
+    io.clients.iter().map(|client| client.connections).sum()
+}
+
+/// The disks and volumes: their names, clients and I/O.
+fn devices(status: &Status) -> impl Iterator<Item = (&str, &DeviceIo)> {
+    let disks = status.disks.iter().map(|disk| (&*disk.name, &disk.io));
+    let volumes = status.volumes.iter();
+    disks.chain(volumes.map(|volume| (&*volume.name, &volume.io)))
+}
+
+/// The addresses and clients of all disks that clients can reach, and of all volumes.
+fn ways_into_all(status: &Status) -> String {
+    let alone = status.disks.iter().filter(|disk| disk.pool.is_none());
+    let disks = alone.map(|disk| ways_in(&disk.name, &disk.uris, &disk.io));
+    let volumes = status.volumes.iter();
+    let volumes = volumes.map(|volume| ways_in(&volume.name, &volume.uris, &volume.io));
+    disks.chain(volumes).collect()
 }
 
 fn state(disk: &Disk) -> String {
@@ -189,17 +282,17 @@ fn state(disk: &Disk) -> String {
     }
 }
 
-/// The addresses of a disk, and its clients. Each address has a line of its own and is not
+/// The addresses of a disk or a volume, and its clients. Each address has a line of its own and is not
 /// shortened, so that it can be copied.
-fn ways_in(disk: &Disk) -> String {
-    let uris = disk.uris.iter().map(|uri| format!("  {uri}\n"));
-    let clients = disk.io.clients.iter().map(|client| {
+fn ways_in(name: &str, uris: &[String], io: &DeviceIo) -> String {
+    let uris = uris.iter().map(|uri| format!("  {uri}\n"));
+    let clients = io.clients.iter().map(|client| {
         let connections = client.connections;
         format!("  {}, connections: {connections}\n", client.name)
     });
-    let attachments = disk.io.attachments.iter().map(attachment);
+    let attachments = io.attachments.iter().map(attachment);
     let lines: String = uris.chain(clients).chain(attachments).collect();
-    format!("{}\n{lines}{}", disk.name, depth(disk))
+    format!("{name}\n{lines}{}", depth(io))
 }
 
 /// A block device of this host, with the I/Os that wait in it and in the daemon.
@@ -221,8 +314,8 @@ fn attachment(attachment: &Attachment) -> String {
 }
 
 /// How many I/Os clients kept in flight.
-fn depth(disk: &Disk) -> String {
-    let depth = &disk.io.depth;
+fn depth(io: &DeviceIo) -> String {
+    let depth = &io.depth;
     if depth.most == 0 {
         return String::new();
     }
@@ -230,18 +323,18 @@ fn depth(disk: &Disk) -> String {
         true => number.to_string(),
         false => format!("{number} or more"),
     };
-    let mean = disk.io.depth_time_ns.0 as f64 / disk.io.busy_ns.max(1) as f64;
+    let mean = io.depth_time_ns.0 as f64 / io.busy_ns.max(1) as f64;
     let (most, usual, percent) = (words(depth.most), words(depth.usual), depth.usual_percent);
     format!(
         "  depth since the start: mean {mean:.1}, most {most}; {usual} for {percent} % of the busy time\n"
     )
 }
 
-fn zio_rows(disk: &Disk) -> impl Iterator<Item = Vec<String>> {
-    disk.io.oldest.iter().map(|zio| zio_row(&disk.name, zio))
+fn zio_rows(device: &str, io: &DeviceIo) -> impl Iterator<Item = Vec<String>> {
+    io.oldest.iter().map(move |zio| zio_row(device, zio))
 }
 
-fn zio_row(disk: &str, zio: &InFlightZio) -> Vec<String> {
+fn zio_row(device: &str, zio: &InFlightZio) -> Vec<String> {
     vec![
         short_time(zio.age_ns),
         zio.wait.clone(),
@@ -251,7 +344,7 @@ fn zio_row(disk: &str, zio: &InFlightZio) -> Vec<String> {
         zio.op.clone(),
         zio.offset_bytes.to_string(),
         zio.length_bytes.to_string(),
-        disk.to_owned(),
+        device.to_owned(),
         zio.client.clone(),
     ]
 }

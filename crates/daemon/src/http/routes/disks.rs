@@ -177,9 +177,11 @@ async fn one_of(
 ) -> Result<Disk, Refusal> {
     let snapshot = daemon.snapshot(index, detail.oldest).await;
     let (snapshot, failed) = or_nothing(daemon, snapshot);
+    let (info, uris) = (daemon.info(index), daemon.uris(index));
+    let pool = info.pool.map(|pool| daemon.info_of_pool(pool));
     let disk = Disk {
         failed,
-        ..disk(daemon.info(index), daemon.uris(index), &snapshot)
+        ..disk(info, pool, uris, &snapshot)
     };
     making.charge(size_of::<Disk>() + disk.io.oldest.len() * ZIO)?;
     Ok(disk)

@@ -1,0 +1,63 @@
+//! The commands that show and turn the tunables of a pool.
+
+use clap::Args;
+use dashpot_engine::pool::Tunable;
+use dashpot_rules::{ParseError, parse_tunable_name, parse_tunable_setting};
+
+/// Show the tunables of a pool
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Names, units and defaults are those of ZFS.
+
+Examples: all tunables with what they do; one
+  dashpot get tank --wide
+  dashpot get tank zfs_delay_scale")]
+pub(crate) struct GetArgs {
+    /// The pool
+    pub(crate) pool: String,
+    /// Only these tunables
+    #[arg(value_name = "TUNABLE", value_parser = parse_tunable_name)]
+    pub(crate) tunables: Vec<Tunable>,
+    /// Show what each does, too
+    #[arg(long)]
+    pub(crate) wide: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Turn tunables of a pool while clients use it
+#[derive(Args, Debug)]
+#[command(after_help = "\
+All of them change at once, or none. A number without a unit is in the unit of
+the tunable, as in ZFS. The values of the lab come back with a restart.
+
+Examples:
+  dashpot set tank zfs_delay_scale=1ms
+  dashpot set tank zfs_dirty_data_max=64M zfs_txg_timeout=1s")]
+pub(crate) struct SetArgs {
+    /// The pool
+    pub(crate) pool: String,
+    /// The tunables and their new values
+    #[arg(required = true, value_name = "TUNABLE=VALUE", value_parser = parse_setting)]
+    pub(crate) settings: Vec<Setting>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A tunable and its new value, in words.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) name: &'static str,
+    pub(crate) words: String,
+}
+
+fn parse_setting(text: &str) -> Result<Setting, ParseError> {
+    let (tunable, _) = parse_tunable_setting(text)?;
+    let words = text.split_once('=').map_or("", |(_, words)| words);
+    Ok(Setting {
+        name: tunable.info().name,
+        words: words.to_owned(),
+    })
+}
