@@ -57,7 +57,9 @@ pub use service::parse_service;
 pub use shards::parse_shards;
 pub use size::{format_size, parse_bandwidth, parse_range, parse_size};
 pub use speed::{Speed, parse_speed};
-pub use tunable::{format_tunable, parse_tunable, parse_tunable_name, parse_tunable_setting};
+pub use tunable::{
+    format_tunable, parse_new_value, parse_tunable, parse_tunable_name, parse_tunable_setting,
+};
 pub use uri::{NbdUri, parse_uri, segment};
 
 /// The reason that words are not a value: one sentence that quotes the words and names the remedy.

@@ -13,7 +13,7 @@ pub fn parse_tunable_setting(text: &str) -> Result<(Tunable, u64), ParseError> {
         ))
     })?;
     let tunable = parse_tunable_name(name)?;
-    let value = parse_tunable(tunable, value)
+    let value = parse_new_value(tunable, value)
         .map_err(|error| ParseError::new(format!("{name}: {error}")))?;
     Ok((tunable, value))
 }
@@ -30,13 +30,25 @@ pub fn parse_tunable_name(name: &str) -> Result<Tunable, ParseError> {
     })
 }
 
-/// The value of a tunable, within its bounds. A number without a unit is in the tunable's own.
+/// The value of a tunable in a lab file, within its bounds.
 pub fn parse_tunable(tunable: Tunable, text: &str) -> Result<u64, ParseError> {
+    let value = parse_in(tunable.info().unit, text)?;
+    within_bounds(tunable, value, text)
+}
+
+/// The new value of a tunable of a running pool: as in a lab file or, as for ZFS's module parameters, a
+/// number in the tunable's own unit.
+pub fn parse_new_value(tunable: Tunable, text: &str) -> Result<u64, ParseError> {
+    match (text.parse(), tunable.info().unit) {
+        (Ok(number), unit) if !matches!(unit, Unit::Choice(_)) => {
+            within_bounds(tunable, number, text)
+        }
+        _ => parse_tunable(tunable, text),
+    }
+}
+
+fn within_bounds(tunable: Tunable, value: u64, text: &str) -> Result<u64, ParseError> {
     let info = tunable.info();
-    let value = match (text.parse(), info.unit) {
-        (Ok(number), unit) if !matches!(unit, Unit::Choice(_)) => number,
-        (_, unit) => parse_in(unit, text)?,
-    };
     if !(info.min..=info.max).contains(&value) {
         return Err(ParseError::new(format!(
             "'{text}' is out of bounds: give {} to {}",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use dashpot_api::{Error, Pool, PoolLatency, SetTunables, TunableValue, Txg};
-use dashpot_rules::{parse_tunable, parse_tunable_name};
+use dashpot_rules::{parse_new_value, parse_tunable_name};
 
 use super::to_the_end;
 use crate::answers::Making;
@@ -106,7 +106,7 @@ pub(crate) async fn tune(
     let index = daemon.pool(&name)?;
     let changes = wanted.tunables.iter().map(|(name, words)| {
         let tunable = parse_tunable_name(name)?;
-        let value = parse_tunable(tunable, words).map_err(|error| {
+        let value = parse_new_value(tunable, words).map_err(|error| {
             Refusal::new(RefusalKind::Unprocessable, format!("{name}: {error}"))
         })?;
         Ok((tunable, value))
