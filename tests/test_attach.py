@@ -294,14 +294,25 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
         (["attach", "d", "--with", "ublk"], ["--with ublk", "no ublk driver", "modprobe ublk_drv"]),
         (["detach", "/dev/loop999"], ["'/dev/loop999' is not attached by dashpot", node]),
         (["detach", "e"], ["'e' is not attached by dashpot"]),
-        (["mount", "wide", "/nonexistent"], ["blocks of 64K"]),
+        (["mount", "wide", "/tmp"], ["blocks of 64K"]),
     ]:
         refused = daemon.cli(*words, code=1).stderr
         assert all(word in refused for word in expected), refused
     daemon.cli("detach", node)
-    refused = daemon.cli("mount", "d", "/nonexistent", code=1).stderr
-    assert "make it first" in refused
+    for words, expected in [
+        (["/nonexistent"], "cannot mount at /nonexistent: make it first"),
+        (["/dev/null", "--mkfs"], "cannot mount at /dev/null: it is no directory"),
+        (["/tmp"], "disk 'd' has no file system: --mkfs makes one"),
+    ]:
+        assert expected in daemon.cli("mount", "d", *words, code=1).stderr
     assert not remains() and not daemon.disk()["clients"]
+
+
+@requires("mkfs.xfs")
+def test_a_file_system_that_cannot_be_made_is_refused_in_a_line(daemon, attach):
+    refused = daemon.cli("mount", "d", "/tmp", "--mkfs", "--fs", "xfs", code=1).stderr
+    assert re.fullmatch(r"dashpot: mkfs.xfs: .*\n", refused), refused
+    assert not remains()
 
 
 def test_auto_says_which_way_and_why_no_other(daemon, attach):

@@ -223,12 +223,14 @@ def test_a_create_that_fails_leaves_nothing(created, device):
         ("0 8 delay 999:999 0 1", "no block device 999:999"),
         ("0 8 delay /dev/null 0 1", "not a regular file"),
         ("0 8 delay ram:1M 0 1ms", "word 6, '1ms': no delay in milliseconds"),
+        (f"0 {1 << 54} error", "word 2, '18014398509481984': give a number of sectors from 1"),
         ("0 8 flakey /dev/vdb 0 1 1", "word 3, 'flakey': dashpot has only delay and error"),
     ]:
         assert why in created(table, code=1).stderr, table
         assert not (BASE / NAME).exists() and not servers()
     created("0 2048 delay ram:1M 0 0")
     assert f"/dev/mapper/{NAME} exists" in created("0 8 error", code=1).stderr
+    assert "the device mapper's own" in dm("create", "control", "--table", "0 8 error", code=1).stderr
     dm("create", "a/b", "--table", "0 8 error", code=1)
     assert "there is no device 'nothing'" in dm("table", "nothing", code=1).stderr
 

@@ -292,7 +292,8 @@ def test_attached_and_detached_many_times_leaves_nothing(guest):
     guest(UBLK + """
 serve -d d=ram,size=8M $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
 before=$(ls /proc/$daemon/fd | wc -l)
-for i in $(seq 10); do dashpot detach "$(dashpot attach d --with ublk)"; done
+for i in $(seq 40); do dashpot detach "$(dashpot attach d --with ublk)"; done
+nothing_left
 for i in $(seq 10); do dashpot attach d$i --with ublk; done >/run/nodes
 [ "$(sort -u /run/nodes | wc -l)" = 10 ]
 refused dashpot attach d1 --with ublk | grep already

@@ -149,9 +149,8 @@ fn say(attacher: &mut Child, line: &str) -> anyhow::Result<()> {
 
 const GONE: &str = "the helper that attaches is gone";
 
-/// Protects the memory of a process that will serve block devices. A program that it starts inherits the
-/// mark as a part of the way to a disk, and the right to lock its memory, but not the lock.
-pub(super) fn protect() {
+/// Protects the memory of a process that will serve block devices.
+fn protect() {
     // Without root, attaching is refused, with the remedy.
     if !rustix::process::geteuid().is_root() {
         return;

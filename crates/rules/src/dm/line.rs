@@ -41,7 +41,7 @@ impl<'a> Words<'a> {
         }
         let sectors = self.number(1, "number of sectors", "2048")?;
         if !(1..=SECTORS_MAX).contains(&sectors) {
-            return Err(self.refuse(1, "give a number of sectors from 1 to 2^54"));
+            return Err(self.refuse(1, "give a number of sectors from 1 to 2^54 - 1"));
         }
         let target = match self.word(2, "target, delay or error")? {
             "delay" => Target::Delay(self.delay(sectors)?),
@@ -183,7 +183,7 @@ const EXAMPLE: &str = "0 2048 delay /dev/vdb 0 500";
 const ARGUMENTS: usize = 3;
 const SECTOR: u64 = 512;
 /// Offsets in bytes are signed in the kernel.
-const SECTORS_MAX: u64 = 1 << 54;
+const SECTORS_MAX: u64 = (1 << 54) - 1;
 /// The most characters of a wrong word to repeat.
 const SHOWN: usize = 60;
 /// Targets of the device mapper that dashpot does not have.

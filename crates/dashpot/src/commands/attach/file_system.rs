@@ -1,7 +1,7 @@
 //! Makes a file system on a block device, mounts it, and unmounts it with the device.
 
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -48,6 +48,17 @@ pub(super) fn found_on(
     Ok((!found.is_empty()).then_some(found))
 }
 
+/// The whole path of a directory to mount at.
+pub(super) fn directory(at: &Path) -> anyhow::Result<PathBuf> {
+    let whole = at.canonicalize();
+    let whole =
+        whole.with_context(|| format!("cannot mount at {}: make it first", at.display()))?;
+    match whole.is_dir() {
+        true => Ok(whole),
+        false => bail!("cannot mount at {}: it is no directory", at.display()),
+    }
+}
+
 /// Mounts the file system of a node. From now on, `detach` unmounts it.
 pub(super) fn mount(
     node: &str,
@@ -55,8 +66,7 @@ pub(super) fn mount(
     kind: Option<FileSystem>,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
-    let at = at.canonicalize();
-    let at = at.context("the directory to mount at cannot be used: make it first")?;
+    let at = directory(at)?;
     // Recorded before mounting: `detach` would miss an unrecorded mount.
     place::change(node, |record| record.mounted = Some(at.clone()))?;
     let mut command = Command::new("mount");
@@ -91,7 +101,10 @@ fn run(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<(
     let done = output(command, is_stopped)?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
-        bail!("{program}: {}", said.trim_end());
+        // Some explain all of their options after an error.
+        let lines = said.lines().take_while(|line| !line.starts_with("Usage:"));
+        let lines: Vec<&str> = lines.collect();
+        bail!("{program}: {}", lines.join("\n").trim());
     }
     Ok(())
 }

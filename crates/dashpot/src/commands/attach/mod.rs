@@ -107,6 +107,7 @@ pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
 pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let is_stopped = || stop.is_set();
+    file_system::directory(&args.directory)?;
     let attached = attach_disk(client, &Wish::of(&args.disk, args.with), is_stopped)?;
     let node = &attached.node;
     if let Err(error) = mount_node(node, args, &is_stopped) {
@@ -126,6 +127,8 @@ fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> an
     }
     if args.mkfs {
         file_system::make(node, args.fs.unwrap_or_default(), is_stopped)?;
+    } else if file_system::found_on(node, is_stopped)?.is_none() {
+        bail!("disk '{}' has no file system: --mkfs makes one", args.disk);
     }
     file_system::mount(node, &args.directory, args.fs, is_stopped)?;
     match is_stopped() {
@@ -166,16 +169,21 @@ impl Attached {
             let left = left.past();
             complain(format_args!("dashpot: took over {node}: {left}"));
         }
-        if !self.lacks.is_empty() {
-            let lacks = self.lacks.join("; ");
-            complain(format_args!(
-                "dashpot: when memory is short, the daemon may wait for its own device: {lacks}"
-            ));
-        }
+        self.say_lacks();
         if !self.why_not_others.is_empty() {
             let others = self.why_not_others.join("; ");
             complain(format_args!(
                 "dashpot: {node} is {disk}, by {way} ({others})"
+            ));
+        }
+    }
+
+    /// Prints the protection that the daemon lacks, if there is any.
+    pub(crate) fn say_lacks(&self) {
+        if !self.lacks.is_empty() {
+            let lacks = self.lacks.join("; ");
+            complain(format_args!(
+                "dashpot: when memory is short, the daemon may wait for its own device: {lacks}"
             ));
         }
     }

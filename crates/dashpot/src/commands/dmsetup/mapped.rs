@@ -47,6 +47,9 @@ impl Mapped {
         if name.contains('/') || name.starts_with('.') {
             bail!("'{name}' is no name of a device: leave '/' out, and '.' at the beginning");
         }
+        if name == CONTROL {
+            bail!("'{name}' is the device mapper's own node: choose another name");
+        }
         let link = link(name);
         if fs::symlink_metadata(&link).is_ok() {
             bail!("{} exists: choose another name", link.display());
@@ -219,5 +222,7 @@ fn link(name: &str) -> PathBuf {
 
 const BASE: &str = "/run/dashpot-mapped";
 const LINKS: &str = "/dev/mapper";
+/// The node by which the kernel's device mapper is controlled.
+const CONTROL: &str = "control";
 const STATE: &str = "state";
 const SECTOR: u64 = 512;

@@ -13,11 +13,11 @@ use std::io::{self, Read};
 
 use anyhow::{Context, bail};
 use dashpot_api::{Client, Inject, Suspend};
+use dashpot_export::reclaim;
 use dashpot_rules::dm::{Table, parse_table};
 
 use self::mapped::Mapped;
 use super::attach::{Wish, attach_disk, clean_quietly, detach_unused};
-use super::devices::protect;
 use crate::cli::{DmAction, DmsetupArgs, TableArgs, With};
 use crate::sources::Stop;
 
@@ -58,7 +58,7 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let medium = medium::resolve(table)?;
     let mut new = Mapped::new(name, &medium.table, &medium.store)?;
     // The new daemon inherits this, and locks its memory when it gets the device.
-    protect();
+    reclaim::protect();
     new.start(&|| stop.is_set())?;
     let client = new.client()?;
     let wish = Wish {
@@ -66,11 +66,14 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
         with: With::Auto,
         linked: false,
     };
-    new.node = attach_disk(&client, &wish, || stop.is_set())?.node;
+    let attached = attach_disk(&client, &wish, || stop.is_set())?;
+    new.node = attached.node.clone();
     // The kernel has read the new device by now, so the rules do not delay that. No program has the
     // link yet.
     arm(&client, name, &medium.table)?;
-    new.publish()
+    new.publish()?;
+    attached.say_lacks();
+    Ok(())
 }
 
 /// Keeps another table beside the active one.
