@@ -242,7 +242,8 @@ def test_quantize_above_and_below_the_injection(daemon, client):
 
 
 def test_quantize_at_a_layer_that_is_not_served(daemon):
-    assert "dashpot sim" in daemon.cli("quantize", "--layer", "volume", code=2).stderr
+    refused = daemon.cli("quantize", "--layer", "volume", code=2).stderr
+    assert "serves no volume; a lab with a pool has some" in refused
 
 
 def test_quantize_has_the_layout_of_the_article(daemon, client):

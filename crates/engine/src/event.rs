@@ -123,7 +123,13 @@ impl Waits {
         self.recv + self.throttle + self.queue + self.suspend + self.disk() + self.reply
     }
 
-    /// The time from the issue until the reply was offered.
+    /// The time at a volume, from the submission until the reply was offered: the wait for the throttle is
+    /// the volume's own.
+    pub fn volume(&self) -> Duration {
+        self.throttle + self.disk()
+    }
+
+    /// The time at a disk, from the issue until the reply was offered.
     pub fn disk(&self) -> Duration {
         self.store + self.hold + self.lateness
     }

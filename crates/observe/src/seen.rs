@@ -42,11 +42,16 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The I/O of disks from their start until a moment. The interval has no intended length. The
+    /// The I/O of disks and volumes from their start until a moment. The interval has no intended length. The
     /// report mentions all I/Os in flight, because none would be old enough for so long an
     /// interval.
-    pub fn since_start(disks: Vec<DeviceInterval>, at_ns: u64) -> Seen {
-        let elapsed_ns = elapsed_of_all(&disks).as_nanos() as u64;
+    pub fn since_start(
+        disks: Vec<DeviceInterval>,
+        volumes: Vec<DeviceInterval>,
+        at_ns: u64,
+    ) -> Seen {
+        let elapsed = elapsed_of_all(&disks).max(elapsed_of_all(&volumes));
+        let elapsed_ns = elapsed.as_nanos() as u64;
         Seen {
             span: Span {
                 end_ns: elapsed_ns,
@@ -55,6 +60,7 @@ impl Seen {
             },
             at_ns,
             disks,
+            volumes,
             ..Seen::default()
         }
     }

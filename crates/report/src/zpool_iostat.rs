@@ -6,7 +6,7 @@
 //!
 //! Differences: a pool gives space to a volume when it makes the volume, so `alloc` is the sum of
 //! their sizes. There is no scrub and no rebuild, so their columns stay empty. The first report of
-//! `zpool iostat` counts since the import; here each report is of one interval. If the screen is too
+//! a daemon's pools counts since its start; in a simulation each report is of one interval. If the screen is too
 //! narrow for all groups of columns, the report shows the most important ones.
 
 mod columns;

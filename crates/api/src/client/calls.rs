@@ -11,7 +11,7 @@ use super::connection::Lease;
 use super::{Client, ClientError};
 use crate::types::{
     AttachmentFailed, By, Cleared, Clock, Crash, Crashed, Disk, DiskLatency, Export,
-    FailAttachment, FinishedZios, Inject, Pool, PoolLatency, Resumed, Rule, RuleLatency,
+    FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolLatency, Resumed, Rule, RuleLatency,
     RulesReset, Seconds, SetTunables, Status, Suspend, Suspended, TunableValue, Update, Volume,
 };
 
@@ -29,14 +29,21 @@ pub struct WantedZios {
 }
 
 impl Client {
-    /// The disks as they were at the start. The daemon answers without asking a shard.
+    /// The disks and volumes as they were at the start. The daemon answers without asking a shard.
     pub fn exports(&self) -> Result<Vec<Export>, ClientError> {
         self.get("/v1/exports")
     }
 
+    /// The names of the disks. The daemon answers without asking a shard.
+    pub fn disk_names(&self) -> Result<Vec<String>, ClientError> {
+        let mut exports = self.exports()?;
+        exports.retain(|export| export.layer == LayerWord::Disk);
+        Ok(exports.into_iter().map(|export| export.name).collect())
+    }
+
     /// Whether the daemon serves a disk of this name.
     pub fn has_disk(&self, name: &str) -> Result<bool, ClientError> {
-        Ok(self.exports()?.iter().any(|export| export.name == name))
+        Ok(self.disk_names()?.iter().any(|known| known == name))
     }
 
     /// The daemon's time. The daemon answers without asking a shard.

@@ -1,28 +1,42 @@
-//! The answers that need no shard: the exports, and the time.
+//! The answers that need no shard: the served devices, and the time.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A disk as it was at the start, and where NBD clients reach it.
+/// A disk or a volume as it was at the start, and where NBD clients reach it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Export {
     /// Its name, which is also its export name.
     pub name: String,
-    /// Where NBD clients reach it.
+    /// Whether it is a disk or a volume.
+    pub layer: LayerWord,
+    /// The pool that it belongs to; null for a disk outside of pools.
+    pub pool: Option<String>,
+    /// Where NBD clients reach it; empty for the disk of a pool.
     pub uris: Vec<String>,
-    /// The kind of its store.
+    /// The kind of its store; null for a volume.
     #[schema(example = "ram")]
-    pub store: String,
-    /// The size of the disk.
+    pub store: Option<String>,
+    /// Its size.
     pub size_bytes: u64,
     /// The smallest read or write.
     pub block_bytes: u32,
-    /// Whether the disk refuses writes.
+    /// Whether it refuses writes.
     pub read_only: bool,
     /// The number of the shard that owns it.
     pub shard: usize,
     /// The reason that the daemon no longer serves it; null if it does.
     pub failed: Option<String>,
+}
+
+/// The layer of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LayerWord {
+    /// A disk: rules, and below them a store.
+    Disk,
+    /// A volume of a pool, above the throttle and the queues of the pool's disks.
+    Volume,
 }
 
 /// The time of the daemon's monotonic clock. All moments (`at_ns`, `ended_ns`, `start_ns`) are of

@@ -38,7 +38,7 @@ pub use depth::{Depth, DepthTime};
 pub use device::{DeviceIo, DiskClient, InFlightZio, OpCount, wait_word};
 pub use disk::{Disk, Status, Suspension};
 pub use event::{FinishedZio, FinishedZios, ZioWaits};
-pub use export::{Clock, Export, STARTED_AGAIN};
+pub use export::{Clock, Export, LayerWord, STARTED_AGAIN};
 pub use host::Host;
 pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, OpLatency};
 pub use memory::{ClientMemory, Memory};

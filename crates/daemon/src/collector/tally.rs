@@ -28,7 +28,7 @@ impl Measured {
             failed,
             bytes: if failed { 0 } else { u64::from(zio.length) },
             total: total.as_nanos(),
-            disk: waits.disk().as_nanos(),
+            disk: zio.at_device().as_nanos(),
             store: waits.store.as_nanos(),
             lateness: (waits.hold > Duration::ZERO).then_some(waits.lateness.as_nanos()),
         }

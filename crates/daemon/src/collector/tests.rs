@@ -138,7 +138,7 @@ fn tally(zios: &[&FinishedZio]) -> Tally {
         failed: failed.count() as u64,
         bytes: done.map(|zio| u64::from(zio.length)).sum(),
         total: of(|zio| Some(zio.waits().total())),
-        disk: of(|zio| Some(zio.waits().disk())),
+        disk: of(|zio| Some(zio.at_device())),
         store: of(|zio| Some(zio.waits().store)),
         lateness: of(|zio| {
             let waits = zio.waits();

@@ -88,6 +88,11 @@ impl Daemon {
         self.handle.device(device).name()
     }
 
+    /// The reason that a disk or a volume is no longer served; `None` if it is served.
+    pub fn failure_of(&self, device: DeviceId) -> Option<String> {
+        self.disk_beside(device).and_then(|disk| self.failure(disk))
+    }
+
     /// A disk of the shard of a device, through which the shard can be asked.
     pub(super) fn disk_beside(&self, device: DeviceId) -> Option<usize> {
         match self.handle.device(device) {

@@ -17,7 +17,7 @@ pub(crate) use crash::{crashed, cut};
 pub(crate) use device::DeviceView;
 pub(crate) use disk::{disk, volume};
 pub(crate) use event::finished_zio;
-pub(crate) use export::export;
+pub(crate) use export::{disk_export, volume_export};
 pub(crate) use memory::{memory, reclaim};
 pub(crate) use part::part_latency;
 pub(crate) use pool::{PoolFacts, tunables, txgs};

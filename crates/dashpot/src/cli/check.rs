@@ -6,7 +6,7 @@ use clap::Args;
 use dashpot_engine::Duration;
 use dashpot_rules::parse_span;
 
-/// Check figures of disks and rules against the expectations of a CI
+/// Check figures of disks and rules against what a CI expects
 #[derive(Args, Debug)]
 #[command(after_help = "\
 SUBJECT.METRIC OP VALUE, in quotes. OP is <, <=, >, >=, == or !=.

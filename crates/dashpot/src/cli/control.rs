@@ -10,7 +10,7 @@ use dashpot_rules::{ParseError, parse_seed, parse_size, parse_span, parse_wait};
 use super::rule::RuleArgs;
 use super::words::keep;
 
-/// Show disks, their clients and rules, and the oldest zios in flight
+/// Show disks, pools, their clients, and zios in flight
 #[derive(Args, Debug)]
 #[command(after_help = "Example: wait for a daemon that is starting\n  dashpot status --wait 10s")]
 pub(crate) struct StatusArgs {
@@ -101,7 +101,7 @@ pub(crate) struct ClearArgs {
     pub(crate) json: bool,
 }
 
-/// Return to the lab: clear rules, resume disks, arm the lab's rules
+/// Return to the lab: only its rules, and no disk suspended
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot reset")]
 pub(crate) struct ResetArgs {

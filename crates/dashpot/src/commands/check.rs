@@ -144,7 +144,6 @@ impl Checks {
 
 /// The names of disks and rules; also those of cleared rules if an expression may refer to one.
 fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Result<Names> {
-    let disks = client.exports()?;
     let mut rules = client.rules()?;
     for name in texts.iter().flat_map(|text| may_be_rules(text)) {
         let gone = if_there(client.rules_named(name))?;
@@ -156,7 +155,7 @@ fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Res
     rules.sort_unstable();
     rules.dedup();
     Ok(Names {
-        disks: disks.into_iter().map(|disk| disk.name).collect(),
+        disks: client.disk_names()?,
         ops: Op::ALL.map(|op| op.name().to_owned()).to_vec(),
         rules,
         rules_may_come,

@@ -74,8 +74,7 @@ fn disks(client: &Client, word: &str) -> anyhow::Result<Vec<String>> {
     if word != ALL {
         return Ok(vec![word.to_owned()]);
     }
-    let disks = client.exports()?;
-    Ok(disks.into_iter().map(|disk| disk.name).collect())
+    Ok(client.disk_names()?)
 }
 
 /// The word for all disks. No disk has this name.

@@ -62,8 +62,8 @@ fn handler(rule: &Rule) -> Option<Handler> {
 }
 
 fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<(), Refusal>> {
-    let disks = client.exports()?;
-    let names = disks.iter().map(|disk| disk.name.as_str());
+    let disks = client.disk_names()?;
+    let names = disks.iter().map(String::as_str);
     let Some(disk) = add.device.resolve(names) else {
         return Ok(Err(Refusal::unknown_device(&add.device, &add.pool)));
     };

@@ -86,7 +86,7 @@ impl Source for CountersSource {
             Some(counters.interval(&device.name, elapsed))
         };
         let disks = self.devices.iter().filter_map(did).collect();
-        Ok(Some(Seen::since_start(disks, unix_ns())))
+        Ok(Some(Seen::since_start(disks, Vec::new(), unix_ns())))
     }
 
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {

@@ -1,10 +1,11 @@
-//! The disks of a daemon, through its API. An interval is the difference of two looks.
+//! The disks, volumes and pools of a daemon, through its API. An interval is the difference of two looks.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use dashpot_api::{
-    By as Breakdown, Client, DiskLatency, LatencyHistogram, OpLatency, STARTED_AGAIN,
+    By as Breakdown, Client, ClientError, DiskLatency, LatencyHistogram, OpLatency, PoolLatency,
+    STARTED_AGAIN,
 };
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 use dashpot_engine::{DepthTimes, Duration as ZioTime};
@@ -14,22 +15,38 @@ use dashpot_observe::{
 };
 use dashpot_rules::parse_size;
 
+use super::pools;
 use super::signals::Signals;
 use super::source::Source;
 use super::wall::unix_ns;
 
-/// Looks at disks in turn.
+/// Looks at disks, volumes and pools in turn.
 pub(super) struct DaemonSource<'a> {
     client: &'a Client,
-    disks: &'a [String],
+    watched: Watched,
     breakdown: Option<Breakdown>,
     /// Whether the question needs events, some of which may have been dropped.
     misses_dropped: bool,
     signals: Signals,
     /// On the daemon's clock, which may be another machine's.
     intervals: Intervals,
-    last: Vec<DiskLatency>,
+    last: Look,
     told: Moment,
+}
+
+/// The names of the devices and pools to look at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watched {
+    pub(super) disks: Vec<String>,
+    pub(super) volumes: Vec<String>,
+    pub(super) pools: Vec<String>,
+}
+
+/// The counters at one moment.
+struct Look {
+    disks: Vec<DiskLatency>,
+    volumes: Vec<DiskLatency>,
+    pools: Vec<PoolLatency>,
 }
 
 /// A moment of the daemon's clock, and the same moment of this program's clock.
@@ -40,21 +57,21 @@ struct Moment {
 }
 
 impl<'a> DaemonSource<'a> {
-    /// Looks at these disks once per interval from now on.
+    /// Looks at these devices once per interval from now on.
     pub(super) fn new(
         client: &'a Client,
-        names: &'a [String],
+        watched: Watched,
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<DaemonSource<'a>> {
         let breakdown = breakdown(question.by)?;
-        let last = look(client, names, breakdown)?;
-        let told = Moment::new(latest(&last).unwrap_or_default());
+        let last = Look::take(client, &watched, breakdown)?;
+        let told = Moment::new(last.latest().unwrap_or_default());
         Ok(DaemonSource {
             client,
             signals: Signals::new(client)?,
             intervals: schedule.begin(told.at_ns),
-            disks: names,
+            watched,
             breakdown,
             misses_dropped: question.by.is_some() || question.has_store(),
             last,
@@ -63,24 +80,25 @@ impl<'a> DaemonSource<'a> {
     }
 
     /// The I/O between the last look and this one.
-    fn go_on(&mut self, span: Span, now: Vec<DiskLatency>) -> anyhow::Result<Seen> {
-        let pairs = self.last.iter().zip(&now);
-        let disks = pairs
-            .map(|(earlier, later)| between(earlier, later))
-            .collect::<anyhow::Result<_>>()?;
+    fn go_on(&mut self, span: Span, now: Look) -> anyhow::Result<Seen> {
+        let last = std::mem::replace(&mut self.last, now);
+        let now = &self.last;
+        let pools = last.pools.iter().zip(&now.pools);
         // The counters of the data path lose nothing.
         let lost = match self.misses_dropped {
-            true => dropped(&now).saturating_sub(dropped(&self.last)),
+            true => now.dropped().saturating_sub(last.dropped()),
             false => 0,
         };
-        let stopped = stopped(&self.last, &now);
-        self.last = now;
         Ok(Seen {
             span,
             at_ns: unix_ns(),
-            disks,
+            disks: all_between(&last.disks, &now.disks)?,
+            volumes: all_between(&last.volumes, &now.volumes)?,
+            pools: pools
+                .map(|(earlier, later)| pools::between(earlier, later))
+                .collect::<anyhow::Result<_>>()?,
             lost,
-            stopped,
+            stopped: stopped(&last.disks, &now.disks).max(stopped(&last.volumes, &now.volumes)),
             ..Seen::default()
         })
     }
@@ -88,9 +106,14 @@ impl<'a> DaemonSource<'a> {
 
 impl Source for DaemonSource<'_> {
     fn since_start(&mut self) -> anyhow::Result<Option<Seen>> {
-        let disks = self.last.iter().map(since_start);
-        let disks = disks.collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Some(Seen::since_start(disks, unix_ns())))
+        let all = |looks: &[DiskLatency]| looks.iter().map(since_start).collect();
+        let disks: anyhow::Result<_> = all(&self.last.disks);
+        let volumes: anyhow::Result<_> = all(&self.last.volumes);
+        let pools = self.last.pools.iter().map(pools::since_start);
+        Ok(Some(Seen {
+            pools: pools.collect::<anyhow::Result<_>>()?,
+            ..Seen::since_start(disks?, volumes?, unix_ns())
+        }))
     }
 
     /// An interval ends with the daemon's answer, however late that comes.
@@ -99,8 +122,8 @@ impl Source for DaemonSource<'_> {
             let rest = due_ns.saturating_sub(self.told.now_ns());
             let rest = Duration::from_nanos(rest);
             let is_stopped = self.signals.wait(self.client, rest)?;
-            let now = look(self.client, self.disks, self.breakdown)?;
-            self.told = Moment::new(latest(&now).unwrap_or(self.told.now_ns()));
+            let now = Look::take(self.client, &self.watched, self.breakdown)?;
+            self.told = Moment::new(now.latest().unwrap_or(self.told.now_ns()));
             let at_ns = self.told.at_ns;
             // If the daemon's clock is slower than this machine's, the interval may not have ended yet.
             if let Some(span) = self.intervals.end_or_close(at_ns, is_stopped) {
@@ -123,34 +146,78 @@ fn breakdown(by: Option<By>) -> anyhow::Result<Option<Breakdown>> {
     }
 }
 
-fn look(
-    client: &Client,
-    disks: &[String],
+impl Look {
+    /// Asks for the present counters.
+    fn take(
+        client: &Client,
+        watched: &Watched,
+        breakdown: Option<Breakdown>,
+    ) -> anyhow::Result<Look> {
+        let pool = |pool: &String| {
+            let latency = client.pool_latency(pool)?;
+            check_layout(&latency.layout)?;
+            Ok(latency)
+        };
+        let disk = |name: &String| checked(client.latency(name, breakdown), breakdown);
+        let volume = |name: &String| checked(client.volume_latency(name, breakdown), breakdown);
+        Ok(Look {
+            disks: watched
+                .disks
+                .iter()
+                .map(disk)
+                .collect::<anyhow::Result<_>>()?,
+            volumes: watched
+                .volumes
+                .iter()
+                .map(volume)
+                .collect::<anyhow::Result<_>>()?,
+            pools: watched
+                .pools
+                .iter()
+                .map(pool)
+                .collect::<anyhow::Result<_>>()?,
+        })
+    }
+
+    fn devices(&self) -> impl Iterator<Item = &DiskLatency> {
+        self.disks.iter().chain(&self.volumes)
+    }
+
+    fn dropped(&self) -> u64 {
+        self.devices().map(|look| look.dropped).sum()
+    }
+
+    fn latest(&self) -> Option<u64> {
+        let pools = self.pools.iter().map(|look| look.at_ns);
+        self.devices().map(|look| look.at_ns).chain(pools).max()
+    }
+}
+
+/// The answer of a daemon whose histograms are like ours, with sizes named as ranges.
+fn checked(
+    answer: Result<DiskLatency, ClientError>,
     breakdown: Option<Breakdown>,
-) -> anyhow::Result<Vec<DiskLatency>> {
-    let look = |disk: &String| {
-        let mut latency = client.latency(disk, breakdown)?;
-        if breakdown == Some(Breakdown::Size) {
-            let names = latency.ops.iter_mut().filter_map(|op| op.by.as_mut());
-            names.for_each(|name| *name = size_range(name));
-        }
-        ensure!(
-            latency.layout == LAYOUT,
-            "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
-            latency.layout
-        );
-        Ok(latency)
-    };
-    disks.iter().map(look).collect()
+) -> anyhow::Result<DiskLatency> {
+    let mut latency = answer?;
+    check_layout(&latency.layout)?;
+    if breakdown == Some(Breakdown::Size) {
+        let names = latency.ops.iter_mut().filter_map(|op| op.by.as_mut());
+        names.for_each(|name| *name = size_range(name));
+    }
+    Ok(latency)
+}
+
+fn check_layout(layout: &str) -> anyhow::Result<()> {
+    ensure!(
+        layout == LAYOUT,
+        "the daemon's histograms are of layout {layout}, not {LAYOUT}: is it of another version?"
+    );
+    Ok(())
 }
 
 /// The range of sizes; the daemon names it by its least size.
 fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
-}
-
-fn dropped(looks: &[DiskLatency]) -> u64 {
-    looks.iter().map(|look| look.dropped).sum()
 }
 
 /// How long the host kept a shard from running between two snapshots of its disk: the figure of the
@@ -162,10 +229,6 @@ fn stopped(earlier: &[DiskLatency], later: &[DiskLatency]) -> Duration {
         stopped_ns.saturating_sub(earlier.shard_stopped_ns)
     });
     Duration::from_nanos(each.max().unwrap_or_default())
-}
-
-fn latest(looks: &[DiskLatency]) -> Option<u64> {
-    looks.iter().map(|look| look.at_ns).max()
 }
 
 impl Moment {
@@ -189,7 +252,18 @@ fn since_start(later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
     interval(later, None, Duration::from_nanos(elapsed_ns))
 }
 
-/// The I/O of a disk between two looks.
+/// The I/O of each device between two looks.
+fn all_between(
+    earlier: &[DiskLatency],
+    later: &[DiskLatency],
+) -> anyhow::Result<Vec<DeviceInterval>> {
+    let pairs = earlier.iter().zip(later);
+    pairs
+        .map(|(earlier, later)| between(earlier, later))
+        .collect()
+}
+
+/// The I/O of a disk or a volume between two looks.
 pub(crate) fn between(
     earlier: &DiskLatency,
     later: &DiskLatency,

@@ -7,6 +7,7 @@ mod failed;
 mod ios;
 mod kernel;
 mod kernel_tally;
+mod pools;
 mod priority;
 mod reader;
 mod remembered;

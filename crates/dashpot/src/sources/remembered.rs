@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use dashpot_api::{Client, Second, SecondLatency, Seconds};
 use dashpot_engine::histogram::LAYOUT;
-use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval, Past, Seen, Span};
+use dashpot_observe::{DeviceInterval, InFlight, Kind, Layer, OpInterval, Past, Seen, Span};
 
 use super::source::Source;
 use super::wall::unix_ns;
@@ -16,9 +16,14 @@ use super::wall::unix_ns;
 pub(super) struct Remembered(VecDeque<Seen>);
 
 impl Remembered {
-    /// Asks a daemon for the I/O of disks from `past` until now, as far as its memory goes.
-    pub(super) fn ask(client: &Client, names: &[String], past: Past) -> anyhow::Result<Remembered> {
-        let told = Memory::ask(client, names, past.last)?;
+    /// Asks a daemon for the I/O of devices of a layer from `past` until now, as far as its memory goes.
+    pub(super) fn ask(
+        client: &Client,
+        names: &[String],
+        layer: Layer,
+        past: Past,
+    ) -> anyhow::Result<Remembered> {
+        let told = Memory::ask(client, names, layer, past.last)?;
         Ok(Remembered(match past.each_second {
             true => told.each_second()?,
             false => VecDeque::from([told.whole(past.last)?]),
@@ -34,6 +39,7 @@ impl Source for Remembered {
 
 /// The seconds that a daemon remembers.
 struct Memory {
+    layer: Layer,
     told: Vec<Seconds>,
     /// The beginning of the first complete second, and the moment of the answer.
     first_ns: u64,
@@ -46,22 +52,19 @@ impl Memory {
     fn ask(
         client: &Client,
         names: &[String],
+        layer: Layer,
         last: dashpot_engine::Duration,
     ) -> anyhow::Result<Memory> {
         let now_ns = client.clock()?.now_ns;
         let after_ns = now_ns.saturating_sub(last.as_nanos());
-        let told = match names {
-            [] => vec![ask(client, after_ns, None)?],
-            names => {
-                let each = names.iter().map(|name| ask(client, after_ns, Some(name)));
-                each.collect::<anyhow::Result<Vec<_>>>()?
-            }
-        };
+        let each = names.iter().map(|name| ask(client, after_ns, name));
+        let told = each.collect::<anyhow::Result<Vec<_>>>()?;
         let since_ns = told.iter().map(|one| one.since_ns).max();
         let end_ns = told.iter().map(|one| one.now_ns).max().unwrap_or(now_ns);
         // The answer has the seconds that began after that moment.
         let first = (after_ns / SECOND_NS + 1).max(since_ns.unwrap_or_default() / SECOND_NS);
         Ok(Memory {
+            layer,
             told,
             first_ns: first * SECOND_NS,
             end_ns,
@@ -106,29 +109,35 @@ impl Memory {
         self.told.iter().flat_map(Seconds::all)
     }
 
-    /// The I/O of disks in some seconds.
+    /// The I/O of the devices in some seconds.
     fn seen(&self, span: Span, seconds: &[&Second]) -> anyhow::Result<Seen> {
         let elapsed = span.length().elapsed;
-        let mut disks: BTreeMap<&str, DeviceInterval> = BTreeMap::new();
+        let mut devices: BTreeMap<&str, DeviceInterval> = BTreeMap::new();
         for one in seconds.iter().flat_map(|second| &second.latencies) {
-            let disk = disks
+            let device = devices
                 .entry(&one.disk)
                 .or_insert_with(|| idle(&one.disk, elapsed));
-            disk.add(op(one)?);
+            device.add(op(one)?);
         }
+        let devices: Vec<DeviceInterval> = devices.into_values().collect();
+        let (disks, volumes) = match self.layer {
+            Layer::Volume => (Vec::new(), devices),
+            Layer::Disk | Layer::Store => (devices, Vec::new()),
+        };
         Ok(Seen {
             span,
             at_ns: span.end_ns.saturating_add(self.ahead_ns),
-            disks: disks.into_values().collect(),
+            disks,
+            volumes,
             lost: seconds.iter().map(|second| second.dropped).sum(),
             ..Seen::default()
         })
     }
 }
 
-/// Asks for the seconds that began after a moment, of one disk or of all.
-fn ask(client: &Client, after_ns: u64, disk: Option<&String>) -> anyhow::Result<Seconds> {
-    let told = client.seconds(after_ns, disk.map(String::as_str))?;
+/// Asks for the seconds of a device that began after a moment.
+fn ask(client: &Client, after_ns: u64, device: &str) -> anyhow::Result<Seconds> {
+    let told = client.seconds(after_ns, Some(device))?;
     ensure!(
         told.layout == LAYOUT,
         "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
@@ -137,9 +146,9 @@ fn ask(client: &Client, after_ns: u64, disk: Option<&String>) -> anyhow::Result<
     Ok(told)
 }
 
-fn idle(disk: &str, elapsed: Duration) -> DeviceInterval {
+fn idle(device: &str, elapsed: Duration) -> DeviceInterval {
     DeviceInterval {
-        device: disk.to_owned(),
+        device: device.to_owned(),
         elapsed,
         ops: Vec::new(),
         busy: Duration::ZERO,

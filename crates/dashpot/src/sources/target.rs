@@ -1,13 +1,13 @@
-//! The target of a report: a daemon's disks, or the kernel's.
+//! The target of a report: a daemon's disks and volumes, its pools, or the kernel's disks.
 
 use anyhow::{anyhow, bail};
-use dashpot_api::{Client, ClientError, Export};
+use dashpot_api::{Client, ClientError, Export, LayerWord};
 use dashpot_observe::{By, Layer, Question, Schedule, Subject};
 use dashpot_probe::Device;
 use dashpot_rules::{ApiAddress, ParseError};
 
 use super::counters::CountersSource;
-use super::daemon::DaemonSource;
+use super::daemon::{DaemonSource, Watched};
 use super::failed::warn_of_failed;
 use super::ios::{IoSource, KernelStream, ZioStream};
 use super::kernel::KernelSource;
@@ -17,14 +17,23 @@ use crate::cli::reports::DeviceArgs;
 
 /// The target of a report.
 pub(crate) enum Target {
-    /// Disks of a daemon.
+    /// Disks and volumes of a daemon.
     Daemon {
         /// The daemon.
         client: Client,
-        /// The names of the disks. If the user has named no disks, they are all served disks.
-        names: Vec<String>,
+        /// The names of the disks. If the user has named no device, they are all served disks.
+        disks: Vec<String>,
+        /// The names of the volumes, likewise.
+        volumes: Vec<String>,
         /// Whether the user has named them.
         named: Named,
+    },
+    /// Pools of a daemon.
+    Pools {
+        /// The daemon.
+        client: Client,
+        /// Their names.
+        names: Vec<String>,
     },
     /// Block devices of the kernel, at least one, and whether the user has named them.
     Kernel(Vec<Device>, Named),
@@ -49,13 +58,18 @@ impl Named {
 
 impl Target {
     /// Finds a target. A path, a number (`7,0`) and everything under `--kernel` means the kernel's
-    /// disks. A name means the daemon's disk with that name, if there is one, and otherwise the
-    /// kernel's.
+    /// disks. A name means the daemon's disk or volume with that name, if there is one, and otherwise the
+    /// kernel's disk.
     pub(crate) fn find(api: Option<&ApiAddress>, args: &DeviceArgs) -> anyhow::Result<Target> {
         if args.kernel && args.devices.is_empty() {
             return Ok(Target::Kernel(Device::all()?, Named::No));
         }
-        if args.kernel || args.devices.iter().any(|words| is_the_kernels(words)) {
+        if args.kernel
+            || args
+                .devices
+                .iter()
+                .any(|words| is_surely_the_kernels(words))
+        {
             return Ok(Target::Kernel(find_all(&args.devices)?, Named::Yes));
         }
         let client = Client::find(api)?;
@@ -70,40 +84,60 @@ impl Target {
         if args.devices.is_empty() {
             return Ok(Target::all_of(client, exports));
         }
-        let known: Vec<String> = exports.into_iter().map(|export| export.name).collect();
-        if args.devices.iter().all(|name| known.contains(name)) {
+        if let Some((disks, volumes)) = by_layer(&args.devices, &exports) {
             return Ok(Target::Daemon {
                 client,
-                names: args.devices.clone(),
+                disks,
+                volumes,
                 named: Named::Yes,
             });
         }
+        let known: Vec<String> = exports.into_iter().map(|export| export.name).collect();
         match find_all(&args.devices) {
             Ok(devices) => Ok(Target::Kernel(devices, Named::Yes)),
             Err(error) => Err(nowhere(&args.devices, &known, &error)),
         }
     }
 
-    /// All disks of a daemon, except those whose shard has failed.
+    /// All disks and volumes of a daemon, except those whose shard has failed.
     fn all_of(client: Client, exports: Vec<Export>) -> Target {
         warn_of_failed(exports.iter().map(|export| (&export.name, &export.failed)));
-        let serving = exports.into_iter().filter(|export| export.failed.is_none());
+        let serving = exports.iter().filter(|export| export.failed.is_none());
+        let (disks, volumes) = split(serving);
         Target::Daemon {
             client,
-            names: serving.map(|export| export.name).collect(),
+            disks,
+            volumes,
             named: Named::No,
         }
     }
 
-    /// Finds the pools of a daemon.
-    pub(crate) fn of_pools() -> anyhow::Result<Target> {
-        bail!("pools are simulated so far: dashpot sim LAB --report zpool-iostat")
+    /// Finds pools of a daemon: those with these names, or all.
+    pub(crate) fn of_pools(api: Option<&ApiAddress>, names: &[String]) -> anyhow::Result<Target> {
+        let client = Client::find(api)?;
+        let known = client.pools()?.into_iter();
+        let known: Vec<String> = known.map(|pool| pool.name).collect();
+        if known.is_empty() {
+            bail!(
+                "the daemon serves no pool: give its lab one (docs/lab.md), or take a simulation's: \
+                 dashpot sim LAB --report zpool-iostat"
+            );
+        }
+        if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+            bail!("no pool '{name}': there is {}", known.join(", "));
+        }
+        let names = match names {
+            [] => known,
+            names => names.to_vec(),
+        };
+        Ok(Target::Pools { client, names })
     }
 
-    /// The names of the devices.
-    pub(crate) fn names(&self) -> Vec<String> {
+    /// The names of the devices of a layer.
+    pub(crate) fn names(&self, layer: Layer) -> Vec<String> {
         match self {
-            Target::Daemon { names, .. } => names.clone(),
+            Target::Daemon { disks, volumes, .. } => of_layer(layer, disks, volumes).to_vec(),
+            Target::Pools { names, .. } => names.clone(),
             Target::Kernel(devices, _) => {
                 devices.iter().map(|device| device.name.clone()).collect()
             }
@@ -116,43 +150,23 @@ impl Target {
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<Box<dyn Source + '_>> {
-        Ok(match (self, question.past, &question.subject) {
-            (
-                Target::Daemon {
-                    client,
-                    names,
-                    named,
-                },
-                Some(past),
-                _,
-            ) => {
-                Box::new({
-                    // Without names the daemon answers for all disks at once.
-                    Remembered::ask(client, named.only(names), past)?
-                })
+        match self {
+            Target::Daemon {
+                client,
+                disks,
+                volumes,
+                ..
+            } => watch_daemon(client, disks, volumes, question, schedule),
+            Target::Pools { client, names } => {
+                let watched = Watched {
+                    pools: names.clone(),
+                    ..Watched::default()
+                };
+                let source = DaemonSource::new(client, watched, question, schedule)?;
+                Ok(Box::new(source))
             }
-            (Target::Kernel(..), Some(_), _) => {
-                bail!("--last: no daemon remembers the past of the kernel's disks: leave it out")
-            }
-            (Target::Daemon { client, names, .. }, None, Subject::Ios(wanted)) => {
-                let stream = || ZioStream::new(client, names, wanted);
-                Box::new(IoSource::begin(wanted, schedule, stream)?)
-            }
-            (Target::Kernel(devices, _), None, Subject::Ios(wanted)) => {
-                let stream = || KernelStream::new(devices, wanted);
-                Box::new(IoSource::begin(wanted, schedule, stream)?)
-            }
-            (Target::Daemon { client, names, .. }, None, _) => {
-                Box::new(DaemonSource::new(client, names, question, schedule)?)
-            }
-            (Target::Kernel(devices, named), None, Subject::Averages(_)) => {
-                let are_named = *named == Named::Yes;
-                Box::new(CountersSource::new(devices, are_named, schedule)?)
-            }
-            (Target::Kernel(devices, _), None, _) => {
-                Box::new(KernelSource::new(devices, question, schedule)?)
-            }
-        })
+            Target::Kernel(devices, named) => watch_kernel(devices, *named, question, schedule),
+        }
     }
 
     /// Whether a source of these disks can answer the question.
@@ -166,6 +180,14 @@ impl Target {
                  these",
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether the user has named the devices.
+    fn has_names(&self) -> bool {
+        match self {
+            Target::Daemon { named, .. } | Target::Kernel(_, named) => *named == Named::Yes,
+            Target::Pools { .. } => false,
         }
     }
 
@@ -185,23 +207,114 @@ impl Target {
     }
 
     fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
-        let why = match (self, layer) {
-            (_, Layer::Disk) | (Target::Daemon { .. }, Layer::Store) => return Ok(()),
-            (Target::Daemon { .. }, Layer::Volume) => {
-                "--layer volume: volumes are simulated so far: dashpot sim LAB --report 'quantize \
-                 --layer volume'"
-            }
+        let (disks, volumes) = match (self, layer) {
+            (Target::Daemon { disks, volumes, .. }, _) => (disks, volumes),
+            (_, Layer::Disk) | (Target::Pools { .. }, _) => return Ok(()),
             (Target::Kernel(..), Layer::Volume | Layer::Store) => {
-                "--layer: of the kernel's disks nothing is seen but the disk; name the device \
-                 below or above it with -d instead"
+                return Err(ParseError::new(
+                    "--layer: of the kernel's disks nothing is seen but the disk; name the device \
+                     below or above it with -d instead",
+                ));
             }
+        };
+        let why = match (layer, &disks[..], &volumes[..], self.has_names()) {
+            (Layer::Volume, [disk, ..], _, true) => {
+                format!("--layer volume: '{disk}' is a disk: name volumes only")
+            }
+            (Layer::Volume, _, [], _) => {
+                "--layer volume: the daemon serves no volume; a lab with a pool has some: docs/lab.md"
+                    .to_owned()
+            }
+            (Layer::Disk | Layer::Store, _, [volume, ..], true) => {
+                format!("'{volume}' is a volume: add --layer volume, and name volumes only")
+            }
+            _ => return Ok(()),
         };
         Err(ParseError::new(why))
     }
 }
 
-fn is_the_kernels(words: &str) -> bool {
-    words.contains(['/', ',']) && !words.starts_with(',')
+fn watch_daemon<'a>(
+    client: &'a Client,
+    disks: &'a [String],
+    volumes: &'a [String],
+    question: &Question,
+    schedule: &Schedule,
+) -> anyhow::Result<Box<dyn Source + 'a>> {
+    let has = |layer| question.layers().contains(&layer);
+    let layer = match has(Layer::Volume) {
+        true => Layer::Volume,
+        false => Layer::Disk,
+    };
+    let names = of_layer(layer, disks, volumes);
+    if let Some(past) = question.past {
+        return Ok(Box::new(Remembered::ask(client, names, layer, past)?));
+    }
+    if let Subject::Ios(wanted) = &question.subject {
+        let stream = || ZioStream::new(client, names, wanted);
+        return Ok(Box::new(IoSource::begin(wanted, schedule, stream)?));
+    }
+    let names = |wanted: bool, names: &[String]| if wanted { names.to_vec() } else { Vec::new() };
+    let watched = Watched {
+        disks: names(has(Layer::Disk) || has(Layer::Store), disks),
+        volumes: names(has(Layer::Volume), volumes),
+        pools: Vec::new(),
+    };
+    let source = DaemonSource::new(client, watched, question, schedule)?;
+    Ok(Box::new(source))
+}
+
+fn watch_kernel<'a>(
+    devices: &'a [Device],
+    named: Named,
+    question: &Question,
+    schedule: &Schedule,
+) -> anyhow::Result<Box<dyn Source + 'a>> {
+    if question.past.is_some() {
+        bail!("--last: no daemon remembers the past of the kernel's disks: leave it out");
+    }
+    Ok(match &question.subject {
+        Subject::Ios(wanted) => {
+            let stream = || KernelStream::new(devices, wanted);
+            Box::new(IoSource::begin(wanted, schedule, stream)?)
+        }
+        Subject::Averages(_) => {
+            let are_named = named == Named::Yes;
+            Box::new(CountersSource::new(devices, are_named, schedule)?)
+        }
+        _ => Box::new(KernelSource::new(devices, question, schedule)?),
+    })
+}
+
+/// The disks or the volumes. A store's figures are in those of its disk.
+fn of_layer<'a>(layer: Layer, disks: &'a [String], volumes: &'a [String]) -> &'a [String] {
+    match layer {
+        Layer::Volume => volumes,
+        Layer::Disk | Layer::Store => disks,
+    }
+}
+
+/// The disks and the volumes among these names; `None` if the daemon does not serve all of them.
+fn by_layer(names: &[String], exports: &[Export]) -> Option<(Vec<String>, Vec<String>)> {
+    let find = |name: &String| exports.iter().find(|export| export.name == *name);
+    let found = names.iter().map(find).collect::<Option<Vec<&Export>>>()?;
+    Some(split(found.into_iter()))
+}
+
+/// The names of the disks, and those of the volumes.
+fn split<'a>(exports: impl Iterator<Item = &'a Export>) -> (Vec<String>, Vec<String>) {
+    let (disks, volumes): (Vec<&Export>, Vec<&Export>) =
+        exports.partition(|export| export.layer == LayerWord::Disk);
+    let names = |exports: Vec<&Export>| {
+        let names = exports.iter().map(|export| export.name.clone());
+        names.collect()
+    };
+    (names(disks), names(volumes))
+}
+
+/// Whether words cannot be the name of a daemon's disk or volume. A volume's has a '/' inside.
+fn is_surely_the_kernels(words: &str) -> bool {
+    words.starts_with('/') || (words.contains(',') && !words.starts_with(','))
 }
 
 /// The kernel's devices with these names, paths or numbers, each once.

@@ -153,6 +153,14 @@ impl FinishedZio {
         }
     }
 
+    /// The time at its device, as the data path counts it.
+    pub fn at_device(&self) -> Duration {
+        match self.place {
+            Place::Volume => self.waits().volume(),
+            _ => self.waits().disk(),
+        }
+    }
+
     /// Whether it is a zio of a volume.
     pub fn is_of_volume(&self) -> bool {
         self.place == Place::Volume

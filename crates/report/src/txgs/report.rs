@@ -7,7 +7,7 @@ use super::Txgs;
 use crate::report::{Page, Pages, Report, Tells};
 use crate::surface::Surface;
 
-/// The report: the transaction groups of pools, at the end.
+/// The report: the transaction groups of pools, as they are now; in a simulation, at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct TxgsReport {
     /// Whether all columns are shown where the terminal is narrow.
@@ -20,7 +20,11 @@ impl Report for TxgsReport {
     }
 
     fn schedule(&self) -> Schedule {
-        Schedule::once(Duration::MAX)
+        Schedule {
+            interval: Duration::MAX,
+            count: Some(0),
+            since_start: true,
+        }
     }
 
     fn tells(&self) -> Tells {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use dashpot_api::{Clock, Export, VersionInfo};
+use dashpot_export::{DiskInfo, VolumeInfo};
 
 use crate::http::charged::JsonAnswer;
 use crate::{Daemon, Refusal, wire};
@@ -23,14 +24,28 @@ pub(crate) async fn index() -> &'static str {
     INDEX
 }
 
-/// The disks as they were started. The daemon asks no shard, so it answers even if a disk hangs.
+/// The disks and volumes as they were started. The daemon asks no shard, so it answers even if a disk hangs.
 #[utoipa::path(get, path = "/v1/exports", operation_id = "list_exports", tag = "daemon",
     responses(
-        (status = 200, body = Vec<Export>, description = "The exports, in the order of the lab."),
+        (status = 200, body = Vec<Export>, description = "The disks, then the volumes, in the order of the lab."),
     ))]
 pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<JsonAnswer, Refusal> {
-    let export = |(index, info)| wire::export(info, daemon.uris(index), daemon.failure(index));
-    let exports: Vec<Export> = daemon.disks().map(export).collect();
+    let disk = |(index, info): (usize, &DiskInfo)| {
+        let pool = info.pool.map(|pool| daemon.info_of_pool(pool));
+        wire::disk_export(info, pool, daemon.uris(index), daemon.failure(index))
+    };
+    let volume = |(index, info): (usize, &VolumeInfo)| {
+        let device = daemon.device_of_volume(index);
+        let failed = daemon.failure_of(device);
+        wire::volume_export(
+            info,
+            daemon.pool_of(info),
+            daemon.uris_of_volume(index),
+            failed,
+        )
+    };
+    let volumes = daemon.volumes().map(volume);
+    let exports: Vec<Export> = daemon.disks().map(disk).chain(volumes).collect();
     daemon.answers().json(&exports).map(JsonAnswer)
 }
 

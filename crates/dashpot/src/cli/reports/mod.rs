@@ -32,10 +32,7 @@ pub(crate) enum ReportKind {
     Heatmap(HeatmapArgs),
     Snoop(SnoopArgs),
     Observe(ObserveArgs),
-    // Pools are simulated so far: as a command it refers to 'sim'.
-    #[command(hide = true)]
     ZpoolIostat(ZpoolIostatArgs),
-    #[command(hide = true)]
     Txgs(TxgsArgs),
 }
 

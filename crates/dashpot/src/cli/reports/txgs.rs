@@ -2,10 +2,11 @@
 
 use clap::Args;
 
-/// Show the transaction groups of pools, as OpenZFS's txgs kstat does
+/// Show the transaction groups of pools, as OpenZFS's txgs does
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "Example: the last transaction groups of a simulated pool\n  \
+    after_help = "Examples: the last hundred of a daemon's pool; of a simulated pool\n  \
+    dashpot txgs tank\n  \
     dashpot sim lab.toml --report txgs"
 )]
 pub(crate) struct TxgsArgs {
@@ -14,4 +15,7 @@ pub(crate) struct TxgsArgs {
     /// Show all columns where the terminal is narrow, too
     #[arg(long)]
     pub(crate) wide: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

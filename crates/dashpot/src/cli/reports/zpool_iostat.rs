@@ -8,7 +8,9 @@ use super::words::{Pace, split_words};
 /// Show pools as OpenZFS's zpool iostat does
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "Example: the queues of a simulated pool, second by second\n  \
+    after_help = "The first lines are averages since the start of the daemon.\n\n\
+    Examples: the queues of a daemon's pools, second by second; of a simulated pool\n  \
+    dashpot zpool-iostat -q 1\n  \
     dashpot sim lab.toml --report 'zpool-iostat -q 1'"
 )]
 pub(crate) struct ZpoolIostatArgs {
@@ -27,6 +29,9 @@ pub(crate) struct ZpoolIostatArgs {
     /// Show all columns where the terminal is narrow, too
     #[arg(long)]
     pub(crate) wide: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Pools, then an interval and a count: [POOL]... [interval [count]]
     #[arg(value_name = "POOL|interval")]
     pub(crate) words: Vec<String>,

@@ -39,9 +39,9 @@ impl Asked for IostatArgs {
     }
 }
 
-/// The intervals. As with sysstat, the report since the start counts as one of the requested number;
-/// without an interval it is the only one.
-fn schedule(pace: &Pace) -> Schedule {
+/// The intervals. As with sysstat and zpool iostat, the report since the start counts as one of the requested
+/// number; without an interval it is the only one.
+pub(super) fn schedule(pace: &Pace) -> Schedule {
     Schedule {
         interval: pace.interval.unwrap_or(Duration::MAX),
         count: match (pace.interval, pace.count) {

@@ -24,7 +24,7 @@ impl Asked for SnoopArgs {
             min_ns: self.min.unwrap_or_default().as_nanos(),
             count: self.count,
         };
-        let lines = lines(over);
+        let lines = lines(over, self.at.layer);
         Ok(Box::new(SnoopReport::new(
             schedule, wanted, lines, self.wide,
         )))
@@ -39,10 +39,10 @@ impl Asked for SnoopArgs {
     }
 }
 
-fn lines(over: Over<'_>) -> Lines {
+fn lines(over: Over<'_>, layer: Layer) -> Lines {
     match over {
-        Over::Live(target @ Target::Daemon { .. }) => Lines::OfDisks(target.names()),
-        Over::Live(target @ Target::Kernel(..)) => Lines::OfKernel(target.names()),
+        Over::Live(target @ Target::Kernel(..)) => Lines::OfKernel(target.names(layer)),
+        Over::Live(target) => Lines::OfDisks(target.names(layer)),
         Over::Simulation => Lines::OfThePast,
     }
 }

@@ -18,10 +18,10 @@ impl Asked for TxgsArgs {
     }
 
     fn format(&self) -> Format {
-        Format::Text
+        Format::document(self.json)
     }
 
-    fn target(&self, _: Option<&ApiAddress>) -> anyhow::Result<Target> {
-        Target::of_pools()
+    fn target(&self, api: Option<&ApiAddress>) -> anyhow::Result<Target> {
+        Target::of_pools(api, self.pool.as_slice())
     }
 }

@@ -1,12 +1,11 @@
 //! `zpool-iostat`: pools as OpenZFS's zpool iostat shows them.
 
-use dashpot_engine::Duration;
-use dashpot_observe::Schedule;
 use dashpot_report::report::Report;
 use dashpot_report::zpool_iostat::{View, ZpoolIostatReport};
 use dashpot_rules::{ApiAddress, ParseError};
 
-use super::asked::{Asked, Format, Over};
+use super::asked::{Asked, Format, Over, refuse};
+use super::iostat::schedule;
 use crate::cli::reports::{DeviceArgs, ZpoolIostatArgs};
 use crate::sources::Target;
 
@@ -14,11 +13,7 @@ impl Asked for ZpoolIostatArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         let (_, pace) = self.pools_and_pace()?;
         Ok(Box::new(ZpoolIostatReport {
-            // Without an interval there is one report about everything.
-            schedule: match pace.interval {
-                Some(interval) => Schedule::every(interval, pace.count),
-                None => Schedule::once(Duration::MAX),
-            },
+            schedule: schedule(&pace),
             view: match (self.waits, self.sizes) {
                 (true, _) => View::Latencies,
                 (_, true) => View::Sizes,
@@ -37,10 +32,10 @@ impl Asked for ZpoolIostatArgs {
     }
 
     fn format(&self) -> Format {
-        Format::Text
+        Format::lines(self.json)
     }
 
-    fn target(&self, _: Option<&ApiAddress>) -> anyhow::Result<Target> {
-        Target::of_pools()
+    fn target(&self, api: Option<&ApiAddress>) -> anyhow::Result<Target> {
+        Target::of_pools(api, refuse(self.pools_and_pace()).0)
     }
 }

@@ -30,10 +30,9 @@ impl SimTally {
             _ => Part::All,
         };
         let waits = event.waits();
-        // As on the data path, the wait of a volume's writes above its disks belongs to the volume.
         let disk = match event.device {
             Device::Disk(_) => waits.disk(),
-            Device::Volume(_) => event.offered.since(event.submitted),
+            Device::Volume(_) => waits.volume(),
         };
         let bytes = if event.outcome.is_ok() {
             event.length

@@ -25,11 +25,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use dashpot_api::Client;
 use dashpot_rules::{ApiAddress, ParseError, Speed};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
 use self::ask::News;
@@ -78,21 +79,33 @@ struct Session {
     heard: Instant,
 }
 
+/// The state and the link of a session about the devices of a daemon with these names, or about all.
+fn of_daemon(
+    client: Client,
+    only: Vec<String>,
+    interval: Duration,
+    tell: UnboundedSender<News>,
+) -> anyhow::Result<(State, Link)> {
+    let mut state = State::new(Origin::Daemon(client.address()), interval);
+    let mut daemon = Daemon::new(client, only);
+    state.hear(News::Frame(Box::new(daemon.frame()?)));
+    Ok((state, Link::to_daemon(daemon, interval, tell)?))
+}
+
 impl Session {
     /// Takes the first frame, so that early errors are printed without a full screen.
     fn start(target: Target, interval: Duration) -> anyhow::Result<Session> {
         let (tell, news) = unbounded_channel();
         let (state, link) = match target {
+            Target::Pools { client, .. } => of_daemon(client, Vec::new(), interval, tell)?,
             Target::Daemon {
                 client,
-                names,
+                disks,
+                volumes,
                 named,
             } => {
-                let only = named.only(&names).to_vec();
-                let mut state = State::new(Origin::Daemon(client.address()), interval);
-                let mut daemon = Daemon::new(client, only);
-                state.hear(News::Frame(Box::new(daemon.frame()?)));
-                (state, Link::to_daemon(daemon, interval, tell)?)
+                let only = named.only(&[disks, volumes].concat()).to_vec();
+                of_daemon(client, only, interval, tell)?
             }
             Target::Kernel(devices, _) => {
                 let link = Link::to_kernel(devices, interval, tell)?;

@@ -1,4 +1,4 @@
-//! The zios of a daemon's disks.
+//! The zios of a daemon's disks or volumes.
 
 use anyhow::ensure;
 use dashpot_api::{Client, FinishedZio, STARTED_AGAIN, WantedZios};
@@ -7,10 +7,10 @@ use dashpot_rules::format_ops;
 
 use super::{Progress, Stream};
 
-/// The zios of a daemon's disks.
+/// The zios of a daemon's disks or volumes.
 pub(in crate::sources) struct ZioStream<'a> {
     client: &'a Client,
-    /// The names of the disks.
+    /// Their names.
     names: &'a [String],
     wanted: WantedZios,
     next: u64,

@@ -1,0 +1,80 @@
+//! The pools of a daemon. An interval is the difference of two looks.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use dashpot_api::{ClassLatency, LatencyHistogram, PoolLatency, STARTED_AGAIN, SizeHistogram};
+use dashpot_engine::histogram::{BadBucket, Histogram};
+use dashpot_engine::pool::{Class, Traffic, TxgStats};
+use dashpot_observe::{ClassInterval, PoolInterval};
+
+/// The I/O of a pool since the start.
+pub(super) fn since_start(later: &PoolLatency) -> anyhow::Result<PoolInterval> {
+    let elapsed_ns = later.at_ns.saturating_sub(later.since_ns);
+    interval(later, None, Duration::from_nanos(elapsed_ns))
+}
+
+/// The I/O of a pool between two looks.
+pub(super) fn between(earlier: &PoolLatency, later: &PoolLatency) -> anyhow::Result<PoolInterval> {
+    ensure!(later.since_ns == earlier.since_ns, STARTED_AGAIN);
+    let elapsed_ns = later.at_ns.saturating_sub(earlier.at_ns);
+    interval(later, Some(earlier), Duration::from_nanos(elapsed_ns))
+}
+
+fn interval(
+    later: &PoolLatency,
+    earlier: Option<&PoolLatency>,
+    elapsed: Duration,
+) -> anyhow::Result<PoolInterval> {
+    let class = |class: Class| {
+        let is_it = |one: &&ClassLatency| one.class == class.name();
+        let now = later.classes.iter().find(is_it);
+        let before = earlier.and_then(|earlier| earlier.classes.iter().find(is_it));
+        let interval = now.map(|now| class_interval(class, now, before));
+        let interval = interval.unwrap_or_else(|| Ok(ClassInterval::empty(class)));
+        interval.context("the daemon's histogram")
+    };
+    let before = earlier.map_or_else(Traffic::default, |earlier| earlier.traffic.disks.into());
+    let [first, second, third, fourth, fifth] = Class::ALL.map(class);
+    Ok(PoolInterval {
+        name: later.pool.clone(),
+        elapsed,
+        allocated: later.allocated_bytes,
+        free: later.free_bytes,
+        traffic: Traffic::from(later.traffic.disks).since(before),
+        classes: [first?, second?, third?, fourth?, fifth?],
+        txgs: later.txgs.iter().map(TxgStats::from).collect::<Vec<_>>(),
+    })
+}
+
+fn class_interval(
+    class: Class,
+    now: &ClassLatency,
+    before: Option<&ClassLatency>,
+) -> Result<ClassInterval, BadBucket> {
+    let times = |of: fn(&ClassLatency) -> &LatencyHistogram| {
+        let before = before.map(|before| of(before).histogram()).transpose()?;
+        Ok(difference(of(now).histogram()?, before))
+    };
+    let sizes = |of: fn(&ClassLatency) -> &SizeHistogram| {
+        let before = before.map(|before| of(before).histogram()).transpose()?;
+        Ok(difference(of(now).histogram()?, before))
+    };
+    Ok(ClassInterval {
+        class,
+        pending: now.pending,
+        active: now.active,
+        total_wait: times(|class| &class.total_wait)?,
+        disk_wait: times(|class| &class.disk_wait)?,
+        queue_wait: times(|class| &class.queue_wait)?,
+        alone: sizes(|class| &class.alone)?,
+        joined: sizes(|class| &class.joined)?,
+    })
+}
+
+fn difference(later: Histogram, earlier: Option<Histogram>) -> Histogram {
+    match earlier {
+        Some(earlier) => later.since(&earlier),
+        None => later,
+    }
+}

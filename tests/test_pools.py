@@ -1,0 +1,191 @@
+"""What a daemon shows of its pools and volumes, and the tunables that users turn meanwhile."""
+
+import http.client
+import json
+import socket
+import subprocess
+
+import pytest
+
+from conftest import HANG_LIMIT, eventually, requires, run
+from pools import VOLUME, lab
+
+BLOCK = 8192
+
+
+class Api(http.client.HTTPConnection):
+    """The daemon's API over its unix socket."""
+
+    def __init__(self, daemon):
+        super().__init__("localhost", timeout=HANG_LIMIT)
+        self.path = str(daemon.api)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self.path)
+
+    def ask(self, path, method="GET", body=None, status=200):
+        text = None if body is None else json.dumps(body)
+        self.request(method, path, text, {"content-type": "application/json"})
+        answer = self.getresponse()
+        told = json.loads(answer.read())
+        assert answer.status == status, told
+        return told
+
+
+@pytest.fixture
+def pool(serve, directory):
+    """A daemon with a mirror of two disks in memory, and a volume of blocks of 8 KiB."""
+    return serve(lab(directory, "openzfs", "mirror")[0])
+
+
+def write(daemon, *options):
+    """Writes blocks of the volume with fio, and returns what fio counted."""
+    done = run(
+        "fio", "--name=v", "--ioengine=nbd", f"--uri={daemon.uri(VOLUME)}", "--rw=randwrite", f"--bs={BLOCK}",
+        "--size=8M", "--iodepth=8", "--output-format=json", f"--aux-path={daemon.directory}", *options,
+    )
+    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]["write"]
+
+
+@requires("fio")
+def test_operations_are_counted_at_the_volume_in_the_queues_and_at_the_disks(pool):
+    writes = write(pool, "--end_fsync=1")["total_ios"]
+    (tank,) = Api(pool).ask("/v1/pools")
+    assert tank["volumes"] == [VOLUME] and tank["members"] == [["a", "b"]] and tank["throttle"] == "openzfs"
+    traffic = tank["traffic"]
+    assert (traffic["volumes"]["writes"], traffic["volumes"]["written_bytes"]) == (writes, writes * BLOCK)
+    assert tank["admissions"]["assigned"] == writes and tank["dirty_bytes"] == 0
+    # Both sides of the mirror get each block that a txg or the flush sends home, and no more bytes than that.
+    assert traffic["queues"]["written_bytes"] == traffic["disks"]["written_bytes"] <= 2 * writes * BLOCK
+    assert traffic["disks"]["writes"] <= traffic["queues"]["writes"]
+    (volume,) = Api(pool).ask("/v1/volumes")
+    (count,) = [op for op in volume["ops"] if op["op"] == "write"]
+    assert (count["completed"], count["bytes"], volume["write"]) == (writes, writes * BLOCK, "openzfs")
+
+
+@requires("fio")
+def test_events_and_seconds_of_volumes_have_their_names(pool):
+    writes = write(pool)["total_ios"]
+    api = Api(pool)
+    found = api.ask("/v1/events?after=0&limit=10000")["zios"]
+    assert {zio["disk"] for zio in found} >= {VOLUME, "a", "b"}
+    of_volume = api.ask(f"/v1/events?after=0&limit=10000&op=write&disk={VOLUME.replace('/', '%2F')}")["zios"]
+    assert len(of_volume) == writes and {zio["disk"] for zio in of_volume} == {VOLUME}
+    seconds = api.ask("/v1/seconds")
+    each = [cell for second in [*seconds["seconds"], seconds["running"]] for cell in second["latencies"]]
+    cells = [cell for cell in each if (cell["disk"], cell["op"]) == (VOLUME, "write")]
+    assert sum(cell["completed"] for cell in cells) == writes
+    assert api.ask("/v1/events?disk=tank%2Fx", status=404)["remedy"] == f"did you mean '{VOLUME}'?"
+
+
+@requires("fio")
+def test_the_wait_for_the_throttle_belongs_to_the_volume_in_every_count(pool):
+    """By client and second by second as in the counters of the data path."""
+    pool.cli("set", "tank", "zfs_dirty_data_max=256K", "zfs_delay_min_dirty_percent=0", "zfs_delay_scale=5ms")
+    write(pool, "--size=2M")
+    path = f"/v1/volumes/{VOLUME.replace('/', '%2F')}/latency"
+    api = Api(pool)
+    (whole,) = [op for op in api.ask(path)["ops"] if op["op"] == "write"]
+    (by_client,) = [op for op in api.ask(f"{path}?by=client")["ops"] if op["op"] == "write"]
+    assert whole["disk"]["buckets"] == by_client["disk"]["buckets"]
+    assert whole["disk"]["sum_ns"] == by_client["disk"]["sum_ns"]
+    zios = api.ask(f"/v1/events?after=0&op=write&disk={VOLUME.replace('/', '%2F')}")["zios"]
+    throttled = sum(zio["waits"]["throttle_ns"] for zio in zios)
+    assert throttled > int(whole["disk"]["sum_ns"]) / 2
+
+
+@requires("fio")
+def test_a_tunable_takes_effect_while_a_client_writes(pool):
+    client = subprocess.Popen(
+        ["fio", "--name=v", "--ioengine=nbd", f"--uri={pool.uri(VOLUME)}", "--rw=randwrite", f"--bs={BLOCK}",
+         "--size=8M", "--time_based", "--runtime=100", f"--aux-path={pool.directory}"],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        waits = lambda: Api(pool).ask("/v1/pools/tank")["admissions"]["dirty_delay"]
+        assigned = lambda: Api(pool).ask("/v1/pools/tank")["admissions"]["assigned"]
+        eventually(lambda: assigned() > 100, "writes")
+        before = pool.cli("get", "tank", "zfs_delay_min_dirty_percent").stdout
+        assert "60%" in before
+        said = pool.cli("set", "tank", "zfs_delay_min_dirty_percent=0").stdout
+        assert said == "zfs_delay_min_dirty_percent: 0% (was 60%)\n"
+        now = waits()
+        eventually(lambda: waits() > now, "delayed writes")
+    finally:
+        client.terminate()
+        client.wait()
+
+
+def test_tunables_change_together_or_not_at_all(pool):
+    low, high = "zfs_vdev_sync_read_min_active", "zfs_vdev_sync_read_max_active"
+    refused = pool.cli("set", "tank", f"{low}=50", "zfs_txg_timeout=9", code=1).stderr
+    assert f"{low} would be 50, above {high}, which would be 10: set both at once" in refused
+    values = lambda: {one["name"]: one["value"] for one in pool.json("get", "tank")}
+    assert values()["zfs_txg_timeout"] == 1
+    pool.cli("set", "tank", f"{low}=50", f"{high}=60")
+    assert (values()[low], values()[high]) == (50, 60)
+    for words, part in [
+        (["tnk", "failmode=wait"], "no pool 'tnk': did you mean 'tank'?"),
+        (["tank", "failmode=panic"], "give one of wait, continue"),
+        (["tank", "failmod=wait"], "did you mean 'failmode'?"),
+        (["tank", "failmode"], "has no value"),
+        (["tank", "zfs_delay_scale=2s"], "out of bounds: give 1ns to 1s"),
+    ]:
+        code = 1 if words[0] == "tnk" else 2
+        assert part in pool.cli("set", *words, code=code).stderr
+
+
+def test_a_disk_of_a_pool_is_no_export_but_takes_rules(pool):
+    exports = {export["name"]: export for export in Api(pool).ask("/v1/exports")}
+    assert [exports[name]["layer"] for name in ("a", "b", VOLUME)] == ["disk", "disk", "volume"]
+    assert exports["a"]["uris"] == [] and exports["a"]["pool"] == "tank"
+    assert exports[VOLUME]["uris"] == [pool.uri(VOLUME)]
+    pool.cli("inject", "a", "-D", "1ms")
+    assert [rule["disk"] for rule in pool.rules().values()] == ["a"]
+
+
+@requires("fio")
+def test_status_shows_a_pool_whose_disk_fails_and_the_remedy(pool):
+    pool.cli("inject", "a", "-e", "EIO", "-T", "write")
+    write(pool, "--size=64K")
+    said = eventually(lambda: "degraded" in (text := pool.cli("status").stdout) and text, "a degraded pool")
+    assert "tank: a disk fails writes that clients believe done" in said and "clear the rule" in said
+    pool.cli("clear", "all")
+    eventually(lambda: "degraded" not in pool.cli("status").stdout, "a pool that is whole")
+
+
+@requires("fio")
+def test_reports_of_the_layer_of_volumes(pool):
+    writes = write(pool)["total_ios"]
+    columns = pool.cli("heatmap", "--layer", "volume", "--last", "1m", "--json").stdout.splitlines()
+    assert sum(json.loads(line)["count"] for line in columns) == writes
+    since_start = pool.cli("iostat", "--layer", "volume", "--json").stdout.splitlines()[0]
+    assert VOLUME in since_start and '"a"' not in since_start
+    for words, part in [
+        (["-d", VOLUME], f"'{VOLUME}' is a volume: add --layer volume"),
+        (["-d", "a", "--layer", "volume"], "'a' is a disk: name volumes only"),
+    ]:
+        assert part in pool.cli("iolatency", *words, "1", "1", code=2).stderr
+
+
+@requires("fio")
+def test_zpool_iostat_and_txgs_of_a_daemon(pool):
+    write(pool, "--end_fsync=1")
+    told = json.loads(pool.cli("zpool-iostat", "--json").stdout)
+    (tank,) = told if isinstance(told, list) else told["pools"]
+    disks = Api(pool).ask("/v1/pools/tank")["traffic"]["disks"]
+    assert (tank["pool"], tank["written_bytes"]) == ("tank", disks["written_bytes"])
+    classes = {one["class"]: one for one in tank["classes"]}
+    homeward = classes["sync_write"]["total_wait"]["n"] + classes["async_write"]["total_wait"]["n"]
+    assert homeward == disks["writes"]
+    lines = pool.cli("txgs", "tank").stdout.splitlines()
+    assert lines[0].split()[:3] == ["txg", "birth", "state"] and [line.split()[2] for line in lines[1:]][-1] == "O"
+    assert "no pool 'tnk': there is tank" in pool.cli("txgs", "tnk", code=1).stderr
+
+
+def test_the_first_txg_opens_with_the_pool(pool):
+    (txg,) = Api(pool).ask("/v1/pools/tank/txgs")
+    started = Api(pool).ask("/v1/clock")
+    assert txg["state"] == "open" and txg["birth_ns"] <= started["started_ns"]
+    assert txg["open_ns"] <= started["now_ns"] - txg["birth_ns"]
