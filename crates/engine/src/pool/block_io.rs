@@ -7,20 +7,29 @@ use super::stats::Class;
 use crate::bytes::Buf;
 use crate::zio::ZioId;
 
-/// A block on its way to the disks.
+/// A block or a run of blocks on its way to the disks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockWrite {
     pub(super) volume: usize,
+    /// The first block.
     pub(super) block: u32,
+    pub(super) count: u32,
     pub(super) content: Content,
     pub(super) cause: Cause,
     pub(super) class: Class,
     /// How many sides there are, and how many have not answered yet.
-    pub(super) sides: u8,
-    pub(super) left: u8,
+    pub(super) sides: u32,
+    pub(super) left: u32,
     pub(super) failed: bool,
     /// Bytes that no longer count as dirty, because some sides have written them.
     pub(super) retired: u32,
+}
+
+impl BlockWrite {
+    /// Whether the block table has it as the write of a block.
+    pub(super) fn is_of_block(&self) -> bool {
+        self.count == 1 && !matches!(self.cause, Cause::Extent(_))
+    }
 }
 
 /// The reason for writing a block.
@@ -30,6 +39,8 @@ pub(super) enum Cause {
     Dirty(u64),
     /// The block's version was dirty, but has been replaced since. The block stays dirty.
     Replaced,
+    /// The run is an extent of this txg.
+    Extent(u64),
     /// A write that a client waits for.
     Through(ZioId),
 }
@@ -69,6 +80,13 @@ pub(super) struct Edge {
 /// The operation to repeat after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Retry {
-    Block { volume: usize, block: u32 },
-    Commit { disk: usize },
+    Block {
+        volume: usize,
+        block: u32,
+    },
+    /// The write of an extent.
+    Extent(u32),
+    Commit {
+        disk: usize,
+    },
 }

@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::bytes::Buf;
 
@@ -55,7 +56,7 @@ impl Version {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Block {
     /// Dirty versions, by txg.
     versions: [Version; TXGS],
@@ -72,6 +73,11 @@ pub(super) struct Block {
 }
 
 impl Block {
+    #[inline]
+    fn is_used(&self) -> bool {
+        *self != Block::default()
+    }
+
     /// Its dirty version of the txg at this place of the ring.
     #[inline]
     pub(super) fn version(&self, slot: usize) -> Option<Content> {
@@ -91,6 +97,11 @@ impl Block {
         self.write.checked_sub(1)
     }
 
+    /// Notes whether its last write home failed. Returns what was noted before.
+    pub(super) fn set_failing(&mut self, failing: bool) -> bool {
+        core::mem::replace(&mut self.failing, failing)
+    }
+
     pub(super) fn set_write(&mut self, write: Option<u32>) {
         self.write = write.map_or(0, |id| id + 1);
     }
@@ -98,13 +109,21 @@ impl Block {
 
 #[derive(Debug, Default)]
 pub(super) struct BlockTable {
-    leaves: Vec<Option<Box<[Block; LEAF]>>>,
+    leaves: Vec<Option<Box<Leaf>>>,
+}
+
+#[derive(Debug)]
+struct Leaf {
+    blocks: [Block; LEAF],
+    /// How many of them are in use.
+    used: u32,
 }
 
 impl BlockTable {
     /// The contents of all versions.
     pub(super) fn contents(&self) -> impl Iterator<Item = Content> + '_ {
-        let blocks = self.leaves.iter().flatten().flat_map(|leaf| leaf.iter());
+        let leaves = self.leaves.iter().flatten();
+        let blocks = leaves.flat_map(|leaf| leaf.blocks.iter());
         let versions = blocks.flat_map(|block| block.versions.iter());
         versions.filter_map(|version| version.content())
     }
@@ -113,20 +132,71 @@ impl BlockTable {
     pub(super) fn get(&self, block: u32) -> Block {
         let leaf = self.leaves.get(block as usize / LEAF);
         match leaf {
-            Some(Some(leaf)) => leaf[block as usize % LEAF],
+            Some(Some(leaf)) => leaf.blocks[block as usize % LEAF],
             _ => Block::default(),
         }
     }
 
+    /// Changes a block.
     #[inline]
-    pub(super) fn get_mut(&mut self, block: u32) -> &mut Block {
+    pub(super) fn edit<T>(&mut self, block: u32, change: impl FnOnce(&mut Block) -> T) -> T {
         let at = block as usize / LEAF;
         if self.leaves.len() <= at {
             self.leaves.resize_with(at + 1, || None);
         }
-        let leaf = self.leaves[at].get_or_insert_with(|| Box::new([Block::default(); LEAF]));
-        &mut leaf[block as usize % LEAF]
+        let leaf = self.leaves[at].get_or_insert_with(|| {
+            Box::new(Leaf {
+                blocks: [Block::default(); LEAF],
+                used: 0,
+            })
+        });
+        let block = &mut leaf.blocks[block as usize % LEAF];
+        let before = block.is_used();
+        let answer = change(block);
+        let after = block.is_used();
+        leaf.used = leaf.used + u32::from(after) - u32::from(before);
+        answer
+    }
+
+    /// The blocks of a range that have a version, a write home or a client's write. The time grows
+    /// with the leaves that have such blocks, not with the range.
+    pub(super) fn used(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        let (start, end) = (range.start as usize, range.end as usize);
+        let leaves = self.leaves.iter().enumerate();
+        let leaves = leaves.take(end.div_ceil(LEAF)).skip(start / LEAF);
+        let leaves = leaves.filter_map(|(at, leaf)| Some((at * LEAF, leaf.as_ref()?)));
+        leaves
+            .filter(|(_, leaf)| leaf.used > 0)
+            .flat_map(move |(first, leaf)| {
+                let from = start.max(first);
+                let blocks = leaf.blocks[from - first..].iter().zip(from..end);
+                let used = blocks.filter(|(block, _)| block.is_used());
+                used.map(|(_, at)| at as u32)
+            })
     }
 }
 
 const LEAF: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::{BlockTable, Content, LEAF};
+    use alloc::vec::Vec;
+
+    #[test]
+    fn it_finds_the_blocks_in_use() {
+        let mut table = BlockTable::default();
+        let far = 5 * LEAF as u32;
+        for block in [3, 4, far, far + 1] {
+            table.edit(block, |block| block.locked = true);
+        }
+        table.edit(4, |block| block.locked = false);
+        table.edit(far + 1, |block| block.set_version(1, Some(Content::Zero)));
+        table.edit(far + 1, |block| block.locked = false);
+        let used = |range| table.used(range).collect::<Vec<u32>>();
+        assert_eq!(used(0..u32::MAX), [3, far, far + 1]);
+        assert_eq!(used(4..far + 1), [far]);
+        assert_eq!(used(far + 1..far + 2), [far + 1]);
+        assert_eq!(used(far + 2..u32::MAX), []);
+    }
+}

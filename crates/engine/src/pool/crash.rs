@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::blocks::BlockTable;
+use super::extents::Extents;
 use super::pool::Pool;
 use super::request::Phase;
 use super::slab::Slab;
@@ -83,6 +84,8 @@ impl Pool {
 impl Volume {
     fn begin_anew(&mut self) {
         self.blocks = BlockTable::default();
+        self.extents = Extents::default();
+        self.locked_runs.clear();
         self.dirtied = Default::default();
         self.partly_locked.clear();
         self.edges.clear();

@@ -31,7 +31,7 @@ impl Pool {
     fn need_edge(&mut self, id: ZioId, volume: usize, block: u32, step: &mut Step<'_>) {
         let open = self.txgs.open();
         let volume_of = &mut self.volumes[volume];
-        let in_memory = volume_of.newest(block, open).is_some();
+        let in_memory = volume_of.content(block, open).is_some();
         let edge = volume_of.edges.entry(block).or_default();
         edge.users += 1;
         if in_memory || edge.buf.is_some() {

@@ -15,13 +15,11 @@ impl Pool {
     /// Keeps a block that could not be written dirty, and plans to write it again.
     pub(super) fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
-        let state = target.blocks.get_mut(block);
-        if !core::mem::replace(&mut state.failing, true) {
+        if !target.blocks.edit(block, |block| block.set_failing(true)) {
             target.failing += 1;
             self.failing += 1;
         }
-        let retry = Retry::Block { volume, block };
-        self.retries.push_back((step.now + RETRY_AFTER, retry));
+        self.retry(Retry::Block { volume, block }, step.now);
         self.release_watchers(volume, block, Err(Errno::Io), step);
         if self.tunables.fails_on_error() {
             self.fail_held_back(Errno::Io, step);
@@ -30,8 +28,7 @@ impl Pool {
 
     pub(super) fn block_works(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
-        let state = target.blocks.get_mut(block);
-        if !core::mem::replace(&mut state.failing, false) {
+        if !target.blocks.edit(block, |block| block.set_failing(false)) {
             return;
         }
         target.failing -= 1;
@@ -74,20 +71,21 @@ impl Pool {
             match retry {
                 Retry::Commit { disk } => self.sync_disk(disk, SyncFor::Txg, step),
                 Retry::Block { volume, block } => self.repeat_block(volume, block, step),
+                Retry::Extent(id) => self.repeat_extent(id, step),
             }
         }
     }
 
     fn repeat_block(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
-        let state = self.volumes[volume].blocks.get(block);
-        if state.write().is_none() && !self.send_home(volume, block, Class::AsyncWrite, step) {
+        let is_idle = self.volumes[volume].write_of(block).is_none();
+        if is_idle && !self.send_home(volume, block, Class::AsyncWrite, step) {
             self.block_works(volume, block, step);
         }
     }
 
-    pub(super) fn retry_commit(&mut self, disk: usize, now: Instant) {
-        self.retries
-            .push_back((now + RETRY_AFTER, Retry::Commit { disk }));
+    /// Plans to repeat a failed operation.
+    pub(super) fn retry(&mut self, what: Retry, now: Instant) {
+        self.retries.push_back((now + RETRY_AFTER, what));
     }
 }
 

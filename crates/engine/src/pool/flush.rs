@@ -29,7 +29,10 @@ impl Pool {
         }
         blocks.sort_unstable();
         blocks.dedup();
+        self.add_pending(id, 1);
+        self.watch_all_extents(volume, id, step);
         self.watch_all(id, volume, blocks, step);
+        self.one_less(id, Ok(()), step);
     }
 
     /// Sends home the blocks of a durable write.
@@ -37,17 +40,22 @@ impl Pool {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
-        let blocks = self.volumes[volume].pieces(&zio).map(|piece| piece.block);
-        self.watch_all(id, volume, blocks, step);
+        // Count one more than the pieces, so that the request cannot end before all have begun.
+        self.add_pending(id, 1);
+        for piece in self.volumes[volume].pieces(&zio) {
+            if !piece.is_run() {
+                self.watch(volume, piece.block, id, step);
+                continue;
+            }
+            let run = piece.block..piece.end();
+            let own = self.volumes[volume].blocks.used(run.clone()).collect();
+            self.watch_extents(volume, run, id, step);
+            self.watch_all(id, volume, own, step);
+        }
+        self.one_less(id, Ok(()), step);
     }
 
-    fn watch_all(
-        &mut self,
-        id: ZioId,
-        volume: usize,
-        blocks: impl IntoIterator<Item = u32>,
-        step: &mut Step<'_>,
-    ) {
+    fn watch_all(&mut self, id: ZioId, volume: usize, blocks: Vec<u32>, step: &mut Step<'_>) {
         // Count one more than the blocks, so that the request cannot end before all have begun.
         self.add_pending(id, 1);
         for block in blocks {
@@ -72,8 +80,10 @@ impl Pool {
             (0..self.members.len()).for_each(|member| self.sync_member(member, id, step));
         } else {
             // Its blocks are on neighbouring members: at most on all of them.
-            let pieces = self.volumes[volume].pieces(&zio).take(self.members.len());
-            pieces.for_each(|piece| self.sync_member(self.member_of(piece.block), id, step));
+            let blocks = self.volumes[volume]
+                .blocks_of(&zio)
+                .take(self.members.len());
+            blocks.for_each(|block| self.sync_member(self.member_of(block), id, step));
         }
         self.one_less(id, Ok(()), step);
     }

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::block_io::{BlockWrite, Cause};
-use super::blocks::Content;
+use super::blocks::{Block, Content};
 use super::pool::Pool;
 use super::queue::Queued;
 use super::stats::Class;
@@ -33,59 +33,85 @@ impl Pool {
         for older in open + 1 - LIVE_TXGS..txg {
             self.drop_version(volume, block, older, step);
         }
-        self.send(volume, block, content, Cause::Dirty(txg), class, step);
+        let cause = Cause::Dirty(txg);
+        self.send(volume, (block, 1), content, cause, class, step);
         true
     }
 
-    /// Queues a block on all sides of its member.
+    /// Queues a run of blocks, which are a first one and a number, on all sides of its members.
     pub(super) fn send(
         &mut self,
         volume: usize,
-        block: u32,
+        blocks: (u32, u32),
         content: Content,
         cause: Cause,
         class: Class,
         step: &mut Step<'_>,
     ) {
-        let id = self.begin_write(volume, block, content, cause, class);
-        let member = self.member_of(block);
-        for side in 0..self.members[member].len() {
-            let disk = self.members[member][side];
-            let queued = self.queued_write(id);
-            self.disks[disk].queue.push(step.now, queued);
-            self.pump(disk, step);
+        let id = self.begin_write(volume, blocks, content, cause, class);
+        self.push_write(id, step);
+    }
+
+    pub(super) fn push_write(&mut self, id: u32, step: &mut Step<'_>) {
+        for part in self.parts(id) {
+            let queued = self.queued_write(id, part);
+            for side in 0..self.members[part.member].len() {
+                let disk = self.members[part.member][side];
+                self.disks[disk].queue.push(step.now, queued);
+                self.pump(disk, step);
+            }
         }
     }
 
     pub(super) fn begin_write(
         &mut self,
         volume: usize,
-        block: u32,
+        (block, count): (u32, u32),
         content: Content,
         cause: Cause,
         class: Class,
     ) -> u32 {
-        let sides = self.members[self.member_of(block)].len() as u8;
-        let id = self.writes.insert(BlockWrite {
+        let mut write = BlockWrite {
             volume,
             block,
+            count,
             content,
             cause,
             class,
-            sides,
-            left: sides,
+            sides: 0,
+            left: 0,
             failed: false,
             retired: 0,
-        });
-        self.volumes[volume]
-            .blocks
-            .get_mut(block)
-            .set_write(Some(id));
+        };
+        let sides = self
+            .parts_of(&write)
+            .map(|part| self.members[part.member].len());
+        write.sides = sides.sum::<usize>() as u32;
+        write.left = write.sides;
+        let id = self.writes.insert(write);
+        if write.is_of_block() {
+            let blocks = &mut self.volumes[volume].blocks;
+            blocks.edit(block, |block| block.set_write(Some(id)));
+        }
         id
     }
 
-    /// A write as each side's queue takes it.
-    pub(super) fn queued_write(&self, id: u32) -> Queued {
+    /// The parts of a write, one for each member.
+    pub(super) fn parts(&self, id: u32) -> impl Iterator<Item = Part> + use<> {
+        self.parts_of(&self.writes[id])
+    }
+
+    fn parts_of(&self, write: &BlockWrite) -> impl Iterator<Item = Part> + use<> {
+        let (block, count, members) = (write.block, write.count, self.members.len() as u32);
+        (0..count.min(members)).map(move |at| Part {
+            member: (block + at) as usize % members as usize,
+            block: block + at,
+            rows: (count - at).div_ceil(members),
+        })
+    }
+
+    /// A part of a write as each side's queue takes it.
+    pub(super) fn queued_write(&self, id: u32, part: Part) -> Queued {
         let write = &self.writes[id];
         let (op, class) = match write.content {
             Content::Bytes(_) => (Op::Write, write.class),
@@ -95,8 +121,8 @@ impl Pool {
         Queued {
             class,
             op,
-            offset: self.disk_offset(write.volume, write.block),
-            length: self.volumes[write.volume].block_size,
+            offset: self.disk_offset(write.volume, part.block),
+            length: part.rows * self.volumes[write.volume].block_size,
             tag: id << 1,
             alone: false,
         }
@@ -109,21 +135,30 @@ impl Pool {
         write.failed |= outcome.is_err();
         write.left -= 1;
         let size = self.volumes[write.volume].block_size;
-        if let (Cause::Dirty(txg), true, false) = (write.cause, physical, write.failed) {
-            let share = size / u32::from(write.sides);
+        if let (Cause::Dirty(txg) | Cause::Extent(txg), true, false) =
+            (write.cause, physical, write.failed)
+        {
+            let share = size / write.sides;
             write.retired += share;
             self.throttle.retired(step.now, txg, u64::from(share));
         }
-        if write.left == 0 {
-            let write = self.writes.remove(id);
-            self.written(write, step);
+        match (write.left, write.cause) {
+            (0, Cause::Extent(txg)) => self.extent_written(id, txg, step),
+            (0, _) => {
+                let write = self.writes.remove(id);
+                self.written(write, step);
+            }
+            _ => {}
         }
     }
 
     /// Ends a write: all sides have answered.
     fn written(&mut self, write: BlockWrite, step: &mut Step<'_>) {
         let (volume, block) = (write.volume, write.block);
-        self.volumes[volume].blocks.get_mut(block).set_write(None);
+        if write.is_of_block() {
+            let blocks = &mut self.volumes[volume].blocks;
+            blocks.edit(block, |block| block.set_write(None));
+        }
         match write.cause {
             Cause::Through(zio) => {
                 free_content(write.content, step);
@@ -131,7 +166,8 @@ impl Pool {
                 self.one_less(zio, outcome, step);
                 return;
             }
-            Cause::Replaced => free_content(write.content, step),
+            // Extents end elsewhere.
+            Cause::Replaced | Cause::Extent(_) => free_content(write.content, step),
             Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
             // The whole block is dirty again, although some sides have it, because others do not.
             Cause::Dirty(txg) => self.throttle.dirty_again(txg, write.retired),
@@ -149,8 +185,8 @@ impl Pool {
     /// Retires a version: it is home.
     fn retire(&mut self, write: &BlockWrite, txg: u64, step: &mut Step<'_>) {
         let volume = &mut self.volumes[write.volume];
-        let block = volume.blocks.get_mut(write.block);
-        block.set_version(slot_of(txg), None);
+        let drop = |block: &mut Block| block.set_version(slot_of(txg), None);
+        volume.blocks.edit(write.block, drop);
         let rest = u64::from(volume.block_size - write.retired);
         self.let_go(write.volume, write.block, write.content, step);
         self.throttle.retired(step.now, txg, rest);
@@ -169,10 +205,16 @@ impl Pool {
     }
 
     /// Drops a version because a newer one goes home in its place.
-    fn drop_version(&mut self, volume: usize, block: u32, txg: u64, step: &mut Step<'_>) {
+    pub(super) fn drop_version(
+        &mut self,
+        volume: usize,
+        block: u32,
+        txg: u64,
+        step: &mut Step<'_>,
+    ) {
         let target = &mut self.volumes[volume];
-        let state = target.blocks.get_mut(block);
-        let Some(content) = state.set_version(slot_of(txg), None) else {
+        let drop = |block: &mut Block| block.set_version(slot_of(txg), None);
+        let Some(content) = target.blocks.edit(block, drop) else {
             return;
         };
         let size = u64::from(target.block_size);
@@ -182,7 +224,7 @@ impl Pool {
     }
 
     /// Resumes the requests that wait for a block, now that a write of it has ended.
-    fn after_write(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+    pub(super) fn after_write(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let watched = self.volumes[volume].blocks.get(block).watched;
         let more = watched && self.answer_watchers(volume, block, step);
         if more && self.send_home(volume, block, Class::SyncWrite, step) {
@@ -195,14 +237,8 @@ impl Pool {
         if let Some(txg) = self.txgs.syncing()
             && let Some(content) = state.version(slot_of(txg))
         {
-            self.send(
-                volume,
-                block,
-                content,
-                Cause::Dirty(txg),
-                Class::AsyncWrite,
-                step,
-            );
+            let cause = Cause::Dirty(txg);
+            self.send(volume, (block, 1), content, cause, Class::AsyncWrite, step);
         }
     }
 }
@@ -221,9 +257,9 @@ impl Pool {
         let Some((txg, _)) = self.volumes[volume].newest(block, open) else {
             return;
         };
-        let state = self.volumes[volume].blocks.get_mut(block);
-        state.watched = true;
-        let under_way = state.write();
+        let target = &mut self.volumes[volume];
+        target.blocks.edit(block, |block| block.watched = true);
+        let under_way = target.write_of(block);
         let covers = under_way.is_some_and(|id| self.is_of(id, txg));
         let writes = if under_way.is_some() && !covers { 2 } else { 1 };
         let watchers = self.volumes[volume].watchers.entry(block).or_default();
@@ -244,12 +280,13 @@ impl Pool {
     }
 
     /// Raises the class of a queued write that a request now waits for.
-    fn hasten(&mut self, id: u32, step: &mut Step<'_>) {
-        let member = self.member_of(self.writes[id].block);
-        for side in 0..self.members[member].len() {
-            let disk = self.members[member][side];
-            self.disks[disk].queue.promote(id << 1, Class::SyncWrite);
-            self.pump(disk, step);
+    pub(super) fn hasten(&mut self, id: u32, step: &mut Step<'_>) {
+        for part in self.parts(id) {
+            for side in 0..self.members[part.member].len() {
+                let disk = self.members[part.member][side];
+                self.disks[disk].queue.promote(id << 1, Class::SyncWrite);
+                self.pump(disk, step);
+            }
         }
     }
 
@@ -268,7 +305,8 @@ impl Pool {
         let more = !watchers.is_empty();
         if !more {
             self.volumes[volume].watchers.remove(&block);
-            self.volumes[volume].blocks.get_mut(block).watched = false;
+            let blocks = &mut self.volumes[volume].blocks;
+            blocks.edit(block, |block| block.watched = false);
         }
         for watcher in home {
             self.one_less(watcher.zio, Ok(()), step);
@@ -284,7 +322,7 @@ impl Pool {
         step: &mut Step<'_>,
     ) {
         let target = &mut self.volumes[volume];
-        target.blocks.get_mut(block).watched = false;
+        target.blocks.edit(block, |block| block.watched = false);
         for watcher in target.watchers.remove(&block).unwrap_or_default() {
             self.one_less(watcher.zio, outcome, step);
         }
@@ -346,6 +384,10 @@ impl Pool {
                 let write = &self.writes[tag >> 1];
                 match write.cause {
                     Cause::Through(zio) => Some(zio),
+                    Cause::Extent(_) => {
+                        let extents = &self.volumes[write.volume].extents;
+                        extents.first_watcher(write.block)
+                    }
                     Cause::Dirty(_) | Cause::Replaced => self.first_watcher(write),
                 }
             }
@@ -375,6 +417,16 @@ impl Pool {
         let row = u64::from(block) / self.members.len() as u64;
         volume.base + row * u64::from(volume.block_size)
     }
+}
+
+/// The part of a write on one member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) member: usize,
+    /// The first of its blocks.
+    pub(super) block: u32,
+    /// How many blocks it has, one behind the other on the member.
+    pub(super) rows: u32,
 }
 
 /// A zio of no client and without a range. It gets its id when it is sent.

@@ -2,7 +2,11 @@
 //! (OpenZFS: `zfs_rangelock`).
 //!
 //! A write that goes through to the disks locks whole blocks, because it writes whole blocks. Any other
-//! write locks its bytes only. Requests get the lock of a block in the order of their arrival.
+//! write locks its bytes only. Requests get the lock of a block in the order of their arrival. A run of
+//! whole blocks has one lock: a trim of 1 GiB must not take the time of 131072 blocks.
+
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::config::WritePolicy;
 use super::pool::Pool;
@@ -24,20 +28,21 @@ impl Pool {
         let zio = request.zio;
         let volume = &mut self.volumes[request.volume];
         for piece in volume.pieces(&zio) {
-            if piece.block < from {
+            if piece.end() <= from {
                 continue;
             }
-            if !volume.lock(piece, has_turn) {
-                volume.queue_for_lock(id, piece.block, has_turn);
+            let first = piece.block.max(from);
+            if let Err(block) = volume.lock_from(first, piece, has_turn) {
+                volume.queue_for_lock(id, block, has_turn && block == first);
                 if let Some(request) = self.requests.get_mut(id) {
-                    request.phase = Phase::Locking(piece.block);
+                    request.phase = Phase::Locking(block);
                 }
                 return;
             }
             // Perhaps the next request fits beside this one.
             if has_turn {
                 self.unlocked
-                    .extend(volume.next_for_lock(piece.block, &self.requests));
+                    .extend(volume.next_for_lock(first, &self.requests));
             }
             has_turn = false;
         }
@@ -56,7 +61,8 @@ impl Pool {
         if !core::mem::replace(&mut request.locked, true) {
             let volume = &mut self.volumes[request.volume];
             for piece in volume.pieces(&request.zio) {
-                volume.lock(piece, true);
+                let locked = volume.lock_from(piece.block, piece, true);
+                debug_assert!(locked.is_ok(), "a request uses {piece:?}");
             }
         }
     }
@@ -78,9 +84,11 @@ impl Pool {
             if piece.block >= until {
                 break;
             }
-            volume.unlock(piece);
-            self.unlocked
-                .extend(volume.next_for_lock(piece.block, &self.requests));
+            volume.unlock(piece, until);
+            for block in volume.wanted(piece.block..piece.end().min(until)) {
+                self.unlocked
+                    .extend(volume.next_for_lock(block, &self.requests));
+            }
         }
     }
 
@@ -101,16 +109,66 @@ impl Pool {
 }
 
 impl Volume {
+    /// Locks the blocks of a piece from `first` on. If another request uses one of them, or waits for
+    /// it, the error names the first such block: those before it are locked then.
+    fn lock_from(&mut self, first: u32, piece: Piece, has_turn: bool) -> Result<(), u32> {
+        if !piece.is_run() {
+            return match self.lock(piece, has_turn) {
+                true => Ok(()),
+                false => Err(piece.block),
+            };
+        }
+        let obstacle = self.first_obstacle(first, piece.end(), has_turn);
+        let end = obstacle.unwrap_or(piece.end());
+        if end > first {
+            self.locked_runs.insert(first, end);
+        }
+        obstacle.map_or(Ok(()), Err)
+    }
+
+    /// The first block from `first` to `end` that a request uses or waits for. If the caller `has_turn`,
+    /// others may wait for the first block.
+    pub(super) fn first_obstacle(&self, first: u32, end: u32, has_turn: bool) -> Option<u32> {
+        let in_way = |at: &u32| {
+            let block = self.blocks.get(*at);
+            block.locked || (block.wanted && !(has_turn && *at == first))
+        };
+        let block = self.blocks.used(first..end).find(in_way);
+        let within = self.locked_runs.range(first..end).next();
+        let run = match self.is_in_run(first) {
+            true => Some(first),
+            false => within.map(|(at, _)| *at),
+        };
+        block.into_iter().chain(run).min()
+    }
+
+    fn is_in_run(&self, block: u32) -> bool {
+        let run = self.locked_runs.range(..=block).next_back();
+        run.is_some_and(|(_, end)| *end > block)
+    }
+
+    /// Whether a request uses a block, or a part of it.
+    #[inline]
+    pub(super) fn is_locked(&self, block: u32) -> bool {
+        self.blocks.get(block).locked || self.is_in_run(block)
+    }
+
+    /// The blocks of a range for whose locks requests wait.
+    fn wanted(&self, range: Range<u32>) -> Vec<u32> {
+        let queues = self.lock_queues.range(range);
+        queues.map(|(block, _)| *block).collect()
+    }
+
     /// Takes the lock of a piece of a block. False if another request uses its bytes, or if others wait
     /// for the block and it is not this one's turn.
     fn lock(&mut self, piece: Piece, has_turn: bool) -> bool {
         let whole = self.locks_whole(piece);
-        let block = self.blocks.get_mut(piece.block);
-        if block.wanted && !has_turn {
+        let block = self.blocks.get(piece.block);
+        if (block.wanted && !has_turn) || self.is_in_run(piece.block) {
             return false;
         }
         if !block.locked {
-            block.locked = true;
+            self.blocks.edit(piece.block, |block| block.locked = true);
             if !whole {
                 self.partly_locked
                     .insert(piece.block, [piece.bytes()].into());
@@ -126,7 +184,16 @@ impl Volume {
         }
     }
 
-    fn unlock(&mut self, piece: Piece) {
+    /// Gives back the locks of the blocks of a piece before `until`.
+    fn unlock(&mut self, piece: Piece, until: u32) {
+        if piece.is_run() {
+            let range = piece.block..piece.end().min(until);
+            while let Some((run, _)) = self.locked_runs.range(range.clone()).next() {
+                let run = *run;
+                self.locked_runs.remove(&run);
+            }
+            return;
+        }
         if let Some(held) = self.partly_locked.get_mut(&piece.block) {
             held.retain(|bytes| *bytes != piece.bytes());
             if !held.is_empty() {
@@ -134,11 +201,11 @@ impl Volume {
             }
             self.partly_locked.remove(&piece.block);
         }
-        self.blocks.get_mut(piece.block).locked = false;
+        self.blocks.edit(piece.block, |block| block.locked = false);
     }
 
     fn queue_for_lock(&mut self, id: ZioId, block: u32, has_turn: bool) {
-        self.blocks.get_mut(block).wanted = true;
+        self.blocks.edit(block, |block| block.wanted = true);
         let queue = self.lock_queues.entry(block).or_default();
         match has_turn {
             true => queue.push_front(id),
@@ -155,8 +222,8 @@ impl Volume {
         let next = queue.front().copied().filter(|id| {
             let zio = requests.get(*id).map(|request| request.zio);
             let mut pieces = zio.into_iter().flat_map(|zio| self.pieces(&zio));
-            let piece = pieces.find(|piece| piece.block == block);
-            piece.is_none_or(|piece| self.is_free(piece))
+            let piece = pieces.find(|piece| piece.end() > block);
+            piece.is_none_or(|piece| self.is_free(block, piece))
         });
         let queue = self.lock_queues.get_mut(&block)?;
         if next.is_some() {
@@ -164,17 +231,17 @@ impl Volume {
         }
         if queue.is_empty() {
             self.lock_queues.remove(&block);
-            self.blocks.get_mut(block).wanted = false;
+            self.blocks.edit(block, |block| block.wanted = false);
         }
         next
     }
 
-    /// Whether no request uses the bytes of a piece.
-    fn is_free(&self, piece: Piece) -> bool {
-        if !self.blocks.get(piece.block).locked {
+    /// Whether no request uses the bytes that a piece has of a block.
+    fn is_free(&self, block: u32, piece: Piece) -> bool {
+        if !self.is_locked(block) {
             return true;
         }
-        let held = self.partly_locked.get(&piece.block);
+        let held = self.partly_locked.get(&block);
         !self.locks_whole(piece)
             && held.is_some_and(|held| held.iter().all(|bytes| !meet(bytes, &piece)))
     }

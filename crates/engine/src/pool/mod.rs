@@ -6,6 +6,8 @@ mod blocks;
 mod config;
 mod crash;
 mod edges;
+mod extent_home;
+mod extents;
 mod failure;
 mod flush;
 mod home;

@@ -24,8 +24,7 @@ impl Pool {
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             let (to, at, length) = (piece.from, piece.at, piece.length);
-            let newest = self.volumes[volume].newest(piece.block, self.txgs.open());
-            match newest.map(|(_, content)| content) {
+            match self.volumes[volume].content(piece.block, self.txgs.open()) {
                 Some(Content::Bytes(buf)) => {
                     let from = Span { buf, at, length };
                     step.move_bytes(Move::CopyOut { zio: id, to, from });

@@ -1,6 +1,6 @@
 //! How txgs get to the disks (OpenZFS: `txg_sync_thread`, `spa_sync`).
 
-use super::block_io::Cause;
+use super::block_io::{Cause, Retry};
 use super::blocks::Content;
 use super::config::ThrottleConfig;
 use super::pool::Pool;
@@ -39,10 +39,12 @@ impl Pool {
         true
     }
 
-    /// Queues all dirty blocks of a txg for the disks, together.
+    /// Queues all dirty blocks and extents of a txg for the disks, together.
     fn send_txg_home(&mut self, txg: u64, step: &mut Step<'_>) {
         let slot = slot_of(txg);
         for volume in 0..self.volumes.len() {
+            // Before the blocks: some are newer than an extent of their txg.
+            self.enlist_extents(volume, txg);
             let blocks = core::mem::take(&mut self.volumes[volume].dirtied[slot]);
             for block in &blocks {
                 self.enlist(volume, *block, txg);
@@ -61,16 +63,22 @@ impl Pool {
 
     /// Adds a block to the batch of its disks, unless it is home or on its way already.
     fn enlist(&mut self, volume: usize, block: u32, txg: u64) {
-        let state = self.volumes[volume].blocks.get(block);
-        let (Some(content), None) = (state.version(slot_of(txg)), state.write()) else {
+        let target = &self.volumes[volume];
+        let version = target.blocks.get(block).version(slot_of(txg));
+        let (Some(content), None) = (version, target.write_of(block)) else {
             return;
         };
         let class = Class::AsyncWrite;
-        let id = self.begin_write(volume, block, content, Cause::Dirty(txg), class);
-        let queued = self.queued_write(id);
-        let member = self.member_of(block);
-        for disk in &self.members[member] {
-            self.batches[*disk].push(queued);
+        let id = self.begin_write(volume, (block, 1), content, Cause::Dirty(txg), class);
+        self.enlist_write(id);
+    }
+
+    pub(super) fn enlist_write(&mut self, id: u32) {
+        for part in self.parts(id) {
+            let queued = self.queued_write(id, part);
+            for disk in &self.members[part.member] {
+                self.batches[*disk].push(queued);
+            }
         }
     }
 
@@ -103,7 +111,7 @@ impl Pool {
         let had_failed = core::mem::replace(&mut self.disks[disk].sync_failed, failed);
         if failed {
             self.failing += u32::from(!had_failed);
-            self.retry_commit(disk, step.now);
+            self.retry(Retry::Commit { disk }, step.now);
             if self.tunables.fails_on_error() {
                 self.fail_held_back(Errno::Io, step);
             }

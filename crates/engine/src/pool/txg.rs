@@ -18,7 +18,7 @@ pub(super) struct Txgs {
     closed: Option<Txg>,
     syncing: Option<Txg>,
     done: VecDeque<TxgStats>,
-    /// Dirty blocks that are not home, by txg.
+    /// Dirty blocks and extents that are not home, by txg.
     standing: [u32; TXGS],
     last_sync: Instant,
     /// Whether a request waits for the open txg to sync.
@@ -77,7 +77,7 @@ impl Txgs {
         self.syncing.map(|txg| txg.number)
     }
 
-    /// Counts a block that has its first version in the open txg.
+    /// Counts an extent of the open txg, or a block that has its first version there.
     #[inline]
     pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
         let standing = &mut self.standing[slot_of(self.open.number)];
@@ -85,6 +85,11 @@ impl Txgs {
         if *standing == 1 {
             self.skip_empty(now, timeout);
         }
+    }
+
+    /// Counts an extent that a write has parted in two.
+    pub(super) fn parted(&mut self, txg: u64) {
+        self.standing[slot_of(txg)] += 1;
     }
 
     /// Counts a version that is home or was dropped for a newer one. Returns whether it was the last

@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 use super::block_io::Edge;
 use super::blocks::{BlockTable, Content, TXGS};
 use super::config::{VolumeConfig, WritePolicy};
+use super::extents::Extents;
 use crate::occupancy::Occupancy;
 use crate::stats::DiskStats;
-use crate::zio::{VolumeId, Zio, ZioId};
+use crate::zio::{Op, VolumeId, Zio, ZioId};
 
 #[derive(Debug)]
 pub(super) struct Volume {
@@ -19,10 +20,13 @@ pub(super) struct Volume {
     /// Where its blocks begin, on every disk of the pool.
     pub(super) base: u64,
     pub(super) blocks: BlockTable,
+    pub(super) extents: Extents,
     /// Blocks that were dirtied, by txg. A block may be listed twice, or have gone home since.
     pub(super) dirtied: [Vec<u32>; TXGS],
     /// The bytes of blocks that requests have locked in part: first and end.
     pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
+    /// The runs of blocks that requests have locked: first block and end. They do not overlap.
+    pub(super) locked_runs: BTreeMap<u32, u32>,
     /// The old content of blocks of which requests replace a part.
     pub(super) edges: BTreeMap<u32, Edge>,
     /// Requests that wait for the lock of a block, in the order of arrival.
@@ -43,10 +47,13 @@ pub(super) struct Watcher {
     pub(super) writes: u8,
 }
 
-/// The part of a zio within one block.
+/// The part of a zio within one block; or, of a zero or trim, a run of whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
+    /// The first block.
     pub(super) block: u32,
+    /// How many blocks it has. If there are several, all of them are whole.
+    pub(super) count: u32,
     /// First byte in the block.
     pub(super) at: u32,
     pub(super) length: u32,
@@ -60,8 +67,17 @@ impl Piece {
         (self.at, self.at + self.length)
     }
 
+    /// The block after it.
+    pub(super) fn end(&self) -> u32 {
+        self.block + self.count
+    }
+
+    pub(super) fn is_run(&self) -> bool {
+        self.count > 1
+    }
+
     pub(super) fn is_whole(&self, block_size: u32) -> bool {
-        self.length == block_size
+        self.length == self.count * block_size
     }
 }
 
@@ -73,8 +89,10 @@ impl Volume {
             write: config.write,
             base,
             blocks: BlockTable::default(),
+            extents: Extents::default(),
             dirtied: Default::default(),
             partly_locked: BTreeMap::new(),
+            locked_runs: BTreeMap::new(),
             edges: BTreeMap::new(),
             lock_queues: BTreeMap::new(),
             watchers: BTreeMap::new(),
@@ -89,20 +107,39 @@ impl Volume {
         self.base + self.count.div_ceil(members) * u64::from(self.block_size)
     }
 
-    /// The blocks that a zio touches, in order. The zio must have at least one byte.
+    /// The blocks that a zio touches. The zio must have at least one byte.
+    pub(super) fn blocks_of(&self, zio: &Zio<VolumeId>) -> core::ops::Range<u32> {
+        let size = u64::from(self.block_size);
+        let end = zio.offset + u64::from(zio.length);
+        (zio.offset / size) as u32..end.div_ceil(size) as u32
+    }
+
+    /// The blocks that a zio touches, in order and cut into pieces. The zio must have at least one
+    /// byte.
     pub(super) fn pieces(&self, zio: &Zio<VolumeId>) -> impl Iterator<Item = Piece> + use<> {
         let size = u64::from(self.block_size);
         let (begin, end) = (zio.offset, zio.offset + u64::from(zio.length));
-        (begin / size..end.div_ceil(size)).map(move |block| {
-            let first = begin.max(block * size);
-            let last = end.min((block + 1) * size);
+        let has_runs = matches!(zio.op, Op::Zero | Op::Trim);
+        let cut = move |first: u64| {
+            let block = first / size;
+            let run_end = match has_runs && first.is_multiple_of(size) {
+                true => ((first / RUN_MAX + 1) * RUN_MAX).min(end / size * size),
+                false => 0,
+            };
+            let last = run_end.max((block + 1) * size).min(end);
             Piece {
                 block: block as u32,
+                count: (last.div_ceil(size) - block) as u32,
                 at: (first - block * size) as u32,
                 length: (last - first) as u32,
                 from: (first - begin) as u32,
             }
-        })
+        };
+        let after = move |piece: &Piece| {
+            let next = begin + u64::from(piece.from) + u64::from(piece.length);
+            (next < end).then(|| cut(next))
+        };
+        core::iter::successors(Some(cut(begin)), after)
     }
 
     /// Whether the volume has all bytes of a zio's range.
@@ -118,8 +155,28 @@ impl Volume {
     pub(super) fn takes_at_once(&self, zio: &Zio<VolumeId>) -> bool {
         let size = u64::from(self.block_size);
         let whole = (zio.offset | u64::from(zio.length)) & (size - 1) == 0;
-        let free = |piece: Piece| !self.blocks.get(piece.block).locked;
+        let free = |piece: Piece| match piece.is_run() {
+            true => self
+                .first_obstacle(piece.block, piece.end(), false)
+                .is_none(),
+            false => !self.is_locked(piece.block),
+        };
         whole && self.write == WritePolicy::Back && self.pieces(zio).all(free)
+    }
+
+    /// What memory has of a block. A version in the block table is newer than an extent, because a
+    /// newer extent drops the version. `open` is the open txg.
+    #[inline]
+    pub(super) fn content(&self, block: u32, open: u64) -> Option<Content> {
+        let version = self.newest(block, open).map(|(_, content)| content);
+        version.or_else(|| self.extents.content(block))
+    }
+
+    /// The write home of a block, or of an extent with this block, that is queued or at a disk.
+    #[inline]
+    pub(super) fn write_of(&self, block: u32) -> Option<u32> {
+        let own = self.blocks.get(block).write();
+        own.or_else(|| self.extents.write_of(block))
     }
 
     /// The newest version of a block, with its txg. `open` is the open txg.
@@ -131,6 +188,9 @@ impl Volume {
     }
 }
 
+/// The most bytes in a run of blocks. Runs end at multiples of it.
+const RUN_MAX: u64 = 64 << 20;
+
 /// One open, one quiesced, and one that syncs.
 pub(super) const LIVE_TXGS: u64 = 3;
 
@@ -141,17 +201,17 @@ pub(super) const fn slot_of(txg: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, Volume, VolumeConfig, WritePolicy};
+    use super::{Piece, RUN_MAX, Volume, VolumeConfig, WritePolicy};
     use crate::client::ClientId;
     use crate::time::Instant;
     use crate::zio::{Op, PoolId, VolumeId, Zio, ZioId};
     use alloc::vec::Vec;
 
-    #[test]
-    fn a_zio_is_cut_where_blocks_begin() {
+    /// The pieces of a zio of a volume of 4 KiB blocks: block, count, at, length.
+    fn cut(op: Op, offset: u64, length: u32) -> Vec<(u32, u32, u32, u32)> {
         let config = VolumeConfig {
             pool: PoolId(0),
-            size: 1 << 20,
+            size: 1 << 30,
             block_size: 4_096,
             write: WritePolicy::Back,
         };
@@ -160,21 +220,43 @@ mod tests {
             id: ZioId(0),
             device: VolumeId(0),
             client: ClientId(0),
-            op: Op::Write,
+            op,
             fua: false,
-            offset: 4_000,
-            length: 4_200,
+            offset,
+            length,
             arrived: Instant::ZERO,
         };
         let pieces: Vec<Piece> = volume.pieces(&zio).collect();
-        let expected = [(0, 4_000, 96, 0), (1, 0, 4_096, 96), (2, 0, 8, 4_192)].map(
-            |(block, at, length, from)| Piece {
-                block,
-                at,
-                length,
-                from,
-            },
-        );
-        assert_eq!(pieces, expected);
+        let from = |at: usize| pieces[..at].iter().map(|piece| piece.length).sum();
+        for (at, piece) in pieces.iter().enumerate() {
+            assert_eq!(piece.from, from(at));
+        }
+        let tuple = |piece: &Piece| (piece.block, piece.count, piece.at, piece.length);
+        pieces.iter().map(tuple).collect()
+    }
+
+    #[test]
+    fn a_zio_is_cut_where_blocks_begin() {
+        let expected = [(0, 1, 4_000, 96), (1, 1, 0, 4_096), (2, 1, 0, 8)];
+        assert_eq!(cut(Op::Write, 4_000, 4_200), expected);
+        assert_eq!(cut(Op::Trim, 4_000, 4_200), expected);
+        let expected = [(1, 1, 0, 4_096), (2, 1, 0, 4_096)];
+        assert_eq!(cut(Op::Write, 4_096, 8_192), expected);
+    }
+
+    #[test]
+    fn whole_blocks_of_zeroes_are_cut_in_runs() {
+        let expected = [(0, 1, 1, 4_095), (1, 2, 0, 8_192), (3, 1, 0, 1)];
+        assert_eq!(cut(Op::Zero, 1, 3 * 4_096), expected);
+        assert_eq!(cut(Op::Zero, 8_192, 2_000), [(2, 1, 0, 2_000)]);
+        let (run, block) = (RUN_MAX as u32, (RUN_MAX / 4_096) as u32);
+        let expected = [
+            (block - 1, 1, 0, 4_096),
+            (block, block, 0, run),
+            (2 * block, 2, 0, 8_192),
+            (2 * block + 2, 1, 0, 5),
+        ];
+        let length = run + 3 * 4_096 + 5;
+        assert_eq!(cut(Op::Trim, RUN_MAX - 4_096, length), expected);
     }
 }

@@ -4,7 +4,7 @@
 //! rest of partial blocks, so that this time counts as delay served.
 
 use super::block_io::Cause;
-use super::blocks::Content;
+use super::blocks::{Block, Content};
 use super::config::WritePolicy;
 use super::home::free_content;
 use super::pool::Pool;
@@ -81,15 +81,10 @@ impl Pool {
             return;
         };
         request.go_to(Phase::Throttled, step.now);
-        let size = u64::from(self.volumes[request.volume].block_size);
-        let (first, end) = (
-            request.zio.offset / size,
-            request.zio.offset + u64::from(request.zio.length),
-        );
         let tx = Tx {
             zio: id,
             started: request.began,
-            bytes: (end.div_ceil(size) - first) * size,
+            bytes: self.volumes[request.volume].most_dirty(&request.zio),
         };
         match self.throttle.ask(step.now, tx) {
             Verdict::Admitted => self.admitted(id, step),
@@ -124,6 +119,12 @@ impl Pool {
         let size = self.volumes[volume].block_size;
         let whole = piece.is_whole(size);
         let content = match zio.op {
+            Op::Zero if piece.is_run() => {
+                return self.dirty_run(volume, piece, Content::Zero, step);
+            }
+            Op::Trim if piece.is_run() => {
+                return self.dirty_run(volume, piece, Content::Trim, step);
+            }
             Op::Zero if whole => Content::Zero,
             Op::Trim if whole => Content::Trim,
             Op::Trim => {
@@ -133,12 +134,27 @@ impl Pool {
             }
             _ => Content::Bytes(self.new_bytes(volume, zio, piece, step)),
         };
-        let before = self.put_version(volume, piece.block, content, step);
+        self.make_newest(volume, piece.block, content, step);
+    }
+
+    /// Makes this the newest version of a block.
+    pub(super) fn make_newest(
+        &mut self,
+        volume: usize,
+        block: u32,
+        content: Content,
+        step: &mut Step<'_>,
+    ) {
+        let before = self.put_version(volume, block, content, step);
+        let size = self.volumes[volume].block_size;
         let added = if before.is_none() { size } else { 0 };
         let open = self.txgs.open();
         self.throttle.dirtied(step.now, open, u64::from(added));
         if let Some(before) = before.filter(|before| *before != content) {
-            self.discard(volume, piece.block, before, step);
+            self.discard(volume, block, before, step);
+        }
+        if self.volumes[volume].extents.has_dirty() {
+            self.carve(volume, block, step);
         }
     }
 
@@ -152,10 +168,8 @@ impl Pool {
     ) -> Option<Content> {
         let slot = slot_of(self.txgs.open());
         let volume = &mut self.volumes[volume];
-        let before = volume
-            .blocks
-            .get_mut(block)
-            .set_version(slot, Some(content));
+        let set = |block: &mut Block| block.set_version(slot, Some(content));
+        let before = volume.blocks.edit(block, set);
         if before.is_none() {
             volume.dirtied[slot].push(block);
             self.txgs.dirtied(step.now, self.txg_timeout());
@@ -208,8 +222,7 @@ impl Pool {
         if let Some(own) = self.own_buffer(volume, block) {
             return own;
         }
-        let newest = self.volumes[volume].newest(block, self.txgs.open());
-        match newest.map(|(_, content)| content) {
+        match self.volumes[volume].content(block, self.txgs.open()) {
             None => {
                 let size = self.volumes[volume].block_size;
                 let edge = self.take_edge(volume, block, step);
@@ -267,7 +280,8 @@ impl Pool {
             };
             self.add_pending(id, 1);
             let cause = Cause::Through(id);
-            self.send(volume, piece.block, content, cause, Class::SyncWrite, step);
+            let blocks = (piece.block, piece.count);
+            self.send(volume, blocks, content, cause, Class::SyncWrite, step);
         }
         self.one_less(id, Ok(()), step);
     }

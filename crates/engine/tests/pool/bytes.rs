@@ -24,13 +24,23 @@ pub(crate) fn policies() -> [(ThrottleConfig, WritePolicy); 4] {
 
 fn draw_range(random: &mut Random) -> (u64, u64) {
     let offset = random.below(SIZE - 1);
-    let length = 1 + random.below((SIZE - offset).min(5_000));
+    let most = [5_000, SIZE][usize::from(random.below(4) == 0)];
+    let length = 1 + random.below((SIZE - offset).min(most));
     if random.below(2) == 0 {
         return (offset, length);
     }
     let block = u64::from(BLOCK);
     let first = offset / block * block;
     (first, length.next_multiple_of(block).min(SIZE - first))
+}
+
+/// Trims the whole blocks of a range.
+fn trim(model: &mut [u8], range: &std::ops::Range<usize>) {
+    let block = BLOCK as usize;
+    let whole = range.start.next_multiple_of(block)..range.end / block * block;
+    if !whole.is_empty() {
+        model[whole].fill(0);
+    }
 }
 
 /// Runs one zio at a time, and checks each before the next.
@@ -43,10 +53,11 @@ fn run(members: &[usize], throttle: ThrottleConfig, write: WritePolicy, seed: u6
         let range = offset as usize..(offset + length) as usize;
         let id = ZioId(number % 7);
         let fua = random.below(8) == 0;
-        let op = match random.below(10) {
+        let op = match random.below(12) {
             0..=3 => Op::Read,
             4..=7 => Op::Write,
-            8 => Op::Zero,
+            8..=9 => Op::Zero,
+            10 => Op::Trim,
             _ => Op::Flush,
         };
         let data = match op {
@@ -57,6 +68,7 @@ fn run(members: &[usize], throttle: ThrottleConfig, write: WritePolicy, seed: u6
         match op {
             Op::Write => model[range.clone()].copy_from_slice(&data),
             Op::Zero => model[range.clone()].fill(0),
+            Op::Trim => trim(&mut model, &range),
             _ => {}
         }
         machine.submit(id, op, fua && op != Op::Flush, offset, data);

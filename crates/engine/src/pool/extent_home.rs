@@ -1,0 +1,286 @@
+//! The way of extents: from the zero or trim of a client into the open txg, and home.
+//!
+//! An extent goes home as one zio for each disk. Newer versions of its blocks, and newer extents that
+//! meet it, wait until it is home. An extent whose write failed stays on its way, and is repeated.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::block_io::{BlockWrite, Cause, Retry};
+use super::blocks::Content;
+use super::extents::Extent;
+use super::pool::Pool;
+use super::stats::Class;
+use super::step::Step;
+use super::volume::{LIVE_TXGS, Piece, Volume};
+use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
+
+/// Into the open txg.
+impl Pool {
+    /// Makes a run of blocks zeroes in the open txg.
+    pub(super) fn dirty_run(
+        &mut self,
+        volume: usize,
+        piece: Piece,
+        content: Content,
+        step: &mut Step<'_>,
+    ) {
+        let used = self.volumes[volume].blocks.used(piece.block..piece.end());
+        let mut from = piece.block;
+        for block in used.collect::<Vec<u32>>() {
+            if self.drop_versions(volume, block, step) {
+                continue;
+            }
+            self.fill_run(volume, from..block, content, step);
+            self.make_newest(volume, block, content, step);
+            from = block + 1;
+        }
+        self.fill_run(volume, from..piece.end(), content, step);
+    }
+
+    fn fill_run(&mut self, volume: usize, range: Range<u32>, content: Content, step: &Step<'_>) {
+        let (open, timeout) = (self.txgs.open(), self.txg_timeout());
+        let target = &mut self.volumes[volume];
+        let added = match range.is_empty() {
+            true => 0,
+            false => target.extents.fill(range, content, open),
+        };
+        let bytes = u64::from(added) * u64::from(target.block_size);
+        for _ in 0..added {
+            self.txgs.dirtied(step.now, timeout);
+        }
+        self.throttle.dirtied(step.now, open, bytes);
+    }
+
+    /// Drops the versions of a block that an extent replaces. False if the block must keep them,
+    /// because it is on its way home, or a request waits until it is home.
+    fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
+        let state = self.volumes[volume].blocks.get(block);
+        if state.write().is_some() || state.watched || state.failing {
+            return false;
+        }
+        let open = self.txgs.open();
+        for txg in open + 1 - LIVE_TXGS..=open {
+            self.drop_version(volume, block, txg, step);
+        }
+        true
+    }
+
+    /// Takes a block that has got a version of its own out of the extent that had it. A request that
+    /// waits for the extent waits for the block, too.
+    pub(super) fn carve(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        let size = u64::from(target.block_size);
+        let Some(carved) = target.extents.carve(block) else {
+            return;
+        };
+        match carved.left {
+            0 => {
+                self.throttle.retired(step.now, carved.txg, size);
+                self.settled(carved.txg, step);
+            }
+            1 => {}
+            _ => {
+                self.throttle.dirtied(step.now, carved.txg, size);
+                self.txgs.parted(carved.txg);
+            }
+        }
+        for zio in carved.watchers {
+            self.add_pending(zio, carved.left);
+            self.watch(volume, block, zio, step);
+            self.one_less(zio, Ok(()), step);
+        }
+    }
+}
+
+/// Home.
+impl Pool {
+    /// Sends an extent home, unless another one of its blocks is on its way.
+    fn send_extent(&mut self, volume: usize, start: u32, class: Class, step: &mut Step<'_>) {
+        if let Some(extent) = self.volumes[volume].extents.take(start) {
+            let id = self.begin_extent(volume, start, extent, class);
+            self.push_write(id, step);
+        }
+    }
+
+    fn begin_extent(&mut self, volume: usize, start: u32, extent: Extent, class: Class) -> u32 {
+        let (count, cause) = (extent.end - start, Cause::Extent(extent.txg));
+        let id = self.begin_write(volume, (start, count), extent.content, cause, class);
+        self.volumes[volume].extents.sent(start, extent, id);
+        id
+    }
+
+    /// Adds the extents of a txg to the batches of their disks, as far as they can go.
+    pub(super) fn enlist_extents(&mut self, volume: usize, txg: u64) {
+        for start in self.volumes[volume].extents.ready(txg) {
+            if let Some(extent) = self.volumes[volume].extents.take(start) {
+                let id = self.begin_extent(volume, start, extent, Class::AsyncWrite);
+                self.enlist_write(id);
+            }
+        }
+    }
+
+    /// Notes that all disks have answered to the write of an extent.
+    pub(super) fn extent_written(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
+        if self.writes[id].failed {
+            self.extent_failed(id, txg, step);
+            return;
+        }
+        let write = self.writes.remove(id);
+        let (volume, blocks) = (write.volume, write.block..write.block + write.count);
+        let target = &mut self.volumes[volume];
+        let size = u64::from(target.block_size);
+        let Some(extent) = target.extents.home(write.block) else {
+            return;
+        };
+        let edges = target.edges.range(blocks.clone());
+        for block in edges.map(|(block, _)| *block).collect::<Vec<u32>>() {
+            self.let_go(volume, block, extent.content, step);
+        }
+        let rest = size - u64::from(write.retired);
+        self.throttle.retired(step.now, txg, rest);
+        self.settled(txg, step);
+        for zio in extent.watchers {
+            self.one_less(zio, Ok(()), step);
+        }
+        self.after_extent(&write, step);
+        if extent.failing {
+            self.volumes[volume].failing -= 1;
+            self.failing -= 1;
+            self.go_on(step);
+        }
+    }
+
+    /// Sends what waited for an extent.
+    fn after_extent(&mut self, write: &BlockWrite, step: &mut Step<'_>) {
+        let (volume, blocks) = (write.volume, write.block..write.block + write.count);
+        let used = self.volumes[volume].blocks.used(blocks.clone());
+        for block in used.collect::<Vec<u32>>() {
+            self.after_write(volume, block, step);
+        }
+        for start in self.volumes[volume].extents.meeting(blocks) {
+            let Some(extent) = self.volumes[volume].extents.get_mut(start) else {
+                continue;
+            };
+            if !extent.watchers.is_empty() {
+                self.send_extent(volume, start, Class::SyncWrite, step);
+            } else if self.txgs.syncing() == Some(extent.txg) {
+                self.send_extent(volume, start, Class::AsyncWrite, step);
+            }
+        }
+    }
+
+    /// Keeps an extent on its way, to be written again, and lets the requests know that wait for it or
+    /// for what is behind it.
+    fn extent_failed(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
+        let write = &mut self.writes[id];
+        let retired = core::mem::take(&mut write.retired);
+        let (volume, start, end) = (write.volume, write.block, write.block + write.count);
+        self.throttle.dirty_again(txg, retired);
+        let target = &mut self.volumes[volume];
+        if let Some(extent) = target.extents.on_way(start)
+            && !core::mem::replace(&mut extent.failing, true)
+        {
+            target.failing += 1;
+            self.failing += 1;
+        }
+        self.retry(Retry::Extent(id), step.now);
+        for zio in self.volumes[volume].take_watchers(start, end) {
+            self.one_less(zio, Err(Errno::Io), step);
+        }
+        if self.tunables.fails_on_error() {
+            self.fail_held_back(Errno::Io, step);
+        }
+    }
+
+    pub(super) fn repeat_extent(&mut self, id: u32, step: &mut Step<'_>) {
+        let write = &mut self.writes[id];
+        (write.left, write.failed) = (write.sides, false);
+        self.push_write(id, step);
+    }
+}
+
+/// Requests that wait for extents to be home.
+impl Pool {
+    /// Makes a request wait until the extents in memory that meet a range are home.
+    pub(super) fn watch_extents(
+        &mut self,
+        volume: usize,
+        range: Range<u32>,
+        zio: ZioId,
+        step: &mut Step<'_>,
+    ) {
+        for start in self.volumes[volume].extents.meeting(range) {
+            let Some(extent) = self.volumes[volume].extents.get_mut(start) else {
+                continue;
+            };
+            extent.watchers.push(zio);
+            self.add_pending(zio, 1);
+            self.send_extent(volume, start, Class::SyncWrite, step);
+        }
+    }
+
+    /// Makes a request wait until all extents of a volume are home.
+    pub(super) fn watch_all_extents(&mut self, volume: usize, zio: ZioId, step: &mut Step<'_>) {
+        for start in self.volumes[volume].extents.all_on_way() {
+            let Some(extent) = self.volumes[volume].extents.on_way(start) else {
+                continue;
+            };
+            extent.watchers.push(zio);
+            let write = extent.write;
+            self.add_pending(zio, 1);
+            self.hasten(write, step);
+        }
+        self.watch_extents(volume, 0..u32::MAX, zio, step);
+    }
+}
+
+impl Volume {
+    /// Takes the requests that wait for an extent on its way, or for what is in memory behind it.
+    fn take_watchers(&mut self, start: u32, end: u32) -> Vec<ZioId> {
+        let on_way = self.extents.on_way(start);
+        let mut zios = on_way.map_or_else(Default::default, |extent| {
+            core::mem::take(&mut extent.watchers)
+        });
+        for behind in self.extents.meeting(start..end) {
+            let extent = self.extents.get_mut(behind);
+            zios.extend(
+                extent
+                    .into_iter()
+                    .flat_map(|extent| extent.watchers.drain(..)),
+            );
+        }
+        while let Some((block, _)) = self.watchers.range(start..end).next() {
+            let block = *block;
+            self.blocks.edit(block, |block| block.watched = false);
+            let watchers = self.watchers.remove(&block).unwrap_or_default();
+            zios.extend(watchers.iter().map(|watcher| watcher.zio));
+        }
+        zios
+    }
+
+    /// The most bytes that a write can make dirty.
+    pub(super) fn most_dirty(&self, zio: &Zio<VolumeId>) -> u64 {
+        let size = u64::from(self.block_size);
+        if zio.op == Op::Write {
+            let blocks = self.blocks_of(zio);
+            // A write within an extent parts that in two.
+            let parts = u64::from(self.extents.has_dirty());
+            return (u64::from(blocks.end - blocks.start) + parts) * size;
+        }
+        let pieces = self.pieces(zio);
+        pieces.map(|piece| self.most_dirty_of(piece)).sum()
+    }
+
+    fn most_dirty_of(&self, piece: Piece) -> u64 {
+        let range = piece.block..piece.end();
+        let meets = self.extents.meeting(range.clone()).len();
+        let blocks = match piece.is_run() {
+            // A block that is on its way gets a version of its own, and parts the extent.
+            true => 1 + meets + 2 * self.blocks.used(range).count(),
+            // A block in the middle of an extent parts that in two.
+            false => 1 + meets,
+        };
+        blocks as u64 * u64::from(self.block_size)
+    }
+}

@@ -1,0 +1,271 @@
+//! Extents: runs of blocks that a zero or trim has made zeroes, in memory and on their way home.
+//!
+//! A block of its own for every block of a trim would cost as much memory and time as writing them.
+//! OpenZFS frees such a range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here the
+//! range keeps its place on the disks, so it goes home as a zero or trim of its own.
+//!
+//! Extents in memory do not overlap each other, and a block with a version of its own is in none of
+//! them: the newer one takes the place of the older one. Extents on their way do not overlap each
+//! other either. An extent on its way is older than all else that memory has of its blocks.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::blocks::Content;
+use crate::zio::ZioId;
+
+#[derive(Debug, Default)]
+pub(super) struct Extents {
+    /// By first block.
+    dirty: BTreeMap<u32, Extent>,
+    on_way: BTreeMap<u32, OnWay>,
+}
+
+/// An extent in memory.
+#[derive(Debug)]
+pub(super) struct Extent {
+    pub(super) end: u32,
+    pub(super) content: Content,
+    pub(super) txg: u64,
+    /// Requests that wait until it is home.
+    pub(super) watchers: Vec<ZioId>,
+}
+
+/// An extent that is queued or at disks.
+#[derive(Debug)]
+pub(super) struct OnWay {
+    pub(super) end: u32,
+    pub(super) content: Content,
+    /// The id of its write.
+    pub(super) write: u32,
+    pub(super) watchers: Vec<ZioId>,
+    /// Whether its last write failed. That write will be repeated.
+    pub(super) failing: bool,
+}
+
+/// The result of taking a block out of an extent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Carved {
+    pub(super) txg: u64,
+    /// How many extents are left of it: none, one, or two.
+    pub(super) left: u32,
+    pub(super) watchers: Vec<ZioId>,
+}
+
+impl Extents {
+    /// What they have of a block.
+    #[inline]
+    pub(super) fn content(&self, block: u32) -> Option<Content> {
+        let dirty = at(&self.dirty, block).map(|(_, extent)| extent.content);
+        dirty.or_else(|| at(&self.on_way, block).map(|(_, on_way)| on_way.content))
+    }
+
+    /// The write of the extent on its way that has a block.
+    #[inline]
+    pub(super) fn write_of(&self, block: u32) -> Option<u32> {
+        at(&self.on_way, block).map(|(_, on_way)| on_way.write)
+    }
+
+    #[inline]
+    pub(super) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// The first blocks of the extents in memory that meet a range.
+    pub(super) fn meeting(&self, range: Range<u32>) -> Vec<u32> {
+        meeting(&self.dirty, range)
+            .map(|(start, _)| start)
+            .collect()
+    }
+
+    /// The first blocks of the extents of a txg that can go on their way.
+    pub(super) fn ready(&self, txg: u64) -> Vec<u32> {
+        let of_txg = self.dirty.iter().filter(|(_, extent)| extent.txg == txg);
+        let ready = of_txg.filter(|(start, extent)| self.is_clear(**start..extent.end));
+        ready.map(|(start, _)| *start).collect()
+    }
+
+    /// Whether no extent on its way meets a range.
+    fn is_clear(&self, range: Range<u32>) -> bool {
+        meeting(&self.on_way, range).next().is_none()
+    }
+
+    /// An extent in memory, by its first block.
+    pub(super) fn get_mut(&mut self, start: u32) -> Option<&mut Extent> {
+        self.dirty.get_mut(&start)
+    }
+
+    /// Fills the gaps between the extents of a range with new ones. Returns how many it has added. An
+    /// extent that only may be trimmed becomes zeroes if zeroes are asked for.
+    pub(super) fn fill(&mut self, range: Range<u32>, content: Content, txg: u64) -> u32 {
+        let (mut gaps, mut from) = (Vec::new(), range.start);
+        for start in self.meeting(range.clone()) {
+            let Some(extent) = self.dirty.get_mut(&start) else {
+                continue;
+            };
+            if content == Content::Zero {
+                extent.content = Content::Zero;
+            }
+            gaps.push(from..start);
+            from = extent.end;
+        }
+        gaps.push(from..range.end);
+        gaps.retain(|gap| gap.start < gap.end);
+        for gap in &gaps {
+            let extent = Extent {
+                end: gap.end,
+                content,
+                txg,
+                watchers: Vec::new(),
+            };
+            self.dirty.insert(gap.start, extent);
+        }
+        gaps.len() as u32
+    }
+
+    /// Takes a block out of the extent in memory that has it, if there is one.
+    pub(super) fn carve(&mut self, block: u32) -> Option<Carved> {
+        let start = at(&self.dirty, block)?.0;
+        let extent = self.dirty.remove(&start)?;
+        let parts = [start..block, block + 1..extent.end];
+        let mut left = 0;
+        for part in parts.into_iter().filter(|part| part.start < part.end) {
+            left += 1;
+            let rest = Extent {
+                end: part.end,
+                watchers: extent.watchers.clone(),
+                ..extent
+            };
+            self.dirty.insert(part.start, rest);
+        }
+        Some(Carved {
+            txg: extent.txg,
+            left,
+            watchers: extent.watchers,
+        })
+    }
+
+    /// Takes an extent out of memory to send it, unless another one of its blocks is on its way.
+    pub(super) fn take(&mut self, start: u32) -> Option<Extent> {
+        let end = self.dirty.get(&start)?.end;
+        match self.is_clear(start..end) {
+            true => self.dirty.remove(&start),
+            false => None,
+        }
+    }
+
+    pub(super) fn sent(&mut self, start: u32, extent: Extent, write: u32) {
+        let on_way = OnWay {
+            end: extent.end,
+            content: extent.content,
+            write,
+            watchers: extent.watchers,
+            failing: false,
+        };
+        self.on_way.insert(start, on_way);
+    }
+
+    /// An extent on its way, by its first block.
+    pub(super) fn on_way(&mut self, start: u32) -> Option<&mut OnWay> {
+        self.on_way.get_mut(&start)
+    }
+
+    /// The request that has waited longest for an extent on its way.
+    pub(super) fn first_watcher(&self, start: u32) -> Option<ZioId> {
+        self.on_way.get(&start)?.watchers.first().copied()
+    }
+
+    /// The first blocks of all extents on their way.
+    pub(super) fn all_on_way(&self) -> Vec<u32> {
+        self.on_way.keys().copied().collect()
+    }
+
+    /// Forgets an extent that is home.
+    pub(super) fn home(&mut self, start: u32) -> Option<OnWay> {
+        self.on_way.remove(&start)
+    }
+}
+
+trait Run {
+    fn end(&self) -> u32;
+}
+
+impl Run for Extent {
+    fn end(&self) -> u32 {
+        self.end
+    }
+}
+
+impl Run for OnWay {
+    fn end(&self) -> u32 {
+        self.end
+    }
+}
+
+/// The run that has a block.
+#[inline]
+fn at<R: Run>(runs: &BTreeMap<u32, R>, block: u32) -> Option<(u32, &R)> {
+    let (start, run) = runs.range(..=block).next_back()?;
+    (run.end() > block).then_some((*start, run))
+}
+
+/// The runs that meet a range, in order.
+fn meeting<R: Run>(runs: &BTreeMap<u32, R>, range: Range<u32>) -> impl Iterator<Item = (u32, &R)> {
+    let first = at(runs, range.start).map_or(range.start, |(start, _)| start);
+    runs.range(first..range.end)
+        .map(|(start, run)| (*start, run))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Content, Extents};
+    use alloc::vec::Vec;
+
+    fn dirty(extents: &Extents) -> Vec<(u32, u32)> {
+        let dirty = extents.dirty.iter();
+        dirty.map(|(start, extent)| (*start, extent.end)).collect()
+    }
+
+    #[test]
+    fn new_extents_fill_the_gaps_between_old_ones() {
+        let mut extents = Extents::default();
+        assert_eq!(extents.fill(10..20, Content::Trim, 4), 1);
+        assert_eq!(extents.fill(30..40, Content::Trim, 4), 1);
+        assert_eq!(extents.fill(15..35, Content::Zero, 5), 1);
+        assert_eq!(dirty(&extents), [(10, 20), (20, 30), (30, 40)]);
+        assert_eq!(extents.fill(10..40, Content::Trim, 6), 0);
+        assert_eq!(extents.content(10), Some(Content::Zero));
+        assert_eq!(extents.content(9), None);
+        assert_eq!(extents.content(40), None);
+    }
+
+    #[test]
+    fn a_carved_block_leaves_the_rest() {
+        let mut extents = Extents::default();
+        extents.fill(10..14, Content::Trim, 4);
+        let mut left = |block| extents.carve(block).map(|carved| carved.left);
+        assert_eq!(left(9), None);
+        assert_eq!(left(11), Some(2));
+        assert_eq!(left(10), Some(0));
+        assert_eq!(left(10), None);
+        assert_eq!(left(13), Some(1));
+        assert_eq!(dirty(&extents), [(12, 13)]);
+    }
+
+    #[test]
+    fn an_extent_waits_for_one_on_its_way() {
+        let mut extents = Extents::default();
+        extents.fill(10..20, Content::Trim, 4);
+        let extent = extents.take(10).unwrap();
+        extents.sent(10, extent, 7);
+        assert_eq!(extents.write_of(19), Some(7));
+        extents.fill(19..22, Content::Zero, 4);
+        assert_eq!(extents.content(19), Some(Content::Zero));
+        assert!(extents.take(19).is_none());
+        assert_eq!(extents.ready(4), []);
+        assert!(extents.home(10).is_some());
+        assert_eq!(extents.ready(4), [19]);
+        assert!(extents.take(19).is_some());
+    }
+}
