@@ -90,6 +90,8 @@ impl Pool {
             self.watch(volume, block, zio, step);
             self.one_less(zio, Ok(()), step);
         }
+        // The whole extent may have waited for one on its way that meets only a part of it.
+        self.send_waiting(volume, carved.range, step);
     }
 }
 
@@ -158,7 +160,12 @@ impl Pool {
         for block in used.collect::<Vec<u32>>() {
             self.after_write(volume, block, step);
         }
-        for start in self.volumes[volume].extents.meeting(blocks) {
+        self.send_waiting(volume, blocks, step);
+    }
+
+    /// Sends the extents in memory that meet a range, if they should be on their way and can go.
+    fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
+        for start in self.volumes[volume].extents.meeting(range) {
             let Some(extent) = self.volumes[volume].extents.get_mut(start) else {
                 continue;
             };

@@ -47,6 +47,8 @@ pub(super) struct OnWay {
 /// The result of taking a block out of an extent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Carved {
+    /// What the extent had.
+    pub(super) range: Range<u32>,
     pub(super) txg: u64,
     /// How many extents are left of it: none, one, or two.
     pub(super) left: u32,
@@ -140,6 +142,7 @@ impl Extents {
             self.dirty.insert(part.start, rest);
         }
         Some(Carved {
+            range: start..extent.end,
             txg: extent.txg,
             left,
             watchers: extent.watchers,

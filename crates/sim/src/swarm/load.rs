@@ -101,15 +101,20 @@ fn entry(at: Duration, (target, size): (Target, u64), dice: &mut Dice) -> TraceE
         false => sectors.min(48),
     };
     let first = dice.within(0, hot - 1);
-    let most = dice.one_of(&[1, 4, 16, 64]).min(sectors - first);
-    let op = match dice.within(0, 19) {
+    let op = match dice.within(0, 22) {
         0..=9 => Op::Write,
         10..=14 => Op::Read,
-        15..=16 => Op::Flush,
-        17 => Op::Trim,
-        18 => Op::Zero,
+        15..=17 => Op::Flush,
+        18..=19 => Op::Trim,
+        20..=21 => Op::Zero,
         _ => Op::Cache,
     };
+    // Trims and zeroes of many blocks are extents.
+    let lengths = match op {
+        Op::Trim | Op::Zero => [4, 16, 64, 512],
+        _ => [1, 4, 16, 64],
+    };
+    let most = dice.one_of(&lengths).min(sectors - first);
     let whole = op == Op::Flush;
     TraceEntry {
         at,
