@@ -5,6 +5,7 @@ import hashlib
 import os
 import random
 import subprocess
+import sys
 
 import pytest
 
@@ -68,6 +69,86 @@ def test_qemu_io_sees_its_patterns(serve, directory, policy):
         "-c", "read -P 1 712K 56K", "-c", "read -P 0 768K 128K", "-c", "read -P 1 896K 104K",
         "-c", "read -P 3 1000K 700", uri,
     )
+
+
+@requires("nbdsh")
+@pytest.mark.parametrize("store", ["ram", "file:{disk}.img", "lossy:ram"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_trims_and_zeroes_of_many_blocks_leave_no_wrong_byte(serve, directory, policy, store):
+    """Several requests are in flight, but never two of the same bytes. The model is a bytearray."""
+    path, disks = lab(directory, policy, "both", store)
+    daemon = serve(path)
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    for disk in disks:
+        daemon.cli("inject", disk, "-D", "1ms:2")
+    run(sys.executable, "-c", TRIMMER, daemon.uri(VOLUME), str(seed))
+    # A power cut of the client is no power cut of the pool: the bytes are there for the next one.
+    run(sys.executable, "-c", TRIMMER, daemon.uri(VOLUME), str(seed + 1))
+
+
+TRIMMER = """
+import random, sys
+import nbd
+
+SIZE, BLOCK = 48 << 20, 8 << 10
+dice = random.Random(int(sys.argv[2]))
+client = nbd.NBD()
+client.connect_uri(sys.argv[1])
+model = bytearray(client.pread(32 << 20, 0) + client.pread(16 << 20, 32 << 20))
+
+
+def draw(most):
+    first = dice.randrange(SIZE // 512)
+    count = min(1 + dice.randrange(most // 512), SIZE // 512 - first)
+    if dice.random() < 0.5:
+        return first * 512, count * 512
+    end = -(-(first + count) * 512 // BLOCK) * BLOCK
+    return first * 512 // BLOCK * BLOCK, end - first * 512 // BLOCK * BLOCK
+
+
+def begin(offset, length):
+    kind = dice.choice(["write", "write", "zero", "trim", "read"])
+    flags = nbd.CMD_FLAG_FUA if dice.random() < 0.1 and kind != "read" else 0
+    end = offset + length
+    if kind == "write":
+        data = dice.randbytes(64) * (length // 64)
+        model[offset:end] = data
+        return client.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(data)), offset, flags=flags), None
+    if kind == "zero":
+        model[offset:end] = bytes(length)
+        return client.aio_zero(length, offset, flags=flags), None
+    if kind == "trim":
+        first, last = -(-offset // BLOCK) * BLOCK, end // BLOCK * BLOCK
+        model[first:max(first, last)] = bytes(max(0, last - first))
+        return client.aio_trim(length, offset, flags=flags), None
+    buffer = nbd.Buffer(length)
+    return client.aio_pread(buffer, offset), (buffer, offset)
+
+
+for turn in range(60):
+    busy, cookies = [], []
+    for _ in range(dice.randrange(1, 12)):
+        offset, length = draw(dice.choice([4 << 10, 128 << 10, 8 << 20]))
+        # Whole blocks, because a trim may meet the rest of its first block.
+        first, last = offset // BLOCK, -(-(offset + length) // BLOCK)
+        if all(last <= begun or end <= first for begun, end in busy):
+            busy.append((first, last))
+            cookies.append(begin(offset, length))
+    for cookie, read in cookies:
+        while not client.aio_command_completed(cookie):
+            client.poll(-1)
+        if read:
+            buffer, offset = read
+            assert buffer.to_bytearray() == model[offset:offset + len(buffer)], (turn, offset)
+    if dice.random() < 0.1:
+        client.flush()
+for at in range(0, SIZE, 16 << 20):
+    assert client.pread(16 << 20, at) == model[at:at + (16 << 20)], at
+client.flush()
+for at in range(0, SIZE, 16 << 20):
+    assert client.pread(16 << 20, at) == model[at:at + (16 << 20)], at
+"""
 
 
 @requires("nbdcopy")

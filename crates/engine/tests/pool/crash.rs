@@ -71,6 +71,27 @@ impl Run {
         }
     }
 
+    /// Trims or zeroes some blocks.
+    fn clear(&mut self, fua: bool) {
+        let (op, first, count) = self.draw_clear();
+        self.ask(op, fua, first * BLOCK, vec![0; count * BLOCK]);
+        if fua {
+            self.model
+                .since_flush
+                .retain(|block, _| !(first..first + count).contains(block));
+        }
+    }
+
+    fn draw_clear(&mut self) -> (Op, usize, usize) {
+        let first = self.random.below(BLOCKS as u64) as usize;
+        let count = 1 + self.random.below((BLOCKS - first) as u64) as usize;
+        for block in first..first + count {
+            self.model.write(block, 0, &[0; BLOCK]);
+        }
+        let op = [Op::Trim, Op::Zero][self.random.below(2) as usize];
+        (op, first, count)
+    }
+
     fn flush(&mut self) {
         self.ask(Op::Flush, false, 0, Vec::new());
         self.model.since_flush.clear();
@@ -79,6 +100,13 @@ impl Run {
     /// Begins some zios, and cuts the power before they end.
     fn crash(&mut self) {
         for id in 2..2 + self.random.below(6) as u32 {
+            if self.random.below(4) == 0 {
+                let (op, first, count) = self.draw_clear();
+                let (offset, data) = (first * BLOCK, vec![0; count * BLOCK]);
+                self.machine
+                    .submit(ZioId(id), op, false, offset as u64, data);
+                continue;
+            }
             let block = self.random.below(BLOCKS as u64) as usize;
             let bytes = vec![id as u8; BLOCK];
             self.model.write(block, 0, &bytes);
@@ -123,9 +151,11 @@ fn what_was_flushed_survives_power_cuts() {
             };
             for _ in 0..40 {
                 for _ in 0..run.random.below(40) {
-                    match run.random.below(8) {
+                    match run.random.below(10) {
                         0 => run.flush(),
                         1 => run.write(true),
+                        2 => run.clear(true),
+                        3 => run.clear(false),
                         _ => run.write(false),
                     }
                 }

@@ -4,6 +4,7 @@
 mod bytes;
 mod cases;
 mod crash;
+mod extents;
 mod hand;
 mod locks;
 mod machine;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dashpot_engine::{Buf, Device, Errno, Op, Outcome, Segment, Span, Zio, ZioId};
 
 use super::Shard;
+use super::unfinished::is_long;
 use crate::frontend::boundary::{Operation, Request};
 use crate::store::{Attempt, Store};
 
@@ -19,6 +20,11 @@ impl Shard {
         {
             self.move_in_memory(&zio);
             return Some(Ok(()));
+        }
+        let store = self.stores.of(device)?;
+        if is_long(&request_of(&zio), store) {
+            self.unfinished.push_piece(id, 0);
+            return None;
         }
         let mut bytes = match zio.op {
             Op::Write => self.gather(id, zio.length),

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use dashpot_engine::{Answer, Command, Device, Errno, Input, PoolId};
+use dashpot_engine::{Answer, Command, Device, Errno, Input, PoolId, ZioId};
 
 use super::Shard;
 use crate::export::ExportId;
@@ -44,6 +44,11 @@ impl Shard {
         }
         if !cut.goes_on() {
             loss.txgs = self.crash(pool);
+            // The rest of a trim must not reach a disk after the cut.
+            self.drop_pieces(|shard, zio| {
+                let child = shard.engine.child(zio);
+                child.is_some_and(|child| disks.contains(&child.device))
+            });
         }
         for (at, device) in (0..).zip(devices()) {
             let seed = cut.seed ^ at << 32;
@@ -119,12 +124,19 @@ impl Shard {
         }
         // Zios that were held before the store must not reach it after the cut.
         self.abort_departed_at_once(export);
+        self.drop_pieces(|shard, zio| {
+            let slot = shard.slots.get(zio).filter(|_| !zio.is_child());
+            slot.is_some_and(|slot| slot.export() == export)
+        });
+    }
+
+    /// Ends the unfinished work in memory for some zios.
+    fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {
                 return;
             };
-            let slot = self.slots.get(zio);
-            if slot.is_some_and(|slot| slot.export() == export) {
+            if are_gone(self, zio) {
                 self.step(Input::Done(zio, Err(Errno::Shutdown)), None);
             } else {
                 self.unfinished.push_piece(zio, done);

@@ -11,7 +11,7 @@ use super::Shard;
 use super::exports::Exports;
 use super::pool_work::request_of;
 use super::slots::Slot;
-use super::unfinished::Copy;
+use super::unfinished::{Copy, PIECE, is_long};
 use crate::frontend::boundary::{Operation, Request};
 use crate::message::Message;
 use crate::store::{Asker, Attempt, Finished, Job, PoolOperation, Store};
@@ -41,9 +41,7 @@ impl Shard {
                 slot.put_payload(payload);
                 attempt
             }
-            Operation::Trim { .. } | Operation::Zero { .. }
-                if length > PIECE && store.zeroes_in_memory() =>
-            {
+            _ if is_long(&request, store) => {
                 self.unfinished.push_piece(id, 0);
                 return None;
             }
@@ -205,8 +203,7 @@ impl Shard {
 
     /// Does the piece of a zio after `done` bytes. Returns how many bytes are done, or the outcome.
     fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
-        let slot = self.slots.get(id)?;
-        let request = slot.request();
+        let (device, request) = self.asked_of_store(id)?;
         let (fua, no_hole) = match request.operation {
             Operation::Zero { fua, no_hole } => (fua, no_hole),
             Operation::Trim { fua } => (fua, false),
@@ -215,8 +212,10 @@ impl Shard {
         let length = u64::from(request.length);
         let piece = PIECE.min(length - done);
         let last = done + piece == length;
-        let store = self.stores.of_mut(slot.device())?;
-        name_asker(store, id, slot, &self.exports, self.timers.now());
+        let store = self.stores.of_mut(device)?;
+        if let Some(slot) = self.slots.get(id).filter(|_| !id.is_child()) {
+            name_asker(store, id, slot, &self.exports, self.timers.now());
+        }
         let attempt = store.zero(request.offset + done, piece, no_hole, fua && last);
         Some(match attempt {
             Attempt::Done(Ok(())) if !last => Ok(done + piece),
@@ -268,6 +267,3 @@ fn pool_operation(request: &Request, buffer: Vec<u8>) -> PoolOperation {
         Operation::Flush | Operation::Cache => PoolOperation::Sync,
     }
 }
-
-/// The most bytes to zero before other zios have their turn.
-const PIECE: u64 = 4 << 20;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use dashpot_engine::{Device, ZioId};
 
 use super::exports::Stores;
-use crate::store::{Attempt, Job, Pool};
+use crate::frontend::boundary::{Operation, Request};
+use crate::store::{Attempt, Job, Pool, Store};
 
 pub(super) struct Unfinished {
     pool: Arc<Pool>,
@@ -75,3 +76,17 @@ impl Unfinished {
         self.pieces.pop_front()
     }
 }
+
+/// Whether the shard does the work of a request in pieces, so that other zios have their turn in
+/// between.
+#[inline]
+pub(super) fn is_long(request: &Request, store: &Store) -> bool {
+    let zeroes = matches!(
+        request.operation,
+        Operation::Trim { .. } | Operation::Zero { .. }
+    );
+    zeroes && u64::from(request.length) > PIECE && store.zeroes_in_memory()
+}
+
+/// The most bytes to zero before other zios have their turn.
+pub(super) const PIECE: u64 = 4 << 20;
