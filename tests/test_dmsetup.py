@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from attached import attach, can_attach  # noqa: F401 (a fixture)
+from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from test_device import device  # noqa: F401 (a fixture)
 
@@ -213,6 +213,25 @@ def test_what_a_killed_daemon_leaves_is_removed(created):
     assert f"'dashpot dmsetup remove {NAME}'" in dm("status", NAME, code=1).stderr
     dm("remove", NAME)
     assert not (BASE / NAME).exists()
+
+
+@pytest.mark.parametrize("moment", ["directory", "lab.toml", "nbd.sock", "ready", "state", "/dev/mapper"])
+def test_what_a_killed_create_leaves_is_removed(created, moment):
+    """Whatever it had made, also a daemon that it had not noted yet."""
+    home = BASE / NAME
+    step = {"directory": home, "/dev/mapper": pathlib.Path(f"/dev/mapper/{NAME}")}.get(moment, home / moment)
+    create = subprocess.Popen([BINARY, "dmsetup", "create", NAME, "--table", "0 2048 delay ram:1M 0 0"])
+    while not os.path.lexists(step) and create.poll() is None:
+        pass
+    create.kill()
+    create.wait()
+    if dm("ls").stdout.find(f"{NAME}\t") < 0:
+        assert f"'dashpot dmsetup remove {NAME}'" in dm("table", NAME, code=1).stderr
+    dm("remove", NAME)
+    assert not home.exists() and not servers() and not os.path.lexists(f"/dev/mapper/{NAME}")
+    assert dm("table", NAME, code=1).stderr.startswith("dashpot: there is no device")
+    assert not remains()
+    created("0 2048 delay ram:1M 0 0")
 
 
 def test_a_create_that_fails_leaves_nothing(created, device):

@@ -1,6 +1,8 @@
 //! The daemon of a device: it runs in the background until the device is removed.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -55,6 +57,22 @@ pub(super) fn start(
             Err(anyhow!("{}", reason(&fs::read_to_string(&log)?)))
         }
     }
+}
+
+/// The daemon that serves the lab of a device's directory, by the words of its command.
+pub(super) fn running(home: &Path) -> Option<Process> {
+    let lab = home.join("lab.toml");
+    let serves = |process: &Path| {
+        let is_roots = fs::metadata(process).is_ok_and(|found| found.uid() == 0);
+        let words = fs::read(process.join("cmdline")).unwrap_or_default();
+        let mut words = words.split(|byte| *byte == 0).skip(1);
+        is_roots
+            && words.next() == Some(b"serve")
+            && words.next() == Some(lab.as_os_str().as_bytes())
+    };
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let found = all.map(|entry| entry.path()).find(|path| serves(path))?;
+    Process::of(found.file_name()?.to_str()?.parse().ok()?)
 }
 
 /// Waits until the daemon is ready. False if it has ended.

@@ -81,10 +81,21 @@ impl Mapped {
 
     /// The device with this name. The path of its link or its node is a name, too.
     pub(super) fn find(word: &str) -> anyhow::Result<Mapped> {
+        let found = Mapped::find_any(word)?;
+        if !found.is_made() {
+            bail!(
+                "{word} is not made, or its 'create' was killed: 'dashpot dmsetup remove {word}' removes it"
+            );
+        }
+        Ok(found)
+    }
+
+    /// Like [`Mapped::find`], also what a killed `create` has left.
+    pub(super) fn find_any(word: &str) -> anyhow::Result<Mapped> {
         let meant = |mapped: &Mapped| {
             mapped.name == word || mapped.node == word || Path::new(word) == link(&mapped.name)
         };
-        let all = Mapped::all()?;
+        let all = Mapped::directories()?;
         all.into_iter().find(meant).ok_or_else(|| {
             anyhow!("there is no device '{word}': 'dashpot dmsetup ls' lists those of dashpot")
         })
@@ -92,6 +103,17 @@ impl Mapped {
 
     /// The devices, by name.
     pub(super) fn all() -> anyhow::Result<Vec<Mapped>> {
+        let all = Mapped::directories()?.into_iter();
+        Ok(all.filter(Mapped::is_made).collect())
+    }
+
+    /// Whether `create` has come as far as the block device.
+    fn is_made(&self) -> bool {
+        !self.node.is_empty()
+    }
+
+    /// The devices, and what killed creates have left, by name.
+    fn directories() -> anyhow::Result<Vec<Mapped>> {
         let entries = match fs::read_dir(BASE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.with_context(|| format!("cannot read {BASE}"))?,
@@ -99,21 +121,24 @@ impl Mapped {
         let names = entries
             .flatten()
             .map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut all: Vec<Mapped> = names.filter_map(Mapped::of).collect();
+        let mut all: Vec<Mapped> = names.map(Mapped::of).collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(all)
     }
 
-    fn of(name: String) -> Option<Mapped> {
-        let text = fs::read_to_string(directory(&name).join(STATE)).ok()?;
-        let state: State = serde_json::from_str(&text).ok()?;
-        Some(Mapped {
+    fn of(name: String) -> Mapped {
+        let home = directory(&name);
+        let text = fs::read_to_string(home.join(STATE)).unwrap_or_default();
+        let state: State = serde_json::from_str(&text).unwrap_or_default();
+        // A `create` may have been killed before it wrote down which daemon it had started.
+        let daemon = state.daemon.or_else(|| daemon::running(&home));
+        Mapped {
             node: state.node.clone(),
-            daemon: state.daemon,
+            daemon,
             name,
             state,
             is_kept: true,
-        })
+        }
     }
 
     /// Links it, and keeps it.

@@ -30,7 +30,7 @@ pub(crate) fn dmsetup(args: &DmsetupArgs) -> anyhow::Result<()> {
         DmAction::Reload { name, table } => reload(name, &read_table(table)?),
         DmAction::Suspend { name } => suspend(&Mapped::find(name)?),
         DmAction::Resume { name } => resume(Mapped::find(name)?),
-        DmAction::Remove { name } => remove(Mapped::find(name)?),
+        DmAction::Remove { name } => remove(Mapped::find_any(name)?),
         DmAction::Table { name, inactive } => shown::table(name.as_deref(), *inactive),
         DmAction::Status { name } => shown::status(name.as_deref()),
         DmAction::Info { name } => shown::info(name.as_deref()),
@@ -141,14 +141,16 @@ fn arm(client: &Client, disk: &str, table: &Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes a device, unless it is in use. If its daemon is gone, removes the rest of it.
+/// Removes a device, unless it is in use, or what is left of it.
 fn remove(mapped: Mapped) -> anyhow::Result<()> {
-    match mapped.is_alive() {
-        true => detach_unused(&mapped.client()?, &mapped.node)
-            .with_context(|| format!("{} stays", mapped.name))?,
-        false => clean_quietly(),
+    if mapped.is_alive() {
+        // The daemon has no other device. A killed `create` may not have noted this one.
+        let detached = detach_unused(&mapped.client()?, "all");
+        detached.with_context(|| format!("{} stays", mapped.name))?;
     }
-    mapped.remove()
+    mapped.remove()?;
+    clean_quietly();
+    Ok(())
 }
 
 /// More bytes than a table of one line can have.
