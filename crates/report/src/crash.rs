@@ -1,6 +1,6 @@
 //! The loss in a power cut, in words.
 
-use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord};
+use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, PoolCrashed, ThenWord};
 use dashpot_rules::{nice_number, short_time};
 
 use super::table::{Column, Room, prose_within, table_within};
@@ -22,7 +22,18 @@ const WRITES: [Column; 5] = [
 /// The text about the power cut of a disk. It lists at most `top` of the lost writes, and fits the
 /// screen.
 pub fn text(room: Room, crashed: &Crashed, top: usize) -> String {
-    let mut text = prose_within(room, &sentences(crashed));
+    prose_within(room, &sentences(crashed)) + &lists(room, crashed, top)
+}
+
+/// The text about a disk of a pool.
+fn of_disk(room: Room, crashed: &Crashed, top: usize) -> String {
+    let line = format!("the cache of disk {}: {}\n", crashed.disk, sum(crashed));
+    prose_within(room, &line) + &lists(room, crashed, top)
+}
+
+/// The clients and the writes that a disk lost.
+fn lists(room: Room, crashed: &Crashed, top: usize) -> String {
+    let mut text = String::new();
     if crashed.clients.len() > 1 && !crashed.was_off {
         let clients = crashed.clients.iter().map(client_row);
         text += &format!("\n{}", table_within(room, &CLIENTS, clients));
@@ -37,6 +48,43 @@ pub fn text(room: Room, crashed: &Crashed, top: usize) -> String {
         }
     }
     text
+}
+
+/// The text about the power cut of a pool.
+pub fn pool_text(room: Room, crashed: &PoolCrashed, top: usize) -> String {
+    let pool = &crashed.pool;
+    if crashed.was_off {
+        let line = format!("{pool} was off, and is served again as the power cut left it\n");
+        return prose_within(room, &line);
+    }
+    let mut lines = format!(
+        "{pool}: power cut; {}\n{}\n",
+        state(crashed.then),
+        txgs(crashed)
+    );
+    if crashed.then == ThenWord::Off {
+        lines += &format!("it is off; to serve what survived: dashpot crash {pool} --restart\n");
+    }
+    let mut text = prose_within(room, &lines);
+    for disk in &crashed.disks {
+        text += &format!("\n{}", of_disk(room, disk, top));
+    }
+    text
+}
+
+fn txgs(crashed: &PoolCrashed) -> String {
+    let lost = crashed.txgs.iter();
+    let lost = lost.filter(|txg| txg.dirty_bytes > 0);
+    let words = lost.map(|txg| format!("txg {} with {}", txg.txg, nice_number(txg.dirty_bytes)));
+    let words: Vec<String> = words.collect();
+    match (&words[..], crashed.then) {
+        (_, ThenWord::GoOn) => "its host kept its memory, so no txg is lost".to_owned(),
+        ([], _) => "its memory had nothing to lose".to_owned(),
+        (words, _) => format!(
+            "lost from memory: {}; clients had been told that these writes were done",
+            words.join(", ")
+        ),
+    }
 }
 
 fn sentences(crashed: &Crashed) -> String {
@@ -71,12 +119,16 @@ fn headline(crashed: &Crashed) -> String {
             format!("keep random, torn at {unit}, seed {}", crashed.seed)
         }
     };
-    let then = match crashed.then {
+    format!("{disk}: power cut ({kept}); {}", state(crashed.then))
+}
+
+/// The state after a power cut.
+fn state(then: ThenWord) -> &'static str {
+    match then {
         ThenWord::GoOn => "it keeps serving",
         ThenWord::Off => "no client can connect",
         ThenWord::Restart => "it is served again",
-    };
-    format!("{disk}: power cut ({kept}); {then}")
+    }
 }
 
 fn sum(crashed: &Crashed) -> String {

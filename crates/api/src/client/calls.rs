@@ -11,8 +11,9 @@ use super::connection::Lease;
 use super::{Client, ClientError};
 use crate::types::{
     AttachmentFailed, By, Cleared, Clock, Crash, Crashed, Disk, DiskLatency, Export,
-    FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolLatency, Resumed, Rule, RuleLatency,
-    RulesReset, Seconds, SetTunables, Status, Suspend, Suspended, TunableValue, Update, Volume,
+    FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Resumed, Rule,
+    RuleLatency, RulesReset, Seconds, SetTunables, Status, Suspend, Suspended, TunableValue,
+    Update, Volume,
 };
 
 /// The finished zios that a caller wants.
@@ -217,6 +218,11 @@ impl Client {
     /// Cuts the power of a disk on a `lossy` store, or restores it.
     pub fn crash(&self, disk: &str, how: &Crash) -> Result<Crashed, ClientError> {
         self.post(&format!("/v1/disks/{}/crash", segment(disk)), how)
+    }
+
+    /// Cuts the power of a pool, its disks' and its host's, or restores it.
+    pub fn crash_pool(&self, pool: &str, how: &Crash) -> Result<PoolCrashed, ClientError> {
+        self.post(&format!("/v1/pools/{}/crash", segment(pool)), how)
     }
 
     /// Ends an attachment of a disk from the daemon's side: the zios in flight fail.

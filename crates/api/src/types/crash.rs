@@ -1,4 +1,4 @@
-//! Power cuts of `lossy` disks.
+//! Power cuts of `lossy` disks, and of pools of them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -88,6 +88,31 @@ pub struct Crashed {
     pub clients: Vec<ClientLoss>,
     /// The lost writes, the oldest first, at most as many as the request asked for.
     pub writes: Vec<LostWrite>,
+}
+
+/// The loss of a pool in a power cut.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct PoolCrashed {
+    /// The name of the pool.
+    pub pool: String,
+    /// The state of its volumes after the power cut.
+    pub then: ThenWord,
+    /// Whether it was off before, so that nothing was left to lose.
+    pub was_off: bool,
+    /// The transaction groups that were only in memory: clients had been told that their writes were done.
+    /// Flushed writes are not in them. Empty if the pool keeps serving, because its host kept its memory.
+    pub txgs: Vec<LostTxg>,
+    /// What the cache of each disk lost.
+    pub disks: Vec<Crashed>,
+}
+
+/// A transaction group that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LostTxg {
+    /// Its number.
+    pub txg: u64,
+    /// Its bytes that were only in memory.
+    pub dirty_bytes: u64,
 }
 
 /// A number of writes, and their bytes.

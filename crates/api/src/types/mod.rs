@@ -33,7 +33,9 @@ pub use attachment::{
 pub use change::{
     Cleared, Error, Failure, Inject, Resumed, RulesReset, Suspend, Suspended, Update, VersionInfo,
 };
-pub use crash::{ClientLoss, Crash, Crashed, KeepWord, LostWrite, ThenWord, WriteSum};
+pub use crash::{
+    ClientLoss, Crash, Crashed, KeepWord, LostTxg, LostWrite, PoolCrashed, ThenWord, WriteSum,
+};
 pub use depth::{Depth, DepthTime};
 pub use device::{DeviceIo, DiskClient, InFlightZio, OpCount, wait_word};
 pub use disk::{Disk, Status, Suspension};

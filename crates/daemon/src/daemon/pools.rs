@@ -3,7 +3,8 @@
 use dashpot_engine::Command;
 use dashpot_engine::pool::{Tunable, TunableError, Tunables};
 use dashpot_export::{
-    DeviceId, DiskSnapshot, PoolInfo, PoolSnapshot, ServedDevice, ShardGone, VolumeInfo,
+    Cut, CutError, DeviceId, DiskSnapshot, PoolInfo, PoolLoss, PoolSnapshot, ServedDevice,
+    ShardGone, VolumeInfo,
 };
 use dashpot_rules::format_tunable;
 use tokio::sync::oneshot;
@@ -139,6 +140,36 @@ impl Daemon {
             .command_pool(pool, tune, |result| drop(answer.send(result)))?;
         answered.await.map_err(|_| ShardGone)??;
         Ok(self.snapshot_pool(pool).await?.tunables)
+    }
+    /// Cuts the power of a pool, or restores it.
+    pub async fn cut_pool(&self, pool: usize, cut: Cut) -> Result<PoolLoss, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        self.handle
+            .cut_pool(pool, cut, |loss| drop(answer.send(loss)))?;
+        let loss = answered.await.map_err(|_| ShardGone)?;
+        loss.map_err(|error| self.refusal_of_cut(error, self.info_of_pool(pool)))
+    }
+
+    fn refusal_of_cut(&self, error: CutError, pool: &PoolInfo) -> Refusal {
+        let name = &pool.name;
+        match error {
+            CutError::LosesNothing => {
+                let disks = pool.members.iter().flatten().map(|disk| self.info(*disk));
+                let durable = disks.filter(|disk| !disk.store.starts_with("lossy:"));
+                let durable: Vec<&str> = durable.map(|disk| disk.name.as_str()).collect();
+                let durable = durable.join(", ");
+                let error =
+                    format!("pool '{name}' has disks that lose nothing in a power cut: {durable}");
+                Refusal::conflict(error)
+                    .remedy("give all of its disks a store lossy:ram or lossy:file:PATH")
+            }
+            CutError::IsOff => Refusal::conflict(format!("pool '{name}' is off already"))
+                .remedy(format!("`dashpot crash {name} --restart` serves it again")),
+            CutError::Failed(errno) => {
+                let error = format!("a store of pool '{name}' failed in the power cut: {errno:?}");
+                Refusal::new(RefusalKind::Failed, error)
+            }
+        }
     }
 }
 

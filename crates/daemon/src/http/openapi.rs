@@ -43,6 +43,7 @@ use crate::{Refusal, RefusalKind};
         pools::txgs,
         pools::tunables,
         pools::tune,
+        pools::crash,
         volumes::list,
         volumes::show,
         volumes::latency,

@@ -44,6 +44,7 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::show))
         .route("/v1/pools/{pool}/latency", get(pools::latency))
+        .route("/v1/pools/{pool}/crash", post(pools::crash))
         .route("/v1/pools/{pool}/txgs", get(pools::txgs))
         .route(
             "/v1/pools/{pool}/tunables",

@@ -1,4 +1,4 @@
-//! A scrape of a daemon: one snapshot of each disk, its rules, its shards, its host.
+//! A scrape of a daemon: one snapshot of each disk, volume and pool, its rules, its shards, its host.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,13 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
 
 use super::client::{self, ClientScrape};
+use super::device::Scraped;
 use super::disk::{self, DiskScrape};
 use super::format::open_metrics;
 use super::listener::Metrics;
 use super::page::{Labels, Metric, Page};
+use super::pool::{self, PoolScrape};
+use super::volume::{self, VolumeScrape};
 use super::{host, rule, shard};
 use crate::collector::View;
 use crate::host::host_now;
@@ -32,6 +35,8 @@ impl Metrics for DaemonMetrics {
 #[derive(Debug)]
 pub(super) struct Scrape {
     pub(super) disks: Vec<DiskScrape>,
+    pub(super) volumes: Vec<VolumeScrape>,
+    pub(super) pools: Vec<PoolScrape>,
     pub(super) records: Vec<Record>,
     pub(super) clients: Vec<ClientScrape>,
     /// By disk, how many events are missing in the counts of clients, because the rings had no room for
@@ -63,9 +68,34 @@ impl Scrape {
             probes: probes.map(|shard| daemon.probe(shard).pop()).collect(),
             host: host_now(Some(daemon.counted_before())),
             answers: (daemon.answers().used(), daemon.answers().max()),
+            volumes: volumes(daemon).await,
+            pools: pools(daemon).await,
             disks,
         }
     }
+}
+
+async fn volumes(daemon: &Daemon) -> Vec<VolumeScrape> {
+    let mut volumes = Vec::new();
+    for (index, info) in daemon.volumes() {
+        volumes.push(VolumeScrape {
+            name: info.name.clone(),
+            pool: daemon.pool_of(info).name.clone(),
+            snapshot: daemon.snapshot_volume(index, 1).await.ok(),
+        });
+    }
+    volumes
+}
+
+async fn pools(daemon: &Daemon) -> Vec<PoolScrape> {
+    let mut pools = Vec::new();
+    for (index, info) in daemon.pools() {
+        pools.push(PoolScrape {
+            name: info.name.clone(),
+            snapshot: daemon.snapshot_pool(index).await.ok(),
+        });
+    }
+    pools
 }
 
 /// The I/O of clients and, by disk, how many events were dropped.
@@ -85,6 +115,8 @@ impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let page = &mut Page(encoder);
         disk::write(page, &self.disks)?;
+        volume::write(page, &self.volumes)?;
+        pool::write(page, &self.pools)?;
         let names = self.disks.iter().map(DiskScrape::labels);
         page.counter(&DROPPED, names.zip(self.dropped.iter().copied()))?;
         client::write(page, &self.clients)?;

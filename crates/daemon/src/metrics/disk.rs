@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use dashpot_engine::histogram::Histogram;
-use dashpot_engine::{DepthSummary, LatencyKind, Op, OpStats};
+use dashpot_engine::{DepthSummary, LatencyKind};
 use dashpot_export::{DiskInfo, DiskSnapshot};
 use prometheus_client::registry::Unit;
 
+use super::device::{Scraped, each, each_histogram, each_op, oldest_seconds};
 use super::page::{Labels, Metric, Page, seconds_of};
 
 /// The state of a disk at a scrape. Without a snapshot, its shard has failed.
@@ -17,9 +17,13 @@ pub(super) struct DiskScrape {
     pub(super) snapshot: Option<DiskSnapshot>,
 }
 
-impl DiskScrape {
-    pub(super) fn labels(&self) -> Labels<'_> {
+impl Scraped for DiskScrape {
+    fn labels(&self) -> Labels<'_> {
         vec![("disk", Cow::from(&self.info.name))]
+    }
+
+    fn snapshot(&self) -> Option<&DiskSnapshot> {
+        self.snapshot.as_ref()
     }
 }
 
@@ -88,57 +92,6 @@ fn info_labels(disk: &DiskScrape) -> Labels<'_> {
     let mut labels = disk.labels();
     labels.push(("shard", disk.info.shard.to_string().into()));
     labels
-}
-
-/// A sample for each disk that is served.
-fn each<'a, V>(
-    disks: &'a [DiskScrape],
-    value: impl Fn(&'a DiskSnapshot) -> V + 'a,
-) -> impl Iterator<Item = (Labels<'a>, V)> {
-    let served = disks
-        .iter()
-        .filter_map(|disk| Some((disk, disk.snapshot.as_ref()?)));
-    served.map(move |(disk, snapshot)| (disk.labels(), value(snapshot)))
-}
-
-/// A sample for each operation of each disk.
-fn each_op<'a, V>(
-    disks: &'a [DiskScrape],
-    value: impl Fn(&'a OpStats) -> V + 'a,
-) -> impl Iterator<Item = (Labels<'a>, V)> {
-    each(disks, |disk| disk).flat_map(move |(labels, disk)| {
-        let samples = Op::ALL.map(|op| (op_labels(&labels, op), value(disk.stats.op(op))));
-        samples.into_iter()
-    })
-}
-
-/// Histograms of reads and writes are always present, so that the first I/Os show as a rise from
-/// zero. Histograms of rarer operations, and of held zios, appear with the first such zio.
-fn each_histogram(
-    disks: &[DiskScrape],
-    kind: LatencyKind,
-) -> impl Iterator<Item = (Labels<'_>, Cow<'_, Histogram>)> {
-    each(disks, |disk| disk).flat_map(move |(labels, disk)| {
-        let sample = move |op: Op| {
-            let recorded = disk.stats.op(op).latency(kind).map(|boxed| *boxed);
-            let always = matches!(op, Op::Read | Op::Write);
-            let histogram = recorded.or_else(|| always.then(Histogram::default))?;
-            Some((op_labels(&labels, op), Cow::Owned(histogram)))
-        };
-        Op::ALL.into_iter().filter_map(sample)
-    })
-}
-
-fn op_labels<'a>(disk: &Labels<'a>, op: Op) -> Labels<'a> {
-    let mut labels = disk.clone();
-    labels.push(("op", op.name().into()));
-    labels
-}
-
-fn oldest_seconds(disk: &DiskSnapshot) -> f64 {
-    let age = |arrived| disk.at.since(arrived).as_nanos();
-    let oldest = disk.in_flight.first();
-    seconds_of(oldest.map_or(0, |zio| age(zio.arrived)).into())
 }
 
 const INFO: Metric = Metric("disk", None, "The shard that serves a disk");

@@ -9,14 +9,17 @@
 mod bounds;
 mod client;
 mod daemon;
+mod device;
 mod disk;
 mod format;
 mod host;
 mod kernel;
 mod listener;
 mod page;
+mod pool;
 mod rule;
 mod shard;
+mod volume;
 
 pub use daemon::DaemonMetrics;
 pub use kernel::{KernelMetrics, KernelTotals};

@@ -1,7 +1,9 @@
 //! Power cuts.
 
-use dashpot_api::{ClientLoss, Crash, Crashed, KeepWord, LostWrite, ThenWord, WriteSum};
-use dashpot_export::{Cut, Keep, Loss, Sum, Then};
+use dashpot_api::{
+    ClientLoss, Crash, Crashed, KeepWord, LostTxg, LostWrite, PoolCrashed, ThenWord, WriteSum,
+};
+use dashpot_export::{Cut, Keep, Loss, PoolLoss, Sum, Then};
 
 use crate::{Refusal, RefusalKind};
 
@@ -69,6 +71,26 @@ pub(crate) fn crashed(disk: String, crash: &Crash, loss: Loss) -> Crashed {
             .into_iter()
             .map(lost_write)
             .take(crash.list)
+            .collect(),
+    }
+}
+
+/// The loss of a pool in a power cut. `disks` has the names of its disks.
+pub(crate) fn pool_crashed(
+    pool: String,
+    disks: impl Iterator<Item = String>,
+    crash: &Crash,
+    loss: PoolLoss,
+) -> PoolCrashed {
+    let txg = |(txg, dirty_bytes)| LostTxg { txg, dirty_bytes };
+    PoolCrashed {
+        pool,
+        then: crash.then,
+        was_off: loss.was_off,
+        txgs: loss.txgs.into_iter().map(txg).collect(),
+        disks: disks
+            .zip(loss.disks)
+            .map(|(disk, loss)| crashed(disk, crash, loss))
             .collect(),
     }
 }

@@ -13,7 +13,7 @@ mod second;
 mod shard;
 mod why;
 
-pub(crate) use crash::{crashed, cut};
+pub(crate) use crash::{crashed, cut, pool_crashed};
 pub(crate) use device::DeviceView;
 pub(crate) use disk::{disk, volume};
 pub(crate) use event::finished_zio;

@@ -150,13 +150,14 @@ pub(crate) struct SuspendArgs {
     pub(crate) json: bool,
 }
 
-/// Cut the power of disks on lossy stores, and list the lost writes
+/// Cut the power of lossy disks and pools, and list the lost writes
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A power cut loses acknowledged writes that no flush (fsync) has covered. Without
 --off or --restart the disk keeps serving without its cache, and clients may
 write the lost data again from their own caches. To see what survives a power
-cut, give --off, and then --restart when the clients are gone.
+cut, give --off, and then --restart when the clients are gone. A pool then also
+loses its memory: the transaction groups that were not on its disks.
 
 Examples: a power cut, and the disk afterwards; half of the writes lost, torn
   dashpot serve -d db=lossy:file:/var/tmp/db.img,size=1G &
@@ -164,8 +165,8 @@ Examples: a power cut, and the disk afterwards; half of the writes lost, torn
   dashpot crash db --restart
   dashpot crash all --restart --tear 512 --seed 7")]
 pub(crate) struct CrashArgs {
-    /// A disk, or 'all' with a lossy store, one after the other
-    #[arg(value_name = "DISK|all")]
+    /// A disk, a pool, or 'all' with lossy stores, one after the other
+    #[arg(value_name = "DISK|POOL|all")]
     pub(crate) target: String,
     /// End its connections, and refuse new ones until --restart
     #[arg(long, conflicts_with = "restart")]

@@ -1,42 +1,99 @@
-//! `crash`: cuts the power of disks, and lists the lost writes.
+//! `crash`: cuts the power of disks and pools, and lists the lost writes.
+
+use std::collections::BTreeMap;
 
 use anyhow::bail;
-use dashpot_api::{Client, Crash, Disk, Failure, ThenWord};
+use dashpot_api::{Client, ClientError, Crash, Crashed, Failure, PoolCrashed, ThenWord};
 use dashpot_export::complain;
-use dashpot_report::crash::text;
+use dashpot_report::crash::{pool_text, text};
+use serde::Serialize;
 
 use super::failed::check;
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::CrashArgs;
 
+/// What a power cut hits.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Hit {
+    Disk(String),
+    Pool(String),
+}
+
+/// The loss of a disk or of a pool.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Lost {
+    Disk(Crashed),
+    Pool(PoolCrashed),
+}
+
 pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {
-    let disks = match args.target.as_str() {
-        "all" => lossy_disks(client)?,
-        disk => vec![disk.to_owned()],
+    let hits = match args.target.as_str() {
+        "all" => all_lossy(client)?,
+        name => vec![hit(client, name)?],
     };
     let seed = args.seed.map_or_else(random_seed, Ok)?;
-    let (mut crashed, mut failed) = (Vec::new(), Vec::new());
-    for (at, disk) in disks.into_iter().enumerate() {
+    let (mut lost, mut failed) = (Vec::new(), Vec::new());
+    for (at, hit) in hits.iter().enumerate() {
         // Disks with equal content should lose different writes.
         let request = request(args, seed.wrapping_add(at as u64));
-        match client.crash(&disk, &request) {
-            Ok(one) => crashed.push(one),
+        match hit.cut(client, &request) {
+            Ok(one) => lost.push(one),
             Err(error) if args.target == "all" => failed.push(Failure {
-                disk,
+                disk: hit.name().to_owned(),
                 error: error.to_string(),
             }),
             Err(error) => return Err(error.into()),
         }
     }
     if args.json {
-        print_json(&crashed)?;
+        print_json(&lost)?;
     } else {
-        let texts = crashed.iter().map(|one| text(room(false), one, args.top));
+        let texts = lost.iter().map(|one| match one {
+            Lost::Disk(crashed) => text(room(false), crashed, args.top),
+            Lost::Pool(crashed) => pool_text(room(false), crashed, args.top),
+        });
         let texts: Vec<String> = texts.collect();
         print(&texts.join("\n"))?;
     }
     check(&failed)
+}
+
+impl Hit {
+    fn name(&self) -> &str {
+        match self {
+            Hit::Disk(name) | Hit::Pool(name) => name,
+        }
+    }
+
+    fn cut(&self, client: &Client, request: &Crash) -> Result<Lost, ClientError> {
+        match self {
+            Hit::Disk(name) => client.crash(name, request).map(Lost::Disk),
+            Hit::Pool(name) => client.crash_pool(name, request).map(Lost::Pool),
+        }
+    }
+}
+
+/// A disk or a pool of this name. The host of a volume is that of its pool, which loses its power as a
+/// whole; a disk of a pool cannot lose it alone.
+fn hit(client: &Client, name: &str) -> anyhow::Result<Hit> {
+    let exports = client.exports()?;
+    if exports
+        .iter()
+        .any(|export| export.pool.as_deref() == Some(name))
+    {
+        return Ok(Hit::Pool(name.to_owned()));
+    }
+    let found = exports.iter().find(|export| export.name == name);
+    let pool = found.and_then(|export| export.pool.clone());
+    let Some(pool) = pool else {
+        return Ok(Hit::Disk(name.to_owned()));
+    };
+    complain(format_args!(
+        "dashpot: {name} is of pool {pool}, whose power is cut as a whole"
+    ));
+    Ok(Hit::Pool(pool))
 }
 
 fn request(args: &CrashArgs, seed: u64) -> Crash {
@@ -53,26 +110,33 @@ fn request(args: &CrashArgs, seed: u64) -> Crash {
     }
 }
 
-/// The disks with a lossy store. Names the others on stderr.
-fn lossy_disks(client: &Client) -> anyhow::Result<Vec<String>> {
-    let disks = client.disks()?;
-    let (lossy, others): (Vec<Disk>, Vec<Disk>) = disks
-        .into_iter()
-        .partition(|disk| disk.store.starts_with("lossy:"));
-    if lossy.is_empty() {
+/// The disks outside of pools that have a lossy store, and the pools of which all disks have one. Names the
+/// others on stderr.
+fn all_lossy(client: &Client) -> anyhow::Result<Vec<Hit>> {
+    let mut are_lossy: BTreeMap<Hit, bool> = BTreeMap::new();
+    for export in client.exports()? {
+        let Some(store) = export.store else {
+            continue;
+        };
+        let hit = export.pool.map_or(Hit::Disk(export.name), Hit::Pool);
+        *are_lossy.entry(hit).or_insert(true) &= store.starts_with("lossy:");
+    }
+    let (hits, others): (Vec<_>, Vec<_>) = are_lossy.into_iter().partition(|(_, lossy)| *lossy);
+    let hits: Vec<Hit> = hits.into_iter().map(|(hit, _)| hit).collect();
+    let others: Vec<&str> = others.iter().map(|(hit, _)| hit.name()).collect();
+    if hits.is_empty() {
         bail!(
             "no disk here loses anything in a power cut: serve one from lossy:ram or \
              lossy:file:PATH, as in `dashpot serve -d d=lossy:ram,size=1G`"
         );
     }
-    let others: Vec<String> = others.into_iter().map(|disk| disk.name).collect();
     if !others.is_empty() {
         complain(format_args!(
             "dashpot: not hit, because only a lossy store has a volatile cache: {}",
             others.join(", ")
         ));
     }
-    Ok(lossy.into_iter().map(|disk| disk.name).collect())
+    Ok(hits)
 }
 
 /// A seed that is short enough to type.

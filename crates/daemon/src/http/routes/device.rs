@@ -98,3 +98,5 @@ pub(super) fn or_nothing(
 
 /// Roughly the bytes of a zio in flight in an answer.
 pub(super) const ZIO: usize = size_of::<InFlightZio>() + 96;
+/// An upper bound of the bytes of an answer about the power cut of a disk, with the longest list.
+pub(super) const CRASHED_MAX: usize = 4 << 20;

@@ -11,7 +11,7 @@ use dashpot_api::{
 use dashpot_engine::Duration;
 use dashpot_export::DeviceId;
 
-use super::device::{Breakdown, Detail, ZIO, latency_of, or_nothing};
+use super::device::{Breakdown, CRASHED_MAX, Detail, ZIO, latency_of, or_nothing};
 use super::to_the_end;
 use crate::answers::Making;
 use crate::http::charged::{JsonAnswer, Weighed};
@@ -186,6 +186,3 @@ async fn one_of(
     making.charge(size_of::<Disk>() + disk.io.oldest.len() * ZIO)?;
     Ok(disk)
 }
-
-/// An upper bound of the bytes of an answer about a power cut, with the longest list.
-const CRASHED_MAX: usize = 4 << 20;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use dashpot_api::{Error, Pool, PoolLatency, SetTunables, TunableValue, Txg};
+use dashpot_api::{Crash, Error, Pool, PoolCrashed, PoolLatency, SetTunables, TunableValue, Txg};
 use dashpot_rules::{parse_new_value, parse_tunable_name};
 
+use super::device::CRASHED_MAX;
 use super::to_the_end;
 use crate::answers::Making;
 use crate::http::charged::JsonAnswer;
@@ -114,6 +115,33 @@ pub(crate) async fn tune(
     let changes = changes.collect::<Result<Vec<_>, Refusal>>()?;
     let tuned = to_the_end(async move { daemon.tune(index, changes).await }).await?;
     Ok(Json(wire::tunables(&tuned)))
+}
+
+/// Cuts the power of a pool whose disks are all on `lossy` stores, or restores it. Unless the pool keeps
+/// serving, its host loses its memory, too: all transaction groups that are not on the disks.
+#[utoipa::path(post, path = "/v1/pools/{pool}/crash", operation_id = "cut_power_of_pool", tag = "pools",
+    params(("pool" = String, Path)),
+    request_body = Crash,
+    responses(
+        (status = 200, body = PoolCrashed, description = "The power is cut or restored."),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+        (status = 422, body = Error),
+    ))]
+pub(crate) async fn crash(
+    State(daemon): State<Arc<Daemon>>,
+    Name(name): Name,
+    mut making: Making,
+    Body(crash): Body<Crash>,
+) -> Result<JsonAnswer, Refusal> {
+    let index = daemon.pool(&name)?;
+    let wanted = wire::cut(&crash)?;
+    let members = || daemon.info_of_pool(index).members.iter().flatten();
+    making.reserve(CRASHED_MAX * members().count())?;
+    let loss = daemon.cut_pool(index, wanted).await?;
+    let disks = members().map(|disk| daemon.info(*disk).name.clone());
+    let crashed = wire::pool_crashed(name, disks, &crash, loss);
+    making.json(&crashed).map(JsonAnswer)
 }
 
 pub(super) async fn all(daemon: &Daemon) -> Vec<Pool> {

@@ -1,0 +1,147 @@
+//! Metrics of a pool: its throttle, its memory, and the operations and bytes at its volumes, in its queues
+//! and at its disks.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use dashpot_engine::pool::{PoolStats, Traffic};
+use dashpot_export::PoolSnapshot;
+use prometheus_client::registry::Unit;
+
+use super::page::{Labels, Metric, Page, seconds_of};
+
+/// The state of a pool at a scrape.
+#[derive(Debug)]
+pub(super) struct PoolScrape {
+    pub(super) name: String,
+    /// `None` if its shard has failed.
+    pub(super) snapshot: Option<PoolSnapshot>,
+}
+
+/// Writes the metrics of some pools.
+pub(super) fn write(page: &mut Page<'_>, pools: &[PoolScrape]) -> fmt::Result {
+    write_throttle(page, pools)?;
+    write_admissions(page, pools)?;
+    page.counter(&OPERATIONS, traffic(pools, |sum| [sum.reads, sum.writes]))?;
+    page.counter(
+        &BYTES,
+        traffic(pools, |sum| [sum.bytes_read, sum.bytes_written]),
+    )?;
+    let served = pools
+        .iter()
+        .filter_map(|pool| Some((labels(pool), pool.snapshot.as_ref()?.memory)));
+    page.gauge(&MEMORY, served)
+}
+
+fn write_throttle(page: &mut Page<'_>, pools: &[PoolScrape]) -> fmt::Result {
+    page.gauge(&DIRTY, each(pools, |pool| pool.dirty))?;
+    page.gauge(&FILLED, each(pools, |pool| pool.level.filled))?;
+    page.gauge(&STOPS_AT, each(pools, |pool| pool.level.stops_at))?;
+    let delay = |pool: &PoolStats| seconds_of(pool.level.delay.as_nanos().into());
+    page.gauge(&DELAY, each(pools, delay))?;
+    page.gauge(&THROTTLED, each(pools, |pool| u64::from(pool.throttled)))?;
+    page.gauge(&DEGRADED, each(pools, |pool| u64::from(pool.degraded)))?;
+    let last = |pool: &PoolStats| pool.txgs.last().map_or(0, |txg| txg.txg);
+    page.gauge(&TXG, each(pools, last))
+}
+
+fn write_admissions(page: &mut Page<'_>, pools: &[PoolScrape]) -> fmt::Result {
+    page.counter(&ADMITTED, each(pools, |pool| pool.admissions.assigned))?;
+    let delayed = |pool: &PoolStats| pool.admissions.dirty_delay + pool.admissions.delay;
+    page.counter(&DELAYED, each(pools, delayed))?;
+    let stopped = |pool: &PoolStats| pool.admissions.dirty_over_max + pool.admissions.write_limit;
+    page.counter(&STOPPED, each(pools, stopped))
+}
+
+fn labels(pool: &PoolScrape) -> Labels<'_> {
+    vec![("pool", Cow::from(&pool.name))]
+}
+
+/// A sample for each pool that is served.
+fn each<'a, V>(
+    pools: &'a [PoolScrape],
+    value: impl Fn(&'a PoolStats) -> V + 'a,
+) -> impl Iterator<Item = (Labels<'a>, V)> {
+    let served = pools
+        .iter()
+        .filter_map(|pool| Some((labels(pool), &pool.snapshot.as_ref()?.stats)));
+    served.map(move |(labels, stats)| (labels, value(stats)))
+}
+
+/// A sample for each place and direction of each pool. `sums` gives the sums of both directions.
+fn traffic<'a>(
+    pools: &'a [PoolScrape],
+    sums: impl Fn(&Traffic) -> [u64; 2] + Copy + 'a,
+) -> impl Iterator<Item = (Labels<'a>, u64)> {
+    each(pools, |stats| stats).flat_map(move |(labels, stats)| {
+        let places = [
+            ("volumes", &stats.volumes),
+            ("queues", &stats.queued),
+            ("disks", &stats.disks),
+        ];
+        places.into_iter().flat_map(move |(at, traffic)| {
+            let labels = labels.clone();
+            let both = ["read", "write"].into_iter().zip(sums(traffic));
+            both.map(move |(direction, sum)| {
+                let mut labels = labels.clone();
+                labels.push(("at", at.into()));
+                labels.push(("direction", direction.into()));
+                (labels, sum)
+            })
+        })
+    })
+}
+
+const DIRTY: Metric = Metric(
+    "pool_dirty",
+    Some(Unit::Bytes),
+    "Acknowledged bytes that are not yet on the disks",
+);
+const FILLED: Metric = Metric(
+    "pool_throttle_filled",
+    Some(Unit::Bytes),
+    "The bytes that the throttle watches",
+);
+const STOPS_AT: Metric = Metric(
+    "pool_throttle_limit",
+    Some(Unit::Bytes),
+    "Writes stop when the throttle has this many",
+);
+const DELAY: Metric = Metric(
+    "pool_throttle_delay",
+    Some(Unit::Seconds),
+    "The delay of a write that would come now",
+);
+const THROTTLED: Metric = Metric("pool_throttled", None, "Writes that wait for admission");
+const DEGRADED: Metric = Metric(
+    "pool_degraded",
+    None,
+    "Whether a disk fails writes of acknowledged data, which the pool repeats",
+);
+const TXG: Metric = Metric("pool_txg", None, "The number of the open transaction group");
+const ADMITTED: Metric = Metric("pool_writes_admitted", None, "Writes that were admitted");
+const DELAYED: Metric = Metric(
+    "pool_writes_delayed",
+    None,
+    "Writes that the throttle delayed",
+);
+const STOPPED: Metric = Metric(
+    "pool_writes_stopped",
+    None,
+    "Writes that waited because the throttle was full",
+);
+const OPERATIONS: Metric = Metric(
+    "pool_operations",
+    None,
+    "Operations at the volumes, in the queues before joining, and at the disks",
+);
+const BYTES: Metric = Metric(
+    "pool_transferred",
+    Some(Unit::Bytes),
+    "Bytes at the volumes, in the queues, and at the disks",
+);
+const MEMORY: Metric = Metric(
+    "pool_memory",
+    Some(Unit::Bytes),
+    "Memory for blocks that the pool's shard holds, for all of its pools",
+);
