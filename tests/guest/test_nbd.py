@@ -269,3 +269,22 @@ echo ended
     assert "/dev/nbd1 was disk 'e' of a daemon that is gone" in said and "because it has another store now" in said
     assert "because its size, its blocks or its access have changed" in said
     assert "Input/output error" in said and "in use: mounted at /mnt" in said
+
+
+def test_what_was_flushed_survives_a_power_cut(guest):
+    guest("""
+serve -d d=lossy:ram,size=8M
+node=$(dashpot attach d --with nbd)
+dd if=/dev/urandom of=/run/more bs=4k count=256 status=none
+dd if=/run/more of="$node" bs=4k oflag=direct conv=fsync status=none
+dd if=/dev/zero of="$node" bs=4k count=256 oflag=direct status=none
+dashpot crash d --keep none --off >/dev/null
+dashpot detach "$node" --fail-held
+[ -z "$(ls /run/dashpot-attached)" ]
+dashpot crash d --restart >/dev/null
+node=$(dashpot attach d --with nbd)
+dd if="$node" of=/run/found bs=4k count=256 iflag=direct status=none
+cmp /run/more /run/found
+dashpot detach "$node"
+stop
+""")
