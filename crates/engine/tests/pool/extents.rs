@@ -249,3 +249,28 @@ fn a_trim_that_leaves_gives_its_locks_back() {
         assert_eq!(hand.outcome(id), Some(Ok(())), "{id}");
     }
 }
+
+/// Otherwise a power cut could bring back what was there before the trim.
+#[test]
+fn a_durable_trim_waits_for_what_has_taken_its_place() {
+    let mut hand = Hand::volume(&[1], ThrottleConfig::None, &[]);
+    trim(&mut hand, 0, 0, 20);
+    flush(&mut hand, 1);
+    hand.submit(2, Op::Trim, true, 18 * BLOCK, 10 * BLOCK as u32);
+    hand.write(3, 19);
+    assert!(hand.done(Ok(())), "the first trim");
+    while hand.outcome(2).is_none() {
+        assert!(hand.done(Ok(())) || hand.tick());
+    }
+    assert_eq!(dirty(&hand), 0, "the block is home, too");
+}
+
+#[test]
+fn a_durable_trim_syncs_all_members_that_have_it() {
+    let mut hand = Hand::volume(&[1, 1, 1], ThrottleConfig::None, &[]);
+    hand.submit(0, Op::Trim, true, BLOCK, 2 * BLOCK as u32);
+    assert_eq!(hand.ops(), [Op::Trim; 2]);
+    assert!(hand.done(Ok(())) && hand.done(Ok(())));
+    let syncs: Vec<u32> = at_disks(&hand).iter().map(|zio| zio.0).collect();
+    assert_eq!(syncs, [1, 2]);
+}
