@@ -18,19 +18,20 @@ const BLOCK: usize = 8 << 10;
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
+const TRIM: u16 = 4;
 
 struct Served {
     directory: TempDir,
     server: Server,
 }
 
-/// A mirror of two disks with one write-back volume.
-fn serve(store: StoreConfig) -> Served {
+/// A mirror of two disks with one write-back volume of this size.
+fn serve(store: StoreConfig, size: u64) -> Served {
     let directory = tempfile::tempdir().unwrap();
     let disk = |name: &str| DiskConfig {
         name: name.to_owned(),
         store: store.clone(),
-        size: Some(1 << 20),
+        size: Some(size),
         block: 1,
         read_only: false,
         rotational: false,
@@ -48,7 +49,7 @@ fn serve(store: StoreConfig) -> Served {
         volumes: vec![VolumeSpec {
             name: "tank/v".to_owned(),
             pool: 0,
-            size: 1 << 20,
+            size,
             block_size: BLOCK as u32,
             write: WritePolicy::Back,
         }],
@@ -102,7 +103,7 @@ fn ask(client: &mut UnixStream, command: u16, block: usize, payload: &[u8]) -> V
 
 #[test]
 fn a_power_cut_takes_what_no_flush_has_covered() {
-    let served = serve(StoreConfig::Lossy(Box::new(StoreConfig::Ram)));
+    let served = serve(StoreConfig::Lossy(Box::new(StoreConfig::Ram)), 1 << 20);
     let mut client = served.client();
     ask(&mut client, WRITE, 3, &[1; BLOCK]);
     ask(&mut client, FLUSH, 0, &[]);
@@ -127,9 +128,39 @@ fn a_power_cut_takes_what_no_flush_has_covered() {
     served.server.shutdown(Duration::ZERO);
 }
 
+/// The shard trims 64 MiB of a disk in pieces. The rest must not take what is written after the cut.
+#[test]
+fn a_power_cut_ends_a_trim() {
+    let size = 64 << 20;
+    let served = serve(StoreConfig::Lossy(Box::new(StoreConfig::Ram)), size);
+    let mut client = served.client();
+    let last = (size / BLOCK as u64 - 1) as usize;
+    let header = |command, length| RequestHeader {
+        flags: 0,
+        command,
+        cookie: 7,
+        offset: 0,
+        length,
+    };
+    for header in [header(TRIM, size as u32), header(FLUSH, 0)] {
+        client.write_all(&encode(&header)).unwrap();
+    }
+    // The reply to the trim: the flush now sends it home.
+    client.read_exact(&mut [0; 16]).unwrap();
+    served.cut(Then::Restart).unwrap();
+    let mut client = served.client();
+    ask(&mut client, WRITE, last, &[3; BLOCK]);
+    ask(&mut client, FLUSH, 0, &[]);
+    for _ in 0..200 {
+        let found = ask(&mut client, READ, last, &[]);
+        assert!(found == [3; BLOCK], "the trim goes on: {}", found[0]);
+    }
+    served.server.shutdown(Duration::ZERO);
+}
+
 #[test]
 fn disks_that_lose_nothing_refuse_a_power_cut() {
-    let served = serve(StoreConfig::Ram);
+    let served = serve(StoreConfig::Ram, 1 << 20);
     assert_eq!(served.cut(Then::Off), Err(CutError::LosesNothing));
     served.server.shutdown(Duration::ZERO);
 }
