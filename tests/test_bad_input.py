@@ -345,7 +345,7 @@ def test_run_fails_as_itself_and_as_its_command(directory):
 
 def commands():
     listed = run(BINARY, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
-    return re.findall(r"^  (\w+)", listed, re.MULTILINE)
+    return re.findall(r"^  ([\w-]+)", listed, re.MULTILINE)
 
 
 def test_help_fits_a_screen_and_shows_an_example():
