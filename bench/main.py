@@ -48,7 +48,7 @@ def parse():
     arguments = parser.parse_args()
     unknown = set(arguments.parts) - PARTS.keys()
     if unknown:
-        parser.error(f"'{min(unknown)}' is no part: choose from {', '.join(PARTS)}")
+        parser.error(f"'{min(unknown)}' is not a part: choose from {', '.join(PARTS)}")
     if arguments.rounds is not None and arguments.rounds < 1:
         parser.error(f"--rounds {arguments.rounds}: give 1 or more")
     return arguments

@@ -42,7 +42,7 @@ def run(bench):
 def files_in(bench):
     if os.path.ismount(TMPFS):
         return TMPFS
-    bench.skipped.append(f"{TMPFS} is no tmpfs here: the raw files are on the disk of the temporary directory")
+    bench.skipped.append(f"{TMPFS} is not a tmpfs here: the raw files are on the disk of the temporary directory")
     return None
 
 

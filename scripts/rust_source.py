@@ -199,7 +199,7 @@ def through_globs(module, path, seen):
 
 
 def defines(module, path, name):
-    """Whether the module at a path below `module` has an item of this name."""
+    """Whether the module at a path below `module` has an item with this name."""
     for part in path:
         if part not in module.children:
             return False

@@ -88,7 +88,7 @@ def against_list(section, found, listed, remedy):
         place, what = found[name]
         yield f"{place}: {what}; {remedy}"
     for name in sorted(set(listed) - found.keys()):
-        yield f"{BASELINE}: [{section}] '{name}' is no exception any more; delete it"
+        yield f"{BASELINE}: [{section}] '{name}' is no longer an exception; delete it"
 
 
 def against_figures(section, found, listed, bound, remedy):

@@ -301,7 +301,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
     daemon.cli("detach", node)
     for words, expected in [
         (["/nonexistent"], "cannot mount at /nonexistent: make it first"),
-        (["/dev/null", "--mkfs"], "cannot mount at /dev/null: it is no directory"),
+        (["/dev/null", "--mkfs"], "cannot mount at /dev/null: it is not a directory"),
         (["/tmp"], "disk 'd' has no file system: --mkfs makes one"),
     ]:
         assert expected in daemon.cli("mount", "d", *words, code=1).stderr

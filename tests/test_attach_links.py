@@ -44,7 +44,7 @@ def test_a_link_that_is_taken_refuses_the_disk_and_nothing_is_made(serve, attach
     daemon.cli("detach", "d")
     (LINKS / "d").write_text("not ours")
     refused = other.cli("attach", "d", code=1).stderr
-    assert "/dev/dashpot/d exists, and is no link to an attached disk: remove it" in refused
+    assert "/dev/dashpot/d exists, and is not a link to an attached disk: remove it" in refused
     assert (LINKS / "d").read_text() == "not ours" and not other.disk()["clients"]
     (LINKS / "d").unlink()
     other.cli("detach", attach(other))

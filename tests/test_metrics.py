@@ -435,10 +435,10 @@ def test_observe_puts_its_socket_away(loop, observer, directory):
 
 
 @pytest.mark.parametrize("words, code, why", [
-    (("no-such-disk",), 1, "is no block device"),
-    (("1", "vda"), 2, "'vda' is no number of reports"),
+    (("no-such-disk",), 1, "is not a block device"),
+    (("1", "vda"), 2, "'vda' is not a number of reports"),
     (("1", "2", "vda"), 2, "devices come first"),
-    (("0",), 2, "is no interval"),
+    (("0",), 2, "is not an interval"),
     (("-1",), 2, "'-1'"),
     (("vda", "1", "-1"), 2, "'-1'"),
 ])

@@ -112,7 +112,7 @@ def test_what_was_due_while_the_daemon_was_stopped_is_told_apart(serve):
     rule = eventually(lambda: daemon.rules()[1]["held"] and daemon.rules()[1], "it ends")
     assert rule["held"] == rule["lateness"]["count"] == rule["stopped"]["count"] == 1
     assert rule["stopped"]["max_ns"] == rule["lateness"]["max_ns"] >= 1e9 - BEAT_S * 1e9
-    assert rule["shard_load"]["overloaded_seconds"] == 0, "a stop is no work"
+    assert rule["shard_load"]["overloaded_seconds"] == 0, "a stop is not work"
     _, metrics = scrape(daemon)
     assert 'dashpot_rule_stopped_total{disk="d",rule="1",name=""} 1\n' in metrics
     (seconds,) = re.findall(r'^dashpot_shard_stopped_seconds_total{shard="0"} (.*)$', metrics, re.MULTILINE)

@@ -28,7 +28,7 @@ TREE = {
     "crates/base/Cargo.toml": "[dependencies]\n",
     "crates/base/src/lib.rs": "//! Words.\n#![warn(missing_docs)]\nmod word;\npub use word::Word;\n",
     "crates/base/src/word.rs": """
-        //! use std::fs in a comment is no use of it, and neither is "crate::word" in a string.
+        //! use std::fs in a comment is not a use of it, and neither is "crate::word" in a string.
         pub struct Word(pub &'static str);
         #[cfg(test)]
         mod tests {
@@ -216,8 +216,8 @@ def test_an_exception_that_nothing_needs_is_named(tree):
     write(tree, "scripts/tidy-baseline.toml", EXCEPTIONS)
     said = tidy(tree, code=1)
     for stale in [
-        "[undocumented] 'crates/base/src/lib.rs' is no exception any more",
-        "[folder-arrows] 'top: low -> high' is no exception any more",
+        "[undocumented] 'crates/base/src/lib.rs' is no longer an exception",
+        "[folder-arrows] 'top: low -> high' is no longer an exception",
         "'crates/top/src/low.rs' is in no circle of imports any more",
         "'crates/top/src/high/mod.rs' is in no circle of imports any more",
         "[file-lines] 'tests/test_words.py' is not above 20 lines any more",

@@ -212,7 +212,7 @@ def test_a_pipe_is_no_terminal(daemon):
 
 def test_what_cannot_be_watched_is_said_before_the_screen_is_taken(daemon, directory, terminal):
     top = terminal(daemon, "-d", "nowhere")
-    top.sees("'nowhere' is no block device")
+    top.sees("'nowhere' is not a block device")
     top.check_restored(1)
     top = terminal(daemon, env={"DASHPOT_API": f"unix:{directory}/none"})
     top.sees("no daemon at", "dashpot serve")

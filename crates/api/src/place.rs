@@ -48,7 +48,7 @@ pub(crate) fn to_ask(own: PathBuf) -> PathBuf {
     }
 }
 
-/// The file of this name of a user's daemon, in a directory that belongs to that user.
+/// The file with this name that a user's daemon has written, in a directory that belongs to that user.
 fn file_of(uid: u32, own: &Path) -> Option<PathBuf> {
     let name = own.file_name()?;
     let places = [

@@ -1,10 +1,8 @@
 //! Buffers by name. The engine decides which bytes go where; the driver holds and moves them.
 //!
-//! A [`Buf`] is as large as a block of its volume, whenever its name is used. Only the engine allocates
-//! and frees the names. When a name is first used, or used again after [`Move::Free`], its content is
-//! undefined. A
-//! driver that only simulates may keep one version number per sector instead of bytes, or nothing
-//! at all.
+//! A [`Buf`] always has the size of a block of its volume. Only the engine allocates and frees the
+//! names. When a name is first used, or used again after [`Move::Free`], its content is undefined. A
+//! driver that only simulates may keep one version number per sector instead of bytes, or nothing.
 
 use crate::zio::ZioId;
 

@@ -298,7 +298,7 @@ pub struct InFlight {
     pub arrived: Instant,
     /// The reason that it waits.
     pub wait: Wait,
-    /// Since when it waits there.
+    /// When this wait began.
     pub since: Instant,
     /// The rule that holds it.
     pub rule: Option<RuleId>,

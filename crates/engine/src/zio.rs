@@ -85,7 +85,7 @@ impl Op {
     }
 }
 
-/// A set of operations, with one member that is no operation of its own: any write, zero or trim
+/// A set of operations, with one member that is not an operation of its own: any write, zero or trim
 /// that asks for durability (`fua`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpSet(u8);

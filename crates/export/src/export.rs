@@ -18,7 +18,7 @@ pub struct ExportInfo {
     pub name: String,
     /// A description for people, on one line; it may be empty.
     pub description: String,
-    /// Its size in bytes. If this is no multiple of `block`, clients cannot reach the last bytes.
+    /// Its size in bytes. If this is not a multiple of `block`, clients cannot reach the last bytes.
     pub size: u64,
     /// The smallest read or write and its alignment, in bytes: a power of two from 1 to 64 KiB.
     pub block: u32,

@@ -19,7 +19,7 @@ pub enum ListenError {
     #[error("{0}: another program listens there; choose another address, or stop it")]
     InUse(Address),
     /// The path is something other than a socket.
-    #[error("{0}: there is a file of this name that is no socket; choose another path")]
+    #[error("{0}: this file exists and is not a socket; choose another path")]
     NotASocket(Address),
     /// A unix socket's directory is missing.
     #[error("{0}: there is no such directory; create it, or choose another path")]

@@ -70,7 +70,7 @@ fn quota_of(group: &Group) -> Option<CpuQuota> {
     match group.version() {
         Version::Two => parse_cpu_max(&group.read("cpu.max")?),
         Version::One => Some(CpuQuota {
-            // Without a quota the file says -1, which is no number here.
+            // Without a quota the file says -1, which is not a number here.
             quota_us: group.number("cpu.cfs_quota_us")?,
             period_us: group.number("cpu.cfs_period_us")?,
         }),

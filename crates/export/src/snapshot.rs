@@ -26,7 +26,7 @@ pub struct DiskSnapshot {
     pub in_flight_total: u32,
     /// The oldest zios in flight, as many as the caller asked for, the oldest first.
     pub in_flight: Vec<InFlight>,
-    /// Since when the disk is suspended, and for how long in all (`None`: until it is resumed).
+    /// When the disk was suspended, and for how long in all (`None`: until it is resumed).
     pub suspended: Option<(Instant, Option<Duration>)>,
     /// Whether its power is off.
     pub off: bool,
@@ -153,7 +153,7 @@ pub struct AttachmentView {
     pub mechanism: Mechanism,
     /// The process that attached it.
     pub by: String,
-    /// Since when the shard serves it.
+    /// When the shard began to serve it.
     pub since: Instant,
     /// How many of its zios have no reply yet.
     pub in_flight: u32,

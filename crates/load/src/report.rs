@@ -93,7 +93,7 @@ pub enum LoadError {
     #[error("the connection broke")]
     Broken(#[source] io::Error),
     /// The server sent bytes that are not a reply.
-    #[error("the server sent something that is no reply; the connection cannot go on")]
+    #[error("the server sent something that is not a reply; the connection cannot go on")]
     OutOfStep,
     /// A histogram cannot have that many digits.
     #[error("latencies cannot be kept to {DIGITS} digits")]

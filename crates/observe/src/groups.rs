@@ -24,7 +24,7 @@ pub enum Order {
 }
 
 impl Groups {
-    /// Adds latencies to the group of a name.
+    /// Adds latencies to the group with a name.
     pub fn add(&mut self, name: &str, latencies: &Histogram) {
         if let Some(&place) = self.places.get(name) {
             return self.groups[place].1.merge(latencies);

@@ -39,7 +39,7 @@ pub struct ClassInterval {
     pub disk_wait: Histogram,
     /// The times in the queue.
     pub queue_wait: Histogram,
-    /// Sizes in bytes of the zios that went to a disk alone.
+    /// Sizes in bytes of the zios that were not joined with others.
     pub alone: Histogram,
     /// Sizes in bytes of the zios that the queue aggregated into one.
     pub joined: Histogram,

@@ -45,7 +45,7 @@ pub enum Layer {
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The kernel has no block device with this name, path or number.
-    #[error("'{words}' is no block device: {remedy}")]
+    #[error("'{words}' is not a block device: {remedy}")]
     Unknown {
         /// The name, path or number.
         words: String,

@@ -1,5 +1,5 @@
-//! Notes on the depth of clients: on a rule whose effect it hides, and on an interval in which it stood at
-//! one number.
+//! Notes on the depth of clients: on a rule whose effect it hides, and on an interval in which it hardly
+//! changed.
 
 use dashpot_api::{Depth, Rule, RuleEffect};
 
@@ -16,16 +16,14 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
              be seen"
         )),
         None => bound(depth, rule.present().matched).map(|bound| {
-            format!(
-                "{bound}: if they keep more waiting above, those wait longer than the rule says"
-            )
+            format!("{bound}: if they hold back more I/Os, those wait longer than the rule says")
         }),
         _ => None,
     }
 }
 
-/// The words for a depth at which clients of `zios` I/Os stood for nearly all of the time, as clients do
-/// that may not send more. A single burst shows no bound.
+/// The words for clients that nearly always kept the same number of I/Os in flight, of `zios` I/Os in
+/// all: perhaps they may not send more. A single burst shows no bound.
 pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     let Depth {
         most,

@@ -70,7 +70,7 @@ pub fn parse_listen(text: &str) -> Result<Listen, ParseError> {
         Some(("unix", path)) => unix_address(path).map(Listen::At),
         Some(("tcp", socket)) => tcp_address(socket).map(Listen::At),
         _ => Err(ParseError::new(format!(
-            "'{text}' is no address: write unix:PATH, unix:- or tcp:HOST:PORT"
+            "'{text}' is not an address: write unix:PATH, unix:- or tcp:HOST:PORT"
         ))),
     }
 }

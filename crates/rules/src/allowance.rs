@@ -55,7 +55,7 @@ fn parse_time(time: &str, text: &str) -> Result<u64, ParseError> {
 
 fn refused(text: &str) -> ParseError {
     ParseError::new(format!(
-        "'{text}' is no tolerance: write 5%, 500us, or 5%,500us for the larger of both"
+        "'{text}' is not a tolerance: write 5%, 500us, or 5%,500us for the larger of both"
     ))
 }
 

@@ -81,7 +81,7 @@ const SIZE_MAX: u64 = i64::MAX as u64;
 pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
     let Some((name, rest)) = text.split_once('=') else {
         return Err(ParseError::new(format!(
-            "'{text}' is no disk: write NAME=STORE, for example {text}=ram,size=1G"
+            "'{text}' is not a disk: write NAME=STORE, for example {text}=ram,size=1G"
         )));
     };
     let mut words = rest.split(',');
@@ -125,7 +125,7 @@ pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
             Ok(StoreConfig::Lossy(Box::new(parse_store(inner)?)))
         }
         _ => Err(ParseError::new(format!(
-            "'{text}' is no store: those are ram, null, file:PATH, dev:PATH and lossy:STORE"
+            "'{text}' is not a store: those are ram, null, file:PATH, dev:PATH and lossy:STORE"
         ))),
     }
 }
@@ -147,7 +147,7 @@ pub fn block_size(text: &str) -> Result<u32, ParseError> {
 pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     match disk.size {
         Some(size) if !size.is_multiple_of(u64::from(disk.block)) => Err(ParseError::new(format!(
-            "a size of {} is no multiple of the block of {}: change one of them",
+            "a size of {} is not a multiple of the block of {}: change one of them",
             format_size(size),
             format_size(u64::from(disk.block)),
         ))),
@@ -187,7 +187,7 @@ fn read_option(word: &str, disk: &mut DiskConfig) -> Result<(), ParseError> {
         None if word == "ro" => disk.read_only = true,
         _ => {
             return Err(ParseError::new(format!(
-                "'{word}' is no option of a disk: those are size=SIZE, block=SIZE and ro \
+                "'{word}' is not an option of a disk: those are size=SIZE, block=SIZE and ro \
                  (a path with a comma in it needs a lab file)"
             )));
         }
@@ -225,11 +225,11 @@ mod tests {
         for (text, message) in [
             (
                 "d0",
-                "'d0' is no disk: write NAME=STORE, for example d0=ram,size=1G",
+                "'d0' is not a disk: write NAME=STORE, for example d0=ram,size=1G",
             ),
             (
                 "d0=rem",
-                "'rem' is no store: those are ram, null, file:PATH, dev:PATH and lossy:STORE",
+                "'rem' is not a store: those are ram, null, file:PATH, dev:PATH and lossy:STORE",
             ),
             ("d0=file:", "'file:' has no path: write file:PATH"),
             ("d0=dev:", "'dev:' has no path: write dev:PATH"),
@@ -244,7 +244,7 @@ mod tests {
             ),
             (
                 "d0=ram,size=1000,block=512",
-                "a size of 1000 is no multiple of the block of 512: change one of them",
+                "a size of 1000 is not a multiple of the block of 512: change one of them",
             ),
             (
                 "d0=null,size=8388608T",
@@ -257,7 +257,7 @@ mod tests {
             ),
             (
                 "d0=ram,rw",
-                "'rw' is no option of a disk: those are size=SIZE, block=SIZE and ro \
+                "'rw' is not an option of a disk: those are size=SIZE, block=SIZE and ro \
                  (a path with a comma in it needs a lab file)",
             ),
         ] {

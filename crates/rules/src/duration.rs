@@ -72,7 +72,7 @@ pub fn parse_interval(text: &str) -> Result<Duration, ParseError> {
     let interval = parse_duration(&format!("{text}{seconds}"))?;
     if interval == Duration::ZERO {
         return Err(ParseError::new(format!(
-            "'{text}' is no interval: give more than 0"
+            "'{text}' is not an interval: give more than 0"
         )));
     }
     Ok(interval)
@@ -81,8 +81,11 @@ pub fn parse_interval(text: &str) -> Result<Duration, ParseError> {
 /// Parses a number of reports.
 pub fn parse_report_count(text: &str) -> Result<u64, ParseError> {
     let count = text.parse().ok().filter(|count| *count > 0);
-    count
-        .ok_or_else(|| ParseError::new(format!("'{text}' is no number of reports: give 1 or more")))
+    count.ok_or_else(|| {
+        ParseError::new(format!(
+            "'{text}' is not a number of reports: give 1 or more"
+        ))
+    })
 }
 
 fn nanos_of(unit: &str) -> Option<u64> {
@@ -103,7 +106,7 @@ fn not_a_time(text: &str, number: &str) -> ParseError {
     if only_digits {
         return too_long(text);
     }
-    ParseError::new(format!("'{text}' is no time: write 10ms, 1.5s or 250us"))
+    ParseError::new(format!("'{text}' is not a time: write 10ms, 1.5s or 250us"))
 }
 
 fn wrong_unit(text: &str, number: &str, unit: &str, likely: &str) -> ParseError {
@@ -113,7 +116,7 @@ fn wrong_unit(text: &str, number: &str, unit: &str, likely: &str) -> ParseError 
         ));
     }
     ParseError::new(format!(
-        "'{unit}' in '{text}' is no unit of time: those are ns, us, ms, s, m (minutes) and h (hours)"
+        "'{unit}' in '{text}' is not a unit of time: those are ns, us, ms, s, m (minutes) and h (hours)"
     ))
 }
 
@@ -164,15 +167,15 @@ mod tests {
                 "99999999999999999999ms",
                 "'99999999999999999999ms' is too long: at most 584 years",
             ),
-            ("", "'' is no time: write 10ms, 1.5s or 250us"),
-            ("ms", "'ms' is no time: write 10ms, 1.5s or 250us"),
+            ("", "'' is not a time: write 10ms, 1.5s or 250us"),
+            ("ms", "'ms' is not a time: write 10ms, 1.5s or 250us"),
             (
                 "1e3ms",
-                "'e3ms' in '1e3ms' is no unit of time: those are ns, us, ms, s, m (minutes) and h (hours)",
+                "'e3ms' in '1e3ms' is not a unit of time: those are ns, us, ms, s, m (minutes) and h (hours)",
             ),
             (
                 "10 ms",
-                "' ms' in '10 ms' is no unit of time: those are ns, us, ms, s, m (minutes) and h (hours)",
+                "' ms' in '10 ms' is not a unit of time: those are ns, us, ms, s, m (minutes) and h (hours)",
             ),
         ] {
             let error = parse_duration(text).map_err(|e| e.to_string());

@@ -8,7 +8,7 @@ const LENGTH_MAX: usize = 128;
 /// differs from the id of a rule. It must not look like an option, and must not be `all`.
 pub fn parse_name(text: &str) -> Result<String, ParseError> {
     let shown = text.escape_debug();
-    let refuse = |why: &str| Err(ParseError::new(format!("'{shown}' is no name: {why}")));
+    let refuse = |why: &str| Err(ParseError::new(format!("'{shown}' is not a name: {why}")));
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
     if text.len() > LENGTH_MAX {
         return Err(ParseError::new(format!(

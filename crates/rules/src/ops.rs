@@ -41,7 +41,7 @@ fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
     known.map(|(_, set)| *set).ok_or_else(|| {
         let meant = meant(word).map_or_else(String::new, |op| format!("did you mean {op}? "));
         ParseError::new(format!(
-            "'{word}' in '{text}' is no operation: {meant}Those are {} and all",
+            "'{word}' in '{text}' is not an operation: {meant}Those are {} and all",
             WORDS.map(|(word, _)| word).join(", ")
         ))
     })
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(
             parse_ops("read,writes").map_err(|e| e.to_string()),
             Err(
-                "'writes' in 'read,writes' is no operation: did you mean write? Those are read, \
+                "'writes' in 'read,writes' is not an operation: did you mean write? Those are read, \
                  write, flush, fua, trim, zero, cache and all"
                     .to_owned()
             )

@@ -70,7 +70,7 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 
 fn no_probability(text: &str) -> ParseError {
     ParseError::new(format!(
-        "'{text}' is no probability: write 10%, 0.5% or 1:10"
+        "'{text}' is not a probability: write 10%, 0.5% or 1:10"
     ))
 }
 
@@ -121,8 +121,11 @@ mod tests {
             ("101%", "'101%' is above 100%: give at most 100% or 1:1"),
             ("11:10", "'11:10' is above 100%: give at most 100% or 1:1"),
             ("0%", "'0%' would never inject: give a probability above 0%"),
-            ("-1%", "'-1%' is no probability: write 10%, 0.5% or 1:10"),
-            ("ten%", "'ten%' is no probability: write 10%, 0.5% or 1:10"),
+            ("-1%", "'-1%' is not a probability: write 10%, 0.5% or 1:10"),
+            (
+                "ten%",
+                "'ten%' is not a probability: write 10%, 0.5% or 1:10",
+            ),
         ] {
             let error = parse_probability(text).map_err(|e| e.to_string());
             assert_eq!(error, Err(message.to_owned()), "{text}");

@@ -6,7 +6,7 @@ use super::ParseError;
 pub fn parse_seed(text: &str) -> Result<u64, ParseError> {
     text.parse().map_err(|_| {
         ParseError::new(format!(
-            "'{text}' is no seed: give a whole number, 0 to {}",
+            "'{text}' is not a seed: give a whole number, 0 to {}",
             u64::MAX
         ))
     })

@@ -81,7 +81,7 @@ pub fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
     }
     if let Some((kind, _)) = text.split_once('=') {
         return Err(ParseError::new(format!(
-            "'{kind}' in '{text}' is no distribution: write uniform=A..B, lognormal=P50..P99 or \
+            "'{kind}' in '{text}' is not a distribution: write uniform=A..B, lognormal=P50..P99 or \
              p50=1ms,p99=30ms"
         )));
     }
@@ -149,7 +149,7 @@ fn parse_percentiles(text: &str) -> Result<(Service, String), ParseError> {
 fn parse_percentile(word: &str) -> Result<(&str, u64, Duration), ParseError> {
     let no_percentile = || {
         ParseError::new(format!(
-            "'{word}' is no percentile: write p50=1ms, p99.9=30ms and so on"
+            "'{word}' is not a percentile: write p50=1ms, p99.9=30ms and so on"
         ))
     };
     let point = word.strip_prefix('p').and_then(|rest| rest.split_once('='));
@@ -159,7 +159,7 @@ fn parse_percentile(word: &str) -> Result<(&str, u64, Duration), ParseError> {
     let q = (u128::from(hits) << 64) / (u128::from(cases) * 100);
     if q > 1 << 64 {
         return Err(ParseError::new(format!(
-            "'{word}' is no percentile: at most p100"
+            "'{word}' is not a percentile: at most p100"
         )));
     }
     Ok((
@@ -285,7 +285,7 @@ mod tests {
             ),
             (
                 "normal=1ms..2ms",
-                "'normal' in 'normal=1ms..2ms' is no distribution: write uniform=A..B, \
+                "'normal' in 'normal=1ms..2ms' is not a distribution: write uniform=A..B, \
                  lognormal=P50..P99 or p50=1ms,p99=30ms",
             ),
             (
@@ -293,10 +293,10 @@ mod tests {
                 "'p50=2ms' in 'p99=1ms,p50=2ms' does not follow the one before it: percentiles \
                  must grow, and latencies must not shrink",
             ),
-            ("p101=1ms", "'p101=1ms' is no percentile: at most p100"),
+            ("p101=1ms", "'p101=1ms' is not a percentile: at most p100"),
             (
                 "p50=1ms,99=2ms",
-                "'99=2ms' is no percentile: write p50=1ms, p99.9=30ms and so on",
+                "'99=2ms' is not a percentile: write p50=1ms, p99.9=30ms and so on",
             ),
             ("p50=1", "'1' has no unit: did you mean 1ms?"),
         ] {

@@ -18,16 +18,16 @@ pub fn parse_size(text: &str) -> Result<u64, ParseError> {
     let (number, unit) = split_unit(text);
     let Some(decimal) = Decimal::parse(number) else {
         return Err(ParseError::new(format!(
-            "'{text}' is no size: write 4096, 4K, 1.5G or 1GiB"
+            "'{text}' is not a size: write 4096, 4K, 1.5G or 1GiB"
         )));
     };
     let unit_bytes = bytes_of(unit).ok_or_else(|| {
         ParseError::new(format!(
-            "'{unit}' in '{text}' is no unit of size: those are K, M, G and T (powers of 1024)"
+            "'{unit}' in '{text}' is not a unit of size: those are K, M, G and T (powers of 1024)"
         ))
     })?;
     decimal.times(unit_bytes).map_err(|inexact| match inexact {
-        Inexact::TooFine => ParseError::new(format!("'{text}' is no whole number of bytes")),
+        Inexact::TooFine => ParseError::new(format!("'{text}' is not a whole number of bytes")),
         Inexact::TooLarge => ParseError::new(format!("'{text}' is too large: at most 16777215T")),
     })
 }
@@ -36,7 +36,7 @@ pub fn parse_size(text: &str) -> Result<u64, ParseError> {
 pub fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
     let Some((start, end)) = text.split_once("..") else {
         return Err(ParseError::new(format!(
-            "'{text}' is no range: write 0..1G"
+            "'{text}' is not a range: write 0..1G"
         )));
     };
     let range = (parse_size(start)?, parse_size(end)?);
@@ -104,15 +104,15 @@ mod tests {
         for (text, message) in [
             (
                 "4KB",
-                "'KB' in '4KB' is no unit of size: those are K, M, G and T (powers of 1024)",
+                "'KB' in '4KB' is not a unit of size: those are K, M, G and T (powers of 1024)",
             ),
             (
                 "4iB",
-                "'iB' in '4iB' is no unit of size: those are K, M, G and T (powers of 1024)",
+                "'iB' in '4iB' is not a unit of size: those are K, M, G and T (powers of 1024)",
             ),
-            ("0.3K", "'0.3K' is no whole number of bytes"),
+            ("0.3K", "'0.3K' is not a whole number of bytes"),
             ("16777216T", "'16777216T' is too large: at most 16777215T"),
-            ("-1G", "'-1G' is no size: write 4096, 4K, 1.5G or 1GiB"),
+            ("-1G", "'-1G' is not a size: write 4096, 4K, 1.5G or 1GiB"),
         ] {
             let error = parse_size(text).map_err(|e| e.to_string());
             assert_eq!(error, Err(message.to_owned()), "{text}");

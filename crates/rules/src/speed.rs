@@ -45,7 +45,7 @@ pub fn parse_speed(text: &str) -> Result<Speed, ParseError> {
             of_clock: 1_000,
         }),
         _ => Err(ParseError::new(format!(
-            "'{text}' is no speed: give simulated seconds per second, 0.001 to 1000"
+            "'{text}' is not a speed: give simulated seconds per second, 0.001 to 1000"
         ))),
     }
 }

@@ -18,7 +18,7 @@ pub fn parse_tunable_setting(text: &str) -> Result<(Tunable, u64), ParseError> {
     Ok((tunable, value))
 }
 
-/// The tunable of a name.
+/// The tunable with a name.
 pub fn parse_tunable_name(name: &str) -> Result<Tunable, ParseError> {
     Tunable::from_name(name).ok_or_else(|| {
         let known = Tunable::ALL.iter().map(|tunable| tunable.info().name);
@@ -74,7 +74,7 @@ fn parse_in(unit: Unit, text: &str) -> Result<u64, ParseError> {
 fn parse_count(digits: &str, text: &str) -> Result<u64, ParseError> {
     digits
         .parse()
-        .map_err(|_| ParseError::new(format!("'{text}' is no whole number: give one")))
+        .map_err(|_| ParseError::new(format!("'{text}' is not a whole number: give one")))
 }
 
 /// Parses a time as a whole number of units of `unit_ns`.
@@ -93,7 +93,7 @@ fn parse_choice(text: &str, words: &[&str]) -> Result<u64, ParseError> {
     let position = words.iter().zip(0..).find(|(word, _)| **word == text);
     position.map(|(_, position)| position).ok_or_else(|| {
         ParseError::new(format!(
-            "'{text}' is no choice: give one of {}",
+            "'{text}' is not a choice: give one of {}",
             words.join(", ")
         ))
     })

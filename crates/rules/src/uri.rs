@@ -24,7 +24,7 @@ pub fn parse_uri(text: &str) -> Result<NbdUri, ParseError> {
     };
     parsed.ok_or_else(|| {
         ParseError::new(format!(
-            "'{text}' is no NBD URI: give nbd://HOST[:PORT]/DISK or \
+            "'{text}' is not an NBD URI: give nbd://HOST[:PORT]/DISK or \
              nbd+unix:///DISK?socket=PATH"
         ))
     })

@@ -84,7 +84,7 @@ impl Agenda {
         }
     }
 
-    /// Sets a rare happening, which could keep frequent ones out of a run.
+    /// Sets a rare happening. It joins no run: frequent ones before it would not fit behind it.
     pub(crate) fn set_rare(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         self.heap.push(Reverse(entry));

@@ -42,7 +42,7 @@ pub struct DiskSpec {
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// The model of its time.
+    /// How long its I/Os take.
     pub model: DiskModel,
     /// Whether it has a head that moves.
     pub rotational: bool,

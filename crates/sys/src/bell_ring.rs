@@ -11,7 +11,7 @@ use io_uring::{IoUring, cqueue};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// A ring with its bell.
+/// A ring, and the event descriptor that it signals.
 pub(crate) struct BellRing {
     pub(crate) ring: IoUring,
     bell: OwnedFd,

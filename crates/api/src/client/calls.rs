@@ -42,7 +42,7 @@ impl Client {
         Ok(exports.into_iter().map(|export| export.name).collect())
     }
 
-    /// Whether the daemon serves a disk of this name.
+    /// Whether the daemon serves a disk with this name.
     pub fn has_disk(&self, name: &str) -> Result<bool, ClientError> {
         Ok(self.disk_names()?.iter().any(|known| known == name))
     }

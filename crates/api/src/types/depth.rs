@@ -33,9 +33,9 @@ impl Depth {
         self.most < DepthTimes::DEEPEST
     }
 
-    /// Whether clients kept their most zios in flight for nearly all of the time, as clients do that
-    /// have more requests and may not send them. A client that sends one request at a time does so,
-    /// too.
+    /// Whether clients kept their greatest number of zios in flight for nearly all of the time. Perhaps
+    /// they had more requests and could not send them. A client that sends one request at a time looks
+    /// the same.
     pub fn looks_bounded(&self) -> bool {
         self.most > 1
             && self.is_exact()

@@ -59,7 +59,7 @@ impl Clients {
         self.present[usize::from(id.0.min(OTHERS))]
     }
 
-    /// The place at which the next client of this name is counted. True if another client had this
+    /// The place at which the next client with this name is counted. True if another client had this
     /// place; that client counts among the others from now on.
     pub(super) fn place_for(&self, name: &str) -> (Place, bool) {
         if let Some(at) = self.counted.iter().position(|client| &*client.name == name) {
@@ -73,7 +73,7 @@ impl Clients {
         (quiet.map_or(OTHERS, |(at, _)| at as Place), true)
     }
 
-    /// Makes `id` stand for a client of this name, counted at `place`.
+    /// Makes `id` stand for a client with this name, counted at `place`.
     pub(super) fn join(
         &mut self,
         id: ClientId,

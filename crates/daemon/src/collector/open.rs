@@ -40,7 +40,8 @@ pub(super) struct Open {
     /// at the first free one.
     slots: Vec<u16>,
     cells: Vec<Cell>,
-    /// By the index of the cell. Entries beyond the cells are kept for their memory.
+    /// By the index of the cell. Entries beyond the cells are kept so that their
+    /// memory is used again.
     counting: Vec<Counting>,
     /// The slot that was found last, because the next zio is often of the same kind.
     last: usize,

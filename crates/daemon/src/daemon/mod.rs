@@ -274,7 +274,7 @@ impl Daemon {
             })?;
         let failed = answered.await.map_err(|_| ShardGone)?;
         failed.ok_or_else(|| {
-            let error = format!("'{node}' is no attachment of disk '{name}'");
+            let error = format!("'{node}' is not an attachment of disk '{name}'");
             Refusal::new(RefusalKind::NotFound, error)
         })
     }

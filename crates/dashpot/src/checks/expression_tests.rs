@@ -59,9 +59,9 @@ fn values_have_the_unit_of_what_they_are_compared_with() {
     );
     assert_eq!(
         refused("wal.count > 3ms"),
-        "'3ms' is no count: write a whole number, without a unit"
+        "'3ms' is not a count: write a whole number, without a unit"
     );
-    assert!(refused("wal.iops > 3ms").contains("is no rate"));
+    assert!(refused("wal.iops > 3ms").contains("is not a rate"));
 }
 
 #[test]

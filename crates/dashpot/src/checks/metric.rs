@@ -160,7 +160,7 @@ impl Kind {
             Kind::BytesPerSecond => parse_bandwidth(text).map(|rate| rate as f64),
             Kind::Count => text.parse().map(|count: u64| count as f64).map_err(|_| {
                 ParseError::new(format!(
-                    "'{text}' is no count: write a whole number, without a unit"
+                    "'{text}' is not a count: write a whole number, without a unit"
                 ))
             }),
             Kind::PerSecond => {
@@ -169,7 +169,7 @@ impl Kind {
                     .map(|(digits, of)| digits as f64 / of as f64)
                     .ok_or_else(|| {
                         ParseError::new(format!(
-                            "'{text}' is no rate: write a number, without a unit"
+                            "'{text}' is not a rate: write a number, without a unit"
                         ))
                     })
             }

@@ -201,7 +201,7 @@ fn parse_tear(text: &str) -> Result<u64, ParseError> {
     match parse_size(text)? {
         size @ (512 | 4096) => Ok(size),
         _ => Err(ParseError::new(format!(
-            "'{text}' is no size of a sector: give 512 or 4096"
+            "'{text}' is not a size of a sector: give 512 or 4096"
         ))),
     }
 }

@@ -65,7 +65,9 @@ pub(crate) struct LoadArgs {
 
 fn parse_many(text: &str) -> Result<u32, ParseError> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-        ParseError::new(format!("'{text}' is no number of requests: give 1 or more"))
+        ParseError::new(format!(
+            "'{text}' is not a number of requests: give 1 or more"
+        ))
     })
 }
 

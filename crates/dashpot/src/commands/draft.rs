@@ -54,7 +54,7 @@ pub(super) fn check_replaceable(option: &str, place: &Path) -> anyhow::Result<()
     let is_other = fs::metadata(place).is_ok_and(|there| !there.is_file());
     ensure!(
         !is_other,
-        "{option} {}: that is no regular file, and dashpot would replace it: name a new file",
+        "{option} {}: that is not a regular file, and dashpot would replace it: name a new file",
         place.display()
     );
     Ok(())

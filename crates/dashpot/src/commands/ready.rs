@@ -94,7 +94,7 @@ fn remove_stale(place: &Path) -> anyhow::Result<()> {
     };
     if !found.is_file() {
         bail!(
-            "--ready-file {}: there is something of this name that is no file; name another",
+            "--ready-file {}: this exists and is not a file; name another",
             place.display()
         );
     }
@@ -154,7 +154,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for (place, why) in [
             (dir.path().join("missing/ready"), "cannot be written"),
-            (dir.path().to_owned(), "is no file"),
+            (dir.path().to_owned(), "is not a file"),
         ] {
             let refused = ReadyFile::claim(&place).err().unwrap().to_string();
             assert!(refused.contains(why), "{refused}");

@@ -1,4 +1,4 @@
-//! Every way in which a program on this host could reach a disk of dashpot's.
+//! Every way in which a program on this host could reach a disk that dashpot serves.
 
 use std::io;
 use std::path::Path;

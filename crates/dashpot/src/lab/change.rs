@@ -44,7 +44,7 @@ pub(super) const ACTION_KEYS: [Key; 5] = [
         kind: "name",
         example: "\"slow\"",
         default: "none",
-        meaning: "Clears the rules of this name or id, those of a disk, or `all`.",
+        meaning: "Clears the rules with this name or id, the rules of a disk, or `all`.",
     },
     Key {
         name: "suspend",

@@ -37,7 +37,7 @@ impl Lab {
     pub(super) fn add_disk(&mut self, config: &DiskConfig) -> Result<(), ParseError> {
         if self.names().any(|name| name == config.name) {
             return Err(ParseError::new(format!(
-                "-d {}: there is a disk of this name already; choose another",
+                "-d {}: there is a disk with this name already; choose another",
                 config.name
             )));
         }
@@ -71,7 +71,7 @@ impl Lab {
         Ok(&mut self.disks[at])
     }
 
-    /// Refuses a disk that `--attach` names if the lab has neither a disk nor a volume of that name.
+    /// Refuses a disk that `--attach` names if the lab has neither a disk nor a volume with that name.
     pub(crate) fn check_attached(&self, name: &str) -> Result<(), ParseError> {
         let volumes = self.volumes.iter().map(|volume| volume.name.as_str());
         let known: Vec<&str> = self.names().chain(volumes).collect();

@@ -223,7 +223,7 @@ fn with_settings(scenario: Scenario, sim: &Section<'_>) -> Result<Scenario, Pars
         return sim.refuse(
             "warmup",
             &format!(
-                "nothing is left of the whole time, {lasts}: make it shorter, or lasts longer"
+                "it leaves nothing of the whole time, {lasts}: make it shorter, or lasts longer"
             ),
         );
     }

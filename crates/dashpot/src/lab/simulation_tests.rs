@@ -192,7 +192,7 @@ fn mistakes_in_pools_name_their_line_place_and_remedy() {
         ),
         (
             "[pool.p]\ndisks = [\"a\"]\nzfs_dirty_data_max = \"512MB\"",
-            "9: [pool.p] zfs_dirty_data_max: 'MB' in '512MB' is no unit of size: those are K, M, G and T (powers of 1024)",
+            "9: [pool.p] zfs_dirty_data_max: 'MB' in '512MB' is not a unit of size: those are K, M, G and T (powers of 1024)",
         ),
         (
             "[pool.p]\ndisks = [\"a\"]\nzfs_delay_min_dirty_percent = 101",
@@ -208,7 +208,7 @@ fn mistakes_in_pools_name_their_line_place_and_remedy() {
         ),
         (
             "[pool.p]\ndisks = [\"a\"]\nmirror_read = \"second\"",
-            "9: [pool.p] mirror_read: 'second' is no choice: give one of balanced, primary",
+            "9: [pool.p] mirror_read: 'second' is not a choice: give one of balanced, primary",
         ),
         (
             "[pool.p]\ndisks = [\"a\"]\nzfs_vdev_async_write_min_active = 11",
@@ -252,7 +252,7 @@ fn mistakes_in_volumes_name_their_line_place_and_remedy() {
         ),
         (
             "[volume.\"p/foo\"]\nsize = \"10000\"",
-            "10: [volume.p/foo] size: '10000' is no whole number of blocks of 8K: give a multiple of it",
+            "10: [volume.p/foo] size: '10000' is not a whole number of blocks of 8K: give a multiple of it",
         ),
         (
             "[volume.\"p/foo\"]\nsize = \"1M\"\nblock_size = \"12K\"",
@@ -260,7 +260,7 @@ fn mistakes_in_volumes_name_their_line_place_and_remedy() {
         ),
         (
             "[volume.\"p/foo\"]\nsize = \"1M\"\nwrite = \"back\"",
-            "11: [volume.p/foo] write: 'back' is no write policy: those are through, none, openzfs and legacy",
+            "11: [volume.p/foo] write: 'back' is not a write policy: those are through, none, openzfs and legacy",
         ),
         (
             "[volume.\"p/foo\"]\nsize = \"1M\"\nwrite = \"none\"\n[volume.\"p/bar\"]\nsize = \"1M\"\nwrite = \"legacy\"",
@@ -325,7 +325,7 @@ fn mistakes_in_workloads_name_their_line_place_and_remedy() {
         ),
         (
             "target = \"b\"\npattern = \"zipf\"",
-            "11: [workload.w] pattern: 'zipf' is no pattern: those are random and sequential",
+            "11: [workload.w] pattern: 'zipf' is not a pattern: those are random and sequential",
         ),
         (
             "target = \"b\"\nstart = \"2s\"\nstop = \"1s\"",
@@ -374,7 +374,7 @@ fn mistakes_in_disks_and_settings_name_their_line_place_and_remedy() {
         ),
         (
             "[sim]\nlasts = \"10s\"\nwarmup = \"10s\"",
-            "9: [sim] warmup: nothing is left of the whole time, 10s: make it shorter, or lasts longer",
+            "9: [sim] warmup: it leaves nothing of the whole time, 10s: make it shorter, or lasts longer",
         ),
         (
             "[sim]\nlast = \"10s\"",

@@ -104,7 +104,7 @@ fn mistakes_name_their_line_place_and_remedy() {
         ),
         (
             "[disk.a]\nstore = \"ram\"\nsize = \"1GB\"",
-            "3: [disk.a] size: 'GB' in '1GB' is no unit of size: those are K, M, G and T (powers \
+            "3: [disk.a] size: 'GB' in '1GB' is not a unit of size: those are K, M, G and T (powers \
              of 1024)",
         ),
         (
@@ -122,7 +122,7 @@ fn mistakes_name_their_line_place_and_remedy() {
         ),
         (
             "[disk.7]\nstore = \"ram\"",
-            "1: [disk.7]: '7' is no name: it has no letter, and numbers are the ids of rules",
+            "1: [disk.7]: '7' is not a name: it has no letter, and numbers are the ids of rules",
         ),
         (
             "disk = 1",
@@ -168,7 +168,7 @@ fn disks_of_the_command_line_take_the_default_labs_place() {
 fn disks_are_told_apart_and_rules_find_theirs() {
     assert_eq!(
         refusal(Lab::from_args(&args(&["d0=ram", "d0=null"], &[]))),
-        "-d d0: there is a disk of this name already; choose another"
+        "-d d0: there is a disk with this name already; choose another"
     );
     assert_eq!(
         refusal(Lab::from_args(&args(&[], &["c1t1d1 -D 1ms"]))),

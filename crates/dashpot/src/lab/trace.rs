@@ -74,7 +74,7 @@ fn parse_line(
 fn number(field: &str, text: &str) -> Result<u64, ParseError> {
     text.parse().map_err(|_| {
         ParseError::new(format!(
-            "{field}: '{text}' is no whole number of {}",
+            "{field}: '{text}' is not a whole number of {}",
             if field == "time_ns" {
                 "nanoseconds"
             } else {
@@ -175,7 +175,7 @@ mod tests {
             ),
             (
                 "1s,write,d,0,1",
-                "1: time_ns: '1s' is no whole number of nanoseconds",
+                "1: time_ns: '1s' is not a whole number of nanoseconds",
             ),
             (
                 "0,wirte,d,0,1",

@@ -41,7 +41,7 @@ pub(super) fn set_tunables(
     Ok(changes)
 }
 
-/// The tunables that an error is about. One of them was set.
+/// The tunables that an error is about. The lab sets at least one of them.
 fn culprit(error: &TunableError) -> (&'static str, &'static str) {
     let pair = match error {
         TunableError::OutOfBounds { tunable, .. } => (*tunable, *tunable),

@@ -99,7 +99,7 @@ fn volume_size(text: &str, block_size: u32, pool: &PoolDraft<'_>) -> Result<u64,
     let block = u64::from(block_size);
     if size == 0 || !size.is_multiple_of(block) {
         return Err(ParseError::new(format!(
-            "'{text}' is no whole number of blocks of {}: give a multiple of it",
+            "'{text}' is not a whole number of blocks of {}: give a multiple of it",
             format_size(block)
         )));
     }
@@ -123,7 +123,7 @@ fn parse_write(text: &str, volume: &str, pool: &mut PoolDraft<'_>) -> Result<Wri
         "legacy" => Write::Back(Throttle::Legacy),
         _ => {
             return Err(ParseError::new(format!(
-                "'{text}' is no write policy: those are through, none, openzfs and legacy"
+                "'{text}' is not a write policy: those are through, none, openzfs and legacy"
             )));
         }
     };

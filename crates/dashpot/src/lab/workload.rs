@@ -262,7 +262,7 @@ fn parse_pattern(text: &str) -> Result<Pattern, ParseError> {
         "random" => Ok(Pattern::Random),
         "sequential" => Ok(Pattern::Sequential),
         _ => Err(ParseError::new(format!(
-            "'{text}' is no pattern: those are random and sequential"
+            "'{text}' is not a pattern: those are random and sequential"
         ))),
     }
 }

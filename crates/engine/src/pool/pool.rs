@@ -54,10 +54,10 @@ pub(crate) struct Pool {
     pub(super) commit: Option<u32>,
     /// The operations that clients asked of the volumes.
     pub(super) asked: Traffic,
-    /// The writes for each disk, kept for its memory between syncs.
+    /// The writes for each disk. Empty between syncs, and kept so that its memory is used again.
     pub(super) batches: Vec<Vec<Queued>>,
     deadline: Instant,
-    /// The tags of joined I/Os, kept for its memory.
+    /// The tags of joined I/Os. Kept so that its memory is used again.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
     /// Whether dirty data goes home without waiting for a reason to sync.

@@ -172,7 +172,7 @@ impl Tunable {
         &TABLE[self as usize]
     }
 
-    /// The tunable of this name.
+    /// The tunable with this name.
     pub fn from_name(name: &str) -> Option<Tunable> {
         Tunable::ALL
             .iter()

@@ -901,7 +901,8 @@ impl Naive {
         }
     }
 
-    /// The fault's rule; else that of the `floor` lane that ends last; else the oldest taker.
+    /// The rule that decided the error; without one, the rule of the `floor` lane that ends last; without
+    /// such a lane, the oldest rule that has taken the zio.
     fn holder(&self, charge: &Charge) -> Option<RuleId> {
         if let Some((rule, _)) = charge.fault {
             return Some(rule);

@@ -538,7 +538,7 @@ fn a_rule_without_its_bandwidth_leaves_it_to_others<M: Machine>() {
     assert_eq!(completions(&mut driver), [10, 14, 24]);
 }
 
-/// A client is killed and its wrong rate replaced: no zio waits for its transfers at the old rate.
+/// No zio waits for transfers that a client queued at a wrong rate before the rate was replaced.
 fn what_a_dead_client_queued_is_gone_with_its_rule<M: Machine>() {
     for release in [false, true] {
         let [rule, _] = ten_ms_for_a_block();

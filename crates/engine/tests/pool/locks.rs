@@ -64,7 +64,7 @@ fn a_write_of_a_whole_block_waits_for_all_of_its_bytes() {
     assert_eq!(hand.outcome(3), Some(Ok(())));
 }
 
-/// ZFS makes a transaction after `zfs_rangelock_enter`, so the wait for the lock is no delay served.
+/// ZFS makes a transaction after `zfs_rangelock_enter`, so the wait for the lock is not a delay served.
 #[test]
 fn the_wait_for_a_lock_is_no_delay_served() {
     let limit = [(Tunable::DirtyDataMax, 10 * BLOCK)];

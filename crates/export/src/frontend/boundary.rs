@@ -34,8 +34,8 @@ pub(crate) trait Frontend: AsFd {
     /// decodes.
     fn may_hold_request(&self, received: &[u8]) -> bool;
 
-    /// Decodes the beginning of `received` without consuming it. A shard that cannot admit a
-    /// request now has it decoded again later.
+    /// Decodes the beginning of `received` without consuming it. If the
+    /// shard cannot admit the request now, it decodes the same bytes again later.
     fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded;
 
     /// Appends the reply to a request, but not the data of a successful read: the shard sends the

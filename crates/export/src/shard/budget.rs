@@ -29,7 +29,7 @@ pub(super) struct Budget {
     /// Whether any of the budget was given back since the stalled connections were last checked.
     gave_back: bool,
     stalled: Vec<Stalled>,
-    /// Since when at least one connection has been stalled.
+    /// When a connection stalled while no other was stalled.
     waiting_since: Instant,
     /// When slow payloads were last looked for.
     evicted: Instant,
@@ -80,8 +80,8 @@ impl Taken {
 struct Transit {
     length: u32,
     received: usize,
-    /// Since when the client could send it and other requests have waited for its room. The later
-    /// of the two counts.
+    /// The moment from which the client could send it and other requests waited for its room: the
+    /// later of the two.
     since: Instant,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Connection {
     counted: u64,
     /// Its permit among all connections.
     _permit: Option<Permit>,
-    /// The block device that it serves, if its client is the kernel, and since when.
+    /// The block device that it serves, if its client is the kernel, and when that began.
     attachment: Option<Box<(Attachment, Instant)>>,
 }
 

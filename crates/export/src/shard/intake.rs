@@ -92,7 +92,7 @@ pub(super) struct Incoming {
     /// The part of the payload that has come. The buffer may have room for more; bytes after the
     /// payload belong to the next request.
     pub(super) payload: Vec<u8>,
-    /// Since when the client could send the payload.
+    /// The moment from which the client could send the payload.
     since: Instant,
 }
 

@@ -40,8 +40,8 @@ impl LoadMeter {
         self.seconds.armed = armed;
     }
 
-    /// A rule is armed or updated: a second begins now, so that none that began before counts as
-    /// overloaded for it.
+    /// Begins a new second, because a rule is armed or updated. So the rule is not said to suffer from
+    /// an overload before it.
     pub(super) fn mark(&mut self, now: Instant) {
         self.work_until(now);
         self.seconds.restart(now);

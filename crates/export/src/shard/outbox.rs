@@ -13,7 +13,7 @@ use crate::frontend::Session;
 pub(super) struct Outbox {
     /// Connections with replies that the shard has not offered yet.
     queue: VecDeque<usize>,
-    /// The empty chunk, kept for its memory.
+    /// An empty chunk, kept so that its memory is used again.
     spare: Chunk,
 }
 

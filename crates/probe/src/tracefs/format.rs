@@ -53,7 +53,7 @@ impl Format {
         })
     }
 
-    /// The field of that name.
+    /// The field with that name.
     pub fn field(&self, name: &'static str) -> Result<Field, FormatError> {
         let field = self.fields.iter().find(|field| field.name == name);
         field.cloned().ok_or(FormatError::NoField(name))

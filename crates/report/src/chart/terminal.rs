@@ -55,8 +55,8 @@ fn bar_width(series: usize) -> usize {
     room.saturating_sub(COUNT_WIDTH + 1).clamp(BAR_MIN, BAR_MAX)
 }
 
-/// The length of a bar: one mark for one I/O, the full width for the fullest row, and logarithmic
-/// between.
+/// The length of a bar, on a logarithmic scale: one mark is one I/O, and the fullest row has the full
+/// width.
 fn bar_length(count: u64, most: u64, width: usize) -> usize {
     if count == 0 || most < 2 {
         return (count as usize).min(width);

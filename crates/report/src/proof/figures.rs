@@ -138,7 +138,7 @@ impl Resolution {
         }
     }
 
-    /// A line beside the errors.
+    /// The line below the errors of a delay that varies.
     pub(super) fn line(&self, error: &Error) -> Option<String> {
         let p50 = short_time(self.p50_ns?);
         let p99 = self.p99_ns.map(short_time);

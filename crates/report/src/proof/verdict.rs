@@ -67,7 +67,7 @@ pub struct Facts<'a> {
     pub lateness: &'a Histogram,
     /// The lateness of zios that fell due while the host kept the shard from running.
     pub stopped: &'a Histogram,
-    /// Whether the rule that beat it last shares its lanes, so that this is no fault.
+    /// Whether the rule that beat it last shares its lanes, so that this is not a fault.
     pub beaten_within_group: bool,
     /// Its disk.
     pub disk: &'a Disk,

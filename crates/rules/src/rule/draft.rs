@@ -39,7 +39,7 @@ impl ModeWord {
             "floor" => Ok(ModeWord::Floor),
             "add" => Ok(ModeWord::Add),
             _ => Err(ParseError::new(format!(
-                "'{text}' is no mode: write floor or add"
+                "'{text}' is not a mode: write floor or add"
             ))),
         }
     }
@@ -137,7 +137,7 @@ pub(super) fn parse_count(text: &str) -> Result<u64, ParseError> {
     text.parse()
         .ok()
         .filter(|count| *count > 0)
-        .ok_or_else(|| ParseError::new(format!("'{text}' is no number of zios: count from 1")))
+        .ok_or_else(|| ParseError::new(format!("'{text}' is not a number of zios: count from 1")))
 }
 
 pub(super) fn parse_client(text: &str) -> Result<String, ParseError> {

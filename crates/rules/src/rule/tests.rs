@@ -63,7 +63,7 @@ fn a_disk_comes_first_or_is_left_out() {
     assert_eq!(parse_disk_injection("-D 10ms:1").unwrap().disk, None);
     assert_eq!(
         refusal("c1t1d0 -D 10ms:1"),
-        "'c1t1d0' in 'c1t1d0 -D 10ms:1' is no option of a rule, and the disk is named already"
+        "'c1t1d0' in 'c1t1d0 -D 10ms:1' is not an option of a rule, and the disk is named already"
     );
 }
 
@@ -91,7 +91,7 @@ fn what_is_refused_names_option_value_and_remedy() {
         ),
         (
             "-D 1ms --first 0",
-            "invalid value '0' for '--first <N>': '0' is no number of zios: count from 1",
+            "invalid value '0' for '--first <N>': '0' is not a number of zios: count from 1",
         ),
         (
             "-e ETIMEDOUT",

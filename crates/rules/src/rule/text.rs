@@ -25,7 +25,7 @@ pub fn parse_injection(text: &str) -> Result<Injection, ParseError> {
     let DiskInjection { disk, injection } = parse_disk_injection(text)?;
     match disk {
         Some(word) => Err(ParseError::new(format!(
-            "'{word}' in '{text}' is no option of a rule, and the disk is named already"
+            "'{word}' in '{text}' is not an option of a rule, and the disk is named already"
         ))),
         None => Ok(injection),
     }

@@ -32,7 +32,7 @@ pub enum Request {
 pub enum Cancel {
     /// All handlers.
     All,
-    /// The handler of this id.
+    /// The handler with this id.
     One(u32),
 }
 

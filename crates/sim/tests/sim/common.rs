@@ -86,7 +86,7 @@ pub(crate) fn ends(rules: Vec<RuleSpec>, ops: &[(u64, Op)]) -> Vec<u64> {
     let end = |ns: u64| {
         assert!(
             ns.is_multiple_of(1_000_000),
-            "{ns} ns is no whole number of ms"
+            "{ns} ns is not a whole number of ms"
         );
         ns / 1_000_000
     };

@@ -77,7 +77,7 @@ pub(crate) async fn of_disk(
 #[utoipa::path(get, path = "/v1/rules/{rule}", operation_id = "get_rule", tag = "rules",
     params(("rule" = String, Path)),
     responses(
-        (status = 200, body = Vec<Rule>, description = "The rules of this id or name."),
+        (status = 200, body = Vec<Rule>, description = "The rules with this id or name."),
         (status = 404, body = Error),
     ))]
 pub(crate) async fn show(
@@ -96,7 +96,7 @@ pub(crate) async fn show(
     params(("rule" = String, Path)),
     responses(
         (status = 200, body = Vec<RuleLatency>,
-            description = "The rules of this id or name, with their histograms."),
+            description = "The rules with this id or name, with their histograms."),
         (status = 404, body = Error),
     ))]
 pub(crate) async fn latency(

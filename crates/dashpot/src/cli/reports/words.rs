@@ -31,7 +31,7 @@ pub(crate) struct DeviceArgs {
 }
 
 impl DeviceArgs {
-    /// These devices or pools of dashpot's.
+    /// Devices or pools that dashpot serves.
     pub(crate) fn named(names: &[String]) -> DeviceArgs {
         DeviceArgs {
             devices: names.to_vec(),

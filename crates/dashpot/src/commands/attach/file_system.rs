@@ -55,7 +55,7 @@ pub(super) fn directory(at: &Path) -> anyhow::Result<PathBuf> {
         whole.with_context(|| format!("cannot mount at {}: make it first", at.display()))?;
     match whole.is_dir() {
         true => Ok(whole),
-        false => bail!("cannot mount at {}: it is no directory", at.display()),
+        false => bail!("cannot mount at {}: it is not a directory", at.display()),
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn check_free(link: &Path, api: &str) -> anyhow::Result<()> {
     let shown = link.display();
     let owners = owners(link);
     if owners.is_empty() {
-        bail!("{shown} exists, and is no link to an attached disk: remove it");
+        bail!("{shown} exists, and is not a link to an attached disk: remove it");
     }
     let Some(Record {
         disk,

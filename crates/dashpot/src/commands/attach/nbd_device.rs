@@ -111,7 +111,7 @@ fn client() -> anyhow::Result<NbdClient> {
 /// The number in the name of a node.
 fn index(node: &str) -> anyhow::Result<u32> {
     let index = node.strip_prefix(PREFIX).and_then(|at| at.parse().ok());
-    index.with_context(|| format!("{node} is no device of the kernel's NBD client"))
+    index.with_context(|| format!("{node} is not a device of the kernel's NBD client"))
 }
 
 const PREFIX: &str = "/dev/nbd";

@@ -96,7 +96,7 @@ fn control() -> anyhow::Result<Control> {
 /// The number in the name of a node.
 fn number(node: &str) -> anyhow::Result<u32> {
     let number = node.strip_prefix(PREFIX).and_then(|at| at.parse().ok());
-    number.with_context(|| format!("{node} is no device of the kernel's ublk driver"))
+    number.with_context(|| format!("{node} is not a device of the kernel's ublk driver"))
 }
 
 /// What the driver keeps with a device: a word of our own, and the random name of the attachment's

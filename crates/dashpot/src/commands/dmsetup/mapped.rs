@@ -45,7 +45,7 @@ impl Mapped {
     pub(super) fn new(name: &str, table: &Table, store: &str) -> anyhow::Result<Mapped> {
         parse_name(name)?;
         if name.contains('/') || name.starts_with('.') {
-            bail!("'{name}' is no name of a device: leave '/' out, and '.' at the beginning");
+            bail!("'{name}' is not a name of a device: leave '/' out, and '.' at the beginning");
         }
         if name == CONTROL {
             bail!("'{name}' is the device mapper's own node: choose another name");
@@ -60,7 +60,7 @@ impl Mapped {
         private.recursive(true).create(BASE).with_context(cannot)?;
         match private.recursive(false).create(directory(name)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
-                "{name} exists, or is left of a daemon that is gone: 'dashpot dmsetup remove {name}' removes it"
+                "{name} exists, or is left over from a daemon that is gone: 'dashpot dmsetup remove {name}' removes it"
             ),
             made => made.with_context(cannot)?,
         }

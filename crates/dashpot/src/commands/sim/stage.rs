@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::snapshot::{PoolSnapshot, pools};
 use super::tap::Tap;
 
-/// A simulation, and the takers of its events.
+/// A simulation, and the receivers of its events.
 pub(super) struct Stage<'a> {
     simulation: Simulation,
     names: Names,

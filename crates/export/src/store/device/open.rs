@@ -152,7 +152,7 @@ impl<'a> DeviceRequest<'a> {
         if !size.is_multiple_of(block.into()) {
             let (size, block) = (Size(size), Size(block.into()));
             return Err(self.does_not_fit(format!(
-                "blocks of {block}, and {size} are no whole number of them; give another size"
+                "blocks of {block}, and {size} is not a whole number of them; give another size"
             )));
         }
         Ok(size)

@@ -85,7 +85,7 @@ fn line(io: &Io) -> String {
 fn record(line: &str) -> Record {
     let words: Vec<&str> = line.split(' ').collect();
     let [us, event, device, letters, sector, _, sectors, more @ ..] = &words[..] else {
-        panic!("'{line}' is no event");
+        panic!("'{line}' is not an event");
     };
     let (major, minor) = device.split_once(',').expect("major,minor");
     let (comm, pid) = more
@@ -125,6 +125,6 @@ fn what(event: &str, sectors: u64, comm: Comm, more: Option<&str>) -> What {
         "requeue" => What::Requeue,
         "complete" => What::Complete(number(0) as i32),
         "bio_complete" => What::BioComplete(number(0) as i32),
-        _ => panic!("'{event}' is no event"),
+        _ => panic!("'{event}' is not an event"),
     }
 }

@@ -173,7 +173,7 @@ fn a_rule_that_was_kept_warns_of_what_is_late() {
 
     let mut stopped = Case::new().hold(100, 10_000_000, 5_000);
     stopped.host.steal_percent = Some(9.9);
-    assert_eq!(stopped.proof().warnings, [""; 0], "steal alone is no news");
+    assert_eq!(stopped.proof().warnings, [""; 0], "steal alone is not news");
     stopped.host.throttled_periods = 1;
     assert_eq!(stopped.proof().warnings.len(), 1);
 }

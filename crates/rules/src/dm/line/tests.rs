@@ -25,7 +25,7 @@ fn a_line_as_dm_delay_takes_it() {
     let rules = table.rules();
     let words = "-D 7ms -T write,trim,zero --mode add".to_owned();
     assert_eq!(rules[0], ("dm-write", words));
-    assert_eq!(rules.len(), 2, "no delay is no rule");
+    assert_eq!(rules.len(), 2, "no delay is not a rule");
     let error = parse_table("0 16 error").unwrap();
     assert_eq!((error.target, error.sectors), (Target::Error, 16));
 }

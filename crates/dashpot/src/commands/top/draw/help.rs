@@ -96,10 +96,7 @@ const TEXT: [(&str, &str); 21] = [
         "disk latency in the interval, holds included; - where",
     ),
     ("", "there were too few I/Os to tell"),
-    (
-        "fly oldest",
-        "I/Os in flight, and since when the first of them is",
-    ),
+    ("fly oldest", "I/Os in flight, and the age of the oldest"),
     (
         "most",
         "the most I/Os that were in flight at once in the interval",
