@@ -9,9 +9,10 @@
 //! bound keeps one flooding client from taking the time of the others.
 //!
 //! The shard is composed of owners, each with private fields: received bytes ([`Intake`]), zios in
-//! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the bound on what clients hold ([`Budget`]), time
-//! ([`Timers`]), and messages ([`Control`]). The steps of a pass are in files of their own:
-//! `receive`, `admission`, `step`, `store_work`, `pool_work`, `device_work`, `moves`, `send`, `abort`,
+//! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the bound on what
+//! clients hold ([`Budget`]), time ([`Timers`]), and messages ([`Control`]). The steps of a pass are in
+//! files of their own:
+//! `clock`, `receive`, `admission`, `step`, `store_work`, `pool_work`, `device_work`, `moves`, `send`, `abort`,
 //! `commands`, `snapshots`, `power`, `shutdown`.
 
 mod abort;
@@ -22,6 +23,7 @@ mod budget;
 mod buffers;
 mod chunk;
 mod clients;
+mod clock;
 mod commands;
 mod connection;
 mod connections;
@@ -54,7 +56,7 @@ mod unfinished;
 use std::io;
 use std::sync::Arc;
 
-use dashpot_engine::{Action, Engine, Input, Instant};
+use dashpot_engine::{Action, Engine, Input};
 use dashpot_sys::Ring;
 use rustix::event::epoll::{self, EventFlags};
 
@@ -69,7 +71,6 @@ use self::exports::{Exports, Stores};
 use self::intake::Intake;
 use self::lingering::Lingering;
 use self::outbox::Outbox;
-use self::prefetch::prefetch;
 use self::rule_marks::RuleMarks;
 use self::slots::Slots;
 use self::timers::Timers;
@@ -181,45 +182,6 @@ impl Shard {
         self.loss()
     }
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
-        let (deadline, beat) = (self.deadline(), self.beat());
-        let (engine, slots, stores) = (&self.engine, &self.slots, &self.stores);
-        let prepare = |until| prefetch(engine, slots, stores, until);
-        let stop = self
-            .timers
-            .wait(&self.poller, events, deadline, beat, prepare)?;
-        if let Some(stop) = stop {
-            self.stopped(stop);
-        }
-        Ok(())
-    }
-
-    /// When to stop waiting. `None` if only a descriptor can wake the shard: an idle shard does not
-    /// wake up.
-    fn deadline(&mut self) -> Option<Instant> {
-        if !self.intake.is_empty()
-            || !self.outbox.is_empty()
-            || self.unfinished.has_pieces()
-            || self.device_ring.is_busy()
-            || self.control.has_messages()
-            || !self.departures.is_empty()
-        {
-            return Some(self.timers.now());
-        }
-        let deadlines = [
-            self.engine.next_deadline(),
-            self.control.shutdown_until(),
-            self.budget.evicts_at(),
-        ];
-        deadlines.into_iter().flatten().min()
-    }
-
-    /// When to wake up even if nothing is due. `None` unless a client other than the prober is
-    /// connected.
-    fn beat(&self) -> Option<Instant> {
-        (self.connections.taken() > 1).then(|| self.timers.beat())
-    }
-
     fn meet(&mut self, event: epoll::Event) {
         let at = match Poller::source(&event) {
             Source::Mailbox => return self.control.collect(),
@@ -268,14 +230,6 @@ impl Shard {
             && self.poller.watch(at, connection).is_err()
         {
             self.hang_up(at);
-        }
-    }
-
-    fn end_pass(&mut self, woke: Instant) {
-        self.read_clock();
-        self.timers.end_pass();
-        if self.timers.active() >= woke {
-            self.prompt.note_activity(self.timers.active());
         }
     }
 }

@@ -4,7 +4,6 @@ use dashpot_engine::{Action, Answer, Input, Outcome, ZioId};
 
 use super::Shard;
 use super::slots::Slot;
-use super::timers::Stop;
 
 impl Shard {
     /// Passes an input to the engine and carries out its actions. `incoming` is the payload of a
@@ -76,21 +75,6 @@ impl Shard {
         let charged = slot.take_charge();
         self.budget.give_back(slot.export(), 1, charged);
         Some(slot)
-    }
-
-    /// Reads the clock in a pass.
-    #[inline]
-    pub(super) fn read_clock(&mut self) {
-        if let Some(stop) = self.timers.read_clock() {
-            self.stopped(stop);
-        }
-    }
-
-    /// Notes that the host has kept the shard from running.
-    #[cold]
-    pub(super) fn stopped(&mut self, stop: Stop) {
-        let Stop { from, until } = stop;
-        self.step(Input::Stopped { from, until }, None);
     }
 
     /// Puts the events of finished zios into the shard's ring.

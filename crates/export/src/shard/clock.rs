@@ -1,0 +1,77 @@
+//! The time of a pass: the shard waits until something is due, reads the clock in between, and tells the
+//! engine when the host has kept it from running.
+
+use std::io;
+
+use dashpot_engine::{Input, Instant};
+use rustix::event::epoll;
+
+use super::Shard;
+use super::prefetch::prefetch;
+use super::timers::Stop;
+
+impl Shard {
+    /// Waits for something to do, and begins a pass.
+    pub(super) fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
+        let (deadline, beat) = (self.deadline(), self.beat());
+        let (engine, slots, stores) = (&self.engine, &self.slots, &self.stores);
+        let prepare = |until| prefetch(engine, slots, stores, until);
+        let stop = self
+            .timers
+            .wait(&self.poller, events, deadline, beat, prepare)?;
+        if let Some(stop) = stop {
+            self.stopped(stop);
+        }
+        Ok(())
+    }
+
+    /// When to stop waiting. `None` if only a descriptor can wake the shard: an idle shard does not
+    /// wake up.
+    fn deadline(&mut self) -> Option<Instant> {
+        if !self.intake.is_empty()
+            || !self.outbox.is_empty()
+            || self.unfinished.has_pieces()
+            || self.device_ring.is_busy()
+            || self.control.has_messages()
+            || !self.departures.is_empty()
+        {
+            return Some(self.timers.now());
+        }
+        let deadlines = [
+            self.engine.next_deadline(),
+            self.control.shutdown_until(),
+            self.budget.evicts_at(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// When to wake up even if nothing is due. `None` unless a client other than the prober is
+    /// connected.
+    fn beat(&self) -> Option<Instant> {
+        (self.connections.taken() > 1).then(|| self.timers.beat())
+    }
+
+    /// Reads the clock in a pass.
+    #[inline]
+    pub(super) fn read_clock(&mut self) {
+        if let Some(stop) = self.timers.read_clock() {
+            self.stopped(stop);
+        }
+    }
+
+    /// Notes that the host has kept the shard from running.
+    #[cold]
+    fn stopped(&mut self, stop: Stop) {
+        let Stop { from, until } = stop;
+        self.step(Input::Stopped { from, until }, None);
+    }
+
+    /// Ends a pass. `woke` is the time at which it began.
+    pub(super) fn end_pass(&mut self, woke: Instant) {
+        self.read_clock();
+        self.timers.end_pass();
+        if self.timers.active() >= woke {
+            self.prompt.note_activity(self.timers.active());
+        }
+    }
+}
