@@ -201,7 +201,7 @@ const LATE_SHARE: u64 = 20;
 pub struct RuleCounts {
     /// Their fates.
     pub stats: RuleStats,
-    /// How many of them are in flight, and the rule currently decides them.
+    /// How many of them are in flight now with this rule deciding their target or error.
     pub now: u64,
 }
 

@@ -1,9 +1,10 @@
-//! The agenda: all future happenings of disks, workloads and the scenario.
+//! The agenda: all future events of disks, workloads and the scenario.
 //!
 //! Most times are set in the order in which they fall due, because most delays are constants, one
 //! for each source. An entry goes to the end of the first run whose last entry is not later. An
-//! entry that fits no run goes to a heap. The next happening is the earliest front of the runs and
-//! the heap. As with the engine's deadlines, this costs almost nothing while there are enough runs.
+//! entry that fits no run goes to a heap. The next event is the earliest of those at the front of a
+//! run or of the heap. As with the engine's deadlines, this costs almost nothing while there are enough
+//! runs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -57,7 +58,7 @@ impl Happening {
     }
 }
 
-/// All future happenings.
+/// All future events.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     runs: [VecDeque<Entry>; RUNS],
@@ -74,7 +75,7 @@ struct Entry {
 }
 
 impl Agenda {
-    /// Sets a happening that is likely to come in order.
+    /// Sets an event that is likely to come in order.
     pub(crate) fn set(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         let fits = |run: &&mut VecDeque<Entry>| run.back().is_none_or(|last| *last < entry);
@@ -84,19 +85,19 @@ impl Agenda {
         }
     }
 
-    /// Sets a rare happening. It joins no run: frequent ones before it would not fit behind it.
+    /// Sets a rare event. It joins no run: frequent events before it would not fit behind it.
     pub(crate) fn set_rare(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         self.heap.push(Reverse(entry));
     }
 
-    /// The time of the next happening.
+    /// The time of the next event.
     pub(crate) fn next(&self) -> Option<Instant> {
         let (key, _) = self.first()?;
         Some(Instant::from_nanos((key >> 64) as u64))
     }
 
-    /// Takes the next happening.
+    /// Takes the next event.
     pub(crate) fn pop(&mut self) -> Option<Happening> {
         let (_, front) = self.first()?;
         let entry = match front {

@@ -199,7 +199,7 @@ fn observe_latency(latency: &Histogram, figure: Figure) -> Observed {
     }
 }
 
-/// Adds up the rules of one name.
+/// Adds up the rules with one name.
 fn observe_rules(
     name: &str,
     now: &[RuleLatency],

@@ -35,7 +35,7 @@ pub(super) struct Connection {
     stalled: bool,
     /// The bytes that it [keeps](Connection::keeps), as last counted.
     counted: u64,
-    /// Its permit among all connections.
+    /// Its permit: the server gives out a bounded number.
     _permit: Option<Permit>,
     /// The block device that it serves, if its client is the kernel, and when that began.
     attachment: Option<Box<(Attachment, Instant)>>,

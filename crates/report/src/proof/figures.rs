@@ -103,7 +103,7 @@ impl Error {
         between_the_ends([self.mean_ns, self.p50_ns, self.p90_ns, self.p99_ns].map(time))
     }
 
-    /// The same as shares of the requested time.
+    /// The same figures, each as a share of the requested time.
     pub(super) fn share_cells(&self) -> Cells {
         let share = |percent: Option<f64>| {
             percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.1} %"))

@@ -1,5 +1,5 @@
-//! The loop: carries out each event at its time, be it a deadline of the engine or a happening of
-//! disks and clients.
+//! The loop: carries out each event at its time: deadlines of the engine, and events of disks and
+//! clients.
 //!
 //! At equal times the engine's deadlines come first, then disks, commands, clients and samples, each
 //! in the order in which they were set. Steps that take no time follow at once.

@@ -49,7 +49,7 @@ impl<O: Out> Showing<O> {
     pub(in crate::commands) fn run(mut self, source: &mut dyn Source) -> anyhow::Result<()> {
         self.open()?;
         let watched = self.take_all(source);
-        // The report also shows the intervals from before the end of a daemon or the disappearance of a device.
+        // If the daemon ended or a device vanished, the report still shows the intervals before that.
         if watched.is_ok() || self.has_begun {
             self.close(watched.is_ok())?;
         }

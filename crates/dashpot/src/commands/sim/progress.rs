@@ -29,7 +29,7 @@ impl Progress {
         let speed = seconds / self.began.elapsed().as_secs_f64().max(1e-9);
         let calls = simulation.calls_ended();
         self.bar.set_message(format!(
-            "{seconds:.1} s of {:.1} s, {speed:.0} times as fast as time, {calls} calls",
+            "{seconds:.1} s of {:.1} s, {speed:.0} times as fast as real time, {calls} calls",
             self.lasts_s
         ));
     }
