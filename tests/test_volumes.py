@@ -83,7 +83,7 @@ def test_trims_and_zeroes_of_many_blocks_leave_no_wrong_byte(serve, directory, p
     for disk in disks:
         daemon.cli("inject", disk, "-D", "1ms:2")
     run(sys.executable, "-c", TRIMMER, daemon.uri(VOLUME), str(seed))
-    # A power cut of the client is no power cut of the pool: the bytes are there for the next one.
+    # If the client loses power, the pool does not: the bytes are there for the next one.
     run(sys.executable, "-c", TRIMMER, daemon.uri(VOLUME), str(seed + 1))
 
 
