@@ -10,6 +10,7 @@ import pytest
 
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from kernel import loop_in_memory, takes_a_kernel
+import pools
 
 pytestmark = requires("tmux")
 
@@ -142,6 +143,22 @@ def test_a_load_is_seen(daemon, terminal):
     top.check_restored()
     load.send_signal(signal.SIGINT)
     load.communicate(timeout=HANG_LIMIT)
+
+
+def test_a_throttle_of_a_daemon_is_seen_at_work(serve, directory, terminal):
+    daemon = serve(pools.lab(directory, "openzfs", "mirror")[0])
+    daemon.cli("inject", "a", "-D", "5ms:1", "-T", "write")
+    top = terminal(daemon, "200ms", size=(120, 40))
+    top.sees("volumes and disks by name", "write throttle", "transaction groups of tank")
+    load = daemon.start("load", daemon.uri(pools.VOLUME), "--depth", "8", "--write", "100%")
+    top.sees("clients of tank/v", f"pid={load.pid}")
+    filled = re.compile(r"tank +openzfs +\d+(\.\d+)?[KM] +\[[^ ]")
+    eventually(lambda: filled.search(top.screen()), "dirty data in the bar")
+    eventually(lambda: re.search(r"\d+ syncing +[\d.]+[KM]", top.screen()), "a txg that syncs")
+    load.send_signal(signal.SIGINT)
+    load.communicate(timeout=HANG_LIMIT)
+    top.type("q")
+    top.check_restored()
 
 
 def test_an_interval_in_which_the_daemon_was_stopped_says_how_long_it_was(daemon, terminal):

@@ -12,7 +12,7 @@ use super::{Client, ClientError};
 use crate::types::{
     AttachmentFailed, By, Cleared, Clock, Crash, Crashed, Disk, DiskLatency, Export,
     FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Resumed, Rule,
-    RuleLatency, RulesReset, Seconds, SetTunables, Status, Suspend, Suspended, TunableValue,
+    RuleLatency, RulesReset, Seconds, SetTunables, Status, Suspend, Suspended, TunableValue, Txg,
     Update, Volume,
 };
 
@@ -94,6 +94,11 @@ impl Client {
     /// The queues of a pool's disks, and its transaction groups.
     pub fn pool_latency(&self, pool: &str) -> Result<PoolLatency, ClientError> {
         self.get(&format!("/v1/pools/{}/latency", segment(pool)))
+    }
+
+    /// The transaction groups of a pool, the oldest first.
+    pub fn txgs(&self, pool: &str) -> Result<Vec<Txg>, ClientError> {
+        self.get(&format!("/v1/pools/{}/txgs", segment(pool)))
     }
 
     /// The tunables of a pool.

@@ -1,25 +1,28 @@
-//! Makes frames of a daemon's disks, and changes the disks, through its API: two requests for each frame, and two
-//! more for each disk.
+//! Makes frames of a daemon's volumes, disks and pools, and changes the disks, through its API: two requests for
+//! each frame, two more for each device, and one more for each pool.
 
 use std::collections::BTreeMap;
 
 use dashpot_api::{
-    By, CanHold, Client, ClientError, Disk, DiskLatency, Inject, Resumed, Suspend, Suspended,
-    Update,
+    By, CanHold, Client, ClientError, DeviceIo, Disk, DiskLatency, Inject, Pool, Resumed, Status,
+    Suspend, Suspended, Update, Volume,
 };
+use dashpot_observe::Layer;
 
 use super::ask::Ask;
 use super::frame::{ClientFrame, Condition, DiskFrame, Done, Frame};
+use super::pools::Pools;
 use super::said;
 use crate::sources::between;
 
-/// A daemon, and the counters of its disks at the last frame.
+/// A daemon, and the counters of its devices and pools at the last frame.
 pub(super) struct Daemon {
     client: Client,
-    /// The names of the disks to show; empty for all.
+    /// The names of the devices to show; empty for all.
     only: Vec<String>,
-    /// By disk: its latencies as a whole, and by client.
+    /// By device: its latencies as a whole, and by client.
     last: BTreeMap<String, [DiskLatency; 2]>,
+    pools: Pools,
 }
 
 impl Daemon {
@@ -28,17 +31,20 @@ impl Daemon {
             client,
             only,
             last: BTreeMap::new(),
+            pools: Pools::default(),
         }
     }
 
     /// Ends an interval.
     pub(super) fn frame(&mut self) -> anyhow::Result<Frame> {
-        let mut frame = self.glance()?;
+        let status = self.client.status(1)?;
+        self.pools.end_interval(&status);
+        let mut frame = self.frame_of(status)?;
         for disk in &mut frame.disks {
             if matches!(disk.conditions.first(), Some(Condition::Failed(_))) {
                 continue;
             }
-            let now = self.latencies(&disk.name)?;
+            let now = self.latencies(disk)?;
             if let Some(before) = self.last.get(&disk.name) {
                 frame.restarted |= !is_of_one_life(before, &now);
                 end_interval(disk, &mut frame.notes, before, &now)?;
@@ -48,19 +54,35 @@ impl Daemon {
         Ok(frame)
     }
 
-    fn latencies(&self, disk: &str) -> Result<[DiskLatency; 2], ClientError> {
-        let whole = self.client.latency(disk, None)?;
-        Ok([whole, self.client.latency(disk, Some(By::Client))?])
+    fn latencies(&self, device: &DiskFrame) -> Result<[DiskLatency; 2], ClientError> {
+        let ask = |by| match device.layer {
+            Layer::Volume => self.client.volume_latency(&device.name, by),
+            Layer::Disk | Layer::Store => self.client.latency(&device.name, by),
+        };
+        Ok([ask(None)?, ask(Some(By::Client))?])
     }
 
     /// A frame that ends no interval.
     pub(super) fn glance(&self) -> Result<Frame, ClientError> {
-        let status = self.client.status(1)?;
-        let shown = |disk: &&Disk| self.only.is_empty() || self.only.contains(&disk.name);
+        self.frame_of(self.client.status(1)?)
+    }
+
+    fn frame_of(&self, status: Status) -> Result<Frame, ClientError> {
+        let shown = |device: &DiskFrame| self.only.is_empty() || self.only.contains(&device.name);
+        let volumes = status.volumes.iter().map(volume_frame);
+        let devices = volumes.chain(status.disks.iter().map(disk_frame));
+        let devices: Vec<DiskFrame> = devices.filter(shown).collect();
+        let has_device = |pool: &&Pool| {
+            let mut pools = devices.iter().filter_map(|device| device.pool.as_ref());
+            pool.failed.is_none() && pools.any(|name| *name == pool.name)
+        };
+        let pools = status.pools.iter().filter(has_device);
+        let pools = pools.map(|pool| self.pools.frame(&self.client, pool));
         let mut promises = status.promises;
         promises.retain(|promise| promise.can_hold != CanHold::Yes);
         Ok(Frame {
-            disks: status.disks.iter().filter(shown).map(disk_frame).collect(),
+            pools: pools.collect::<Result<_, _>>()?,
+            disks: devices,
             rules: self.client.rules()?,
             shards: status.shards,
             promises,
@@ -152,18 +174,40 @@ fn end_interval(
 }
 
 fn disk_frame(disk: &Disk) -> DiskFrame {
-    let oldest = disk.io.oldest.first();
-    let clients = disk.io.clients.iter().map(|client| ClientFrame {
+    DiskFrame {
+        name: disk.name.clone(),
+        pool: disk.pool.clone(),
+        store: disk.store.clone(),
+        conditions: conditions(disk),
+        ..device_frame(&disk.io)
+    }
+}
+
+fn volume_frame(volume: &Volume) -> DiskFrame {
+    let conditions = [
+        volume.failed.clone().map(Condition::Failed),
+        (volume.io.stalled > 0).then_some(Condition::Stalled(volume.io.stalled)),
+    ];
+    DiskFrame {
+        name: volume.name.clone(),
+        layer: Layer::Volume,
+        pool: Some(volume.pool.clone()),
+        conditions: conditions.into_iter().flatten().collect(),
+        ..device_frame(&volume.io)
+    }
+}
+
+/// The figures that disks and volumes share.
+fn device_frame(io: &DeviceIo) -> DiskFrame {
+    let oldest = io.oldest.first();
+    let clients = io.clients.iter().map(|client| ClientFrame {
         name: client.name.clone(),
         connections: Some(client.connections),
         ..ClientFrame::default()
     });
     DiskFrame {
-        name: disk.name.clone(),
-        store: disk.store.clone(),
-        conditions: conditions(disk),
         clients: clients.collect(),
-        in_flight: u64::from(disk.io.in_flight),
+        in_flight: u64::from(io.in_flight),
         oldest_ns: oldest.map(|zio| zio.age_ns),
         wait: oldest.map(|zio| match zio.rule {
             Some(rule) => format!("{}, rule {rule}", zio.wait),

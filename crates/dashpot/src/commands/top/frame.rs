@@ -22,7 +22,7 @@ pub(super) struct Frame {
     pub(super) notes: Vec<String>,
     /// Whether the daemon was started again since the last frame.
     pub(super) restarted: bool,
-    /// The pools of a simulation.
+    /// The pools of its volumes and disks.
     pub(super) pools: Vec<PoolFrame>,
     pub(super) moment: Option<Moment>,
 }
@@ -109,6 +109,9 @@ pub(super) struct Done {
     pub(super) max_ns: Option<u64>,
     pub(super) heat: Column,
 }
+
+/// The most transaction groups that a frame has of a pool: first the live ones, then the latest on the disks.
+pub(super) const TXGS_MAX: usize = 6;
 
 impl Done {
     /// The rates and latencies of a disk in an interval. Latencies are the disk's, including holds.

@@ -12,6 +12,7 @@ mod frame;
 mod history;
 mod kernel;
 mod link;
+mod pools;
 mod prompt;
 mod said;
 mod sim;

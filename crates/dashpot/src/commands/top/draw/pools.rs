@@ -1,4 +1,4 @@
-//! The pools of a simulation, and how close their throttles are to holding writes back.
+//! Pools, and how close their throttles are to holding writes back.
 
 use dashpot_rules::nice_number;
 use ratatui::style::Style;

@@ -6,7 +6,7 @@ use dashpot_observe::{DeviceInterval, Kind};
 use dashpot_sim::scenario::Scenario;
 
 use crate::commands::sim::snapshot::PoolSnapshot;
-use crate::commands::top::frame::PoolFrame;
+use crate::commands::top::frame::{PoolFrame, TXGS_MAX};
 
 /// The pool at this index. `written` has its clients' writes, in operations and bytes per second.
 pub(super) fn pool_look(
@@ -68,6 +68,3 @@ pub(super) fn pool_of(scenario: &Scenario, device: Device) -> Option<String> {
     };
     pool.map(|pool| pool.name.clone())
 }
-
-/// The most transaction groups that a frame has: first the live ones, then the latest on the disks.
-const TXGS_MAX: usize = 6;
