@@ -184,6 +184,18 @@ def test_zpool_iostat_and_txgs_of_a_daemon(pool):
     assert "no pool 'tnk': there is tank" in pool.cli("txgs", "tnk", code=1).stderr
 
 
+@requires("fio")
+def test_small_writes_into_large_records_show_their_cost(serve, directory):
+    daemon = serve(lab(directory, "through", "stripe", block="128K")[0])
+    writes = write(daemon, "--size=1M", "--iodepth=1")["total_ios"]
+    ((tank,),) = [json.loads(line) for line in daemon.cli("amplification", "--json").stdout.splitlines()]
+    assert (tank["volumes"]["writes"], tank["volumes"]["written_bytes"]) == (writes, writes * BLOCK)
+    # Each write reads its record and writes it whole.
+    assert (tank["disks"]["writes"], tank["disks"]["written_bytes"]) == (writes, writes * (128 << 10))
+    assert tank["amplification"]["written_bytes"] == 16
+    assert "Each of their writes made the disks read" in daemon.cli("amplification", "tank").stdout
+
+
 def test_the_first_txg_opens_with_the_pool(pool):
     (txg,) = Api(pool).ask("/v1/pools/tank/txgs")
     started = Api(pool).ask("/v1/clock")

@@ -16,6 +16,10 @@ pub struct PoolInterval {
     pub allocated: u64,
     /// Bytes that are free.
     pub free: u64,
+    /// The operations that clients asked of the volumes.
+    pub volumes: Traffic,
+    /// The zios that went into the queues of the disks, before adjacent ones were joined.
+    pub queued: Traffic,
     /// The zios and bytes that the pool sent to its disks.
     pub traffic: Traffic,
     /// The queues of all disks together, in the order of [`Class::ALL`].

@@ -11,6 +11,7 @@
 
 #![warn(missing_docs)]
 
+pub mod amplification;
 pub mod chart;
 pub mod clock;
 pub mod crash;

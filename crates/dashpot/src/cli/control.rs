@@ -150,7 +150,7 @@ pub(crate) struct SuspendArgs {
     pub(crate) json: bool,
 }
 
-/// Cut the power of lossy disks and pools, and list the lost writes
+/// Cut the power of lossy disks and pools, and list the loss
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A power cut loses acknowledged writes that no flush (fsync) has covered. Without

@@ -10,7 +10,7 @@ use dashpot_rules::{ParseError, parse_seed, parse_span, parse_wait};
 use super::no_api::NoApi;
 use super::reports::ReportKind;
 
-/// Simulate labs: hours of disk time in seconds, the same every time
+/// Simulate labs: hours of disk time in seconds, repeatably
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A report is one of those below, with its options, over the simulated time:
@@ -19,6 +19,7 @@ A report is one of those below, with its options, over the simulated time:
   observe [DISK]... [interval [count]]
                                 as the command, of simulated disks
   zpool-iostat [-l|-q|-w|-r] [POOL]... [interval [count]]
+  amplification [POOL]... [interval [count]]
   txgs [POOL]                   the last 100 transaction groups, at the end
 --report 'txgs --help' has a report's own options.
 

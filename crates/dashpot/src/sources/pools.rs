@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use dashpot_api::{ClassLatency, LatencyHistogram, PoolLatency, STARTED_AGAIN, SizeHistogram};
+use dashpot_api::{
+    ClassLatency, LatencyHistogram, PoolLatency, PoolTraffic, STARTED_AGAIN, SizeHistogram,
+    TrafficSum,
+};
 use dashpot_engine::histogram::{BadBucket, Histogram};
 use dashpot_engine::pool::{Class, Traffic, TxgStats};
 use dashpot_observe::{ClassInterval, PoolInterval};
@@ -34,14 +37,19 @@ fn interval(
         let interval = interval.unwrap_or_else(|| Ok(ClassInterval::empty(class)));
         interval.context("the daemon's histogram")
     };
-    let before = earlier.map_or_else(Traffic::default, |earlier| earlier.traffic.disks.into());
+    let traffic = |of: fn(&PoolTraffic) -> TrafficSum| {
+        let before = earlier.map(|earlier| of(&earlier.traffic));
+        Traffic::from(of(&later.traffic)).since(before.unwrap_or_default().into())
+    };
     let [first, second, third, fourth, fifth] = Class::ALL.map(class);
     Ok(PoolInterval {
         name: later.pool.clone(),
         elapsed,
         allocated: later.allocated_bytes,
         free: later.free_bytes,
-        traffic: Traffic::from(later.traffic.disks).since(before),
+        volumes: traffic(|traffic| traffic.volumes),
+        queued: traffic(|traffic| traffic.queues),
+        traffic: traffic(|traffic| traffic.disks),
         classes: [first?, second?, third?, fourth?, fifth?],
         txgs: later.txgs.iter().map(TxgStats::from).collect::<Vec<_>>(),
     })

@@ -15,6 +15,8 @@ fn pool(name: &str) -> PoolInterval {
         elapsed: Duration::from_secs(2),
         allocated: 512 << 20,
         free: 3 << 29,
+        volumes: Traffic::default(),
+        queued: Traffic::default(),
         traffic: Traffic {
             reads: 20,
             bytes_read: 20 * 8_192,

@@ -1,6 +1,7 @@
 //! The reports: commands over disks, which `sim --report` takes, too. The options of a report are those
 //! of the tool that it imitates.
 
+mod amplification;
 mod heatmap;
 mod iolatency;
 mod iostat;
@@ -13,6 +14,7 @@ mod zpool_iostat;
 
 use clap::Subcommand;
 
+pub(crate) use amplification::AmplificationArgs;
 pub(crate) use heatmap::HeatmapArgs;
 pub(crate) use iolatency::{IolatencyArgs, ReportBy};
 pub(crate) use iostat::IostatArgs;
@@ -32,6 +34,7 @@ pub(crate) enum ReportKind {
     Heatmap(HeatmapArgs),
     Snoop(SnoopArgs),
     Observe(ObserveArgs),
+    Amplification(AmplificationArgs),
     ZpoolIostat(ZpoolIostatArgs),
     Txgs(TxgsArgs),
 }

@@ -1,6 +1,7 @@
 //! The reports of the command line: this turns the user's options into a report, and shows it over a
 //! daemon, the kernel's disks or a simulation.
 
+mod amplification;
 mod asked;
 mod beside;
 mod heatmap;
@@ -33,6 +34,7 @@ pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
         ReportKind::Heatmap(args) => args,
         ReportKind::Snoop(args) => args,
         ReportKind::Observe(args) => args,
+        ReportKind::Amplification(args) => args,
         ReportKind::ZpoolIostat(args) => args,
         ReportKind::Txgs(args) => args,
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dashpot_api::wait_word;
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic};
+use dashpot_engine::pool::{Class, ClassStats, PoolStats};
 use dashpot_engine::{
     Device, DiskId, DiskStats, InFlight as Zio, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
 };
@@ -205,20 +205,12 @@ impl PoolSnapshot {
             elapsed: span(self.at, earlier.at),
             allocated: self.allocated,
             free: self.free,
-            traffic: traffic_since(self.stats.disks, earlier.stats.disks),
+            volumes: self.stats.volumes.since(earlier.stats.volumes),
+            queued: self.stats.queued.since(earlier.stats.queued),
+            traffic: self.stats.disks.since(earlier.stats.disks),
             classes: Class::ALL.map(class),
             txgs: self.stats.txgs.clone(),
         }
-    }
-}
-
-/// The difference of two counts.
-pub(super) fn traffic_since(later: Traffic, earlier: Traffic) -> Traffic {
-    Traffic {
-        reads: later.reads - earlier.reads,
-        bytes_read: later.bytes_read - earlier.bytes_read,
-        writes: later.writes - earlier.writes,
-        bytes_written: later.bytes_written - earlier.bytes_written,
     }
 }
 

@@ -4,7 +4,7 @@
 mod text;
 
 use dashpot_engine::histogram::{Histogram, Moments, upper_bound};
-use dashpot_engine::pool::{Admissions, Traffic};
+use dashpot_engine::pool::Admissions;
 use dashpot_engine::{Duration, Instant, Op};
 use dashpot_observe::{Outlasting, Percentiles};
 use dashpot_sim::scenario::{Load, Target, WorkloadSpec};
@@ -12,7 +12,8 @@ use dashpot_sim::{Simulation, Unfinished};
 use serde::{Serialize, Serializer};
 
 use super::run::Run;
-use super::snapshot::{PoolSnapshot, call_wait, pools, traffic_since};
+use super::snapshot::{PoolSnapshot, call_wait, pools};
+use dashpot_report::amplification::Levels;
 use dashpot_report::modes::TwoModes;
 
 /// JSON: `{"lab": "lab.toml", "seed": 1, "elapsed_ns": …, "warmup_ns": …, "workloads": [workload,
@@ -93,40 +94,13 @@ struct Bucket {
 #[derive(Serialize)]
 struct PoolSummary {
     pool: String,
-    volumes: TrafficSummary,
-    queued: TrafficSummary,
-    disks: TrafficSummary,
-    /// Before zios were joined.
-    amplification_queued: Amplification,
-    /// After zios were joined.
-    amplification: Amplification,
+    #[serde(flatten)]
+    levels: Levels,
     admissions: AdmissionsSummary,
     /// Dirty bytes at the end.
     dirty_bytes: u64,
     /// How many writes wait at the end.
     throttled: u32,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct TrafficSummary {
-    reads: u64,
-    read_bytes: u64,
-    writes: u64,
-    written_bytes: u64,
-}
-
-/// Operations and bytes at a lower level for each one at a higher level; null without any there.
-#[derive(Clone, Copy, Serialize)]
-struct Amplification {
-    reads: Option<f64>,
-    read_bytes: Option<f64>,
-    writes: Option<f64>,
-    written_bytes: Option<f64>,
-    /// Lower reads for each higher write, if clients only write: to write a part of a block, the pool
-    /// must read the rest.
-    reads_per_write: Option<f64>,
-    /// The bytes of these reads for each byte written above.
-    read_bytes_per_written_byte: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -262,45 +236,15 @@ impl Latency {
 impl PoolSummary {
     fn of((now, warm): (&PoolSnapshot, &PoolSnapshot)) -> PoolSummary {
         let (stats, before) = (&now.stats, &warm.stats);
-        let volumes = traffic_since(stats.volumes, before.volumes);
-        let queued = traffic_since(stats.queued, before.queued);
-        let disks = traffic_since(stats.disks, before.disks);
+        let volumes = stats.volumes.since(before.volumes);
+        let queued = stats.queued.since(before.queued);
+        let disks = stats.disks.since(before.disks);
         PoolSummary {
             pool: now.name.clone(),
-            volumes: TrafficSummary::of(volumes),
-            queued: TrafficSummary::of(queued),
-            disks: TrafficSummary::of(disks),
-            amplification_queued: Amplification::of(queued, volumes),
-            amplification: Amplification::of(disks, volumes),
+            levels: Levels::of(volumes, queued, disks),
             admissions: AdmissionsSummary::between(before.admissions, stats.admissions),
             dirty_bytes: stats.dirty,
             throttled: stats.throttled,
-        }
-    }
-}
-
-impl TrafficSummary {
-    fn of(traffic: Traffic) -> TrafficSummary {
-        TrafficSummary {
-            reads: traffic.reads,
-            read_bytes: traffic.bytes_read,
-            writes: traffic.writes,
-            written_bytes: traffic.bytes_written,
-        }
-    }
-}
-
-impl Amplification {
-    fn of(below: Traffic, above: Traffic) -> Amplification {
-        let ratio = |below: u64, above: u64| (above > 0).then(|| below as f64 / above as f64);
-        let only_writes = |ratio: Option<f64>| ratio.filter(|_| above.reads == 0);
-        Amplification {
-            reads: ratio(below.reads, above.reads),
-            read_bytes: ratio(below.bytes_read, above.bytes_read),
-            writes: ratio(below.writes, above.writes),
-            written_bytes: ratio(below.bytes_written, above.bytes_written),
-            reads_per_write: only_writes(ratio(below.reads, above.writes)),
-            read_bytes_per_written_byte: only_writes(ratio(below.bytes_read, above.bytes_written)),
         }
     }
 }

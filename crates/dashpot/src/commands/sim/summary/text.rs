@@ -4,9 +4,8 @@ use dashpot_engine::Duration;
 use dashpot_observe::plural;
 use dashpot_rules::{nice_number, short_time, thousands};
 
-use super::{
-    Amplification, Latency, OpSummary, PoolSummary, Summary, TrafficSummary, WorkloadSummary,
-};
+use super::{Latency, OpSummary, PoolSummary, Summary, WorkloadSummary};
+use dashpot_report::amplification::Ratios;
 use dashpot_report::table::{Column, Room, prose_within, table_within, time_or_dash};
 
 impl Summary {
@@ -22,7 +21,10 @@ impl Summary {
         let diagnoses = self.workloads.iter().map(WorkloadSummary::diagnoses);
         text += &prose_within(room, &diagnoses.collect::<String>());
         if !self.pools.is_empty() {
-            let reads = self.pools.iter().map(PoolSummary::reads_of_writes);
+            let reads = self
+                .pools
+                .iter()
+                .map(|pool| pool.levels.reads_of_writes(&pool.pool));
             text += &format!("\n{}", self.traffic(room));
             text += &prose_within(room, &reads.collect::<String>());
             text += &format!("\n{}", self.admissions(room));
@@ -197,10 +199,9 @@ impl OpSummary {
 }
 
 impl PoolSummary {
-    fn rows(&self) -> [Vec<String>; 3] {
-        let ratio =
-            |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
-        let row = |at: &str, traffic: TrafficSummary, times: Option<Amplification>| {
+    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        let levels = self.levels.all().into_iter();
+        levels.map(|(at, traffic, ratios)| {
             let mut row = vec![
                 self.pool.clone(),
                 at.to_owned(),
@@ -209,35 +210,9 @@ impl PoolSummary {
                 traffic.writes.to_string(),
                 format!("{:.1}", mebibytes(traffic.written_bytes)),
             ];
-            if let Some(times) = times {
-                let times = [
-                    times.reads,
-                    times.read_bytes,
-                    times.writes,
-                    times.written_bytes,
-                ];
-                row.extend(times.map(ratio));
-            }
+            row.extend(ratios.into_iter().flat_map(Ratios::cells));
             row
-        };
-        [
-            row("volumes", self.volumes, None),
-            row("queues", self.queued, Some(self.amplification_queued)),
-            row("disks", self.disks, Some(self.amplification)),
-        ]
-    }
-
-    /// A note about reads by the pool that clients' writes have caused.
-    fn reads_of_writes(&self) -> String {
-        let times = self.amplification;
-        match (times.reads_per_write, times.read_bytes_per_written_byte) {
-            (Some(reads), Some(bytes)) if reads > 0.0 => format!(
-                "The clients of {} only write. Each of their writes made the disks read {reads:.2} \
-                 times,\nand {bytes:.2} times its bytes (read-modify-write).\n",
-                self.pool
-            ),
-            _ => String::new(),
-        }
+        })
     }
 }
 

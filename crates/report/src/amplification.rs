@@ -1,0 +1,248 @@
+//! `amplification`: the operations and bytes of a pool's clients, and those that became of them in the queues
+//! and at the disks.
+//!
+//! A volume with blocks larger than its clients' writes reads and writes whole blocks, a mirror writes each
+//! block to all of its sides, and data that is overwritten while it is dirty never goes home. So each level
+//! may carry more than the one above, or less. Flushes are not counted.
+
+mod report;
+
+use std::fmt;
+
+use dashpot_api::TrafficSum;
+use dashpot_engine::pool::Traffic;
+use dashpot_observe::PoolInterval;
+use dashpot_rules::nice_number;
+use serde::Serialize;
+
+use super::report::Page;
+use super::table::{Column, Room, prose_within, table_within};
+
+pub use self::report::AmplificationReport;
+
+/// The report of an interval. JSON: a list of pools: `{"pool": "tank", "elapsed_ns": …, "volumes": traffic,
+/// "queued": traffic, "disks": traffic, "amplification_queued": ratios, "amplification": ratios}`.
+#[derive(Clone, Debug)]
+pub struct Amplification {
+    /// The pools, in display order.
+    pub pools: Vec<PoolLevels>,
+    /// The room for the text.
+    pub room: Room,
+}
+
+/// A pool in an interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolLevels {
+    pool: String,
+    elapsed_ns: u64,
+    #[serde(flatten)]
+    levels: Levels,
+}
+
+/// The operations and bytes of a pool at each level.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Levels {
+    /// The operations that clients asked of the volumes.
+    pub volumes: TrafficSum,
+    /// The zios that went into the queues, before adjacent ones were joined.
+    pub queued: TrafficSum,
+    /// The zios that reached the disks.
+    pub disks: TrafficSum,
+    /// Those in the queues for each one at the volumes.
+    pub amplification_queued: Ratios,
+    /// Those at the disks for each one at the volumes.
+    pub amplification: Ratios,
+}
+
+/// Operations and bytes at a lower level for each one at the volumes; null without any there.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Ratios {
+    reads: Option<f64>,
+    read_bytes: Option<f64>,
+    writes: Option<f64>,
+    written_bytes: Option<f64>,
+    /// Lower reads for each higher write, if clients only write: to write a part of a block, the pool
+    /// must read the rest.
+    reads_per_write: Option<f64>,
+    /// The bytes of these reads for each byte written above.
+    read_bytes_per_written_byte: Option<f64>,
+}
+
+const COLUMNS: [Column; 10] = [
+    Column::Text("pool"),
+    Column::Text("at"),
+    Column::Figure("r/s"),
+    Column::Figure("rB/s"),
+    Column::Figure("w/s"),
+    Column::Figure("wB/s"),
+    // The factors relative to the requests to the volumes.
+    Column::Figure("×r"),
+    Column::Figure("×rB"),
+    Column::Figure("×w"),
+    Column::Figure("×wB"),
+];
+
+impl PoolLevels {
+    /// The levels of an interval.
+    pub fn of(interval: &PoolInterval) -> PoolLevels {
+        PoolLevels {
+            pool: interval.name.clone(),
+            elapsed_ns: u64::try_from(interval.elapsed.as_nanos()).unwrap_or(u64::MAX),
+            levels: Levels::of(interval.volumes, interval.queued, interval.traffic),
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        let rows = self.levels.all().into_iter();
+        rows.map(|(at, traffic, ratios)| self.row(at, traffic, ratios))
+    }
+
+    fn row(&self, at: &str, traffic: TrafficSum, ratios: Option<Ratios>) -> Vec<String> {
+        let counts = [
+            traffic.reads,
+            traffic.read_bytes,
+            traffic.writes,
+            traffic.written_bytes,
+        ];
+        let seconds = self.elapsed_ns.max(1) as f64 / 1e9;
+        let rates = counts.map(|count| nice_number((count as f64 / seconds).round() as u64));
+        let ratios = ratios.map_or_else(|| ["-"; 4].map(str::to_owned), |ratios| ratios.cells());
+        let names = [self.pool.clone(), at.to_owned()];
+        names.into_iter().chain(rates).chain(ratios).collect()
+    }
+}
+
+impl Levels {
+    /// The counts at the volumes, in the queues and at the disks.
+    pub fn of(volumes: Traffic, queued: Traffic, disks: Traffic) -> Levels {
+        Levels {
+            volumes: volumes.into(),
+            queued: queued.into(),
+            disks: disks.into(),
+            amplification_queued: Ratios::of(queued, volumes),
+            amplification: Ratios::of(disks, volumes),
+        }
+    }
+
+    /// The levels, the highest first, with their names.
+    pub fn all(&self) -> [(&'static str, TrafficSum, Option<Ratios>); 3] {
+        [
+            ("volumes", self.volumes, None),
+            ("queues", self.queued, Some(self.amplification_queued)),
+            ("disks", self.disks, Some(self.amplification)),
+        ]
+    }
+
+    /// A note about the reads of a pool that clients' writes have caused; empty if there were none.
+    pub fn reads_of_writes(&self, pool: &str) -> String {
+        let times = self.amplification;
+        match (times.reads_per_write, times.read_bytes_per_written_byte) {
+            (Some(reads), Some(bytes)) if reads > 0.0 => format!(
+                "The clients of {pool} only write. Each of their writes made the disks read {reads:.2} \
+                 times, and {bytes:.2} times its bytes (read-modify-write).\n"
+            ),
+            _ => String::new(),
+        }
+    }
+}
+
+impl Ratios {
+    fn of(below: Traffic, above: Traffic) -> Ratios {
+        let ratio = |below: u64, above: u64| (above > 0).then(|| below as f64 / above as f64);
+        let only_writes = |ratio: Option<f64>| ratio.filter(|_| above.reads == 0);
+        Ratios {
+            reads: ratio(below.reads, above.reads),
+            read_bytes: ratio(below.bytes_read, above.bytes_read),
+            writes: ratio(below.writes, above.writes),
+            written_bytes: ratio(below.bytes_written, above.bytes_written),
+            reads_per_write: only_writes(ratio(below.reads, above.writes)),
+            read_bytes_per_written_byte: only_writes(ratio(below.bytes_read, above.bytes_written)),
+        }
+    }
+
+    /// The ratios of reads, their bytes, writes, and their bytes.
+    pub fn cells(self) -> [String; 4] {
+        let all = [self.reads, self.read_bytes, self.writes, self.written_bytes];
+        all.map(|ratio| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")))
+    }
+}
+
+impl Page for Amplification {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(&self.pools)
+    }
+}
+
+impl fmt::Display for Amplification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.pools.iter().flat_map(PoolLevels::rows);
+        f.write_str(&table_within(self.room, &COLUMNS, rows))?;
+        for pool in &self.pools {
+            let note = pool.levels.reads_of_writes(&pool.pool);
+            f.write_str(&prose_within(self.room, &note))?;
+        }
+        writeln!(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use dashpot_engine::pool::{Class, Traffic};
+    use dashpot_observe::{ClassInterval, PoolInterval};
+    use expect_test::expect;
+
+    use super::{Amplification, PoolLevels};
+    use crate::table::{Room, assert_fits};
+
+    /// Two seconds in which clients wrote 8 KiB at a time into records of 128 KiB.
+    fn interval() -> PoolInterval {
+        let traffic = |reads: u64, writes: u64, block: u64| Traffic {
+            reads,
+            bytes_read: reads * block,
+            writes,
+            bytes_written: writes * block,
+        };
+        PoolInterval {
+            name: "tank".to_owned(),
+            elapsed: Duration::from_secs(2),
+            allocated: 0,
+            free: 0,
+            volumes: traffic(0, 400, 8 << 10),
+            queued: traffic(400, 400, 128 << 10),
+            traffic: traffic(400, 400, 128 << 10),
+            classes: Class::ALL.map(ClassInterval::empty),
+            txgs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn records_under_smaller_writes_show_their_cost() {
+        let page = |room| Amplification {
+            pools: vec![PoolLevels::of(&interval())],
+            room,
+        };
+        expect![[r#"
+            pool  at       r/s  rB/s  w/s   wB/s  ×r  ×rB    ×w    ×wB
+            tank  volumes    0     0  200  1.56M   -    -     -      -
+            tank  queues   200   25M  200    25M   -    -  1.00  16.00
+            tank  disks    200   25M  200    25M   -    -  1.00  16.00
+            The clients of tank only write. Each of their writes made the disks read 1.00 times, and 16.00 times its bytes (read-modify-write).
+
+        "#]].assert_eq(&page(Room::UNBOUNDED).to_string());
+        let narrow = Room(Some(80));
+        assert_fits(narrow, &page(narrow).to_string());
+    }
+
+    #[test]
+    fn without_clients_there_is_no_ratio() {
+        let idle = PoolInterval {
+            volumes: Traffic::default(),
+            ..interval()
+        };
+        let levels = serde_json::to_value(PoolLevels::of(&idle)).unwrap();
+        assert!(levels["amplification"]["written_bytes"].is_null());
+        assert_eq!(levels["disks"]["writes"], 400);
+    }
+}
