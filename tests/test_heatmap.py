@@ -50,7 +50,7 @@ def test_bad_words_before_anything_is_watched(daemon, directory):
     assert "--svg" in refused and "x.svg" in refused
     pipe = directory / "pipe"
     os.mkfifo(pipe)
-    assert "no regular file" in daemon.cli("heatmap", "--svg", pipe, "0.1", "1", code=1).stderr
+    assert "not a regular file" in daemon.cli("heatmap", "--svg", pipe, "0.1", "1", code=1).stderr
     assert pipe.is_fifo(), "it was replaced"
     assert "'nope'" in daemon.cli("heatmap", "-d", "nope", code=1).stderr
     assert "10ms" in daemon.cli("heatmap", "--max", "10", code=2).stderr
