@@ -121,9 +121,7 @@ impl Way<'_> {
                 self.fail_waiting(record)?;
             }
             self.unmount(record)?;
-            if self.fail_held {
-                self.fail_held(record)?;
-            }
+            self.fail_if_asked(record)?;
             self.wait_until_unused(record)?;
             self.wait_until_idle(record)?;
         }
@@ -172,6 +170,15 @@ impl Way<'_> {
         }
     }
 
+    /// Fails I/O in flight, if the caller wants that. A program that ends writes what it has in the page
+    /// cache, so I/O may come late.
+    fn fail_if_asked(&self, record: &Record) -> anyhow::Result<()> {
+        match self.fail_held {
+            true => self.fail_held(record),
+            false => Ok(()),
+        }
+    }
+
     /// The number of unfinished I/Os of a node: the kernel's count or the daemon's, whichever is
     /// larger.
     fn in_flight(&self, record: &Record) -> u64 {
@@ -193,6 +200,7 @@ impl Way<'_> {
             if begun.elapsed() >= CLOSING || (self.is_stopped)() {
                 bail!("it is in use: {}{}", users.join(", "), self.held(record));
             }
+            self.fail_if_asked(record)?;
             thread::sleep(LOOK_EVERY);
         }
     }
@@ -217,6 +225,7 @@ impl Way<'_> {
                 let (node, held) = (&record.node, self.held(record));
                 complain(format_args!("dashpot: {node}: waits{held}"));
             }
+            self.fail_if_asked(record)?;
             thread::sleep(LOOK_EVERY);
         }
         Ok(())
