@@ -12,6 +12,8 @@ pub struct InFlight {
     pub rwbs: Rwbs,
     /// First sector.
     pub sector: u64,
+    /// Number of bytes, as far as events have shown it.
+    pub bytes: u64,
     /// The moment at which it began: its queueing if the probe watches queueing, otherwise its issue.
     pub since_ns: u64,
     /// Whether the driver has got it.

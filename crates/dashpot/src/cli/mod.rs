@@ -17,6 +17,7 @@ mod load;
 mod no_api;
 mod pool;
 mod proof;
+mod record;
 pub(crate) mod reports;
 mod rule;
 mod sim;
@@ -43,6 +44,7 @@ pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
 pub(crate) use pool::{GetArgs, SetArgs};
 pub(crate) use proof::ProofArgs;
+pub(crate) use record::RecordArgs;
 pub(crate) use sim::{ReportWords, SimArgs};
 pub(crate) use top::TopArgs;
 pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};
@@ -117,6 +119,7 @@ pub(crate) enum Command {
     Dmsetup(DmsetupArgs),
     #[command(flatten)]
     Report(ReportKind),
+    Record(RecordArgs),
     Top(TopArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),

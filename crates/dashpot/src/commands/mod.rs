@@ -21,6 +21,7 @@ mod output;
 mod private;
 mod proof;
 mod ready;
+mod record;
 mod reports;
 mod reset;
 mod resume;
@@ -84,6 +85,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume(args) => resume::resume(&client()?, &args)?,
         Command::Report(kind) => reports::show(api.as_ref(), &kind)?,
+        Command::Record(args) => record::record(api.as_ref(), &args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return top::top(api.as_ref(), &args),

@@ -1,6 +1,6 @@
 //! The common interface of sources.
 
-use dashpot_observe::Seen;
+use dashpot_observe::{FinishedIo, Seen};
 
 /// Watches devices, one interval after another. The caller gives a source its question and its schedule
 /// when it makes the source.
@@ -9,6 +9,12 @@ pub(crate) trait Source {
     /// not see it.
     fn since_start(&mut self) -> anyhow::Result<Option<Seen>> {
         Ok(None)
+    }
+
+    /// The I/Os in flight at the last reading, of a source that gives I/Os one by one and knows them. They have
+    /// no end yet.
+    fn in_flight(&self) -> Vec<FinishedIo> {
+        Vec::new()
     }
 
     /// Waits until the next interval has ended. `None` after the last one, or if Ctrl-C has ended

@@ -81,6 +81,7 @@ impl Bios {
             device: bio.device,
             rwbs: bio.rwbs,
             sector: bio.sector,
+            bytes: bio.sectors * SECTOR,
             since_ns: bio.queued_ns,
             issued: true,
             doubtful,

@@ -370,6 +370,10 @@ impl Request {
             device: self.device,
             rwbs: self.rwbs,
             sector: self.first_sector,
+            bytes: match issued {
+                true => self.done_bytes + self.issued_bytes,
+                false => self.sectors * SECTOR,
+            },
             since_ns: queued_ns.or(self.issued_ns)?,
             issued,
             doubtful,

@@ -1,5 +1,7 @@
 //! `snoop`: a line for each finished I/O.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_duration, parse_ops, parse_span};
@@ -21,7 +23,9 @@ time after that.
 Example: the I/Os that take 10 ms or longer, and why
   dashpot snoop --min 10ms
 Example: the next 20 writes to a disk of the kernel, with their processes
-  sudo dashpot snoop -d /dev/vda --op write -n 20")]
+  sudo dashpot snoop -d /dev/vda --op write -n 20
+Example: the I/Os of 10 ms or longer in a recording
+  dashpot snoop --in today.rec --min 10ms")]
 pub(crate) struct SnoopArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
@@ -34,6 +38,9 @@ pub(crate) struct SnoopArgs {
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub(crate) op: Option<OpSet>,
+    /// Only the I/Os of a recording that `dashpot record` made
+    #[arg(long = "in", value_name = "REC", conflicts_with_all = ["kernel", "lasts"])]
+    pub(crate) recording: Option<PathBuf>,
     /// How long to look [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]

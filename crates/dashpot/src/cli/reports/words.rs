@@ -40,6 +40,20 @@ impl DeviceArgs {
     }
 }
 
+/// The pools of a report, and its pace.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PoolArgs {
+    /// Pools, then an interval and a count: [POOL]... [interval [count]]
+    #[arg(value_name = "POOL|interval")]
+    words: Vec<String>,
+}
+
+impl PoolArgs {
+    pub(crate) fn and_pace(&self) -> Result<(&[String], Pace), ParseError> {
+        split_words(&self.words)
+    }
+}
+
 /// The layer of a report.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LayerArgs {

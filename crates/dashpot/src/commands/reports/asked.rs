@@ -1,5 +1,6 @@
 //! A report as the user asks for it on the command line.
 
+use dashpot_observe::Subject;
 use dashpot_report::report::Report;
 use dashpot_rules::{ApiAddress, ParseError};
 
@@ -24,9 +25,14 @@ pub(in crate::commands) trait Asked {
         Ok(None)
     }
 
-    /// The live disks that it is about.
+    /// The live devices or pools that it is about.
     fn target(&self, api: Option<&ApiAddress>) -> anyhow::Result<Target> {
-        Target::find(api, &refuse(self.devices()))
+        let devices = refuse(self.devices());
+        let question = refuse(self.report(Over::Simulation)).question();
+        match question.subject {
+            Subject::Pools => Target::of_pools(api, &devices.devices),
+            _ => Target::find(api, &devices),
+        }
     }
 
     /// Begins to watch them.

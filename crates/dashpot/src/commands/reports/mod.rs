@@ -10,6 +10,7 @@ mod iostat;
 mod observe;
 mod out;
 mod quantize;
+mod recorded;
 mod showing;
 mod snoop;
 mod txgs;
@@ -42,6 +43,11 @@ pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
 
 /// Shows a report over live disks.
 pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
+    if let ReportKind::Snoop(args) = kind
+        && let Some(recording) = &args.recording
+    {
+        return recorded::snoop(args, recording);
+    }
     let asked = asked(kind);
     // The parser refuses mistakes in the options before it asks a daemon.
     refuse(asked.report(Over::Simulation));

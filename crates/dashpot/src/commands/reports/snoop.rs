@@ -18,12 +18,7 @@ impl Asked for SnoopArgs {
             ));
         }
         let schedule = Schedule::once(self.lasts.unwrap_or(Duration::MAX));
-        let wanted = Wanted {
-            layer: self.at.layer,
-            ops: self.op,
-            min_ns: self.min.unwrap_or_default().as_nanos(),
-            count: self.count,
-        };
+        let wanted = wanted(self);
         let lines = lines(over, self.at.layer);
         Ok(Box::new(SnoopReport::new(
             schedule, wanted, lines, self.wide,
@@ -36,6 +31,16 @@ impl Asked for SnoopArgs {
 
     fn format(&self) -> Format {
         Format::lines(self.json)
+    }
+}
+
+/// The I/Os that the user wants.
+pub(super) fn wanted(args: &SnoopArgs) -> Wanted {
+    Wanted {
+        layer: args.at.layer,
+        ops: args.op,
+        min_ns: args.min.unwrap_or_default().as_nanos(),
+        count: args.count,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Wanted, Who};
-use dashpot_probe::{Device, Io, Options, Start, Tracer};
+use dashpot_probe::{Device, InFlight, Io, Options, Start, Tracer};
 
 use super::errno::errno_name;
 use super::{Progress, Stream};
@@ -62,6 +62,15 @@ impl Stream for KernelStream<'_> {
             vanished: self.newly_vanished(),
         })
     }
+
+    fn in_flight(&self) -> Vec<FinishedIo> {
+        let named = self.tracer.in_flight().filter_map(|io| {
+            let mut devices = self.devices.iter();
+            let device = devices.find(|device| device.has(io.device, io.sector))?;
+            Some(finished(&begun(&io), &device.name))
+        });
+        named.collect()
+    }
 }
 
 impl KernelStream<'_> {
@@ -97,6 +106,23 @@ fn ops_of(rwbs: &[u8]) -> OpSet {
         .any(|letter| *letter == b'F');
     op.map_or(OpSet::EMPTY, OpSet::of)
         .union(if has_fua { OpSet::FUA } else { OpSet::EMPTY })
+}
+
+/// An I/O in flight, as if it ended when it began.
+fn begun(io: &InFlight) -> Io {
+    Io {
+        device: io.device,
+        rwbs: io.rwbs,
+        sector: io.sector,
+        bytes: io.bytes,
+        queued_ns: Some(io.since_ns),
+        issued_ns: io.since_ns,
+        completed_ns: io.since_ns,
+        error: 0,
+        merged: 0,
+        requeued: 0,
+        submitter: io.submitter,
+    }
 }
 
 fn finished(io: &Io, device: &str) -> FinishedIo {

@@ -22,6 +22,11 @@ pub(super) trait Stream {
     /// Appends the I/Os that have finished since the last call. It does not wait, so call it 20 times a
     /// second.
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
+
+    /// The I/Os in flight at the last reading, if the stream knows them.
+    fn in_flight(&self) -> Vec<FinishedIo> {
+        Vec::new()
+    }
 }
 
 /// The progress of a reading.
@@ -113,5 +118,9 @@ impl<S: Stream> Source for IoSource<S> {
             Next::Read => {}
         }
         self.read().map(Some)
+    }
+
+    fn in_flight(&self) -> Vec<FinishedIo> {
+        self.stream.in_flight()
     }
 }

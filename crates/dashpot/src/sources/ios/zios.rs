@@ -1,7 +1,8 @@
 //! The zios of a daemon's disks or volumes.
 
 use anyhow::ensure;
-use dashpot_api::{Client, FinishedZio, STARTED_AGAIN, WantedZios};
+use dashpot_api::{Client, FinishedZio, InFlightZio, STARTED_AGAIN, WantedZios};
+use dashpot_engine::Waits;
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Wanted, Who};
 use dashpot_rules::format_ops;
 
@@ -67,6 +68,50 @@ impl Stream for ZioStream<'_> {
             vanished: Vec::new(),
         })
     }
+
+    /// The oldest zios in flight of each device. If the daemon does not answer, there are none to tell of, and
+    /// the next reading says why.
+    fn in_flight(&self) -> Vec<FinishedIo> {
+        let Ok(status) = self.client.status(OLDEST) else {
+            return Vec::new();
+        };
+        let disks = status.disks.iter().map(|disk| (&disk.name, &disk.io));
+        let volumes = status
+            .volumes
+            .iter()
+            .map(|volume| (&volume.name, &volume.io));
+        let named = disks
+            .chain(volumes)
+            .filter(|(name, _)| self.names.contains(name));
+        let zios = named.flat_map(|(name, io)| {
+            io.oldest
+                .iter()
+                .map(|zio| begun(name, zio, io.at_ns.saturating_sub(zio.age_ns)))
+        });
+        zios.collect()
+    }
+}
+
+/// A zio in flight, as if it ended when it began.
+fn begun(device: &str, zio: &InFlightZio, begun_ns: u64) -> FinishedIo {
+    FinishedIo {
+        device: device.to_owned(),
+        kind: Kind::of_word(&zio.op),
+        fua: false,
+        letters: None,
+        offset_bytes: zio.offset_bytes,
+        length_bytes: zio.length_bytes.into(),
+        begun_ns,
+        ended_ns: begun_ns,
+        at_ns: begun_ns,
+        waits: IoWaits::Zio(Waits::default()),
+        who: Some(Who::Client(zio.client.clone())),
+        rule: zio.rule,
+        lane: None,
+        merged: 0,
+        requeued: 0,
+        error: None,
+    }
 }
 
 fn finished(zio: FinishedZio) -> FinishedIo {
@@ -92,3 +137,5 @@ fn finished(zio: FinishedZio) -> FinishedIo {
 
 /// The most zios in an answer of the daemon.
 const LIMIT: usize = 10_000;
+/// The most zios in flight of a device that are told.
+const OLDEST: usize = 1_000;

@@ -1,0 +1,134 @@
+//! Rows on their way to a file, column by column.
+
+use std::collections::HashMap;
+
+use crate::table::{Cell, Table};
+
+/// Rows of a table that wait to be written: one row group. Filling it allocates nothing once its columns have
+/// grown, except for names that it has not seen.
+pub(crate) struct Batch {
+    pub(crate) table: &'static Table,
+    pub(crate) columns: Vec<Values>,
+    rows: usize,
+}
+
+/// The values of a column. Nulls have a level, and no value.
+#[derive(Default)]
+pub(crate) struct Values {
+    /// Numbers.
+    pub(crate) ints: Vec<i64>,
+    /// Indices of texts.
+    pub(crate) ids: Vec<u32>,
+    pub(crate) texts: Texts,
+    /// For each row, 1 for a value or 0 for null; unused in columns without nulls.
+    pub(crate) levels: Vec<i16>,
+}
+
+/// The distinct texts of a column.
+#[derive(Default)]
+pub(crate) struct Texts {
+    ids: HashMap<Box<str>, u32, foldhash::fast::RandomState>,
+    pub(crate) all: Vec<Box<str>>,
+}
+
+impl Batch {
+    pub(crate) fn new(table: &'static Table) -> Batch {
+        Batch {
+            table,
+            columns: table.columns.iter().map(|_| Values::default()).collect(),
+            rows: 0,
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Empties it, and keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        for column in &mut self.columns {
+            column.ints.clear();
+            column.ids.clear();
+            column.levels.clear();
+            column.texts.ids.clear();
+            column.texts.all.clear();
+        }
+        self.rows = 0;
+    }
+
+    /// A new row, to be filled from its first column to its last.
+    pub(crate) fn row(&mut self) -> Row<'_> {
+        self.rows += 1;
+        Row {
+            batch: self,
+            next: 0,
+        }
+    }
+}
+
+/// A row that is being filled. The order of the calls is that of the columns; a debug build checks it.
+pub(crate) struct Row<'a> {
+    batch: &'a mut Batch,
+    next: usize,
+}
+
+impl Row<'_> {
+    pub(crate) fn int(&mut self, value: i64) {
+        self.next(Cell::Int, false).ints.push(value);
+    }
+
+    pub(crate) fn maybe_int(&mut self, value: Option<i64>) {
+        let values = self.next(Cell::Int, true);
+        values.levels.push(value.is_some().into());
+        values.ints.extend(value);
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.next(Cell::Text, false).push_text(text);
+    }
+
+    pub(crate) fn maybe_text(&mut self, text: Option<&str>) {
+        let values = self.next(Cell::Text, true);
+        values.levels.push(text.is_some().into());
+        if let Some(text) = text {
+            values.push_text(text);
+        }
+    }
+
+    fn next(&mut self, cell: Cell, is_optional: bool) -> &mut Values {
+        let at = self.next;
+        self.next += 1;
+        debug_assert!(
+            self.batch.table.columns[at].cell == cell
+                && self.batch.table.columns[at].is_optional == is_optional,
+            "{} is not filled in its turn",
+            self.batch.table.columns[at].name
+        );
+        &mut self.batch.columns[at]
+    }
+}
+
+impl Values {
+    /// A row often repeats the text of the row before it.
+    fn push_text(&mut self, text: &str) {
+        let last = self.ids.last().copied();
+        let is_it = |id: &u32| *self.texts.all[*id as usize] == *text;
+        let id = match last.filter(is_it) {
+            Some(id) => id,
+            None => self.texts.id(text),
+        };
+        self.ids.push(id);
+    }
+}
+
+impl Texts {
+    fn id(&mut self, text: &str) -> u32 {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let id = self.all.len() as u32;
+        self.all.push(text.into());
+        self.ids.insert(text.into(), id);
+        id
+    }
+}

@@ -1,0 +1,75 @@
+//! The time, as the recorder asks for it. Tests have a clock of their own.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A moment on three clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// The clock that stands still while the machine is suspended.
+    pub monotonic_ns: u64,
+    /// The clock that goes on then.
+    pub boottime_ns: u64,
+    /// Nanoseconds since 1970, which can step.
+    pub unix_ns: u64,
+}
+
+/// What tells the time.
+pub trait Clock: Send + Sync {
+    /// The present moment.
+    fn now(&self) -> Moment;
+
+    /// The CPU time of the calling thread so far, in nanoseconds.
+    fn thread_cpu_ns(&self) -> u64;
+}
+
+/// The clocks of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MachineClock;
+
+impl Clock for MachineClock {
+    fn now(&self) -> Moment {
+        Moment {
+            monotonic_ns: read(ClockId::Monotonic),
+            boottime_ns: read(ClockId::Boottime),
+            unix_ns: read(ClockId::Realtime),
+        }
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        read(ClockId::ThreadCPUTime)
+    }
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec as u64)
+}
+
+/// What the clocks did between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Jump {
+    /// The time since 1970 stepped by so much.
+    Step(i64),
+    /// The machine was suspended for so long.
+    Suspend(u64),
+}
+
+/// Clocks differ by less from one look to the next; an adjusted clock gains or loses at most 5 ms in ten
+/// seconds.
+const JUMP_NS: u64 = 20_000_000;
+
+/// The jumps of the clocks between two moments.
+pub(crate) fn jumps(before: &Moment, now: &Moment) -> impl Iterator<Item = Jump> {
+    let lag = |moment: &Moment| moment.boottime_ns.saturating_sub(moment.monotonic_ns);
+    let suspended_ns = lag(now).saturating_sub(lag(before));
+    let step = now
+        .unix_ns
+        .wrapping_sub(now.boottime_ns)
+        .wrapping_sub(before.unix_ns.wrapping_sub(before.boottime_ns)) as i64;
+    let suspend = (suspended_ns >= JUMP_NS).then_some(Jump::Suspend(suspended_ns));
+    let step = (step.unsigned_abs() >= JUMP_NS).then_some(Jump::Step(step));
+    suspend.into_iter().chain(step)
+}

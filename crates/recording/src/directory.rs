@@ -1,0 +1,242 @@
+//! The directory of a recording: a folder for each table, and files that appear whole.
+//!
+//! A file is written as a draft with a hidden name, flushed to the device, and renamed; then its folder is
+//! flushed. So a crash leaves whole files and at most one draft, which the next recorder deletes.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::RecordingError;
+use crate::evict::Segment;
+use crate::ios::IOS;
+use crate::marks::MARKS;
+use crate::seconds::SECONDS;
+use crate::table::Table;
+
+/// The directory of a recording that is being written. No other process can write it meanwhile.
+pub(crate) struct Directory {
+    root: PathBuf,
+    _lock: File,
+}
+
+/// The file that a recorder locks. Its presence tells a recording from another directory.
+const LOCK: &str = "dashpot.recording";
+/// Bytes that are given up when the disk is full, so that the mark of it has room.
+const RESERVE: &str = ".reserve";
+const RESERVE_BYTES: usize = 64 << 10;
+const DRAFT: &str = ".draft";
+const SLOW: &str = "-slow";
+const PARQUET: &str = ".parquet";
+
+impl Directory {
+    /// Makes the directory, or goes on in one that a recorder has made.
+    pub(crate) fn create(root: &Path) -> Result<Directory, RecordingError> {
+        fs::create_dir_all(root).map_err(RecordingError::io(root))?;
+        let lock_path = root.join(LOCK);
+        let is_empty = fs::read_dir(root)
+            .map_err(RecordingError::io(root))?
+            .next()
+            .is_none();
+        if !is_empty && !lock_path.exists() {
+            return Err(RecordingError::Foreign {
+                path: root.to_owned(),
+            });
+        }
+        let lock = File::create(&lock_path).map_err(RecordingError::io(&lock_path))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(RecordingError::InUse {
+                path: root.to_owned(),
+            });
+        }
+        let directory = Directory {
+            root: root.to_owned(),
+            _lock: lock,
+        };
+        for table in [&IOS, &SECONDS, &MARKS] {
+            directory.prepare(table)?;
+        }
+        directory.write(&root.join(RESERVE), &vec![0; RESERVE_BYTES])?;
+        Ok(directory)
+    }
+
+    /// Makes the folder of a table, and deletes a draft that a crash has left.
+    fn prepare(&self, table: &Table) -> Result<(), RecordingError> {
+        let folder = self.root.join(table.name);
+        fs::create_dir_all(&folder).map_err(RecordingError::io(&folder))?;
+        for name in names(&folder)? {
+            if name.ends_with(DRAFT) {
+                let path = folder.join(name);
+                fs::remove_file(&path).map_err(RecordingError::io(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a file appear, in the place of one with this name.
+    pub(crate) fn publish(
+        &self,
+        table: &Table,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(), RecordingError> {
+        let folder = self.root.join(table.name);
+        let (draft, path) = (folder.join(format!(".{name}{DRAFT}")), folder.join(name));
+        let written = self.write(&draft, bytes);
+        if written.is_err() {
+            // The error that the caller gets is the one of the write.
+            let _ = fs::remove_file(&draft);
+        }
+        written?;
+        fs::rename(&draft, &path).map_err(RecordingError::io(&path))?;
+        let opened = File::open(&folder).and_then(|folder| folder.sync_all());
+        opened.map_err(RecordingError::io(&folder))
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
+        let write = || -> io::Result<()> {
+            let mut file = File::create(path)?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        write().map_err(RecordingError::io(path))
+    }
+
+    /// Deletes a file.
+    pub(crate) fn remove(&self, table: &Table, name: &str) -> Result<(), RecordingError> {
+        let path = self.root.join(table.name).join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(RecordingError::io(&path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives up the reserve.
+    pub(crate) fn use_reserve(&self) {
+        // If this fails, the mark has no room, and its own error is the one to report.
+        let _ = fs::remove_file(self.root.join(RESERVE));
+    }
+}
+
+/// The names of the whole files of a table with their lengths, the oldest first.
+pub(crate) fn files(root: &Path, table: &Table) -> Result<Vec<(String, u64)>, RecordingError> {
+    let folder = root.join(table.name);
+    let mut files = Vec::new();
+    for name in names(&folder)? {
+        if name.starts_with('.') || !name.ends_with(PARQUET) {
+            continue;
+        }
+        // A recorder may have deleted it meanwhile.
+        if let Ok(meta) = fs::metadata(folder.join(&name)) {
+            files.push((name, meta.len()));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Whether a directory is a recording.
+pub(crate) fn is_recording(root: &Path) -> bool {
+    root.join(LOCK).exists() && root.join(IOS.name).is_dir()
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, RecordingError> {
+    let entries = fs::read_dir(folder).map_err(RecordingError::io(folder))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(RecordingError::io(folder))?;
+        names.extend(entry.file_name().into_string());
+    }
+    Ok(names)
+}
+
+/// The name of a file of I/Os. It tells the period, so that a reader opens only the files that it needs.
+pub(crate) fn segment_name(segment: &Segment) -> String {
+    let slow = if segment.is_slow { SLOW } else { "" };
+    let (number, from_ns, to_ns) = (segment.number, segment.from_ns, segment.to_ns);
+    format!("{number:010}-{from_ns:019}-{to_ns:019}{slow}{PARQUET}")
+}
+
+/// The file of I/Os with a name; nothing if no recorder gives such a name.
+pub(crate) fn segment_of(name: &str, bytes: u64) -> Option<Segment> {
+    let rest = name.strip_suffix(PARQUET)?;
+    let (rest, is_slow) = match rest.strip_suffix(SLOW) {
+        Some(rest) => (rest, true),
+        None => (rest, false),
+    };
+    let mut numbers = rest.split('-').map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    let segment = Segment {
+        number: next()?,
+        from_ns: next()?,
+        to_ns: next()?,
+        is_slow,
+        bytes,
+    };
+    numbers.next().is_none().then_some(segment)
+}
+
+/// The name of a file of seconds or of marks.
+pub(crate) fn numbered_name(number: u64) -> String {
+    format!("{number:010}{PARQUET}")
+}
+
+/// The number that a name begins with.
+pub(crate) fn number_of(name: &str) -> u64 {
+    let digits = name.split(['-', '.']).next().unwrap_or_default();
+    digits.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_what_it_is_made_of() {
+        for is_slow in [false, true] {
+            let segment = Segment {
+                number: 7,
+                from_ns: 1_763_900_000_000_000_001,
+                to_ns: u64::MAX,
+                is_slow,
+                bytes: 3,
+            };
+            let name = segment_name(&segment);
+            assert_eq!((segment_of(&name, 3), number_of(&name)), (Some(segment), 7));
+        }
+        assert_eq!(segment_of("a-b-c.parquet", 1), None);
+        assert_eq!(number_of(&numbered_name(12)), 12);
+    }
+
+    #[test]
+    fn a_directory_is_made_once_and_belongs_to_one_recorder() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let root = scratch.path().join("rec");
+        let first = Directory::create(&root).expect("a recording");
+        assert!(matches!(
+            Directory::create(&root),
+            Err(RecordingError::InUse { .. })
+        ));
+        fs::write(root.join("ios/.x.draft"), "half").expect("a draft");
+        first.publish(&IOS, "1.parquet", b"whole").expect("a file");
+        drop(first);
+        Directory::create(&root).expect("the same recording");
+        assert_eq!(
+            files(&root, &IOS).ok(),
+            Some(vec![("1.parquet".to_owned(), 5)])
+        );
+        assert_eq!(
+            names(&root.join("ios")).ok(),
+            Some(vec!["1.parquet".to_owned()])
+        );
+        fs::write(scratch.path().join("file"), "x").expect("a file");
+        assert!(matches!(
+            Directory::create(scratch.path()),
+            Err(RecordingError::Foreign { .. })
+        ));
+    }
+}

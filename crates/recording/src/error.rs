@@ -1,0 +1,102 @@
+//! Why a recording cannot be written or read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a recording cannot be written or read. Each message names the file.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    /// The operating system refused.
+    #[error("{}: {refusal}", path.display())]
+    Io {
+        /// The file or the directory.
+        path: PathBuf,
+        /// The refusal.
+        refusal: io::Error,
+    },
+    /// There is no recording.
+    #[error("{}: this is not a recording: dashpot did not write it", path.display())]
+    Foreign {
+        /// The file or the directory.
+        path: PathBuf,
+    },
+    /// A newer dashpot wrote it.
+    #[error(
+        "{}: the recording has format {version}, and this dashpot reads up to format {known}: use a newer dashpot",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        version: u64,
+        /// The newest format that this version knows.
+        known: u64,
+    },
+    /// It was changed or cut after it had been written.
+    #[error("{}: the file is damaged: {what}: delete it or restore it from a copy", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Another process writes this recording.
+    #[error("{}: another process is recording here: choose another directory with -o", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+impl RecordingError {
+    /// Makes an error of a refusal of the operating system.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> RecordingError {
+        let path = path.to_owned();
+        |refusal| RecordingError::Io { path, refusal }
+    }
+}
+
+/// What is wrong with the bytes of a file, before it is known which file it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    Foreign,
+    Newer(u64),
+    Damaged(String),
+}
+
+impl Flaw {
+    /// The decoder's messages quote what it has read, so they are cut and have no control characters.
+    pub(crate) fn damaged(what: impl ToString) -> Flaw {
+        let what = what.to_string();
+        let plain = what.chars().map(|one| match one.is_control() {
+            true => char::REPLACEMENT_CHARACTER,
+            false => one,
+        });
+        Flaw::Damaged(plain.take(SAID_MAX).collect())
+    }
+
+    pub(crate) fn of(self, path: &Path) -> RecordingError {
+        let path = path.to_owned();
+        match self {
+            Flaw::Foreign => RecordingError::Foreign { path },
+            Flaw::Newer(version) => RecordingError::Newer {
+                path,
+                version,
+                known: crate::table::VERSION,
+            },
+            Flaw::Damaged(what) => RecordingError::Damaged { path, what },
+        }
+    }
+}
+
+/// The most characters that a message says of a file's bytes.
+const SAID_MAX: usize = 200;
+
+impl From<parquet::errors::ParquetError> for Flaw {
+    fn from(error: parquet::errors::ParquetError) -> Flaw {
+        Flaw::damaged(error)
+    }
+}

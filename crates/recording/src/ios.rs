@@ -1,0 +1,276 @@
+//! The table of I/Os: a row for each finished I/O, and for each that was in flight when its file was sealed.
+//!
+//! A row keeps every field of [`FinishedIo`], but stores no sum of other fields: the beginning is the end
+//! without the latency, and a kernel's I/O was with the driver for what its other columns leave of the latency.
+
+use dashpot_engine::{Duration, Waits};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
+
+use crate::batch::{Batch, Row};
+use crate::read::Block;
+use crate::table::Table;
+
+/// The table.
+pub(crate) static IOS: Table = Table {
+    name: "ios",
+    columns: column::COLUMNS,
+};
+
+/// The columns of the table.
+pub mod column {
+    use crate::table::{Column, columns};
+
+    columns! { COLUMNS:
+        /// When the I/O ended, in nanoseconds since 1970; of one in flight, when its file was sealed.
+        AT = Column::number("at_ns").bounded();
+        /// From its beginning to its end; of one in flight, its age.
+        LATENCY = Column::number("latency_ns").bounded();
+        /// What the source's clock was ahead of the time since 1970 when it ended.
+        CLOCK = Column::code("clock_ns");
+        /// `volume`, `disk` or `store`.
+        LAYER = Column::word("layer");
+        /// The name of the device.
+        DEVICE = Column::word("device");
+        /// The operation in dashpot's words.
+        OP = Column::word("op");
+        /// 1 if it was a write that asked for durability, else 0.
+        FUA = Column::code("fua");
+        /// The operation in the kernel's letters.
+        RWBS = Column::word("rwbs").optional();
+        /// The sector of 512 bytes in which it begins: a third smaller than offsets, which mostly are whole
+        /// sectors.
+        SECTOR = Column::number("sector");
+        /// Its first byte in that sector.
+        IN_SECTOR = Column::code("in_sector");
+        /// Its length.
+        BYTES = Column::code("bytes");
+        /// How many I/Os were in flight at the device when it was issued.
+        DEPTH = Column::code("depth").optional();
+        /// `ok`, the name of an error, or `in flight`.
+        OUTCOME = Column::word("outcome");
+        /// The client of dashpot that asked for it.
+        CLIENT = Column::word("client").optional();
+        /// The name of the thread that asked for it.
+        PROCESS = Column::word("process").optional();
+        /// The id of that thread.
+        PID = Column::code("pid").optional();
+        /// The cgroup of that thread.
+        CGROUP = Column::word("cgroup").optional();
+        /// The id of the rule that decided its latency or its error.
+        RULE = Column::code("rule").optional();
+        /// The lane of that rule.
+        LANE = Column::code("lane").optional();
+        /// The wait in a queue.
+        QUEUE = Column::number("queue_ns").optional();
+        /// The wait for the payload, and so on: the waits of a zio.
+        RECV = Column::number("recv_ns").optional();
+        /// The wait for the write throttle of a pool.
+        THROTTLE = Column::number("throttle_ns").optional();
+        /// The wait for a suspended disk.
+        SUSPEND = Column::number("suspend_ns").optional();
+        /// The work of the store.
+        STORE = Column::number("store_ns").optional();
+        /// The time for which rules held it.
+        HOLD = Column::number("hold_ns").optional();
+        /// dashpot's own error.
+        LATENESS = Column::number("lateness_ns").optional();
+        /// Until the transport accepted the reply.
+        REPLY = Column::number("reply_ns").optional();
+        /// What the waits leave of the latency. Of a kernel's I/O the driver's time is no column: it is
+        /// the latency without `queue_ns` and this.
+        OTHER = Column::code("other_ns");
+        /// How many bios and requests joined it.
+        MERGED = Column::code("merged");
+        /// How often the driver returned it to the queue.
+        REQUEUED = Column::code("requeued");
+    }
+}
+
+/// A recorded I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The I/O. If it was still in flight, it ends at the moment of the record, and its waits are not known.
+    pub io: FinishedIo,
+    /// Whether it was still in flight when its file was sealed.
+    pub is_in_flight: bool,
+}
+
+impl Recorded {
+    /// The I/O of a row, as far as the block has its columns.
+    pub(crate) fn of_row(block: &Block, row: usize) -> Recorded {
+        let int = |column| block.int(column, row);
+        let bits = |column| int(column).unwrap_or_default() as u64;
+        let text = |column| block.text(column, row).map(str::to_owned);
+        let at_ns = bits(column::AT);
+        let ended_ns = at_ns.wrapping_add(bits(column::CLOCK));
+        let outcome = text(column::OUTCOME).filter(|outcome| outcome != OK);
+        let is_in_flight = outcome.as_deref() == Some(IN_FLIGHT);
+        let io = FinishedIo {
+            device: text(column::DEVICE).unwrap_or_default(),
+            kind: Kind::of_word(block.text(column::OP, row).unwrap_or_default()),
+            fua: int(column::FUA) == Some(1),
+            letters: text(column::RWBS),
+            offset_bytes: bits(column::SECTOR)
+                .wrapping_mul(SECTOR_BYTES)
+                .wrapping_add(bits(column::IN_SECTOR)),
+            length_bytes: bits(column::BYTES),
+            begun_ns: ended_ns.wrapping_sub(bits(column::LATENCY)),
+            ended_ns,
+            at_ns,
+            waits: waits_of(block, row),
+            who: who_of(block, row),
+            rule: int(column::RULE).map(|rule| rule as u32),
+            lane: int(column::LANE).map(|lane| lane as u32),
+            merged: bits(column::MERGED) as u32,
+            requeued: bits(column::REQUEUED) as u32,
+            error: outcome.filter(|_| !is_in_flight),
+        };
+        Recorded { io, is_in_flight }
+    }
+}
+
+/// Adds an I/O to a batch of [`IOS`].
+pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, layer: Layer, is_in_flight: bool) {
+    let latency_ns = io.ended_ns.wrapping_sub(io.begun_ns);
+    let mut row = batch.row();
+    row.int(io.at_ns as i64);
+    row.int(latency_ns as i64);
+    row.int(io.ended_ns.wrapping_sub(io.at_ns) as i64);
+    row.text(layer_word(layer));
+    row.text(&io.device);
+    row.text(io.kind.word());
+    row.int(io.fua.into());
+    row.maybe_text(io.letters.as_deref());
+    row.int((io.offset_bytes / SECTOR_BYTES) as i64);
+    row.int((io.offset_bytes % SECTOR_BYTES) as i64);
+    row.int(io.length_bytes as i64);
+    row.maybe_int(None);
+    row.text(match (is_in_flight, &io.error) {
+        (true, _) => IN_FLIGHT,
+        (false, Some(error)) => error,
+        (false, None) => OK,
+    });
+    push_who(&mut row, io.who.as_ref());
+    row.maybe_int(io.rule.map(i64::from));
+    row.maybe_int(io.lane.map(i64::from));
+    // The waits of an I/O in flight are not over, so none has its length yet.
+    push_waits(
+        &mut row,
+        latency_ns,
+        if is_in_flight { &NO_WAITS } else { &io.waits },
+    );
+    row.int(io.merged.into());
+    row.int(io.requeued.into());
+}
+
+fn push_who(row: &mut Row<'_>, who: Option<&Who>) {
+    let (client, thread) = match who {
+        Some(Who::Client(name)) => (Some(name.as_str()), None),
+        Some(Who::Thread { pid, comm }) => (None, Some((*pid, comm.as_str()))),
+        None => (None, None),
+    };
+    row.maybe_text(client);
+    row.maybe_text(thread.map(|(_, comm)| comm));
+    row.maybe_int(thread.map(|(pid, _)| pid.into()));
+    row.maybe_text(None);
+}
+
+fn who_of(block: &Block, row: usize) -> Option<Who> {
+    let text = |column| block.text(column, row).map(str::to_owned);
+    let thread = || {
+        Some(Who::Thread {
+            pid: block.int(column::PID, row)? as i32,
+            comm: text(column::PROCESS)?,
+        })
+    };
+    text(column::CLIENT).map(Who::Client).or_else(thread)
+}
+
+/// The waits of a zio beside that in the queue, in the order of their columns.
+const ZIO_WAITS: [usize; 7] = [
+    column::RECV,
+    column::THROTTLE,
+    column::SUSPEND,
+    column::STORE,
+    column::HOLD,
+    column::LATENESS,
+    column::REPLY,
+];
+
+fn push_waits(row: &mut Row<'_>, latency_ns: u64, waits: &IoWaits) {
+    let (queue_ns, rest, sum_ns) = match waits {
+        IoWaits::Zio(waits) => {
+            let rest = [
+                waits.recv,
+                waits.throttle,
+                waits.suspend,
+                waits.store,
+                waits.hold,
+                waits.lateness,
+                waits.reply,
+            ];
+            let rest = rest.map(Duration::as_nanos);
+            let queue_ns = waits.queue.as_nanos();
+            let sum_ns = rest
+                .iter()
+                .fold(queue_ns, |sum, wait| sum.wrapping_add(*wait));
+            (Some(queue_ns), Some(rest), sum_ns)
+        }
+        IoWaits::Kernel {
+            queue_ns,
+            device_ns,
+        } => {
+            let sum_ns = queue_ns.unwrap_or_default().wrapping_add(*device_ns);
+            (*queue_ns, None, sum_ns)
+        }
+    };
+    row.maybe_int(queue_ns.map(|ns| ns as i64));
+    for at in 0..ZIO_WAITS.len() {
+        row.maybe_int(rest.map(|rest| rest[at] as i64));
+    }
+    row.int(latency_ns.wrapping_sub(sum_ns) as i64);
+}
+
+/// A zio is known by the work of its store.
+fn waits_of(block: &Block, row: usize) -> IoWaits {
+    let bits = |column| block.int(column, row).map(|ns| ns as u64);
+    let queue_ns = bits(column::QUEUE);
+    if bits(column::STORE).is_some() {
+        let ns = |column| Duration::from_nanos(bits(column).unwrap_or_default());
+        return IoWaits::Zio(Waits {
+            recv: ns(column::RECV),
+            throttle: ns(column::THROTTLE),
+            queue: ns(column::QUEUE),
+            suspend: ns(column::SUSPEND),
+            store: ns(column::STORE),
+            hold: ns(column::HOLD),
+            lateness: ns(column::LATENESS),
+            reply: ns(column::REPLY),
+        });
+    }
+    let latency_ns = bits(column::LATENCY).unwrap_or_default();
+    let known_ns = queue_ns
+        .unwrap_or_default()
+        .wrapping_add(bits(column::OTHER).unwrap_or_default());
+    IoWaits::Kernel {
+        queue_ns,
+        device_ns: latency_ns.wrapping_sub(known_ns),
+    }
+}
+
+const SECTOR_BYTES: u64 = 512;
+const NO_WAITS: IoWaits = IoWaits::Kernel {
+    queue_ns: None,
+    device_ns: 0,
+};
+const OK: &str = "ok";
+const IN_FLIGHT: &str = "in flight";
+
+/// The word of a layer.
+pub(crate) fn layer_word(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Volume => "volume",
+        Layer::Disk => "disk",
+        Layer::Store => "store",
+    }
+}

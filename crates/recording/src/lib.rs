@@ -1,0 +1,40 @@
+//! Recordings: finished I/Os in a directory of Parquet files that DuckDB, ClickHouse, Polars and pandas open as
+//! they are.
+//!
+//! This crate writes and reads files and nothing else. It has no terminal, no HTTP and no command line, and it
+//! prints nothing. It is given the time by its caller.
+
+#![warn(missing_docs)]
+
+mod batch;
+mod buckets;
+mod clock;
+mod directory;
+mod error;
+mod evict;
+#[cfg(test)]
+mod generator;
+mod growing;
+mod ios;
+mod marks;
+mod named;
+mod pages;
+mod read;
+mod reader;
+mod recorder;
+mod seal;
+mod seconds;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unpack;
+mod write;
+
+pub use clock::{Clock, MachineClock, Moment};
+pub use error::RecordingError;
+pub use ios::{Recorded, column};
+pub use marks::{Event, Mark};
+pub use read::Block;
+pub use reader::{Blocks, Query, Recording, Selected, read_unverified};
+pub use recorder::{Options, Recorder, SEAL_IOS, SEAL_NS, Summary};
+pub use seconds::{Count, Second};

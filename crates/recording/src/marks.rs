@@ -1,0 +1,123 @@
+//! The table of marks: what happened to a recording and beside it.
+
+use crate::batch::Batch;
+use crate::read::Block;
+use crate::table::Table;
+
+/// The table.
+pub(crate) static MARKS: Table = Table {
+    name: "marks",
+    columns: column::COLUMNS,
+};
+
+/// The columns of marks.
+pub(crate) mod column {
+    use crate::table::{Column, columns};
+
+    columns! { COLUMNS:
+        /// When, in nanoseconds since 1970.
+        AT = Column::number("at_ns").bounded();
+        /// The same moment on the clock of the source.
+        CLOCK = Column::number("clock_ns");
+        /// What happened.
+        KIND = Column::word("kind");
+        /// Where.
+        DEVICE = Column::word("device").optional();
+        /// How many or how long, in nanoseconds.
+        N = Column::number("n").optional();
+        /// More of it, in words.
+        TEXT = Column::word("text").optional();
+    }
+}
+
+/// What happened to a recording or beside it, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// When, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// The same moment on the clock of the source.
+    pub clock_ns: u64,
+    /// What happened.
+    pub event: Event,
+    /// The device, if it happened to one.
+    pub device: Option<String>,
+    /// How many, or how long in nanoseconds, as the event says.
+    pub n: Option<i64>,
+    /// More of it, in words.
+    pub text: Option<String>,
+}
+
+/// Names the events.
+macro_rules! events {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal;)+) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Event { $($(#[$doc])+ $name),+ }
+
+        impl Event {
+            /// All events.
+            pub const ALL: &[Event] = &[$(Event::$name),+];
+
+            /// Its word in the file.
+            pub fn word(self) -> &'static str {
+                match self { $(Event::$name => $word),+ }
+            }
+        }
+    };
+}
+
+events! {
+    /// The recorder began; `n` is the id of the thread that writes, so that its own I/O is known.
+    Began = "began";
+    /// The recorder ended.
+    Ended = "ended";
+    /// `n` events or I/Os are missing.
+    Lost = "lost";
+    /// The time since 1970 stepped by `n` nanoseconds.
+    ClockStep = "clock step";
+    /// The machine was suspended for `n` nanoseconds.
+    Suspend = "suspend";
+    /// The device no longer exists.
+    Vanished = "vanished";
+    /// The recorder cannot write, and has stopped.
+    Stopped = "stopped";
+    /// The recorder took too much CPU time, and records only the counts of each second.
+    SecondsOnly = "seconds only";
+    /// The recorder records single I/Os again.
+    SingleIos = "single I/Os";
+    /// The user's trigger fired.
+    Trigger = "trigger";
+    /// The file of I/Os that ends here has slow ones.
+    Slow = "slow";
+    /// A rule was added, changed or removed.
+    Rule = "rule";
+    /// A disk changed its state.
+    State = "state";
+}
+
+/// Adds a mark to a batch of [`MARKS`].
+pub(crate) fn push(batch: &mut Batch, mark: &Mark) {
+    let mut row = batch.row();
+    row.int(mark.at_ns as i64);
+    row.int(mark.clock_ns as i64);
+    row.text(mark.event.word());
+    row.maybe_text(mark.device.as_deref());
+    row.maybe_int(mark.n);
+    row.maybe_text(mark.text.as_deref());
+}
+
+impl Mark {
+    /// The mark of a row; nothing if this version does not know its event.
+    pub(crate) fn of_row(block: &Block, row: usize) -> Option<Mark> {
+        let word = block.text(column::KIND, row)?;
+        let text = |column| block.text(column, row).map(str::to_owned);
+        Some(Mark {
+            at_ns: block.int(column::AT, row)? as u64,
+            clock_ns: block.int(column::CLOCK, row)? as u64,
+            event: *Event::ALL.iter().find(|event| event.word() == word)?,
+            device: text(column::DEVICE),
+            n: block.int(column::N, row),
+            text: text(column::TEXT),
+        })
+    }
+}

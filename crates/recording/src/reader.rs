@@ -1,0 +1,302 @@
+//! A recording that is read, also while a recorder writes it.
+//!
+//! In memory are the names of its files, one footer, and the columns that were asked for of one row group:
+//! about 8 MB at most.
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::directory::{files, is_recording, segment_of};
+use crate::error::{Flaw, RecordingError};
+use crate::evict::Segment;
+use crate::ios::{IOS, Recorded, column};
+use crate::marks::{MARKS, Mark};
+use crate::read::{Block, Source, TableFile};
+use crate::seconds::{self, SECONDS, Second};
+use crate::table::Table;
+
+/// A recording.
+pub struct Recording {
+    root: PathBuf,
+}
+
+/// Which I/Os are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// They ended at this time or later, in nanoseconds since 1970.
+    pub from_ns: u64,
+    /// They ended before this time.
+    pub to_ns: u64,
+    /// They took at least so long.
+    pub min_ns: u64,
+    /// The columns of [`mod@column`] that the caller will read.
+    pub columns: Vec<usize>,
+}
+
+impl Default for Query {
+    /// All columns of all I/Os.
+    fn default() -> Query {
+        Query {
+            from_ns: 0,
+            to_ns: u64::MAX,
+            min_ns: 0,
+            columns: (0..IOS.columns.len()).collect(),
+        }
+    }
+}
+
+impl Recording {
+    /// Opens a recording. Its files are opened when they are needed.
+    pub fn open(root: &Path) -> Result<Recording, RecordingError> {
+        std::fs::metadata(root).map_err(RecordingError::io(root))?;
+        match is_recording(root) {
+            true => Ok(Recording {
+                root: root.to_owned(),
+            }),
+            false => Err(RecordingError::Foreign {
+                path: root.to_owned(),
+            }),
+        }
+    }
+
+    /// When the first and the last of the single I/Os ended, in nanoseconds since 1970. There are none if
+    /// nothing was recorded.
+    pub fn period(&self) -> Result<Option<(u64, u64)>, RecordingError> {
+        let segments = self.segments()?;
+        let from_ns = segments.iter().map(|(_, segment)| segment.from_ns).min();
+        let to_ns = segments.iter().map(|(_, segment)| segment.to_ns).max();
+        Ok(from_ns.zip(to_ns))
+    }
+
+    /// The I/Os of a query, in the order in which they were recorded, in blocks.
+    pub fn blocks(&self, query: Query) -> Result<Blocks, RecordingError> {
+        let is_asked =
+            |segment: &Segment| segment.to_ns >= query.from_ns && segment.from_ns < query.to_ns;
+        let mut segments = self.segments()?;
+        segments.retain(|(_, segment)| is_asked(segment));
+        Ok(Blocks {
+            query,
+            paths: segments.into_iter().map(|(path, _)| path).collect(),
+            open: None,
+        })
+    }
+
+    /// The I/Os of a query, in the order in which they were recorded.
+    pub fn ios(
+        &self,
+        query: Query,
+    ) -> Result<impl Iterator<Item = Result<Recorded, RecordingError>>, RecordingError> {
+        let blocks = self.blocks(query)?;
+        Ok(blocks.flat_map(|selected| {
+            let (ios, error) = match selected {
+                Ok(selected) => (selected.ios(), None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            ios.into_iter().map(Ok).chain(error)
+        }))
+    }
+
+    /// All marks, the oldest first.
+    pub fn marks(&self) -> Result<Vec<Mark>, RecordingError> {
+        let mut marks = Vec::new();
+        self.rows(
+            &MARKS,
+            |_, _| true,
+            |block, row| marks.extend(Mark::of_row(block, row)),
+        )?;
+        Ok(marks)
+    }
+
+    /// The counts of the seconds from `from_s` on and before `to_s`, in seconds since 1970.
+    pub fn seconds(&self, from_s: u64, to_s: u64) -> Result<Vec<Second>, RecordingError> {
+        let mut seconds = Vec::new();
+        let is_asked = |file: &TableFile, group| {
+            let bounds = file.bounds(group, seconds::SECOND);
+            bounds.is_none_or(|(first, last)| last as u64 >= from_s && (first as u64) < to_s)
+        };
+        self.rows(&SECONDS, is_asked, |block, row| {
+            let second = Second::of_row(block, row);
+            seconds.extend(second.filter(|one| (from_s..to_s).contains(&one.second)));
+        })?;
+        Ok(seconds)
+    }
+
+    /// Calls for each row of the row groups of a table that are asked for.
+    fn rows(
+        &self,
+        table: &'static Table,
+        is_asked: impl Fn(&TableFile, usize) -> bool,
+        mut row_of: impl FnMut(&Block, usize),
+    ) -> Result<(), RecordingError> {
+        let columns: Vec<usize> = (0..table.columns.len()).collect();
+        for (name, _) in files(&self.root, table)? {
+            let path = self.root.join(table.name).join(name);
+            let Some(file) = present(TableFile::open(&path, table))? else {
+                continue;
+            };
+            for group in (0..file.groups()).filter(|group| is_asked(&file, *group)) {
+                let mut block = file.block(group);
+                let loaded = file.load(group, &columns, &mut block);
+                loaded.map_err(|flaw| flaw.of(&path))?;
+                (0..block.rows).for_each(|row| row_of(&block, row));
+            }
+        }
+        Ok(())
+    }
+
+    fn segments(&self) -> Result<Vec<(PathBuf, Segment)>, RecordingError> {
+        let folder = self.root.join(IOS.name);
+        let segments = files(&self.root, &IOS)?.into_iter().map(|(name, bytes)| {
+            let path = folder.join(&name);
+            match segment_of(&name, bytes) {
+                Some(segment) => Ok((path, segment)),
+                None => Err(RecordingError::Foreign { path }),
+            }
+        });
+        segments.collect()
+    }
+}
+
+/// Nothing for a file that the recorder has deleted since its name was read.
+fn present<T>(opened: Result<T, RecordingError>) -> Result<Option<T>, RecordingError> {
+    match opened {
+        Ok(file) => Ok(Some(file)),
+        Err(RecordingError::Io { refusal, .. }) if refusal.kind() == ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The blocks of a query.
+pub struct Blocks {
+    query: Query,
+    paths: VecDeque<PathBuf>,
+    /// The file that is being read, and its next row group.
+    open: Option<(PathBuf, TableFile, usize)>,
+}
+
+/// The I/Os of a block that a query asks for.
+pub struct Selected {
+    /// The block.
+    pub block: Block,
+    /// The rows that are asked for.
+    pub rows: Vec<usize>,
+}
+
+impl Selected {
+    /// The I/Os. Fields whose columns were not asked for are empty.
+    pub fn ios(&self) -> Vec<Recorded> {
+        let rows = self.rows.iter();
+        rows.map(|row| Recorded::of_row(&self.block, *row))
+            .collect()
+    }
+}
+
+impl Blocks {
+    /// The next block, which can have no rows that are asked for.
+    fn step(&mut self) -> Result<Option<Option<Selected>>, RecordingError> {
+        if self.open.is_none() {
+            let Some(path) = self.paths.pop_front() else {
+                return Ok(None);
+            };
+            let file = present(TableFile::open(&path, &IOS))?;
+            self.open = file.map(|file| (path, file, 0));
+        }
+        let Some((path, file, group)) = &mut self.open else {
+            return Ok(Some(None));
+        };
+        if *group >= file.groups() {
+            self.open = None;
+            return Ok(Some(None));
+        }
+        *group += 1;
+        let selected = select(file, *group - 1, &self.query);
+        selected.map(Some).map_err(|flaw| flaw.of(path))
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = Result<Selected, RecordingError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.step() {
+                Ok(None) => return None,
+                Ok(Some(None)) => {}
+                Ok(Some(Some(selected))) => return Some(Ok(selected)),
+                Err(error) => {
+                    self.paths.clear();
+                    self.open = None;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+/// The rows of a row group that a query asks for. Columns are decoded only if the row group's bounds leave a doubt,
+/// and the others only if any row is left.
+fn select(file: &TableFile, group: usize, query: &Query) -> Result<Option<Selected>, Flaw> {
+    let period = Matching::of(file, group, column::AT, query.from_ns, query.to_ns);
+    let latency = Matching::of(file, group, column::LATENCY, query.min_ns, u64::MAX);
+    let mut block = file.block(group);
+    let mut rows: Vec<usize> = (0..block.rows).collect();
+    for (column, matching) in [(column::AT, period), (column::LATENCY, latency)] {
+        match matching {
+            Matching::All => {}
+            Matching::None => return Ok(None),
+            Matching::Some(from, to) => {
+                file.load(group, &[column], &mut block)?;
+                let is_asked = |value: i64| {
+                    let value = value as u64;
+                    value >= from && (value < to || to == u64::MAX)
+                };
+                rows.retain(|row| block.int(column, *row).is_some_and(is_asked));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    file.load(group, &query.columns, &mut block)?;
+    Ok(Some(Selected { block, rows }))
+}
+
+/// How many rows of a row group have a value that is asked for, as far as its bounds tell.
+enum Matching {
+    All,
+    None,
+    Some(u64, u64),
+}
+
+impl Matching {
+    /// Of values from `from` on and before `to`, which is no bound if it is the highest number.
+    fn of(file: &TableFile, group: usize, column: usize, from: u64, to: u64) -> Matching {
+        if from == 0 && to == u64::MAX {
+            return Matching::All;
+        }
+        // Unsigned numbers keep their order only while none looks negative.
+        let bounds = file.bounds(group, column).filter(|(least, _)| *least >= 0);
+        match bounds.map(|(least, most)| (least as u64, most as u64)) {
+            Some((least, most)) if most < from || least >= to => Matching::None,
+            Some((least, most)) if least >= from && most < to => Matching::All,
+            _ => Matching::Some(from, to),
+        }
+    }
+}
+
+/// The I/Os of a file in memory. It compares no checksums, so that a fuzzer reaches the decoder.
+pub fn read_unverified(bytes: Vec<u8>) -> Result<Vec<Recorded>, RecordingError> {
+    let read = || {
+        let file = TableFile::parse(Source::Memory(bytes.into()), &IOS, false)?;
+        let mut ios = Vec::new();
+        for group in 0..file.groups() {
+            let selected = select(&file, group, &Query::default())?;
+            ios.extend(selected.iter().flat_map(Selected::ios));
+        }
+        Ok(ios)
+    };
+    read().map_err(|flaw: Flaw| flaw.of(Path::new("(in memory)")))
+}

@@ -1,0 +1,49 @@
+//! What the reader's thread hands to the writer.
+
+use dashpot_observe::{FinishedIo, Layer};
+
+use crate::batch::Batch;
+use crate::clock::Moment;
+use crate::marks::Mark;
+use crate::seconds::Second;
+use crate::table::GROUP_ROWS;
+
+/// How a recording is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The most bytes of all files.
+    pub keep_bytes: u64,
+    /// The layer of the I/Os.
+    pub layer: Layer,
+    /// The name of the host.
+    pub host: String,
+    /// Above this share of one CPU, in per cent, the writer leaves single I/Os out for a minute.
+    pub cpu_percent: u64,
+}
+
+/// A file has the I/Os of so long …
+pub const SEAL_NS: u64 = 10_000_000_000;
+/// … or so many.
+pub const SEAL_IOS: usize = 8 * GROUP_ROWS;
+
+/// Work for the writer.
+pub(super) enum Job {
+    /// Rows of the file that is being made.
+    Rows(Batch),
+    /// The file is full.
+    Seal(Box<Seal>),
+    /// There is no more work.
+    End,
+}
+
+/// The end of a file of I/Os.
+pub(super) struct Seal {
+    pub(super) now: Moment,
+    /// Its last rows.
+    pub(super) batch: Batch,
+    /// The I/Os in flight, which end now.
+    pub(super) in_flight: Vec<FinishedIo>,
+    pub(super) seconds: Vec<Second>,
+    pub(super) marks: Vec<Mark>,
+    pub(super) is_slow: bool,
+}

@@ -1,0 +1,73 @@
+//! A recorder that is killed: the next reader finds whole files.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use dashpot_observe::Layer;
+
+use crate::clock::{Clock, MachineClock};
+use crate::directory::Directory;
+use crate::generator::server;
+use crate::reader::{Query, Recording};
+use crate::recorder::{Options, Recorder};
+
+/// The variable that makes this test the recorder that is killed; it has the directory.
+const ROOT: &str = "DASHPOT_TEST_RECORDS";
+
+/// Records without end, seals after every thousand I/Os, and says so after each seal. It does nothing unless the
+/// test below starts it.
+#[test]
+fn records_until_it_is_killed() {
+    let Some(root) = std::env::var_os(ROOT) else {
+        return;
+    };
+    let options = Options {
+        keep_bytes: 1 << 20,
+        layer: Layer::Disk,
+        host: "host".to_owned(),
+        cpu_percent: 100,
+    };
+    let clock: Arc<dyn Clock> = Arc::new(MachineClock);
+    let mut recorder = Recorder::create(Path::new(&root), options, clock).expect("a recorder");
+    for ios in server(1 << 16, false).chunks(1_000).cycle() {
+        ios.iter().for_each(|io| recorder.add(io));
+        recorder.seal(&ios[..1]);
+        println!("{}", recorder.summary().seals);
+    }
+}
+
+#[test]
+fn a_recorder_that_is_killed_at_any_moment_leaves_whole_files() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut seen = 0;
+    for round in 0..12 {
+        killed_after(scratch.path(), 37 * (round + 1));
+        let recording = Recording::open(scratch.path()).expect("a recording");
+        let ios = recording.ios(Query::default()).expect("its files");
+        seen += ios.collect::<Result<Vec<_>, _>>().expect("its I/Os").len();
+        recording.marks().expect("marks");
+        recording.seconds(0, u64::MAX).expect("seconds");
+        Directory::create(scratch.path()).expect("the lock is free");
+    }
+    assert!(seen > 0);
+}
+
+/// Starts the recorder and kills it when it has written so many lines. Each line takes another time, so the
+/// moment is a random one of its work.
+fn killed_after(root: &Path, lines: usize) {
+    let program = std::env::current_exe().expect("this program");
+    let mut child = Command::new(program)
+        .args(["records_until_it_is_killed", "--nocapture"])
+        .env(ROOT, root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    let output = BufReader::new(child.stdout.take().expect("its output"));
+    let has_sealed = |line: &String| line.parse().is_ok_and(|seals: u64| seals > 0);
+    let mut sealed = output.lines().map_while(Result::ok).filter(has_sealed);
+    sealed.nth(lines);
+    child.kill().expect("a kill");
+    child.wait().expect("its end");
+}

@@ -1,0 +1,300 @@
+//! The recorder: it takes finished I/Os from the thread that reads events, and writes them in its own.
+//!
+//! The reader's thread only fills columns in memory. When those are full it hands them over, and it never
+//! waits: if the writer is behind by [`QUEUE`] row groups, the I/Os of the row group are dropped, counted and
+//! marked. The seconds count them still. In memory are at most seven row groups of about 6 MB, and the file
+//! that is being made.
+
+#[cfg(test)]
+mod cost;
+mod job;
+#[cfg(test)]
+mod killed;
+mod slow;
+mod state;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::thread::JoinHandle;
+
+use dashpot_observe::{FinishedIo, Layer};
+
+use crate::batch::Batch;
+use crate::clock::{Clock, Jump, Moment, jumps};
+use crate::directory::Directory;
+use crate::error::RecordingError;
+use crate::ios::{self, IOS};
+use crate::marks::{Event, Mark};
+use crate::seconds::{Second, Seconds};
+use crate::table::GROUP_ROWS;
+
+use job::{Job, Seal};
+use slow::Slow;
+use state::{Mode, State};
+use writer::Writer;
+
+pub use job::{Options, SEAL_IOS, SEAL_NS};
+pub use state::Summary;
+
+/// Writes a recording. [`Recorder::finish`] ends it; a recorder that is dropped loses what it has not sealed.
+pub struct Recorder {
+    clock: Arc<dyn Clock>,
+    state: Arc<State>,
+    jobs: SyncSender<Job>,
+    /// Empty batches that the writer gives back.
+    spare: Receiver<Batch>,
+    writer: Option<JoinHandle<()>>,
+    batch: Batch,
+    layer: Layer,
+    seconds: Seconds,
+    slow: Slow,
+    /// The rows that are handed over with the next seal.
+    rows: Vec<Second>,
+    marks: Vec<Mark>,
+    last: Moment,
+    sealed: Moment,
+    /// I/Os since the last seal.
+    ios: usize,
+    /// I/Os and events that are lost since the last mark of it.
+    lost: u64,
+    is_seconds_only: bool,
+    /// Whether the writer did not take the last seal.
+    retries: bool,
+}
+
+/// Row groups that wait for the writer.
+const QUEUE: usize = 4;
+/// A seal that the writer did not take is tried again after so long.
+const RETRY_NS: u64 = 100_000_000;
+/// Marks and rows of seconds that wait while the writer does not take them.
+const WAITING_MAX: usize = 1 << 16;
+
+impl Recorder {
+    /// Begins to record in this directory, which is made if there is none.
+    pub fn create(
+        root: &Path,
+        options: Options,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Recorder, RecordingError> {
+        let directory = Directory::create(root)?;
+        let now = clock.now();
+        let layer = options.layer;
+        let state = Arc::new(State::default());
+        let (jobs, taken) = sync_channel(QUEUE);
+        let (give_back, spare) = channel();
+        let writer = Writer::new(
+            directory,
+            root,
+            options,
+            Arc::clone(&clock),
+            Arc::clone(&state),
+        )?;
+        let writer = std::thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || writer.run(&taken, &give_back))
+            .map_err(RecordingError::io(root))?;
+        Ok(Recorder {
+            clock,
+            state,
+            jobs,
+            spare,
+            writer: Some(writer),
+            batch: Batch::new(&IOS),
+            layer,
+            seconds: Seconds::new(layer),
+            slow: Slow::default(),
+            rows: Vec::new(),
+            marks: Vec::new(),
+            last: now,
+            sealed: now,
+            ios: 0,
+            lost: 0,
+            is_seconds_only: false,
+            retries: false,
+        })
+    }
+
+    /// Records an I/O.
+    pub fn add(&mut self, io: &FinishedIo) {
+        if self.seconds.add(io, &mut self.rows) {
+            self.slow.is("the 99th percentile rose tenfold", &io.device);
+        }
+        self.slow.look(io, &mut self.seconds);
+        self.ios += 1;
+        if self.state.mode() == Mode::Everything {
+            ios::push(&mut self.batch, io, self.layer, false);
+            if self.batch.rows() >= GROUP_ROWS {
+                self.hand_over();
+            }
+        }
+    }
+
+    /// Adds a mark of the present.
+    pub fn mark(&mut self, event: Event, device: Option<&str>, n: Option<i64>, text: Option<&str>) {
+        let now = self.clock.now();
+        if event == Event::Trigger {
+            self.slow.is("a trigger fired", device.unwrap_or_default());
+        }
+        if self.marks.len() < WAITING_MAX {
+            self.marks.push(Mark {
+                at_ns: now.unix_ns,
+                clock_ns: now.monotonic_ns,
+                event,
+                device: device.map(str::to_owned),
+                n,
+                text: text.map(str::to_owned),
+            });
+        }
+    }
+
+    /// Counts I/Os or events that the source lost.
+    pub fn lost(&mut self, count: u64) {
+        self.lost += count;
+    }
+
+    /// Looks at the clocks, and says whether a file should be sealed. Call it a few times a second.
+    pub fn is_due(&mut self) -> bool {
+        let now = self.clock.now();
+        let last = std::mem::replace(&mut self.last, now);
+        for jump in jumps(&last, &now) {
+            match jump {
+                Jump::Step(ns) => self.mark(Event::ClockStep, None, Some(ns), None),
+                Jump::Suspend(ns) => self.mark(Event::Suspend, None, Some(ns as i64), None),
+            }
+        }
+        let age_ns = now.monotonic_ns.saturating_sub(self.sealed.monotonic_ns);
+        match self.retries {
+            true => age_ns >= RETRY_NS,
+            false => age_ns >= SEAL_NS || self.ios >= SEAL_IOS,
+        }
+    }
+
+    /// Seals a file, and leaves a trace of the I/Os in flight: their `begun_ns` counts, and they end now. If
+    /// the writer is behind, the next call seals.
+    pub fn seal(&mut self, in_flight: &[FinishedIo]) {
+        let seal = self.prepare(in_flight);
+        if let Err(
+            TrySendError::Full(Job::Seal(seal)) | TrySendError::Disconnected(Job::Seal(seal)),
+        ) = self.jobs.try_send(Job::Seal(seal))
+        {
+            self.take_back(*seal);
+        }
+    }
+
+    /// Seals the last file, and waits for the writer.
+    pub fn finish(mut self, in_flight: &[FinishedIo]) -> Summary {
+        self.mark(Event::Ended, None, None, None);
+        let seal = self.prepare(in_flight);
+        // The writer takes jobs until it is told to end, also after an error.
+        let _ = self.jobs.send(Job::Seal(seal));
+        let _ = self.jobs.send(Job::End);
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+        self.state.summary()
+    }
+
+    /// What has been recorded so far.
+    pub fn summary(&self) -> Summary {
+        self.state.summary()
+    }
+
+    fn prepare(&mut self, in_flight: &[FinishedIo]) -> Box<Seal> {
+        let now = self.clock.now();
+        self.slow.oldest(in_flight, now.monotonic_ns);
+        let mode = self.state.mode();
+        let in_flight = match mode {
+            Mode::Everything => in_flight.iter().map(|io| ending(io, &now)).collect(),
+            _ => Vec::new(),
+        };
+        self.note_mode(mode);
+        if self.seconds.end(now.unix_ns, &mut self.rows) {
+            self.slow.is("the 99th percentile rose tenfold", "");
+        }
+        self.note_losses();
+        let slow = self.slow.take();
+        if let Some((why, device)) = &slow {
+            let device = (!device.is_empty()).then_some(device.as_str());
+            self.mark(Event::Slow, device, None, Some(why));
+        }
+        (self.sealed, self.ios, self.retries) = (now, 0, false);
+        let empty = self.spare();
+        Box::new(Seal {
+            now,
+            batch: std::mem::replace(&mut self.batch, empty),
+            in_flight,
+            seconds: std::mem::take(&mut self.rows),
+            marks: std::mem::take(&mut self.marks),
+            is_slow: slow.is_some(),
+        })
+    }
+
+    /// Keeps what the writer has not taken for the next seal, a little later. That has its own I/Os in flight.
+    fn take_back(&mut self, mut seal: Seal) {
+        self.batch = seal.batch;
+        self.retries = true;
+        seal.seconds.append(&mut self.rows);
+        seal.marks.append(&mut self.marks);
+        if seal.seconds.len() <= WAITING_MAX {
+            self.rows = seal.seconds;
+        }
+        self.marks = seal.marks;
+        if seal.is_slow {
+            self.slow.is("slow before", "");
+        }
+    }
+
+    /// Hands the rows over to the writer, or drops them.
+    fn hand_over(&mut self) {
+        let empty = self.spare();
+        let batch = std::mem::replace(&mut self.batch, empty);
+        if let Err(
+            TrySendError::Full(Job::Rows(mut batch))
+            | TrySendError::Disconnected(Job::Rows(mut batch)),
+        ) = self.jobs.try_send(Job::Rows(batch))
+        {
+            self.lost += batch.rows() as u64;
+            batch.clear();
+            self.batch = batch;
+        }
+    }
+
+    fn spare(&self) -> Batch {
+        self.spare.try_recv().unwrap_or_else(|_| Batch::new(&IOS))
+    }
+
+    fn note_mode(&mut self, mode: Mode) {
+        let is_seconds_only = mode == Mode::SecondsOnly;
+        if is_seconds_only != self.is_seconds_only {
+            self.is_seconds_only = is_seconds_only;
+            let event = match is_seconds_only {
+                true => Event::SecondsOnly,
+                false => Event::SingleIos,
+            };
+            self.mark(event, None, None, None);
+        }
+    }
+
+    fn note_losses(&mut self) {
+        let lost = std::mem::take(&mut self.lost);
+        if lost > 0 {
+            self.state.add_lost(lost);
+            let n = i64::try_from(lost).unwrap_or(i64::MAX);
+            self.mark(Event::Lost, None, Some(n), None);
+        }
+    }
+}
+
+/// An I/O in flight that ends now.
+fn ending(io: &FinishedIo, now: &Moment) -> FinishedIo {
+    FinishedIo {
+        ended_ns: now.monotonic_ns,
+        at_ns: now.unix_ns,
+        error: None,
+        ..io.clone()
+    }
+}

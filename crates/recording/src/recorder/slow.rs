@@ -1,0 +1,62 @@
+//! Whether the I/Os of the file that is being filled are slow, so that it is kept longer than others.
+
+use std::collections::HashMap;
+
+use dashpot_observe::FinishedIo;
+
+use crate::seconds::Seconds;
+
+/// What was slow since the last seal.
+#[derive(Default)]
+pub(super) struct Slow {
+    /// The first reason, and the device.
+    why: Option<(&'static str, String)>,
+    /// When the last I/O of each device ended.
+    ended_ns: HashMap<String, u64, foldhash::fast::RandomState>,
+}
+
+/// An I/O that takes longer is slow, whatever is usual.
+const OLD_NS: u64 = 1_000_000_000;
+/// A device that completes nothing for so long with I/O in flight is frozen, …
+const FREEZE_NS: u64 = 50_000_000;
+/// … if that is so many times its median latency.
+const FREEZE_TIMES: u64 = 10;
+
+impl Slow {
+    /// Notes that something is slow.
+    pub(super) fn is(&mut self, why: &'static str, device: &str) {
+        self.why.get_or_insert_with(|| (why, device.to_owned()));
+    }
+
+    /// Looks at an I/O that has ended.
+    pub(super) fn look(&mut self, io: &FinishedIo, seconds: &mut Seconds) {
+        if io.total_ns() >= OLD_NS {
+            self.is("an I/O took more than 1 s", &io.device);
+        }
+        let Some(before_ns) = self.ended_ns.get_mut(&io.device) else {
+            self.ended_ns.insert(io.device.clone(), io.ended_ns);
+            return;
+        };
+        let gap_ns = io.ended_ns.saturating_sub(*before_ns);
+        *before_ns = io.ended_ns.max(*before_ns);
+        // The I/O was in flight during the whole gap.
+        let is_gap = gap_ns >= FREEZE_NS && io.total_ns() >= gap_ns;
+        let is_unusual = |median_ns: u64| gap_ns >= median_ns.saturating_mul(FREEZE_TIMES);
+        if is_gap && seconds.median_ns(io).is_some_and(is_unusual) {
+            self.is("nothing completed for 50 ms or more", &io.device);
+        }
+    }
+
+    /// Looks at the I/Os in flight.
+    pub(super) fn oldest(&mut self, in_flight: &[FinishedIo], now_ns: u64) {
+        let is_old = |io: &&FinishedIo| now_ns.saturating_sub(io.begun_ns) >= OLD_NS;
+        if let Some(io) = in_flight.iter().find(is_old) {
+            self.is("an I/O has been in flight for more than 1 s", &io.device);
+        }
+    }
+
+    /// The reason, which is forgotten.
+    pub(super) fn take(&mut self) -> Option<(&'static str, String)> {
+        self.why.take()
+    }
+}

@@ -1,0 +1,101 @@
+//! What the reader's thread and the writer know of each other.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Single I/Os and seconds.
+    Everything,
+    /// Only seconds, because the writer took too much CPU time.
+    SecondsOnly,
+    /// Nothing more, because the writer cannot write.
+    Stopped,
+}
+
+/// What a recorder has recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How often the recorder has sealed what it had.
+    pub seals: u64,
+    /// Finished I/Os in sealed files.
+    pub ios: u64,
+    /// Bytes of the files that are left.
+    pub bytes: u64,
+    /// The CPU time of the thread that writes.
+    pub cpu_ns: u64,
+    /// I/Os and events that are missing.
+    pub lost: u64,
+    /// Why the recorder has stopped, if it has.
+    pub stopped: Option<String>,
+}
+
+/// Written by the writer and read by the reader's thread, except for the losses.
+#[derive(Default)]
+pub(super) struct State {
+    mode: AtomicU8,
+    seals: AtomicU64,
+    ios: AtomicU64,
+    bytes: AtomicU64,
+    cpu_ns: AtomicU64,
+    lost: AtomicU64,
+    why: Mutex<Option<String>>,
+}
+
+impl State {
+    pub(super) fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Relaxed) {
+            0 => Mode::Everything,
+            1 => Mode::SecondsOnly,
+            _ => Mode::Stopped,
+        }
+    }
+
+    pub(super) fn set_mode(&self, mode: Mode) {
+        let number = match mode {
+            Mode::Everything => 0,
+            Mode::SecondsOnly => 1,
+            Mode::Stopped => 2,
+        };
+        self.mode.store(number, Ordering::Relaxed);
+    }
+
+    pub(super) fn stop(&self, why: String) {
+        self.set_mode(Mode::Stopped);
+        if let Ok(mut place) = self.why.lock() {
+            place.get_or_insert(why);
+        }
+    }
+
+    pub(super) fn add_seal(&self) {
+        self.seals.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_ios(&self, ios: u64) {
+        self.ios.fetch_add(ios, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_lost(&self, lost: u64) {
+        self.lost.fetch_add(lost, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_bytes(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_cpu(&self, ns: u64) {
+        self.cpu_ns.store(ns, Ordering::Relaxed);
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        Summary {
+            seals: self.seals.load(Ordering::Relaxed),
+            ios: self.ios.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
+            lost: self.lost.load(Ordering::Relaxed),
+            stopped: self.why.lock().ok().and_then(|why| why.clone()),
+        }
+    }
+}

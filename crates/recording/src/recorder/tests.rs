@@ -1,0 +1,334 @@
+//! The recorder on a clock of the test.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashpot_observe::{FinishedIo, Layer};
+
+use crate::clock::{Clock, Moment};
+use crate::directory::files;
+use crate::generator::server;
+use crate::ios::{IOS, Recorded};
+use crate::marks::Event;
+use crate::reader::{Query, Recording};
+use crate::recorder::{Options, Recorder, Summary};
+use crate::seconds::Count;
+use crate::table::GROUP_ROWS;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Clocks that the test moves.
+#[derive(Default)]
+struct TestClock {
+    monotonic_ns: AtomicU64,
+    suspended_ns: AtomicU64,
+    stepped_ns: AtomicU64,
+    cpu_ns: AtomicU64,
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Moment {
+        let monotonic_ns = self.monotonic_ns.load(Ordering::Relaxed);
+        let boottime_ns = monotonic_ns + self.suspended_ns.load(Ordering::Relaxed);
+        Moment {
+            monotonic_ns,
+            boottime_ns,
+            unix_ns: boottime_ns + self.stepped_ns.load(Ordering::Relaxed) + AHEAD_NS,
+        }
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        self.cpu_ns.load(Ordering::Relaxed)
+    }
+}
+
+/// As in the generator.
+const AHEAD_NS: u64 = 1_763_900_000_000_000_123;
+
+impl TestClock {
+    fn at(start_ns: u64) -> Arc<TestClock> {
+        let clock = TestClock::default();
+        clock.monotonic_ns.store(start_ns, Ordering::Relaxed);
+        Arc::new(clock)
+    }
+
+    fn pass(&self, ns: u64) {
+        self.monotonic_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+fn recorder(root: &Path, keep_bytes: u64, clock: &Arc<TestClock>) -> Recorder {
+    let options = Options {
+        keep_bytes,
+        layer: Layer::Disk,
+        host: "host".to_owned(),
+        cpu_percent: 10,
+    };
+    Recorder::create(root, options, Arc::clone(clock) as Arc<dyn Clock>).expect("a recorder")
+}
+
+/// Records I/Os as they end, and seals when it is due. The writer is waited for after each seal, so that nothing
+/// is lost.
+fn record(recorder: &mut Recorder, clock: &TestClock, ios: &[FinishedIo]) {
+    for io in ios {
+        clock.monotonic_ns.store(io.ended_ns, Ordering::Relaxed);
+        recorder.add(io);
+        if recorder.is_due() {
+            let seals = recorder.summary().seals;
+            recorder.seal(&[]);
+            settle(recorder, |summary| summary.seals > seals);
+        }
+    }
+}
+
+/// Waits until the writer has done what it was given.
+fn settle(recorder: &Recorder, is_done: impl Fn(&Summary) -> bool) {
+    while recorder.summary().stopped.is_none() && !is_done(&recorder.summary()) {
+        std::thread::yield_now();
+    }
+}
+
+fn recorded(root: &Path) -> Vec<Recorded> {
+    let recording = Recording::open(root).expect("a recording");
+    let ios = recording.ios(Query::default()).expect("its files");
+    ios.collect::<Result<_, _>>().expect("its I/Os")
+}
+
+fn marks(root: &Path) -> Vec<(Event, Option<i64>)> {
+    let recording = Recording::open(root).expect("a recording");
+    let marks = recording.marks().expect("marks");
+    marks.into_iter().map(|mark| (mark.event, mark.n)).collect()
+}
+
+fn has(root: &Path, event: Event) -> bool {
+    marks(root).iter().any(|(one, _)| *one == event)
+}
+
+#[test]
+fn all_ios_of_a_minute_are_read_back_and_counted_in_their_seconds() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let root = scratch.path().join("rec");
+    let ios = server(4_950 * 30, false);
+    let clock = TestClock::at(ios[0].ended_ns);
+    let mut recorder = recorder(&root, 1 << 30, &clock);
+    record(&mut recorder, &clock, &ios);
+    let summary = recorder.finish(&[]);
+    assert_eq!((summary.ios, summary.lost), (ios.len() as u64, 0));
+    let all: Vec<FinishedIo> = recorded(&root).into_iter().map(|one| one.io).collect();
+    assert!(all == ios);
+
+    let recording = Recording::open(&root).expect("a recording");
+    let (from_s, to_s) = (ios[0].at_ns / SECOND_NS + 5, ios[0].at_ns / SECOND_NS + 9);
+    let in_period = |io: &&FinishedIo| (from_s..to_s).contains(&(io.at_ns / SECOND_NS));
+    let expected: Vec<&FinishedIo> = ios.iter().filter(in_period).collect();
+    let (mut counted, mut sums) = (0, [0; 3]);
+    for second in recording.seconds(from_s, to_s).expect("seconds") {
+        match second.count {
+            Count::Bucket { n, .. } => counted += n,
+            Count::Sums {
+                sum_ns,
+                bytes,
+                errors,
+                ..
+            } => {
+                sums = [sums[0] + sum_ns, sums[1] + bytes, sums[2] + errors];
+            }
+        }
+    }
+    let sum = |of: fn(&FinishedIo) -> u64| expected.iter().map(|io| of(io)).sum::<u64>();
+    assert_eq!(counted, expected.len() as u64);
+    assert_eq!(
+        sums,
+        [sum(FinishedIo::total_ns), sum(|io| io.length_bytes), 0]
+    );
+
+    for min_ns in [0, 5_000_000, u64::MAX] {
+        let query = Query {
+            from_ns: from_s * SECOND_NS,
+            to_ns: to_s * SECOND_NS,
+            min_ns,
+            ..Query::default()
+        };
+        let found = recording.ios(query).expect("its files");
+        let found: Vec<_> = found.map(|one| one.expect("an I/O").io).collect();
+        let slow = expected.iter().filter(|io| io.total_ns() >= min_ns);
+        assert!(found.iter().eq(slow.copied()), "{min_ns}");
+    }
+}
+
+#[test]
+fn an_io_in_flight_leaves_a_trace_in_each_file() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let hung = server(1, false).remove(0);
+    let clock = TestClock::at(hung.begun_ns);
+    let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
+    for _ in 0..2 {
+        clock.pass(10 * SECOND_NS);
+        assert!(recorder.is_due());
+        recorder.seal(std::slice::from_ref(&hung));
+    }
+    recorder.finish(&[]);
+    let all = recorded(scratch.path());
+    let ages: Vec<_> = all
+        .iter()
+        .map(|one| (one.is_in_flight, one.io.total_ns()))
+        .collect();
+    assert_eq!(ages, [(true, 10 * SECOND_NS), (true, 20 * SECOND_NS)]);
+    let names = files(scratch.path(), &IOS).expect("files");
+    assert!(
+        names.iter().all(|(name, _)| name.contains("-slow")),
+        "{names:?}"
+    );
+    assert!(has(scratch.path(), Event::Slow));
+}
+
+#[test]
+fn any_number_in_flight_can_be_read_back_and_none_counts_as_recorded() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let ios = server(2 * GROUP_ROWS, false);
+    let clock = TestClock::at(ios[0].begun_ns);
+    let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
+    ios[..100].iter().for_each(|io| recorder.add(io));
+    assert_eq!(recorder.finish(&ios).ios, 100);
+    let all = recorded(scratch.path());
+    let in_flight = all.iter().filter(|one| one.is_in_flight).count();
+    assert_eq!((all.len(), in_flight), (ios.len() + 100, ios.len()));
+}
+
+#[test]
+fn jumps_of_the_clocks_have_marks() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let clock = TestClock::at(SECOND_NS);
+    let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
+    clock.pass(SECOND_NS);
+    recorder.is_due();
+    clock.stepped_ns.fetch_add(3 * SECOND_NS, Ordering::Relaxed);
+    recorder.is_due();
+    clock
+        .suspended_ns
+        .fetch_add(60 * SECOND_NS, Ordering::Relaxed);
+    recorder.is_due();
+    recorder.mark(Event::Vanished, Some("vda"), None, None);
+    recorder.lost(7);
+    recorder.finish(&[]);
+    let marks = marks(scratch.path());
+    let expected = [
+        (Event::ClockStep, Some(3_000_000_000)),
+        (Event::Suspend, Some(60_000_000_000)),
+        (Event::Vanished, None),
+        (Event::Ended, None),
+        (Event::Lost, Some(7)),
+    ];
+    assert_eq!((marks[0].0, &marks[1..]), (Event::Began, &expected[..]));
+}
+
+#[test]
+fn a_writer_that_takes_too_much_time_leaves_single_ios_out_for_a_minute() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let ios = server(4_950 * 100, false);
+    let clock = TestClock::at(ios[0].ended_ns);
+    let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
+    let seconds = |from: u64, to: u64| {
+        let start_ns = ios[0].ended_ns;
+        let after = |s: u64| ios.partition_point(|io| io.ended_ns < start_ns + s * SECOND_NS);
+        &ios[after(from)..after(to)]
+    };
+    record(&mut recorder, &clock, seconds(0, 15));
+    clock.cpu_ns.fetch_add(5 * SECOND_NS, Ordering::Relaxed);
+    record(&mut recorder, &clock, seconds(15, 98));
+    recorder.finish(&[]);
+    let words: Vec<Event> = marks(scratch.path())
+        .into_iter()
+        .map(|(event, _)| event)
+        .collect();
+    let at = |event| words.iter().position(|one| *one == event);
+    assert!(at(Event::SecondsOnly) < at(Event::SingleIos), "{words:?}");
+    assert!(recorded(scratch.path()).len() < ios.len() / 2);
+    let recording = Recording::open(scratch.path()).expect("a recording");
+    let counted = recording.seconds(0, u64::MAX).expect("seconds");
+    let counted: u64 = counted
+        .iter()
+        .map(|second| match second.count {
+            Count::Bucket { n, .. } => n,
+            Count::Sums { .. } => 0,
+        })
+        .sum();
+    assert_eq!(counted as usize, seconds(0, 98).len());
+}
+
+#[test]
+fn a_recording_keeps_within_its_bytes_and_keeps_what_is_slow() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    // A tenth of the rate, for 900 s, with slow I/Os at 300 s.
+    let mut ios = server(445_500, false);
+    let start_ns = ios[0].ended_ns;
+    for (at, io) in ios.iter_mut().enumerate() {
+        let later_ns = at as u64 * 1_818_182;
+        io.begun_ns += later_ns;
+        io.ended_ns += later_ns;
+        io.at_ns += later_ns;
+        if io.ended_ns / SECOND_NS == start_ns / SECOND_NS + 300 {
+            io.begun_ns -= 2 * SECOND_NS;
+        }
+    }
+    let clock = TestClock::at(start_ns);
+    let mut recorder = recorder(scratch.path(), 3_600_000, &clock);
+    record(&mut recorder, &clock, &ios);
+    let summary = recorder.finish(&[]);
+    assert!(
+        summary.bytes <= 3_600_000 && summary.stopped.is_none(),
+        "{summary:?}"
+    );
+    let on_disk: u64 = [&IOS]
+        .iter()
+        .flat_map(|table| files(scratch.path(), table).expect("files"))
+        .map(|(_, bytes)| bytes)
+        .sum();
+    assert!(on_disk <= 3_600_000);
+    let recording = Recording::open(scratch.path()).expect("a recording");
+    let found = |from_s: u64, to_s: u64| {
+        let base_ns = ios[0].at_ns;
+        let query = Query {
+            from_ns: base_ns + from_s * SECOND_NS,
+            to_ns: base_ns + to_s * SECOND_NS,
+            ..Query::default()
+        };
+        recording.ios(query).expect("files").count()
+    };
+    let found = [(0, 200), (241, 360), (400, 420), (880, 899)].map(|(from, to)| found(from, to));
+    let all = [119, 19].map(|seconds| seconds * 495 / 100 * 95);
+    assert!(found[0] == 0 && found[2] == 0, "{found:?}");
+    assert!(found[1] > all[0] && found[3] > all[1], "{found:?}");
+}
+
+#[test]
+fn a_disk_that_refuses_stops_the_recording_and_not_the_caller() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let ios = server(4_950 * 30, false);
+    let clock = TestClock::at(ios[0].ended_ns);
+    let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
+    // The folder of I/Os is gone, which root cannot write to either.
+    std::fs::remove_dir(scratch.path().join("ios")).expect("an empty folder");
+    record(&mut recorder, &clock, &ios);
+    let summary = recorder.finish(&[]);
+    assert!(summary.stopped.is_some_and(|why| why.contains("ios")));
+    std::fs::create_dir(scratch.path().join("ios")).expect("a folder");
+    assert!(has(scratch.path(), Event::Stopped));
+}
+
+#[test]
+fn a_writer_that_is_behind_makes_the_recorder_lose_whole_row_groups_and_count_them() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let ios = server(20 * GROUP_ROWS, false);
+    let clock = TestClock::at(ios[0].ended_ns);
+    let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
+    for io in &ios {
+        recorder.add(io);
+    }
+    let summary = recorder.finish(&[]);
+    let recorded = recorded(scratch.path()).len();
+    assert_eq!(summary.lost as usize + recorded, ios.len());
+    assert_eq!(summary.lost as usize % GROUP_ROWS, 0);
+    assert_eq!(has(scratch.path(), Event::Lost), summary.lost > 0);
+}

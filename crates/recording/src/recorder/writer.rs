@@ -1,0 +1,281 @@
+//! The thread that makes files of rows, and deletes old ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use parquet::errors::ParquetError;
+
+use super::job::{Job, Options, SEAL_IOS, Seal};
+use super::state::{Mode, State};
+use crate::batch::Batch;
+use crate::clock::{Clock, Moment};
+use crate::directory::{Directory, files, number_of, segment_name, segment_of};
+use crate::error::{Flaw, RecordingError};
+use crate::evict::{Segment, victims};
+use crate::growing::Growing;
+use crate::ios::{self, IOS, column};
+use crate::marks::{self, Event, MARKS, Mark};
+use crate::seal::Label;
+use crate::seconds::{self, SECONDS, Second};
+use crate::table::{GROUP_ROWS, Table};
+use crate::write::Draft;
+
+/// The writer.
+pub(super) struct Writer {
+    directory: Directory,
+    root: PathBuf,
+    options: Options,
+    clock: Arc<dyn Clock>,
+    state: Arc<State>,
+    draft: Option<Draft>,
+    /// The rows of the draft, how many of them are of finished I/Os, and when the first and the last ended.
+    rows: usize,
+    finished: u64,
+    period: Option<(u64, u64)>,
+    next: u64,
+    segments: Vec<Segment>,
+    seconds: Growing,
+    marks: Growing,
+    /// The clock and the writer's CPU time at the last seal.
+    used: Option<(u64, u64)>,
+    /// When single I/Os are recorded again.
+    resumes_ns: u64,
+}
+
+/// The seconds and the marks have at most this part of all bytes.
+const COUNTS_PART: u64 = 4;
+/// Single I/Os are left out for so long.
+const REST_NS: u64 = 60_000_000_000;
+
+impl Writer {
+    pub(super) fn new(
+        directory: Directory,
+        root: &Path,
+        options: Options,
+        clock: Arc<dyn Clock>,
+        state: Arc<State>,
+    ) -> Result<Writer, RecordingError> {
+        let sealed = files(root, &IOS)?;
+        let segments: Vec<Segment> = sealed
+            .iter()
+            .filter_map(|(name, bytes)| segment_of(name, *bytes))
+            .collect();
+        let next = sealed.last().map_or(0, |(name, _)| number_of(name)) + 1;
+        Ok(Writer {
+            seconds: Growing::new(&SECONDS, root)?,
+            marks: Growing::new(&MARKS, root)?,
+            directory,
+            root: root.to_owned(),
+            options,
+            clock,
+            state,
+            draft: None,
+            rows: 0,
+            finished: 0,
+            period: None,
+            next,
+            segments,
+            used: None,
+            resumes_ns: 0,
+        })
+    }
+
+    /// Works until it is told to end. After an error it takes jobs and does nothing.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>, give_back: &Sender<Batch>) {
+        self.begin();
+        while let Ok(job) = jobs.recv() {
+            let done = match job {
+                Job::End => return,
+                _ if self.state.mode() == Mode::Stopped => Ok(()),
+                Job::Rows(batch) => self.rows(batch, give_back),
+                Job::Seal(seal) => self.seal(*seal, give_back),
+            };
+            if let Err(error) = done {
+                self.stop(&error);
+            }
+        }
+    }
+
+    /// Marks the beginning with the id of this thread, so that its own I/O is known.
+    fn begin(&mut self) {
+        let now = self.clock.now();
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        self.marks.push_mark(&Mark {
+            at_ns: now.unix_ns,
+            clock_ns: now.monotonic_ns,
+            event: Event::Began,
+            device: None,
+            n: Some(id.into()),
+            text: None,
+        });
+    }
+
+    fn rows(&mut self, mut batch: Batch, give_back: &Sender<Batch>) -> Result<(), RecordingError> {
+        self.add(&batch)?;
+        self.finished += batch.rows() as u64;
+        batch.clear();
+        // The recorder may have ended.
+        let _ = give_back.send(batch);
+        match self.rows >= 2 * SEAL_IOS {
+            true => self.seal_ios(&self.clock.now(), false),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a row group to the file.
+    fn add(&mut self, batch: &Batch) -> Result<(), RecordingError> {
+        if batch.rows() == 0 {
+            return Ok(());
+        }
+        let root = self.root.clone();
+        let mut draft = match self.draft.take() {
+            Some(draft) => draft,
+            None => Draft::new(&IOS).map_err(refused(&root))?,
+        };
+        draft.add(batch).map_err(refused(&root))?;
+        self.draft = Some(draft);
+        self.rows += batch.rows();
+        for at_ns in &batch.columns[column::AT].ints {
+            let at_ns = *at_ns as u64;
+            let (first, last) = self.period.unwrap_or((at_ns, at_ns));
+            self.period = Some((first.min(at_ns), last.max(at_ns)));
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, mut seal: Seal, give_back: &Sender<Batch>) -> Result<(), RecordingError> {
+        self.finished += seal.batch.rows() as u64;
+        for io in &seal.in_flight {
+            if seal.batch.rows() >= GROUP_ROWS {
+                self.add(&seal.batch)?;
+                seal.batch.clear();
+            }
+            ios::push(&mut seal.batch, io, self.options.layer, true);
+        }
+        self.add(&seal.batch)?;
+        seal.batch.clear();
+        // The recorder may have ended.
+        let _ = give_back.send(seal.batch);
+        self.seal_ios(&seal.now, seal.is_slow)?;
+        seal.seconds
+            .iter()
+            .for_each(|second| self.seconds.push_second(second));
+        seal.marks
+            .iter()
+            .for_each(|mark| self.marks.push_mark(mark));
+        let label = self.label(&SECONDS, &seal.now);
+        self.seconds
+            .publish(&self.directory, &label, seal.now.monotonic_ns)?;
+        let label = self.label(&MARKS, &seal.now);
+        self.marks
+            .publish(&self.directory, &label, seal.now.monotonic_ns)?;
+        self.evict()?;
+        self.weigh(&seal.now);
+        self.state.add_seal();
+        Ok(())
+    }
+
+    fn seal_ios(&mut self, now: &Moment, is_slow: bool) -> Result<(), RecordingError> {
+        let (Some(draft), Some((from_ns, to_ns))) = (self.draft.take(), self.period.take()) else {
+            return Ok(());
+        };
+        let bytes = draft
+            .seal(&self.label(&IOS, now))
+            .map_err(refused(&self.root))?;
+        let segment = Segment {
+            number: self.next,
+            from_ns,
+            to_ns,
+            is_slow,
+            bytes: bytes.len() as u64,
+        };
+        self.directory
+            .publish(&IOS, &segment_name(&segment), &bytes)?;
+        self.next += 1;
+        self.segments.push(segment);
+        self.rows = 0;
+        self.state.add_ios(std::mem::take(&mut self.finished));
+        Ok(())
+    }
+
+    fn label(&self, table: &Table, now: &Moment) -> Label {
+        Label {
+            table: table.name.to_owned(),
+            host: self.options.host.clone(),
+            clock_ns: now.monotonic_ns,
+            at_ns: now.unix_ns,
+        }
+    }
+
+    /// Deletes files until the rest fits: first the oldest counts above their part, then I/Os.
+    fn evict(&mut self) -> Result<(), RecordingError> {
+        let keep = self.options.keep_bytes;
+        let part = keep / COUNTS_PART;
+        let marks = self.marks.shrink(&self.directory, part / 8)?;
+        let left = part.saturating_sub(marks);
+        let counts = marks + self.seconds.shrink(&self.directory, left)?;
+        for number in victims(&self.segments, keep.saturating_sub(counts)) {
+            if let Some(at) = self.segments.iter().position(|one| one.number == number) {
+                self.directory
+                    .remove(&IOS, &segment_name(&self.segments[at]))?;
+                self.segments.remove(at);
+            }
+        }
+        let ios: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
+        self.state.set_bytes(ios + counts);
+        Ok(())
+    }
+
+    /// Leaves single I/Os out for a while if this thread took too much CPU time.
+    fn weigh(&mut self, now: &Moment) {
+        let cpu_ns = self.clock.thread_cpu_ns();
+        self.state.set_cpu(cpu_ns);
+        let before = self.used.replace((now.monotonic_ns, cpu_ns));
+        let is_too_much = before.is_some_and(|(then_ns, then_cpu_ns)| {
+            let passed_ns = now.monotonic_ns.saturating_sub(then_ns);
+            cpu_ns.saturating_sub(then_cpu_ns) > passed_ns / 100 * self.options.cpu_percent
+        });
+        if is_too_much {
+            self.resumes_ns = now.monotonic_ns.saturating_add(REST_NS);
+            self.state.set_mode(Mode::SecondsOnly);
+        } else if now.monotonic_ns >= self.resumes_ns {
+            self.state.set_mode(Mode::Everything);
+        }
+    }
+
+    /// Stops, with a mark. The reserve makes room for it.
+    fn stop(&mut self, error: &RecordingError) {
+        self.state.stop(error.to_string());
+        self.directory.use_reserve();
+        let now = self.clock.now();
+        self.marks.push_mark(&Mark {
+            at_ns: now.unix_ns,
+            clock_ns: now.monotonic_ns,
+            event: Event::Stopped,
+            device: None,
+            n: None,
+            text: Some(error.to_string()),
+        });
+        let label = self.label(&MARKS, &now);
+        // There may be no room in spite of that. The summary has the error in any case.
+        let _ = self
+            .marks
+            .publish(&self.directory, &label, now.monotonic_ns);
+    }
+}
+
+impl Growing {
+    fn push_mark(&mut self, mark: &Mark) {
+        self.push(|batch| marks::push(batch, mark));
+    }
+
+    fn push_second(&mut self, second: &Second) {
+        self.push(|batch| seconds::push(batch, second));
+    }
+}
+
+fn refused(root: &Path) -> impl FnOnce(ParquetError) -> RecordingError {
+    let root = root.to_owned();
+    move |error| Flaw::from(error).of(&root)
+}

@@ -1,0 +1,318 @@
+//! The table of seconds: how many I/Os each second had in each bucket of latency, and their exact sums.
+//!
+//! Counts add up: those of buckets, seconds, devices and hosts. A second can have several rows with the same
+//! key, because I/Os are counted in the second in which they ended and not all come in that order.
+
+use std::collections::HashMap;
+
+use dashpot_observe::{FinishedIo, Layer};
+
+use crate::batch::Batch;
+use crate::buckets::{Buckets, percentile};
+use crate::ios::layer_word;
+use crate::read::Block;
+use crate::table::Table;
+
+/// The table.
+pub(crate) static SECONDS: Table = Table {
+    name: "seconds",
+    columns: column::COLUMNS,
+};
+
+/// The columns of seconds.
+pub(crate) mod column {
+    use crate::table::{Column, columns};
+
+    columns! { COLUMNS:
+        /// The second, since 1970.
+        SECOND = Column::number("second").bounded();
+        /// The device.
+        DEVICE = Column::word("device");
+        /// The layer.
+        LAYER = Column::word("layer");
+        /// The operation.
+        OP = Column::word("op");
+        /// The highest latency of the bucket; null in the row with the sums.
+        LE = Column::number("le_ns").optional();
+        /// How many I/Os were in the bucket; 0 in the row with the sums, so that `sum(n)` counts each once.
+        N = Column::number("n");
+        /// The sum of all latencies of the second.
+        SUM = Column::number("sum_ns").optional();
+        /// The sum of all lengths.
+        BYTES = Column::number("bytes").optional();
+        /// The highest latency.
+        MAX = Column::number("max_ns").optional();
+        /// How many failed.
+        ERRORS = Column::number("errors").optional();
+    }
+}
+
+/// A row of the table of seconds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Second {
+    /// The second, since 1970.
+    pub second: u64,
+    /// The device.
+    pub device: String,
+    /// The word of the layer.
+    pub layer: String,
+    /// The word of the operation.
+    pub op: String,
+    /// What the row counts.
+    pub count: Count,
+}
+
+/// What a row of the table of seconds counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Count {
+    /// The I/Os of a bucket.
+    Bucket {
+        /// The highest latency of the bucket; `i64::MAX` in the last one.
+        le_ns: i64,
+        /// How many there were.
+        n: u64,
+    },
+    /// The sums of all buckets.
+    Sums {
+        /// Of the latencies.
+        sum_ns: u64,
+        /// Of the lengths.
+        bytes: u64,
+        /// The highest latency.
+        max_ns: u64,
+        /// How many I/Os failed.
+        errors: u64,
+    },
+}
+
+/// Counts the I/Os of the present second, and knows how slow they were in the last hours.
+pub(crate) struct Seconds {
+    layer: Layer,
+    buckets: Buckets,
+    /// The places of the series of devices, by their names.
+    devices: HashMap<String, Vec<usize>, foldhash::fast::RandomState>,
+    series: Vec<Series>,
+    hour: u64,
+}
+
+/// The I/Os of a device with one operation on one layer.
+struct Series {
+    device: String,
+    layer: &'static str,
+    op: &'static str,
+    second: u64,
+    counts: Vec<u32>,
+    n: u64,
+    sum_ns: u64,
+    bytes: u64,
+    max_ns: u64,
+    errors: u64,
+    /// The counts of this hour and the one before it.
+    hours: [Vec<u32>; 2],
+}
+
+/// Fewer I/Os in a second say nothing about its 99th percentile.
+const SECOND_LEAST: u64 = 100;
+/// Fewer I/Os in two hours say nothing about theirs.
+const HOUR_LEAST: u64 = 1_000;
+/// So many times the 99th percentile of the hour is slow.
+const SLOW_TIMES: u64 = 10;
+const HOUR_S: u64 = 3_600;
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl Seconds {
+    pub(crate) fn new(layer: Layer) -> Seconds {
+        Seconds {
+            layer,
+            buckets: Buckets::new(),
+            devices: HashMap::default(),
+            series: Vec::new(),
+            hour: 0,
+        }
+    }
+
+    /// Counts an I/O. If it is the first of a later second, the rows of the earlier one go to `rows`, and the
+    /// result says whether that second was slow.
+    pub(crate) fn add(&mut self, io: &FinishedIo, rows: &mut Vec<Second>) -> bool {
+        let place = self.place(io);
+        let series = &mut self.series[place];
+        let second = io.at_ns / SECOND_NS;
+        let was_slow = series.second != second && series.end(&self.buckets, rows);
+        series.second = second;
+        series.count(io, &self.buckets);
+        was_slow
+    }
+
+    /// Ends the present second of all series, and says whether one of them was slow.
+    pub(crate) fn end(&mut self, now_ns: u64, rows: &mut Vec<Second>) -> bool {
+        let mut was_slow = false;
+        for series in &mut self.series {
+            was_slow |= series.end(&self.buckets, rows);
+        }
+        let hour = now_ns / SECOND_NS / HOUR_S;
+        if hour != self.hour {
+            self.hour = hour;
+            self.series.iter_mut().for_each(Series::next_hour);
+        }
+        was_slow
+    }
+
+    /// The median latency of the last hours of this kind of I/O, if there were enough.
+    pub(crate) fn median_ns(&mut self, io: &FinishedIo) -> Option<u64> {
+        let place = self.place(io);
+        self.series[place]
+            .usual(50)
+            .map(|bucket| self.buckets.le_ns(bucket))
+    }
+
+    fn place(&mut self, io: &FinishedIo) -> usize {
+        let (layer, op) = (layer_word(self.layer), io.kind.word());
+        let is_it = |series: &Series| series.layer == layer && series.op == op;
+        let places = self.devices.get(&io.device).map_or(&[][..], Vec::as_slice);
+        if let Some(place) = places.iter().find(|place| is_it(&self.series[**place])) {
+            return *place;
+        }
+        let place = self.series.len();
+        self.series
+            .push(Series::new(&io.device, layer, op, self.buckets.len()));
+        self.devices
+            .entry(io.device.clone())
+            .or_default()
+            .push(place);
+        place
+    }
+}
+
+impl Series {
+    fn new(device: &str, layer: &'static str, op: &'static str, buckets: usize) -> Series {
+        Series {
+            device: device.to_owned(),
+            layer,
+            op,
+            second: 0,
+            counts: vec![0; buckets],
+            n: 0,
+            sum_ns: 0,
+            bytes: 0,
+            max_ns: 0,
+            errors: 0,
+            hours: [vec![0; buckets], vec![0; buckets]],
+        }
+    }
+
+    fn count(&mut self, io: &FinishedIo, buckets: &Buckets) {
+        let ns = io.total_ns();
+        self.counts[buckets.of(ns)] += 1;
+        self.n += 1;
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.bytes = self.bytes.saturating_add(io.length_bytes);
+        self.max_ns = self.max_ns.max(ns);
+        self.errors += u64::from(io.error.is_some());
+    }
+
+    /// Gives the rows of the second and begins an empty one. The result says whether it was slow.
+    fn end(&mut self, buckets: &Buckets, rows: &mut Vec<Second>) -> bool {
+        if self.n == 0 {
+            return false;
+        }
+        let was_slow = self.is_slow(buckets);
+        let counts = self.counts.iter().enumerate().filter(|(_, n)| **n > 0);
+        let in_buckets = counts.map(|(bucket, n)| Count::Bucket {
+            le_ns: i64::try_from(buckets.le_ns(bucket)).unwrap_or(i64::MAX),
+            n: u64::from(*n),
+        });
+        let sums = Count::Sums {
+            sum_ns: self.sum_ns,
+            bytes: self.bytes,
+            max_ns: self.max_ns,
+            errors: self.errors,
+        };
+        rows.extend(in_buckets.chain([sums]).map(|count| Second {
+            second: self.second,
+            device: self.device.clone(),
+            layer: self.layer.to_owned(),
+            op: self.op.to_owned(),
+            count,
+        }));
+        for (hour, count) in self.hours[0].iter_mut().zip(&mut self.counts) {
+            *hour = hour.saturating_add(std::mem::take(count));
+        }
+        (self.n, self.sum_ns, self.bytes, self.max_ns, self.errors) = (0, 0, 0, 0, 0);
+        was_slow
+    }
+
+    fn is_slow(&self, buckets: &Buckets) -> bool {
+        let usual = self.usual(99).map(|bucket| buckets.le_ns(bucket));
+        let this = buckets.le_ns(percentile(&self.counts, self.n, 99));
+        self.n >= SECOND_LEAST && usual.is_some_and(|ns| this > ns.saturating_mul(SLOW_TIMES))
+    }
+
+    /// The bucket of a percentile of the last hours.
+    fn usual(&self, percent: u64) -> Option<usize> {
+        let both: Vec<u32> = self.hours[0]
+            .iter()
+            .zip(&self.hours[1])
+            .map(|(now, before)| now.saturating_add(*before))
+            .collect();
+        let total = both.iter().map(|n| u64::from(*n)).sum();
+        (total >= HOUR_LEAST).then(|| percentile(&both, total, percent))
+    }
+
+    fn next_hour(&mut self) {
+        self.hours.swap(0, 1);
+        self.hours[0].fill(0);
+    }
+}
+
+/// Adds a row to a batch of [`SECONDS`].
+pub(crate) fn push(batch: &mut Batch, second: &Second) {
+    let mut row = batch.row();
+    row.int(second.second as i64);
+    row.text(&second.device);
+    row.text(&second.layer);
+    row.text(&second.op);
+    let (le_ns, n, sums) = match second.count {
+        Count::Bucket { le_ns, n } => (Some(le_ns), n, None),
+        Count::Sums {
+            sum_ns,
+            bytes,
+            max_ns,
+            errors,
+        } => (None, 0, Some([sum_ns, bytes, max_ns, errors])),
+    };
+    row.maybe_int(le_ns);
+    row.int(n as i64);
+    for at in 0..4 {
+        row.maybe_int(sums.map(|sums| sums[at] as i64));
+    }
+}
+
+impl Second {
+    /// The row of a block.
+    pub(crate) fn of_row(block: &Block, row: usize) -> Option<Second> {
+        let text = |column| block.text(column, row).map(str::to_owned);
+        let number = |column| block.int(column, row).map(|value| value as u64);
+        let count = match block.int(column::LE, row) {
+            Some(le_ns) => Count::Bucket {
+                le_ns,
+                n: number(column::N)?,
+            },
+            None => Count::Sums {
+                sum_ns: number(column::SUM)?,
+                bytes: number(column::BYTES)?,
+                max_ns: number(column::MAX)?,
+                errors: number(column::ERRORS)?,
+            },
+        };
+        Some(Second {
+            second: number(column::SECOND)?,
+            device: text(column::DEVICE)?,
+            layer: text(column::LAYER)?,
+            op: text(column::OP)?,
+            count,
+        })
+    }
+}
+
+/// The place of the time in the table.
+pub(crate) const SECOND: usize = column::SECOND;

@@ -1,0 +1,149 @@
+//! The tables of a recording: their columns, and how these are packed in a Parquet file.
+//!
+//! All columns are signed 64-bit integers or UTF-8, because some engines refuse unsigned integers or times in
+//! nanoseconds. Unsigned numbers are stored with the same bits.
+
+use std::sync::Arc;
+
+use parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as PhysicalType};
+use parquet::errors::ParquetError;
+use parquet::file::properties::DeltaBinaryPackedEncoderOptions;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
+
+/// The newest format that this version reads, and the one that it writes.
+pub(crate) const VERSION: u64 = 1;
+
+/// Most rows in a row group.
+pub(crate) const GROUP_ROWS: usize = 1 << 15;
+
+/// Names the columns of a table, by their place.
+macro_rules! columns {
+    ($table:ident: $($(#[$doc:meta])+ $name:ident = $column:expr;)+) => {
+        #[allow(clippy::upper_case_acronyms, non_camel_case_types)]
+        enum Place { $($name),+ }
+        $($(#[$doc])+ #[allow(unreachable_pub)] pub const $name: usize = Place::$name as usize;)+
+        pub(crate) const $table: &[Column] = &[$($column),+];
+    };
+}
+
+pub(crate) use columns;
+
+/// A table, all of whose files have the same columns.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Its name, which is that of its folder.
+    pub(crate) name: &'static str,
+    /// Its columns.
+    pub(crate) columns: &'static [Column],
+}
+
+/// A column.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What its cells hold.
+    pub cell: Cell,
+    /// Whether it is null where the source does not know the fact.
+    pub is_optional: bool,
+    /// Whether each row group says its lowest and its highest value.
+    pub(crate) has_bounds: bool,
+    /// Whether each distinct value is stored once per row group.
+    pub(crate) is_named: bool,
+}
+
+/// What the cells of a column hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    /// A signed integer.
+    Int,
+    /// UTF-8.
+    Text,
+}
+
+impl Column {
+    /// Numbers that differ from row to row.
+    pub(crate) const fn number(name: &'static str) -> Column {
+        Column {
+            name,
+            cell: Cell::Int,
+            is_optional: false,
+            has_bounds: false,
+            is_named: false,
+        }
+    }
+
+    /// Numbers with few distinct values.
+    pub(crate) const fn code(name: &'static str) -> Column {
+        let mut column = Column::number(name);
+        column.is_named = true;
+        column
+    }
+
+    /// Words with few distinct values.
+    pub(crate) const fn word(name: &'static str) -> Column {
+        let mut column = Column::code(name);
+        column.cell = Cell::Text;
+        column
+    }
+
+    /// The column with its lowest and highest value in each row group.
+    pub(crate) const fn bounded(mut self) -> Column {
+        self.has_bounds = true;
+        self
+    }
+
+    /// The column with nulls.
+    pub(crate) const fn optional(mut self) -> Column {
+        self.is_optional = true;
+        self
+    }
+
+    fn parquet_type(&self) -> Result<TypePtr, ParquetError> {
+        let repetition = match self.is_optional {
+            true => Repetition::OPTIONAL,
+            false => Repetition::REQUIRED,
+        };
+        let column = match self.cell {
+            Cell::Int => Type::primitive_type_builder(self.name, PhysicalType::INT64),
+            Cell::Text => Type::primitive_type_builder(self.name, PhysicalType::BYTE_ARRAY)
+                .with_converted_type(ConvertedType::UTF8)
+                .with_logical_type(Some(LogicalType::String)),
+        };
+        column.with_repetition(repetition).build().map(Arc::new)
+    }
+}
+
+impl Table {
+    /// Its schema in Parquet's words.
+    pub(crate) fn schema(&self) -> Result<TypePtr, ParquetError> {
+        let columns = self.columns.iter().map(Column::parquet_type);
+        let schema = Type::group_type_builder(self.name)
+            .with_fields(columns.collect::<Result<Vec<_>, _>>()?)
+            .build()?;
+        Ok(Arc::new(schema))
+    }
+
+    /// How its columns without names are packed: as the differences of neighbours. A row group has one page per
+    /// column. Blocks of 32 differences are the smallest that the format allows: a
+    /// large value then widens few others.
+    pub(crate) fn properties(&self) -> Result<WriterProperties, ParquetError> {
+        let mut properties = WriterProperties::builder()
+            .set_created_by(format!("dashpot {}", env!("CARGO_PKG_VERSION")))
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_offset_index_disabled(true)
+            .set_dictionary_enabled(false)
+            .set_encoding(Encoding::DELTA_BINARY_PACKED)
+            .set_delta_binary_packed_encoder_options(DeltaBinaryPackedEncoderOptions::try_new(
+                128, 4,
+            )?)
+            .set_data_page_row_count_limit(GROUP_ROWS)
+            .set_write_batch_size(GROUP_ROWS);
+        for column in self.columns.iter().filter(|column| column.has_bounds) {
+            let path = ColumnPath::from(column.name);
+            properties = properties.set_column_statistics_enabled(path, EnabledStatistics::Chunk);
+        }
+        Ok(properties.build())
+    }
+}

@@ -1,0 +1,170 @@
+//! Files against naive lists.
+
+use bytes::Bytes;
+use dashpot_observe::{FinishedIo, IoWaits, Layer};
+use proptest::prelude::*;
+
+use crate::batch::Batch;
+use crate::error::Flaw;
+use crate::generator::{any_io, server};
+use crate::ios::{IOS, Recorded, push};
+use crate::read::{Source, TableFile};
+use crate::reader::read_unverified;
+use crate::seal::Label;
+use crate::table::GROUP_ROWS;
+use crate::write::Draft;
+
+fn label() -> Label {
+    Label {
+        table: "ios".to_owned(),
+        host: "host".to_owned(),
+        clock_ns: 3,
+        at_ns: 4,
+    }
+}
+
+/// A file with row groups of `rows`.
+fn file_of(ios: &[Recorded], rows: usize) -> Vec<u8> {
+    let mut draft = Draft::new(&IOS).expect("a draft");
+    let mut batch = Batch::new(&IOS);
+    for group in ios.chunks(rows) {
+        batch.clear();
+        for one in group {
+            push(&mut batch, &one.io, Layer::Disk, one.is_in_flight);
+        }
+        draft.add(&batch).expect("a row group");
+    }
+    draft.seal(&label()).expect("a file")
+}
+
+fn opened(bytes: &[u8]) -> Result<TableFile, Flaw> {
+    TableFile::parse(Source::Memory(Bytes::copy_from_slice(bytes)), &IOS, true)
+}
+
+fn read(bytes: &[u8]) -> Result<Vec<Recorded>, Flaw> {
+    let file = opened(bytes)?;
+    let mut ios = Vec::new();
+    for group in 0..file.groups() {
+        let mut block = file.block(group);
+        let columns: Vec<usize> = (0..IOS.columns.len()).collect();
+        file.load(group, &columns, &mut block)?;
+        ios.extend((0..block.rows).map(|row| Recorded::of_row(&block, row)));
+    }
+    Ok(ios)
+}
+
+fn finished(io: FinishedIo) -> Recorded {
+    Recorded {
+        io,
+        is_in_flight: false,
+    }
+}
+
+fn any_recorded() -> impl Strategy<Value = Recorded> {
+    (any_io(), any::<bool>()).prop_map(|(io, is_in_flight)| Recorded {
+        io: FinishedIo {
+            error: io.error.filter(|_| !is_in_flight),
+            waits: match is_in_flight {
+                true => IoWaits::Kernel {
+                    queue_ns: None,
+                    device_ns: 0,
+                },
+                false => io.waits,
+            },
+            ..io
+        },
+        is_in_flight,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_written_is_read_back(
+        ios in prop::collection::vec(any_recorded(), 0..200),
+        rows in 1..100_usize,
+    ) {
+        prop_assert_eq!(read(&file_of(&ios, rows)), Ok(ios));
+    }
+
+    #[test]
+    fn a_changed_or_cut_file_is_refused_or_reads_as_it_was_written(
+        ios in prop::collection::vec(any_recorded(), 1..50),
+        at in any::<prop::sample::Index>(),
+        bits in 1..=255_u8,
+        is_cut in any::<bool>(),
+    ) {
+        let mut bytes = file_of(&ios, 20);
+        let at = at.index(bytes.len());
+        match is_cut {
+            true => bytes.truncate(at),
+            false => bytes[at] ^= bits,
+        }
+        // The four bytes at the beginning say nothing that the reader needs.
+        match read(&bytes) {
+            Ok(again) => {
+                prop_assert!(!is_cut && at < 4);
+                prop_assert_eq!(again, ios);
+            }
+            Err(flaw) => prop_assert!(flaw != Flaw::Damaged(String::new())),
+        }
+    }
+}
+
+#[test]
+fn a_message_has_no_control_characters_of_the_file() {
+    let column = b"latency_ns".as_slice();
+    let mut file = file_of(&[], 1);
+    let at = file.windows(column.len()).position(|name| name == column);
+    file[at.expect("a column")] = b'\n';
+    // Without checksums, the flaw is the name of the column.
+    let error = read_unverified(file).expect_err("another column");
+    assert!(!error.to_string().contains('\n'), "{error}");
+}
+
+#[test]
+fn other_files_are_refused_by_what_they_are() {
+    let file = file_of(&[], 1);
+    assert_eq!(read(b"").err(), Some(Flaw::Foreign));
+    assert_eq!(read(b"a text of some length").err(), Some(Flaw::Foreign));
+    assert!(matches!(
+        read(&file[..file.len() - 1]),
+        Err(Flaw::Damaged(_))
+    ));
+    let format = b"dashpot.format".as_slice();
+    let at = file.windows(format.len()).position(|key| key == format);
+    let mut newer = file.clone();
+    // Thrift has a header and a length before the value.
+    newer[at.expect("a format") + format.len() + 2] = b'9';
+    assert_eq!(read(&newer).err(), Some(Flaw::Newer(9)));
+}
+
+fn bytes_per_io(is_zio: bool) -> f64 {
+    let ios: Vec<Recorded> = server(8 * GROUP_ROWS, is_zio)
+        .into_iter()
+        .map(finished)
+        .collect();
+    let bytes = file_of(&ios, GROUP_ROWS);
+    columns_of(&bytes);
+    assert!(read(&bytes) == Ok(ios.clone()));
+    bytes.len() as f64 / ios.len() as f64
+}
+
+/// Prints the bytes per I/O of each column.
+fn columns_of(bytes: &[u8]) {
+    let file = opened(bytes).expect("a file");
+    let (sizes, rows) = file.column_bytes();
+    for (column, bytes) in IOS.columns.iter().zip(&sizes) {
+        println!("{:12} {:6.3}", column.name, *bytes as f64 / rows as f64);
+    }
+    let rest = bytes.len() as u64 - sizes.iter().sum::<u64>();
+    println!("{:12} {:6.3}", "footer", rest as f64 / rows as f64);
+}
+
+#[test]
+fn an_io_of_the_kernel_has_at_most_14_bytes_and_a_zio_24() {
+    let (kernel, zio) = (bytes_per_io(false), bytes_per_io(true));
+    println!("bytes per I/O of the kernel: {kernel:.2}, per zio: {zio:.2}");
+    assert!(kernel <= 14.0 && zio <= 24.0);
+}

@@ -1,0 +1,20 @@
+//! A file of a recording. Whatever its bytes are, the reader refuses them in one line, or returns I/Os, in bounded
+//! memory. Checksums are not compared, because bytes that were made by chance would never have the right ones.
+
+#![no_main]
+
+use std::sync::Once;
+
+use dashpot_recording::read_unverified;
+use libfuzzer_sys::fuzz_target;
+
+/// libFuzzer ends the program at a panic, even at one that the reader catches: the Parquet crate has assertions
+/// that bytes can reach. An assertion that the reader does not catch still ends the program.
+static KEEP_GOING: Once = Once::new();
+
+fuzz_target!(|bytes: &[u8]| {
+    KEEP_GOING.call_once(|| std::panic::set_hook(Box::new(|_| {})));
+    if let Err(error) = read_unverified(bytes.to_vec()) {
+        assert!(!error.to_string().contains('\n'));
+    }
+});
