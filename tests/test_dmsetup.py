@@ -119,6 +119,71 @@ def test_a_file_has_the_bytes(created, directory):
     assert created(f"0 4096 delay {file} 0 1", code=1).stderr.count("less than the disk's size of 2M") == 1
 
 
+@requires("blkdiscard")
+@pytest.mark.parametrize("medium", ["file", "dev"])
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_a_device_begins_at_a_sector_of_its_medium(created, device, directory, medium, parts):
+    """Reads, writes, discards and zeroes reach its bytes alone: those before and behind it stay as they were."""
+    start, sectors = 2048 + 8, 4096
+    file = node = directory / "disk.img"
+    if medium == "dev":
+        node = device()
+        file = node.file
+    before = os.urandom(SECTORS * 512)
+    pathlib.Path(node).write_bytes(before)
+    part = f"{node} {start} 1"
+    table = f"0 {sectors} delay " + " ".join([part] * parts)
+    upper = created(table)
+    number = os.stat(node).st_rdev
+    name = f"{os.major(number)}:{os.minor(number)}" if medium == "dev" else str(node)
+    assert dm("table", NAME).stdout == table.replace(str(node), name) + "\n"
+    assert dm("status", NAME).stdout == f"0 {sectors} delay 0 0 0\n"
+    first, end = start * 512, (start + sectors) * 512
+    assert upper.read_bytes() == before[first:end]
+    new = os.urandom(sectors * 512)
+    source = directory / "new"
+    source.write_bytes(new)
+    run("dd", f"if={source}", f"of={upper}", "bs=64k", "oflag=direct", "conv=fsync")
+    run("blkdiscard", "--offset", "0", "--length", "4096", upper)
+    run("blkdiscard", "--zeroout", "--offset", str(len(new) - 8192), "--length", "8192", upper)
+    dm("remove", NAME)
+    after = file.read_bytes()
+    assert after[:first] == before[:first] and after[end:] == before[end:]
+    assert after[first:end] == bytes(4096) + new[4096:-8192] + bytes(8192)
+
+
+def test_a_device_that_begins_at_a_sector_ends_with_its_medium(created, device):
+    node, last = device(), SECTORS - 8
+    created(f"0 8 delay {node} {last} 0")
+    dm("remove", NAME)
+    for table, why in [
+        (f"0 16 delay {node} {last} 0", "has 64M, less than the disk's offset of 65532K and size of 8K"),
+        (f"0 8 delay {node} {SECTORS + 8} 0", "less than the disk's offset of 65540K and size of 4K"),
+        (f"0 16 delay {node.file} {last} 0", "has 64M, less than the disk's offset of 65532K and size of 8K"),
+        ("0 2048 delay ram:1M 8 0", "word 4, 'ram:1M': it has 2048 sectors, and the table needs 2056"),
+        (f"0 8 delay {node} 8 0 {node} 16 0", "word 8, '16': reads, writes and flushes have one place here: write 8"),
+    ]:
+        assert why in created(table, code=1).stderr, table
+        assert not (BASE / NAME).exists() and not servers()
+
+
+@requires("blockdev")
+def test_a_sector_inside_of_a_block_is_refused(created, device):
+    node = device("--sector-size=4096")
+    assert "blocks of 4K, and 512 is not a whole number" in created(f"0 8 delay {node} 1 0", code=1).stderr
+
+
+def test_a_reload_keeps_the_first_sector(created, device):
+    node = device()
+    created(f"0 2048 delay {node} 64 0")
+    refused = dm("reload", NAME, "--table", f"0 2048 delay {node} 8 0", code=1).stderr
+    assert f"{NAME} begins at sector 64 of dev:{node}, and the table names sector 8" in refused
+    for table in ["0 2048 error", f"0 2048 delay {node} 64 300"]:
+        dm("reload", NAME, "--table", table)
+        dm("resume", NAME)
+    assert dm("table", NAME).stdout.endswith(" 64 300\n")
+
+
 def test_the_error_target(created):
     node = created("0 2048 error")
     assert "Input/output error" in read(node, code=1).stderr

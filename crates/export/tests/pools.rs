@@ -32,6 +32,7 @@ fn serve(store: StoreConfig, size: u64) -> Served {
         name: name.to_owned(),
         store: store.clone(),
         size: Some(size),
+        offset: 0,
         block: 1,
         read_only: false,
         rotational: false,

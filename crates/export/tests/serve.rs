@@ -27,6 +27,7 @@ fn serve() -> Served {
         name: name.to_owned(),
         store: StoreConfig::Ram,
         size: Some(64 << 20),
+        offset: 0,
         block: 1,
         read_only: false,
         rotational: false,

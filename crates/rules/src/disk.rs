@@ -1,4 +1,4 @@
-//! Disks and their stores: `NAME=STORE[,size=SIZE][,block=SIZE][,ro]`.
+//! Disks and their stores: `NAME=STORE[,size=SIZE][,offset=SIZE][,block=SIZE][,ro]`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,8 +14,10 @@ pub struct DiskConfig {
     pub name: String,
     /// Its store.
     pub store: StoreConfig,
-    /// Its size in bytes; `None` for the size of its store.
+    /// Its size in bytes; `None` for the size of its store, from `offset` on.
     pub size: Option<u64>,
+    /// The place of its first byte in its file or on its block device.
+    pub offset: u64,
     /// The smallest read or write, in bytes: a power of two from 1 to 64 KiB.
     pub block: u32,
     /// Whether the disk refuses writes.
@@ -89,6 +91,7 @@ pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
         name: parse_name(name)?,
         store: parse_store(words.next().unwrap_or_default())?,
         size: None,
+        offset: 0,
         block: DEFAULT_BLOCK,
         read_only: false,
         rotational: false,
@@ -107,6 +110,7 @@ pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
     if disk.size.is_none() && needs_size(&disk.store) {
         disk.size = Some(DEFAULT_SIZE);
     }
+    check_offset(&disk)?;
     check_blocks(&disk)?;
     Ok(disk)
 }
@@ -155,6 +159,18 @@ pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     }
 }
 
+/// Refuses an offset in memory, where nothing else has the bytes before it.
+pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
+    match disk.offset > 0 && needs_size(&disk.store) {
+        true => Err(ParseError::new(format!(
+            "an offset of {} is for a file or a block device, and this disk is on {}: leave it out",
+            format_size(disk.offset),
+            disk.store,
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Whether disks with this store need a size of their own.
 pub fn needs_size(store: &StoreConfig) -> bool {
     match store {
@@ -180,14 +196,26 @@ pub fn disk_size(text: &str) -> Result<u64, ParseError> {
     Ok(size)
 }
 
+/// Parses the place of a disk's first byte.
+pub fn disk_offset(text: &str) -> Result<u64, ParseError> {
+    let offset = parse_size(text)?;
+    match offset > SIZE_MAX {
+        true => Err(ParseError::new(format!(
+            "an offset of '{text}' is too large: at most {SIZE_MAX} bytes, just under 8388608T"
+        ))),
+        false => Ok(offset),
+    }
+}
+
 fn read_option(word: &str, disk: &mut DiskConfig) -> Result<(), ParseError> {
     match word.split_once('=') {
         Some(("size", size)) => disk.size = Some(disk_size(size)?),
+        Some(("offset", offset)) => disk.offset = disk_offset(offset)?,
         Some(("block", block)) => disk.block = block_size(block)?,
         None if word == "ro" => disk.read_only = true,
         _ => {
             return Err(ParseError::new(format!(
-                "'{word}' is not an option of a disk: those are size=SIZE, block=SIZE and ro \
+                "'{word}' is not an option of a disk: those are size=SIZE, offset=SIZE, block=SIZE and ro \
                  (a path with a comma in it needs a lab file)"
             )));
         }
@@ -256,14 +284,25 @@ mod tests {
                 "'size' is given twice: leave one of them out",
             ),
             (
+                "d0=lossy:ram,offset=4K",
+                "an offset of 4K is for a file or a block device, and this disk is on lossy:ram: \
+                 leave it out",
+            ),
+            (
+                "d0=file:/a,offset=8388608T",
+                "an offset of '8388608T' is too large: at most 9223372036854775807 bytes, \
+                 just under 8388608T",
+            ),
+            (
                 "d0=ram,rw",
-                "'rw' is not an option of a disk: those are size=SIZE, block=SIZE and ro \
+                "'rw' is not an option of a disk: those are size=SIZE, offset=SIZE, block=SIZE and ro \
                  (a path with a comma in it needs a lab file)",
             ),
         ] {
             assert_eq!(parse_disk(text).unwrap_err().to_string(), message, "{text}");
         }
         assert!(parse_disk("d0=null,size=9223372036854775807").is_ok());
+        assert_eq!(parse_disk("d0=dev:/a,offset=4K").unwrap().offset, 4 << 10);
         assert!(parse_disk("all=ram").is_err());
         assert!(parse_store("lossy:lossy:ram").is_err());
         assert!(parse_store("ram:1G").is_err());

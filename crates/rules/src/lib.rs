@@ -36,8 +36,8 @@ pub use address::{Address, ApiAddress, Listen, parse_api, parse_listen};
 pub use allowance::{Allowance, parse_allowance};
 pub use decimal::Decimal;
 pub use disk::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, StoreConfig, block_size, check_blocks, disk_size,
-    needs_size, parse_disk, parse_store,
+    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, StoreConfig, block_size, check_blocks, check_offset,
+    disk_offset, disk_size, needs_size, parse_disk, parse_store,
 };
 pub use duration::{
     parse_duration, parse_interval, parse_latency, parse_report_count, parse_span, parse_wait,

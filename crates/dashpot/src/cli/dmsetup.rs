@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A table is a line such as '0 2097152 delay /dev/vdb 0 500': sectors of 512
-bytes, then DEVICE 0 MS for everything, or three of these for reads, writes and
-flushes. The DEVICE is a block device, a file, or ram:SIZE. It needs root. Each
-device has a daemon of its own until 'remove'. No I/O is early: 'suspend' waits
-for delayed I/O, while dm-delay releases it at once.
+bytes, then DEVICE SECTOR MS for everything, or three of these for reads, writes
+and flushes. DEVICE is a block device, a file or ram:SIZE, and the new device
+begins at its SECTOR. It needs root. Each has a daemon until it is removed.
+No I/O is early: 'suspend' waits for delayed I/O; dm-delay releases it at once.
 
 Example: reads and writes take half a second longer
   echo \"0 $(blockdev --getsz /dev/vdb) delay /dev/vdb 0 500\" |

@@ -14,7 +14,7 @@ use dashpot_rules::{
 pub(crate) struct LabArgs {
     /// A lab file; without one and without -d: two RAM disks of 1G, c1t1d0 and c1t2d0
     pub(crate) lab: Option<PathBuf>,
-    /// Serve a disk: NAME=STORE[,size=SIZE][,block=SIZE][,ro]; a STORE is ram, null, file:PATH, dev:PATH or lossy:STORE (see crash)
+    /// Serve a disk: NAME=STORE[,size=N][,offset=N][,block=N][,ro]; a STORE is ram, null, file:PATH, dev:PATH or lossy:STORE (see crash)
     #[arg(short = 'd', long = "disk", value_name = "DISK", value_parser = parse_disk)]
     pub(crate) disks: Vec<DiskConfig>,
     /// Arm a rule at the start: '[DISK] -D 10ms:1', see 'dashpot inject --help'

@@ -2,8 +2,8 @@
 
 use dashpot_rules::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, ParseError, PoolSpec, block_size, check_blocks,
-    disk_size, needs_size, parse_injection, parse_listen, parse_name, parse_shards, parse_size,
-    parse_store,
+    check_offset, disk_offset, disk_size, needs_size, parse_injection, parse_listen, parse_name,
+    parse_shards, parse_size, parse_store,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -19,7 +19,7 @@ use super::served::{Lab, LabDisk};
 /// simulation ignores addresses.
 pub(super) const FILE_KEYS: [&str; 7] =
     ["disk", "pool", "volume", "serve", "workload", "at", "sim"];
-pub(super) const DISK_KEYS: [Key; 6] = [
+pub(super) const DISK_KEYS: [Key; 7] = [
     Key {
         name: "store",
         kind: "store",
@@ -33,6 +33,13 @@ pub(super) const DISK_KEYS: [Key; 6] = [
         example: "\"2G\"",
         default: "1G for `ram` and `null`; that of the file",
         meaning: "The size of the disk, a multiple of `block`. A simulation opens no file, so a disk on a `file:` needs this key there.",
+    },
+    Key {
+        name: "offset",
+        kind: "size",
+        example: "\"1M\"",
+        default: "0",
+        meaning: "Where the disk begins in its file or on its block device, in whole blocks of the device. The bytes before it stay as they are. A simulation does not use it.",
     },
     Key {
         name: "block",
@@ -137,11 +144,14 @@ pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, Pa
         name,
         store,
         size: section.value("size", disk_size)?.or(default_size),
+        offset: section.value("offset", disk_offset)?.unwrap_or(0),
         block: section.value("block", block_size)?.unwrap_or(DEFAULT_BLOCK),
         read_only: section.flag("read_only")?.unwrap_or(false),
         rotational: section.flag("rotational")?.unwrap_or(false),
     };
-    check_blocks(&config).map_err(|error| misplaced(&error.to_string()))?;
+    check_offset(&config)
+        .and_then(|()| check_blocks(&config))
+        .map_err(|error| misplaced(&error.to_string()))?;
     let injections = section.list("rules", parse_injection)?;
     Ok(LabDisk { config, injections })
 }

@@ -72,8 +72,8 @@ fn mistakes_name_their_line_place_and_remedy() {
         ),
         (
             "[disk.a]\nstore = \"ram\"\ncolour = 1",
-            "3: [disk.a] colour: unknown key; known are store, size, block, read_only, \
-             rotational, rules, service, rate, lanes, bandwidth, flush",
+            "3: [disk.a] colour: unknown key; known are store, size, offset, block, \
+             read_only, rotational, rules, service, rate, lanes, bandwidth, flush",
         ),
         (
             "[server]\nnbd = []",

@@ -43,8 +43,10 @@ impl DeviceRing {
         payload: &[u8],
     ) -> bool {
         let store = store.and_then(Store::device);
-        let (Some(store), Some(ring), Some(work)) = (store, &mut self.ring, work(request, payload))
-        else {
+        let (Some(store), Some(ring)) = (store, &mut self.ring) else {
+            return false;
+        };
+        let Some(work) = work(request, store.place(request.offset), payload) else {
             return false;
         };
         ring.start(store.device(), id.0.into(), work).is_ok()
@@ -84,9 +86,8 @@ impl DeviceRing {
     }
 }
 
-/// The work of a request, if the ring does such work.
-fn work<'a>(request: &Request, payload: &'a [u8]) -> Option<Work<'a>> {
-    let offset = request.offset;
+/// The work of a request at a place on the device, if the ring does such work.
+fn work<'a>(request: &Request, offset: u64, payload: &'a [u8]) -> Option<Work<'a>> {
     match request.operation {
         Operation::Read => Some(Work::Read {
             offset,

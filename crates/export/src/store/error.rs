@@ -136,8 +136,8 @@ pub enum StoreError {
     },
     /// The file ends before the disk does.
     #[error(
-        "disk `{disk}`: {path} has {}, less than the disk's size of {}; enlarge it with `truncate -s {} {path}`, or leave the size out",
-        Size(*.length), Size(*.size), Size(*.size), path = .path.display()
+        "disk `{disk}`: {path} has {}, less than the disk's {}; enlarge it with `truncate -s {} {path}`, or leave the size out",
+        Size(*.length), Span(*.offset, *.size), Size(*.offset + *.size), path = .path.display()
     )]
     TooSmall {
         /// The disk.
@@ -148,6 +148,8 @@ pub enum StoreError {
         length: u64,
         /// The disk's size in bytes.
         size: u64,
+        /// The place of its first byte in the file.
+        offset: u64,
     },
     /// The file's label names another disk.
     #[error(
@@ -185,6 +187,19 @@ pub enum StoreError {
         /// The available memory in bytes.
         available: u64,
     },
+}
+
+/// Prints the place and the size of a disk in its file or on its device.
+pub(crate) struct Span(pub(crate) u64, pub(crate) u64);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Span(offset, size) = *self;
+        match offset {
+            0 => write!(f, "size of {}", Size(size)),
+            _ => write!(f, "offset of {} and size of {}", Size(offset), Size(size)),
+        }
+    }
 }
 
 /// Prints a number of bytes as options take it: in the largest unit that divides it.

@@ -165,6 +165,7 @@ fn request<'a>(disk: &'a DiskConfig, path: &'a Path) -> OpenRequest<'a> {
         disk: &disk.name,
         path,
         size: disk.size,
+        offset: disk.offset,
         read_only: disk.read_only,
     }
 }
@@ -203,6 +204,7 @@ mod tests {
             name: "d".to_owned(),
             store: StoreConfig::Ram,
             size: Some(size),
+            offset: 0,
             block: 1,
             read_only: false,
             rotational: false,

@@ -17,6 +17,7 @@ fn disk(name: &str, store: StoreConfig, size: Option<u64>) -> DiskConfig {
         name: name.to_owned(),
         store,
         size,
+        offset: 0,
         block: 1,
         read_only: false,
         rotational: false,

@@ -69,28 +69,39 @@ impl<'a> Words<'a> {
             write: write?,
             flush: flush?,
         };
-        let other = delay
-            .parts()
-            .position(|part| part.medium != delay.read.medium);
-        match other {
-            None => Ok(delay),
-            Some(at) => Err(self.refuse(
-                ARGUMENTS + 3 * at,
-                "reads, writes and flushes have one device here: name the same device",
-            )),
+        self.check_one_place(&delay)?;
+        Ok(delay)
+    }
+
+    /// A disk has one store, so all parts have the same bytes.
+    fn check_one_place(&self, delay: &Delay) -> Result<(), ParseError> {
+        for (at, part) in delay.parts().enumerate() {
+            if part.medium != delay.read.medium {
+                return Err(self.refuse(
+                    ARGUMENTS + 3 * at,
+                    "reads, writes and flushes have one device here: name the same device",
+                ));
+            }
+            if part.start != delay.read.start {
+                return Err(self.refuse(
+                    ARGUMENTS + 3 * at + 1,
+                    &format!(
+                        "reads, writes and flushes have one place here: write {}",
+                        delay.read.start
+                    ),
+                ));
+            }
         }
+        Ok(())
     }
 
     /// The three arguments from this word on.
     fn part(&self, at: usize, sectors: u64) -> Result<Part, ParseError> {
-        let medium = self.medium(at, sectors)?;
         let start = self.number(at + 1, "first sector on the device", "0")?;
-        if start != 0 {
-            return Err(self.refuse(
-                at + 1,
-                "a device is served from its sector 0 here: write 0, and name a partition that begins there, or a loop device with that --offset",
-            ));
+        if start > SECTORS_MAX {
+            return Err(self.refuse(at + 1, "give a first sector from 0 to 2^54 - 1"));
         }
+        let medium = self.medium(at, start + sectors)?;
         let delay = self.number(at + 2, "delay in milliseconds", "500")?;
         let delay_ms = u32::try_from(delay)
             .map_err(|_| self.refuse(at + 2, "a delay has at most 4294967295 ms"))?;
@@ -101,13 +112,18 @@ impl<'a> Words<'a> {
         })
     }
 
-    fn medium(&self, at: usize, sectors: u64) -> Result<Medium, ParseError> {
+    /// The medium, which must have this many sectors if its size is in the line.
+    fn medium(&self, at: usize, needed: u64) -> Result<Medium, ParseError> {
         let word = self.word(at, "device")?;
         if let Some(size) = word.strip_prefix("ram:") {
             let size = parse_size(size).map_err(|error| self.refuse(at, &error.to_string()))?;
-            return match size / SECTOR >= sectors {
+            let sectors = size / SECTOR;
+            return match sectors >= needed {
                 true => Ok(Medium::Ram(size)),
-                false => Err(self.refuse(at, "it is smaller than the table: enlarge it")),
+                false => Err(self.refuse(
+                    at,
+                    &format!("it has {sectors} sectors, and the table needs {needed}: enlarge it"),
+                )),
             };
         }
         let numbers = word.split_once(':').and_then(|(major, minor)| {

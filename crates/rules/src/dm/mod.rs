@@ -3,8 +3,8 @@
 //! The sources are the kernel's documents (`admin-guide/device-mapper/delay.rst`) and `dm-delay.c`.
 //! Three arguments apply to all I/O. Six give writes and flushes a delay of their own, and nine also
 //! give flushes their own. As in dm-delay, trims and zeroes count as writes, and a delay is a whole
-//! number of milliseconds. Here a table is one line, and all of its parts have the same device, because
-//! a disk has one store.
+//! number of milliseconds. Here a table is one line, and all of its parts have the same device and the
+//! same first sector there, because a disk has one store.
 
 mod line;
 mod table;

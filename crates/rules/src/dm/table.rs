@@ -64,6 +64,14 @@ impl Table {
         }
     }
 
+    /// The first sector of the device on its medium; 0 without one.
+    pub fn start(&self) -> u64 {
+        match &self.target {
+            Target::Delay(delay) => delay.read.start,
+            Target::Error => 0,
+        }
+    }
+
     /// The same table, with another name for its medium.
     pub fn over(mut self, medium: &Medium) -> Table {
         if let Target::Delay(delay) = &mut self.target {

@@ -1,5 +1,6 @@
 //! A device: its directory, its state and its link.
 
+use std::fmt::Write;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -12,6 +13,7 @@ use dashpot_rules::{Address, parse_name};
 use serde::{Deserialize, Serialize};
 
 use super::daemon;
+use super::medium::RAM;
 use crate::commands::attach::make_link;
 use crate::commands::attach::process::Process;
 
@@ -34,6 +36,9 @@ pub(super) struct State {
     daemon: Option<Process>,
     /// The store of its disk.
     pub(super) store: String,
+    /// The first sector of the disk in its store.
+    #[serde(default)]
+    pub(super) start: u64,
     /// The line of the table in place.
     pub(super) live: String,
     /// The line of the table that `resume` will put in place.
@@ -70,6 +75,7 @@ impl Mapped {
             daemon: None,
             state: State {
                 store: store.to_owned(),
+                start: table.start(),
                 live: table.to_string(),
                 ..State::default()
             },
@@ -194,9 +200,13 @@ impl Mapped {
         // A string of JSON is one of TOML.
         let word = |text: &str| serde_json::to_string(text);
         let (name, store) = (word(&self.name)?, word(&self.state.store)?);
-        Ok(format!(
-            "[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\n"
-        ))
+        let mut lab = format!("[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\n");
+        // Memory has nothing before the disk.
+        if self.state.start > 0 && self.state.store != RAM {
+            let offset = self.state.start * SECTOR;
+            writeln!(lab, "offset = \"{offset}\"")?;
+        }
+        Ok(lab)
     }
 
     pub(super) fn is_alive(&self) -> bool {

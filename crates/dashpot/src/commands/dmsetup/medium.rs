@@ -24,7 +24,7 @@ pub(super) fn resolve(table: &Table) -> anyhow::Result<Resolved> {
                 store: "null".to_owned(),
             });
         }
-        Some(Medium::Ram(size)) => (Medium::Ram(*size), "ram".to_owned()),
+        Some(Medium::Ram(size)) => (Medium::Ram(*size), RAM.to_owned()),
         Some(Medium::Numbers(major, minor)) => {
             let numbers = (*major, *minor);
             (Medium::Numbers(numbers.0, numbers.1), node_of(numbers)?)
@@ -72,3 +72,6 @@ fn node_of((major, minor): (u32, u32)) -> anyhow::Result<String> {
         None => bail!("there is no block device {major}:{minor}: `lsblk` shows numbers and names"),
     }
 }
+
+/// The store of a disk in memory.
+pub(super) const RAM: &str = "ram";

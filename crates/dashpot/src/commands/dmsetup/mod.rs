@@ -94,6 +94,13 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
             mapped.state.store
         );
     }
+    let (start, asked) = (mapped.state.start, medium.table.start());
+    if medium.table.medium().is_some() && asked != start {
+        bail!(
+            "{name} begins at sector {start} of {}, and the table names sector {asked}: remove it and create it anew",
+            mapped.state.store
+        );
+    }
     mapped.state.inactive = Some(medium.table.to_string());
     mapped.write()
 }

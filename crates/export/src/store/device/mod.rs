@@ -1,4 +1,4 @@
-//! A store on a block device, or on the first bytes of one.
+//! A store on a block device, or on a part of one.
 //!
 //! The daemon opens the device exclusively and for direct I/O. The shard's ring does reads, writes
 //! and flushes, so as many requests reach the device at once as clients have in flight. Trims and
@@ -35,13 +35,16 @@ pub use users::{device_mounts, device_numbers, device_users};
 #[derive(Debug)]
 pub(crate) struct DeviceStore {
     device: Arc<File>,
+    /// The place of the store's first byte: a whole number of the device's blocks.
+    start: u64,
     durability: Durability,
 }
 
 impl DeviceStore {
-    fn new(device: Arc<File>) -> DeviceStore {
+    fn new(device: Arc<File>, start: u64) -> DeviceStore {
         DeviceStore {
             device,
+            start,
             durability: Durability::default(),
         }
     }
@@ -51,13 +54,18 @@ impl DeviceStore {
         &self.device
     }
 
-    /// Identifies this device among all that the host has had since its boot. `None` for a
+    /// The place on the device of a byte of this store.
+    pub(crate) fn place(&self, offset: u64) -> u64 {
+        self.start + offset
+    }
+
+    /// Identifies these bytes among those of all devices of the host since its boot. `None` for a
     /// partition, and for a kernel that does not count its disks.
     pub(crate) fn identity(&self) -> Option<String> {
         let number = self.device.metadata().ok()?.rdev();
         let (major, minor) = (major(number), minor(number));
         let sequence = attribute((major, minor), "diskseq")?;
-        Some(format!("device:{major}:{minor}:{sequence}"))
+        Some(format!("device:{major}:{minor}:{sequence}:{}", self.start))
     }
 
     /// The outcome of a read or a write of `length` bytes by the ring. A write that should have been
@@ -87,14 +95,15 @@ impl DeviceStore {
 
     fn allocate(&self, mode: FallocateFlags, offset: u64, length: u64) -> rustix::io::Result<()> {
         let mode = mode | FallocateFlags::KEEP_SIZE;
-        retry_on_intr(|| fallocate(&*self.device, mode, offset, length))
+        retry_on_intr(|| fallocate(&*self.device, mode, self.place(offset), length))
     }
 }
 
 impl Blocking for DeviceStore {
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         let mut buffer = Buffer::default().of(into.len());
-        let read = self.device.read_exact_at(buffer.bytes_mut(), offset);
+        let place = self.place(offset);
+        let read = self.device.read_exact_at(buffer.bytes_mut(), place);
         read.map_err(errno)?;
         into.copy_from_slice(buffer.bytes());
         Ok(())
@@ -103,7 +112,7 @@ impl Blocking for DeviceStore {
     fn write(&self, offset: u64, from: &[u8], fua: bool) -> Outcome {
         let mut buffer = Buffer::default().of(from.len());
         buffer.bytes_mut().copy_from_slice(from);
-        let written = self.device.write_all_at(buffer.bytes(), offset);
+        let written = self.device.write_all_at(buffer.bytes(), self.place(offset));
         written.map_err(errno)?;
         self.sync_if(fua)
     }
@@ -125,7 +134,7 @@ impl Blocking for DeviceStore {
     }
 
     fn trim(&self, offset: u64, length: u64, fua: bool) -> Outcome {
-        match discard(&*self.device, offset, length) {
+        match discard(&*self.device, self.place(offset), length) {
             Err(rustix::io::Errno::OPNOTSUPP) => {}
             result => result.map_err(|error| errno(error.into()))?,
         }
@@ -154,7 +163,7 @@ mod tests {
     fn store() -> DeviceStore {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
-        DeviceStore::new(Arc::new(file))
+        DeviceStore::new(Arc::new(file), 4096)
     }
 
     #[test]

@@ -11,15 +11,17 @@ use rustix::fs::{OFlags, ioctl_blkpbszget, ioctl_blksszget};
 
 use super::DeviceStore;
 use super::users::{attribute, device_numbers, device_users};
-use crate::store::error::{Size, StoreError};
+use crate::store::error::{Size, Span, StoreError};
 
 /// A disk's demands on its device.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct DeviceRequest<'a> {
     pub(in crate::store) disk: &'a str,
     pub(in crate::store) path: &'a Path,
-    /// The disk's size in bytes; without it, the disk is as large as the device.
+    /// The disk's size in bytes; without it, the disk ends with the device.
     pub(in crate::store) size: Option<u64>,
+    /// The place of the disk's first byte.
+    pub(in crate::store) offset: u64,
     /// The disk's block in bytes; 1 for the device's.
     pub(in crate::store) block: u32,
     pub(in crate::store) read_only: bool,
@@ -44,6 +46,7 @@ impl<'a> DeviceRequest<'a> {
             disk: &disk.name,
             path,
             size: disk.size,
+            offset: disk.offset,
             block: disk.block,
             read_only: disk.read_only,
         }
@@ -69,7 +72,7 @@ impl<'a> DeviceRequest<'a> {
             block,
             physical: physical.max(block),
             read_only,
-            store: DeviceStore::new(device),
+            store: DeviceStore::new(device, self.offset),
         })
     }
 
@@ -142,18 +145,21 @@ impl<'a> DeviceRequest<'a> {
     }
 
     fn size_within(&self, length: u64, block: u32) -> Result<u64, StoreError> {
-        let size = self.size.unwrap_or(length);
-        if size > length {
-            let (size, length) = (Size(size), Size(length));
+        let rest = length.saturating_sub(self.offset);
+        let size = self.size.unwrap_or(rest);
+        if size > rest {
+            let (span, length) = (Span(self.offset, size), Size(length));
             return Err(self.does_not_fit(format!(
-                "{length}, less than the disk's size of {size}; give a smaller one, or leave it out"
+                "{length}, less than the disk's {span}; give a smaller one, or leave it out"
             )));
         }
-        if !size.is_multiple_of(block.into()) {
-            let (size, block) = (Size(size), Size(block.into()));
-            return Err(self.does_not_fit(format!(
-                "blocks of {block}, and {size} is not a whole number of them; give another size"
-            )));
+        for (name, bytes) in [("offset", self.offset), ("size", size)] {
+            if !bytes.is_multiple_of(block.into()) {
+                let (bytes, block) = (Size(bytes), Size(block.into()));
+                return Err(self.does_not_fit(format!(
+                    "blocks of {block}, and {bytes} is not a whole number of them; give another {name}"
+                )));
+            }
         }
         Ok(size)
     }

@@ -1,4 +1,4 @@
-//! A store in a file, or in the first bytes of a longer one. A raw image stays a raw image.
+//! A store in a file, or in a part of a longer one. A raw image stays a raw image.
 //!
 //! The shard tries reads and writes with `RWF_NOWAIT`. A thread of the pool repeats in full the
 //! requests that would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so
@@ -34,6 +34,8 @@ const ZEROES: &[u8] = &[0; 64 << 10];
 #[derive(Debug)]
 pub(crate) struct FileStore {
     file: File,
+    /// The place of the store's first byte.
+    start: u64,
     durability: Durability,
     /// Whether the file system has refused `RWF_NOWAIT` for writes: ext4 and tmpfs do.
     waits_for_writes: AtomicBool,
@@ -41,9 +43,10 @@ pub(crate) struct FileStore {
 
 /// The shard calls these methods. They never block.
 impl FileStore {
-    fn new(file: File) -> FileStore {
+    fn new(file: File, start: u64) -> FileStore {
         FileStore {
             file,
+            start,
             durability: Durability::default(),
             waits_for_writes: AtomicBool::new(false),
         }
@@ -57,7 +60,7 @@ impl FileStore {
             match preadv2(
                 &self.file,
                 part,
-                offset + done as u64,
+                self.start + offset + done as u64,
                 ReadWriteFlags::NOWAIT,
             ) {
                 Ok(count) if count > 0 => done += count,
@@ -78,7 +81,7 @@ impl FileStore {
             match pwritev2(
                 &self.file,
                 part,
-                offset + done as u64,
+                self.start + offset + done as u64,
                 ReadWriteFlags::NOWAIT,
             ) {
                 Ok(count) if count > 0 => done += count,
@@ -94,8 +97,8 @@ impl FileStore {
 
     /// Asks the file system where holes are. Where it cannot tell, the range counts as data.
     pub(crate) fn extents(&self, offset: u64, length: u64, mut found: Found<'_>) {
-        let end = offset + length;
-        let mut at = offset;
+        let mut at = self.start + offset;
+        let end = at + length;
         while at < end {
             let data = self.next_data(at, end);
             let hole = self.next_hole(data, end);
@@ -126,24 +129,27 @@ impl FileStore {
         }
     }
 
-    /// Identifies this file among all others of the host: its device, its inode, and its time of birth,
-    /// because a file system reuses the number of a removed inode. `None` if the file system keeps no
-    /// such time.
+    /// Identifies these bytes among all others of the host: the file's device, its inode, and its time of
+    /// birth, because a file system reuses the number of a removed inode; and the place in the file.
+    /// `None` if the file system keeps no such time.
     pub(crate) fn identity(&self) -> Option<String> {
         let found = self.file.metadata().ok()?;
         let made = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
         let (device, inode, made) = (found.dev(), found.ino(), made.as_nanos());
-        Some(format!("file:{device}:{inode}:{made}"))
+        Some(format!("file:{device}:{inode}:{made}:{}", self.start))
     }
 }
 
 impl Blocking for FileStore {
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
-        self.file.read_exact_at(into, offset).map_err(errno)
+        self.file
+            .read_exact_at(into, self.start + offset)
+            .map_err(errno)
     }
 
     fn write(&self, offset: u64, from: &[u8], fua: bool) -> Outcome {
-        self.file.write_all_at(from, offset).map_err(errno)?;
+        let place = self.start + offset;
+        self.file.write_all_at(from, place).map_err(errno)?;
         self.sync_if(fua)
     }
 
@@ -184,12 +190,12 @@ impl FileStore {
 
     fn allocate(&self, mode: FallocateFlags, offset: u64, length: u64) -> rustix::io::Result<()> {
         let mode = mode | FallocateFlags::KEEP_SIZE;
-        retry_on_intr(|| fallocate(&self.file, mode, offset, length))
+        retry_on_intr(|| fallocate(&self.file, mode, self.start + offset, length))
     }
 
     fn write_zeroes(&self, offset: u64, length: u64) -> Outcome {
-        let end = offset + length;
-        let mut at = offset;
+        let mut at = self.start + offset;
+        let end = at + length;
         while at < end {
             let count = (end - at).min(ZEROES.len() as u64);
             let part = &ZEROES[..count as usize];

@@ -13,8 +13,10 @@ use super::{FileStore, label};
 pub(in crate::store) struct OpenRequest<'a> {
     pub(in crate::store) disk: &'a str,
     pub(in crate::store) path: &'a Path,
-    /// The disk's size in bytes; without it, the disk is as large as the file.
+    /// The disk's size in bytes; without it, the disk ends with the file.
     pub(in crate::store) size: Option<u64>,
+    /// The place of the disk's first byte.
+    pub(in crate::store) offset: u64,
     pub(in crate::store) read_only: bool,
 }
 
@@ -26,7 +28,7 @@ impl FileStore {
         let file = request.open_file()?;
         request.lock(&file)?;
         request.check_label(&file)?;
-        Ok((FileStore::new(file), size))
+        Ok((FileStore::new(file, request.offset), size))
     }
 
     /// Labels the file as this disk's, for the next time that it is opened.
@@ -65,13 +67,15 @@ impl OpenRequest<'_> {
     }
 
     fn size_within(&self, length: u64) -> Result<u64, StoreError> {
-        let size = self.size.unwrap_or(length);
-        if size > length {
+        let rest = length.saturating_sub(self.offset);
+        let size = self.size.unwrap_or(rest);
+        if size > rest {
             return Err(StoreError::TooSmall {
                 disk: self.disk.into(),
                 path: self.path.into(),
                 length,
                 size,
+                offset: self.offset,
             });
         }
         Ok(size)

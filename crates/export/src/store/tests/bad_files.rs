@@ -122,6 +122,20 @@ fn a_file_smaller_than_its_disk() {
     let small = disk("d0", StoreConfig::File(path.clone()), Some(4096));
     assert_eq!(open_one(small).unwrap().size, 4096);
     assert_eq!(open_one(file("d0", &path)).unwrap().size, 1 << 20);
+    let late = |size| DiskConfig {
+        offset: 512 << 10,
+        ..disk("d0", StoreConfig::File(path.clone()), size)
+    };
+    refusal(
+        late(Some(1 << 20)),
+        &["has 1M", "offset of 512K and size of 1M", "-s 1536K"],
+    );
+    assert_eq!(open_one(late(None)).unwrap().size, 512 << 10);
+    let behind = DiskConfig {
+        offset: 2 << 20,
+        ..late(None)
+    };
+    refusal(behind, &["size of 0"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::{Instant, Outcome};
-use dashpot_rules::StoreConfig;
+use dashpot_rules::{DiskConfig, StoreConfig};
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq, proptest};
@@ -14,6 +14,9 @@ use super::super::slabs::CHUNK;
 use super::super::{Attempt, Blocking, Store};
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
+
+/// The bytes before the part of a file, and those behind it.
+const BEFORE: usize = 4096 + 333;
 
 /// Three chunks and a bit, so that no boundary falls onto the end.
 const SIZE: u64 = 3 * CHUNK + 777;
@@ -326,7 +329,11 @@ fn are_unlike(model: &Model, lost: &[(u64, u64)]) -> bool {
 }
 
 fn check(store: StoreConfig, requests: Vec<Request>) -> Result<(), TestCaseError> {
-    let opened = open_one(disk("d0", store, Some(SIZE))).unwrap();
+    check_disk(disk("d0", store, Some(SIZE)), requests)
+}
+
+fn check_disk(disk: DiskConfig, requests: Vec<Request>) -> Result<(), TestCaseError> {
+    let opened = open_one(disk).unwrap();
     prop_assert_eq!(opened.size, SIZE);
     let mut pair = Pair::new(opened.store);
     for request in requests {
@@ -355,6 +362,19 @@ proptest! {
     fn a_file_is_a_vector_of_bytes(requests in requests()) {
         let (_directory, path) = directory_of(SIZE);
         check(StoreConfig::File(path), requests)?;
+    }
+
+    /// The bytes around it stay as they are.
+    #[test]
+    fn a_part_of_a_file_is_a_vector_of_bytes(requests in requests()) {
+        let (_directory, path) = directory_of(0);
+        let around = [7; BEFORE];
+        std::fs::write(&path, [&around[..], &[0; SIZE as usize], &around].concat()).unwrap();
+        let part = DiskConfig { offset: BEFORE as u64, ..disk("d0", StoreConfig::File(path.clone()), Some(SIZE)) };
+        check_disk(part, requests)?;
+        let bytes = std::fs::read(&path).unwrap();
+        prop_assert_eq!(bytes.len(), SIZE as usize + 2 * BEFORE);
+        prop_assert!(bytes.starts_with(&around) && bytes.ends_with(&around));
     }
 
     #[test]

@@ -64,8 +64,16 @@ fn a_refusal_names_the_word() {
             "word 4, 'vdb': name a device by its path",
         ),
         (
-            "0 8 delay /dev/a 7 1",
-            "word 5, '7': a device is served from its sector 0",
+            "0 8 delay /dev/a 18014398509481984 1",
+            "word 5, '18014398509481984': give a first sector from 0 to 2^54 - 1",
+        ),
+        (
+            "0 8 delay /dev/a 8 1 /dev/a 8 1 /dev/a 16 1",
+            "word 11, '16': reads, writes and flushes have one place here: write 8",
+        ),
+        (
+            "0 2048 delay ram:1M 1 1",
+            "word 4, 'ram:1M': it has 2048 sectors, and the table needs 2049: enlarge it",
         ),
         (
             "0 8 delay /dev/a 0 1ms",
@@ -82,7 +90,7 @@ fn a_refusal_names_the_word() {
         ("0 8 delay /dev/a 0 1 /dev/a 0 x", "word 9, 'x'"),
         (
             "0 8 delay ram:1K 0 1",
-            "word 4, 'ram:1K': it is smaller than the table",
+            "word 4, 'ram:1K': it has 2 sectors, and the table needs 8",
         ),
         ("0 8 delay ram:x 0 1", "word 4, 'ram:x'"),
         ("0 8 error now", "word 4, 'now': error takes no arguments"),
@@ -109,11 +117,12 @@ fn medium() -> impl Strategy<Value = Medium> {
 }
 
 fn table() -> impl Strategy<Value = Table> {
-    let delay = (medium(), any::<[u32; 3]>(), 1..=3_usize).prop_map(|(medium, delays, parts)| {
+    let delay = (medium(), 0..1000_u64, any::<[u32; 3]>(), 1..=3_usize);
+    let delay = delay.prop_map(|(medium, start, delays, parts)| {
         let part = |at: usize| {
             (at < parts).then(|| Part {
                 medium: medium.clone(),
-                start: 0,
+                start,
                 delay_ms: delays[at],
             })
         };
