@@ -1,5 +1,7 @@
 """`dashpot attach`: a disk as a block device of this host, by a loop device over a FUSE file."""
 
+import concurrent.futures
+import fcntl
 import json
 import os
 import pathlib
@@ -126,6 +128,30 @@ def test_attached_and_detached_many_times_leaves_nothing(daemon, attach):
         daemon.cli("detach", attach(daemon))
     assert not remains()
     eventually(lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) <= before, "no descriptor left")
+
+
+def test_detach_finds_its_device_while_others_look_at_all_devices(serve, attach):
+    """Every command that looks for stale devices locks each device for a moment."""
+    disks = [f"d{i}" for i in range(4)]
+    daemon = serve(*[word for disk in disks for word in ("-d", f"{disk}=ram,size=1M")])
+
+    def again_and_again(disk):
+        for _ in range(15):
+            daemon.cli("detach", attach(daemon, disk))
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(again_and_again, disks))
+    assert not remains()
+
+
+def test_a_device_that_another_command_has_locked_is_named(daemon, attach):
+    node = attach(daemon)
+    (lock,) = BASE.glob("*/lock")
+    with open(lock) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        refused = daemon.cli("detach", "d", code=1).stderr
+        assert f"another command attaches or detaches {node}: wait for it, or end it" in refused
+    daemon.cli("detach", "d")
 
 
 @requires("fio")

@@ -1,5 +1,6 @@
 """The scripts of docs/guide as they are in the pages, and the claims of the pages about them."""
 
+import glob
 import os
 import re
 import subprocess
@@ -10,25 +11,48 @@ from attached import attach, can_attach  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, ROOT, requires
 from test_device import device  # noqa: F401 (a fixture)
 
-pytestmark = can_attach
+GUIDES = ROOT / "docs/guide"
+has_postgresql = pytest.mark.skipif(
+    not glob.glob("/usr/lib/postgresql/*/bin/initdb"), reason="postgresql is missing: make deps"
+)
+
+
+def needs(*marks):
+    """Skips a test where one of these is missing."""
+    def mark_all(test):
+        for mark in marks:
+            test = mark(test)
+        return test
+    return mark_all
+
+
+as_root = needs(*can_attach, requires("unshare"))
 
 
 def script_of(page):
-    text = (ROOT / "docs/guide" / page).read_text()
-    return re.findall(r"```sh\n(.*?)```", text, re.DOTALL)[0]
+    (script,) = [it for it in re.findall(r"```sh\n(.*?)```", (GUIDES / page).read_text(), re.DOTALL) if it.startswith("#!")]
+    return script
 
 
-def bash(script, directory, *words):
-    """Runs a script with this program on its PATH, and returns what it prints."""
+def run_script(page, directory, *words):
+    """Runs the script of a page with this program on its PATH, and returns what it prints. That goes to a file, so that
+    a process that is left does not keep a pipe open."""
     (directory / "bin").mkdir()
     (directory / "bin/dashpot").symlink_to(BINARY)
-    (directory / "script").write_text(script)
-    done = subprocess.run(
-        ["bash", directory / "script", *words], capture_output=True, text=True, timeout=HANG_LIMIT, cwd=directory,
-        stdin=subprocess.DEVNULL, env={**os.environ, "PATH": f"{directory}/bin:{os.environ['PATH']}"},
-    )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return done.stdout
+    (directory / "script").write_text(script_of(page))
+    directory.chmod(0o755)
+    command = ["bash", directory / "script", *words]
+    if os.geteuid() == 0:
+        command = ["unshare", "--mount", *command]
+    environment = {**os.environ, "PATH": f"{directory}/bin:{os.environ['PATH']}", "TMPDIR": str(directory)}
+    with open(directory / "said", "w+") as said:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=HANG_LIMIT, cwd=directory, env=environment
+        )
+        said.seek(0)
+        text = said.read()
+    assert done.returncode == 0, text
+    return text
 
 
 def least(line):
@@ -37,12 +61,19 @@ def least(line):
     return float(least.replace("k", "e3")) * {"nsec": 1e-6, "usec": 1e-3, "msec": 1}[unit]
 
 
+def test_every_guide_is_run_and_listed():
+    pages = {page.name for page in GUIDES.glob("*.md")} - {"README.md"}
+    assert pages == set(re.findall(r'run_script\("(.*?)"', (ROOT / "tests/test_guides.py").read_text()))
+    assert pages == set(re.findall(r"^\| \[.*?\]\((.*?)\)", (GUIDES / "README.md").read_text(), re.MULTILINE))
+
+
+@as_root
 @requires("fio")
 @requires("iostat")
 @requires("blockdev")
 @pytest.mark.skipif(os.path.lexists("/dev/mapper/delayed"), reason="there is a device 'delayed' already")
 def test_a_slow_device(attach, device, directory):
-    said = bash(script_of("slow-device.md"), directory, device())
+    said = run_script("slow-device.md", directory, device())
     by_itself, reads, writes = [least(line) for line in re.findall(r"^ +lat .*$", said, re.MULTILINE)]
     assert by_itself < 50 <= reads and writes >= 100
     rows = [line.split() for line in said.splitlines() if re.match(r"loop\d+ ", line)]
@@ -55,3 +86,44 @@ def test_a_slow_device(attach, device, directory):
         assert float(upper[6]) > 64 > float(lower[6]), said
     assert "State:             SUSPENDED" in said
     assert not os.path.lexists("/dev/mapper/delayed")
+
+
+@as_root
+@requires("fio")
+@requires("mkfs.xfs")
+def test_file_systems(attach, directory):
+    said = run_script("file-systems.md", directory)
+    assert said.count("-D 10ms -T flush") >= 2 and "No modify flag set" in said, said
+
+
+@as_root
+@has_postgresql
+def test_postgresql(attach, directory):
+    said = run_script("postgresql.md", directory)
+    before, after = (float(tps) for tps in re.findall(r"^tps = ([\d.]+)", said, re.MULTILINE))
+    assert after < before, said
+    # No transaction is faster than its flush.
+    latencies = [float(ms) for ms in re.findall(r"^latency average = ([\d.]+) ms", said, re.MULTILINE)]
+    assert latencies[1] >= 20, said
+    assert "flush       0" in said and "HOLD" in said, said
+
+
+@requires("qemu-img")
+@requires("qemu-io")
+def test_qemu(directory):
+    said = run_script("qemu.md", directory)
+    assert "read 65536/65536 bytes" in said and "most 16" in said, said
+    seconds = float(re.search(r"Run completed in ([\d.]+) seconds", said)[1])
+    assert seconds >= 0.4, "64 I/Os of 100 ms, 16 at a time"
+
+
+@as_root
+@requires("fio")
+@requires("jq")
+def test_depth(attach, directory):
+    said = run_script("depth.md", directory)
+    beyond, within = (float(ms) for ms in re.findall(r"^([\d.]+)$", said, re.MULTILINE)[:2])
+    assert beyond >= 99 and within >= 50, said
+    assert "most 128" in said, said
+    first, second = (int(reads) for reads in re.findall(r"^(\d+) reads$", said, re.MULTILINE))
+    assert 0 < first < 4096 and second == 0, said

@@ -66,6 +66,23 @@ unmount_and_check() {
     e2fsck -fn "$1" >/dev/null 2>&1
 }
 
+# Fails while the program or the kernel has anything of an attachment by ublk or nbd.
+nothing_left() {
+    [ -z "$(ls /run/dashpot-attached)" ]
+    [ -z "$(ls /sys/class/ublk-char 2>/dev/null)" ]
+    [ -z "$(ls -d /dev/ublkb* /sys/block/nbd*/pid 2>/dev/null)" ]
+}
+
+# No process waits for ever, and the kernel has no complaint about itself.
+whole() {
+    eventually none_waits
+    ! dmesg | grep -E 'BUG|Oops|WARNING'
+}
+
+none_waits() {
+    ! ps -o stat,comm | grep -q '^D'
+}
+
 # Whether a disk, or an attachment, has this many unfinished I/Os.
 in_flight() {
     dashpot status --json | grep -Eq "in_flight.: *$1(,|$)"
@@ -86,11 +103,12 @@ def prepared():
 
 @pytest.fixture
 def guest():
-    """Runs a case, and returns what it printed."""
+    """Runs a case in at most so many seconds, and returns what it printed."""
 
-    def run(script, code=0):
+    def run(script, code=0, seconds=180):
+        limited = {**environment(), "GUEST_SECONDS": str(seconds)}
         done = subprocess.run(
-            [ROOT / "scripts/guest", "run"], input=PROLOGUE + script, capture_output=True, text=True, env=environment()
+            [ROOT / "scripts/guest", "run"], input=PROLOGUE + script, capture_output=True, text=True, env=limited
         )
         console = ROOT / TARGET / "guest/console"
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}\nconsole:\n{console.read_text()[-4000:]}"

@@ -112,17 +112,29 @@ echo whole
     assert said.endswith("whole\n")
 
 
-def test_attached_and_detached_many_times_leaves_nothing(guest):
+def test_attached_and_detached_200_times_leaves_nothing(guest):
+    """By two shells at the same time; and ten devices at once. The daemon has as many descriptors and threads as
+    before."""
     guest("""
-serve -d d=ram,size=8M
-before=$(ls /proc/$daemon/fd | wc -l)
-for i in $(seq 20); do dashpot detach "$(dashpot attach d --with nbd)"; done
-[ -z "$(ls /run/dashpot-attached)" ]
-[ -z "$(ls -d /sys/block/nbd*/pid 2>/dev/null)" ]
-no_more() { [ "$(ls /proc/$daemon/fd | wc -l)" -le "$before" ]; }
+serve $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
+held() { echo $(ls /proc/$daemon/fd | wc -l) $(ls /proc/$daemon/task | wc -l); }
+before=$(held)
+again_and_again() { for i in $(seq 100); do dashpot detach "$(dashpot attach $1 --with nbd)" || return; done; }
+again_and_again d1 &
+other=$!
+again_and_again d2
+wait "$other"
+nothing_left
+for i in $(seq 10); do dashpot attach d$i --with nbd; done >/run/nodes
+[ "$(sort -u /run/nodes | wc -l)" = 10 ]
+refused dashpot attach d1 --with nbd | grep already
+dashpot detach all
+nothing_left
+no_more() { [ "$(held)" = "$before" ]; }
 eventually no_more
+whole
 stop
-""")
+""", seconds=600)
 
 
 def test_auto_takes_nbd_before_loop(guest):

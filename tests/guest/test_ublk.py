@@ -1,32 +1,12 @@
 """`dashpot attach --with ublk`: the kernel's ublk driver, whose queue the shard serves through a ring."""
 
 import json
-import os
-import random
 import re
-
-import pytest
 
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
-# `whole`: no process waits for ever, and the kernel has no complaint about itself.
 UBLK = """
 modprobe ublk_drv
-
-nothing_left() {
-    [ -z "$(ls /run/dashpot-attached)" ]
-    [ -z "$(ls /sys/class/ublk-char)" ]
-    [ -z "$(ls -d /dev/ublkb* 2>/dev/null)" ]
-}
-
-whole() {
-    eventually none_waits
-    ! dmesg | grep -E 'BUG|Oops|WARNING'
-}
-
-none_waits() {
-    ! ps -o stat,comm | grep -q '^D'
-}
 
 job() {
     fio --name=job --filename="$node" --ioengine=libaio --direct=1 --bs=4k --rw=randread "$@"
@@ -55,52 +35,6 @@ cat /run/status
     assert f"{attachment['node']}: it is in use: mounted at /mnt" in refusal
     completed = {op["op"]: op["completed"] for op in disk["ops"]}
     assert all(completed[op] > 0 for op in ("read", "write", "flush", "trim", "zero")), completed
-
-
-@pytest.mark.parametrize("fs, check", [("ext4", "e2fsck -fn"), ("xfs", "xfs_repair -n")])
-def test_a_file_system_stays_whole_while_rules_change(guest, fs, check):
-    seed = int(os.environ.get("SEED", random.randrange(1 << 15)))
-    print(f"to reproduce: SEED={seed}")
-    said = guest(UBLK + f"RANDOM={seed} fs={fs} check='{check}'" + """
-# One change at random. An update or a clear of a rule that is not there is refused.
-change() {
-    local delays=(2ms 1ms:8 lognormal=500us..5ms) ops=(read write flush all)
-    local words="-D ${delays[RANDOM % 3]} -T ${ops[RANDOM % 4]}"
-    case $((RANDOM % 7)) in
-        0) dashpot inject d $words --name r ;;
-        1) dashpot update r $words ;;
-        2) dashpot clear r ;;
-        3) dashpot clear r --release ;;
-        4) dashpot suspend d --now ;;
-        5) dashpot suspend d --for 50ms ;;
-        6) dashpot resume d ;;
-    esac >/dev/null 2>&1 || true
-}
-serve -d d=ram,size=400M
-dashpot mount d /mnt --fs $fs --mkfs --with ublk
-fio --name=job --directory=/mnt --size=48M --bs=4k --ioengine=libaio --direct=1 --rw=randwrite --iodepth=32 \
-    --verify=crc32c --verify_fatal=1 --fsync=64 >/run/job &
-job=$!
-changes=0
-while kill -0 $job 2>/dev/null; do
-    change
-    changes=$((changes + 1))
-    [ $((changes % 8)) != 0 ] || dashpot reset >/dev/null
-done
-wait $job || { cat /run/job; exit 1; }
-dashpot reset >/dev/null
-rm /mnt/job*
-fstrim /mnt
-dashpot detach d
-node=$(dashpot attach d --with ublk)
-$check "$node" >/run/checked 2>&1 || { cat /run/checked; exit 1; }
-dashpot detach "$node"
-eventually nothing_left
-whole
-stop
-echo "changes: $changes"
-""")
-    assert int(re.search(r"changes: (\d+)", said)[1]) >= 8, said
 
 
 def test_the_ublk_device_is_what_the_disk_is(guest):

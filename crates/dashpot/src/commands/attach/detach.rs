@@ -12,7 +12,7 @@ use dashpot_export::store::device_users;
 
 use super::down::{CLOSING, LOOK_EVERY, free, take_down};
 use super::file_system;
-use super::place::{Place, Record};
+use super::place::{Place, Record, records};
 use super::process::Process;
 use super::stale;
 use super::state::{is_ours, waits};
@@ -79,10 +79,6 @@ pub(crate) fn detach_unused(client: &Client, node: &str) -> anyhow::Result<()> {
 
 /// The attachments that a word names.
 fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>> {
-    let recorded = Place::all().into_iter();
-    let all: Vec<_> = recorded
-        .filter_map(|(place, record)| Some((place, record?)))
-        .collect();
     let is_own = |record: &Record| record.api == client.address();
     let is_meant = |record: &Record| match target {
         "all" => is_own(record),
@@ -91,12 +87,12 @@ fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>>
         }
         disk => is_own(record) && record.disk == disk,
     };
-    let nodes: Vec<String> = all.iter().map(|(_, record)| record.node.clone()).collect();
-    let meant: Vec<_> = all
-        .into_iter()
-        .filter(|(_, record)| is_meant(record))
-        .collect();
+    let meant = Place::meant(is_meant)?;
     if meant.is_empty() && target != "all" {
+        let nodes: Vec<String> = records()
+            .into_iter()
+            .map(|(_, record)| record.node)
+            .collect();
         let known = match nodes.as_slice() {
             [] => "nothing is".to_owned(),
             nodes => nodes.join(", "),
@@ -214,6 +210,14 @@ impl Way<'_> {
         }
     }
 
+    /// What becomes of I/O that no program waits for.
+    fn does_with(&self, count: u64) -> String {
+        match self.fail_held {
+            true => format!("ends {count} I/Os in flight with EIO"),
+            false => format!("waits for {count} I/Os in flight: --fail-held ends them with EIO"),
+        }
+    }
+
     /// I/O may be held after every program has stopped waiting for it.
     fn wait_until_idle(&self, record: &Record) -> anyhow::Result<()> {
         let mut has_said = false;
@@ -222,8 +226,8 @@ impl Way<'_> {
                 bail!("interrupted: it stays attached");
             }
             if !std::mem::replace(&mut has_said, true) {
-                let (node, held) = (&record.node, self.held(record));
-                complain(format_args!("dashpot: {node}: waits{held}"));
+                let (node, does) = (&record.node, self.does_with(self.in_flight(record)));
+                complain(format_args!("dashpot: {node}: {does}"));
             }
             self.fail_if_asked(record)?;
             thread::sleep(LOOK_EVERY);

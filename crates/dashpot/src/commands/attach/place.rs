@@ -7,6 +7,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use dashpot_api::MechanismWord;
@@ -19,6 +21,10 @@ use super::process::Process;
 pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
+/// How long a command waits for another one that has locked an attachment.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The pause between two looks at the lock.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The record of an attachment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -94,6 +100,44 @@ impl Place {
             .collect()
     }
 
+    /// The attachments that a caller means, locked. A command that looks at all of them has locked each for
+    /// a moment, so this waits; an attachment that another command changes for longer is an error.
+    pub(super) fn meant(
+        is_meant: impl Fn(&Record) -> bool,
+    ) -> anyhow::Result<Vec<(Place, Record)>> {
+        let mut meant = Vec::new();
+        for entry in fs::read_dir(BASE).into_iter().flatten().flatten() {
+            let Some(seen) = record_in(&entry.path()).filter(&is_meant) else {
+                continue;
+            };
+            let Some(place) = Place::wait_locked(&entry.path(), &seen.node)? else {
+                continue;
+            };
+            // The other command may have changed it.
+            if let Some(record) = place.record().filter(&is_meant) {
+                meant.push((place, record));
+            }
+        }
+        Ok(meant)
+    }
+
+    /// Waits until no other process has locked a directory. `None` if it is gone.
+    fn wait_locked(path: &Path, node: &str) -> anyhow::Result<Option<Place>> {
+        let begun = Instant::now();
+        loop {
+            if let Some(place) = Place::locked(path.to_owned()) {
+                return Ok(Some(place));
+            }
+            if !path.exists() {
+                return Ok(None);
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("another command attaches or detaches {node}: wait for it, or end it");
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
     /// Locks an existing directory, unless another process has locked it.
     fn locked(path: PathBuf) -> Option<Place> {
         let lock = File::open(path.join(LOCK)).ok()?;
@@ -167,11 +211,7 @@ pub(super) fn records() -> Vec<(PathBuf, Record)> {
 
 /// Changes the record of a node.
 pub(super) fn change(node: &str, change: impl FnOnce(&mut Record)) -> anyhow::Result<()> {
-    let mut recorded = Place::all().into_iter();
-    let found = recorded.find_map(|(place, record)| {
-        let record = record.filter(|record| record.node == node)?;
-        Some((place, record))
-    });
+    let found = Place::meant(|record| record.node == node)?.pop();
     let (place, mut record) =
         found.with_context(|| format!("{node} is not attached by dashpot any more"))?;
     change(&mut record);

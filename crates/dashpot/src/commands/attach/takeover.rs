@@ -33,10 +33,7 @@ pub(super) fn take_over(
     client: &Client,
     hand_over: impl Fn(&str, UnixStream) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<TakenOver>> {
-    for (place, record) in Place::all() {
-        let Some(record) = record.filter(|record| record.disk == disk) else {
-            continue;
-        };
+    for (place, record) in Place::meant(|record| record.disk == disk)? {
         let is_its_daemon = record.api == client.address();
         let is_its_store = served.store_id.is_some() && record.served.store_id == served.store_id;
         if !(is_its_daemon || is_its_store) || !waits(&place, &record) || !is_used(&record) {
