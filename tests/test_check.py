@@ -45,8 +45,8 @@ def test_no_data_does_not_hold(daemon):
 
 
 REFUSED = {
-    "an unknown disk": (["x.p99 < 1ms"], "no disk or rule 'x'"),
-    "an unknown metric": (["d.p98 < 1ms"], "no metric 'p98' of a disk: did you mean 'p90'?"),
+    "an unknown disk": (["x.p99 < 1ms"], "no disk, volume or rule 'x'"),
+    "an unknown metric": (["d.p98 < 1ms"], "no metric 'p98' of a disk or volume: did you mean 'p90'?"),
     "a rule that is not written as one": (["x.held > 1"], "written rule(x)"),
     "a value without its unit": (["d.p99 < 30"], "'30' has no unit: did you mean 30ms?"),
     "no comparison": (["d.p99"], "compares nothing"),
@@ -105,7 +105,7 @@ def test_of_a_run():
     checks = ["--check", "db.flush.p50 >= 2ms", "--check", "slow.held > 0"]
     assert run(BINARY, "run", *lab, *checks, *command).stderr.splitlines()[-1].startswith("ok ")
     assert "FAIL" in run(BINARY, "run", *lab, "--check", "db.flush.p50 < 2ms", *command, code=3).stderr
-    assert "no disk or rule 'dc'" in run(BINARY, "run", *lab, "--check", "dc.p99 < 2ms", *command, code=125).stderr
+    assert "no disk, volume or rule 'dc'" in run(BINARY, "run", *lab, "--check", "dc.p99 < 2ms", *command, code=125).stderr
     run(BINARY, "run", *lab, "--check", "db.p99 < 1ns", "--", "sh", "-c", "exit 5", code=5)
 
 

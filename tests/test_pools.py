@@ -196,6 +196,42 @@ def test_small_writes_into_large_records_show_their_cost(serve, directory):
     assert "Each of their writes made the disks read" in daemon.cli("amplification", "tank").stdout
 
 
+@requires("fio")
+def test_a_check_of_a_volume_is_of_its_clients_io(pool):
+    writes = write(pool)["total_ios"]
+    holds = pool.cli("check", f"{VOLUME}.write.count == {writes}", f"{VOLUME}.write.p50 > 1ns", f"{VOLUME}.failed == 0")
+    assert [line.split()[0] for line in holds.stdout.splitlines()] == ["ok"] * 3
+    told = pool.cli("check", f"{VOLUME}.count == {writes + 1}", "--json", code=3)
+    assert json.loads(told.stdout)[0]["count"] == writes
+    assert f"did you mean '{VOLUME}'?" in pool.cli("check", "tank/w.count > 1", code=2).stderr
+
+
+@requires("fio")
+@requires("curl")
+def test_metrics_agree_with_the_clients_count_and_with_the_api(serve, directory):
+    path = directory / "metrics.sock"
+    daemon = serve(lab(directory, "openzfs", "mirror")[0], "--metrics", f"unix:{path}")
+    writes = write(daemon, "--end_fsync=1")["total_ios"]
+    daemon.cli("set", "tank", "zfs_dirty_data_max=2M")
+    text = run("curl", "-sf", "--unix-socket", path, "http://localhost/metrics").stdout
+    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    volume = f'volume="{VOLUME}",pool="tank"'
+    assert float(samples[f'dashpot_volume_operations_total{{{volume},op="write"}}']) == writes
+    assert float(samples[f'dashpot_volume_bytes_total{{{volume},op="write"}}']) == writes * BLOCK
+    of_clients = {labels: float(n) for labels, n in samples.items()
+                  if labels.startswith("dashpot_volume_client_operations_total") and 'op="write"' in labels}
+    assert sum(of_clients.values()) == writes and all(f'volume="{VOLUME}",client="uid=' in one for one in of_clients)
+    assert float(samples[f'dashpot_volume_events_dropped_total{{volume="{VOLUME}"}}']) == 0
+    traffic = Api(daemon).ask("/v1/pools/tank")["traffic"]
+    for at in ("volumes", "queues", "disks"):
+        labels = f'pool="tank",at="{at}",direction="write"'
+        assert float(samples[f"dashpot_pool_operations_total{{{labels}}}"]) == traffic[at]["writes"]
+        assert float(samples[f"dashpot_pool_transferred_bytes_total{{{labels}}}"]) == traffic[at]["written_bytes"]
+    assert float(samples['dashpot_pool_writes_admitted_total{pool="tank"}']) == writes
+    assert float(samples['dashpot_pool_dirty_bytes{pool="tank"}']) == 0
+    assert float(samples['dashpot_pool_throttle_limit_bytes{pool="tank"}']) == 2 << 20
+
+
 def test_the_first_txg_opens_with_the_pool(pool):
     (txg,) = Api(pool).ask("/v1/pools/tank/txgs")
     started = Api(pool).ask("/v1/clock")

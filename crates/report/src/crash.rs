@@ -50,26 +50,22 @@ fn lists(room: Room, crashed: &Crashed, top: usize) -> String {
     text
 }
 
-/// The text about the power cut of a pool.
+/// The text about the power cut of a pool. It lists at most `top` of the lost writes of each disk.
 pub fn pool_text(room: Room, crashed: &PoolCrashed, top: usize) -> String {
-    let pool = &crashed.pool;
+    let PoolCrashed { pool, then, .. } = crashed;
     if crashed.was_off {
-        let line = format!("{pool} was off, and is served again as the power cut left it\n");
-        return prose_within(room, &line);
+        return prose_within(room, &was_off(pool));
     }
-    let mut lines = format!(
-        "{pool}: power cut; {}\n{}\n",
-        state(crashed.then),
-        txgs(crashed)
+    let how = kept(crashed.keep, crashed.tear_bytes, crashed.seed);
+    let lines = format!(
+        "{}\n{}\n{}",
+        headline(pool, &how, *then),
+        txgs(crashed),
+        to_restart(pool, *then)
     );
-    if crashed.then == ThenWord::Off {
-        lines += &format!("it is off; to serve what survived: dashpot crash {pool} --restart\n");
-    }
-    let mut text = prose_within(room, &lines);
-    for disk in &crashed.disks {
-        text += &format!("\n{}", of_disk(room, disk, top));
-    }
-    text
+    let disks = crashed.disks.iter();
+    let disks = disks.map(|disk| format!("\n{}", of_disk(room, disk, top)));
+    prose_within(room, &lines) + &disks.collect::<String>()
 }
 
 fn txgs(crashed: &PoolCrashed) -> String {
@@ -90,12 +86,15 @@ fn txgs(crashed: &PoolCrashed) -> String {
 fn sentences(crashed: &Crashed) -> String {
     let disk = &crashed.disk;
     if crashed.was_off {
-        return format!("{disk} was off, and is served again as the power cut left it\n");
+        return was_off(disk);
     }
-    let mut text = format!("{}\n{}\n", headline(crashed), sum(crashed));
-    if crashed.then == ThenWord::Off {
-        text += &format!("it is off; to serve what survived: dashpot crash {disk} --restart\n");
-    }
+    let how = kept(crashed.keep, crashed.tear_bytes, crashed.seed);
+    let mut text = format!(
+        "{}\n{}\n{}",
+        headline(disk, &how, crashed.then),
+        sum(crashed),
+        to_restart(disk, crashed.then)
+    );
     if crashed.unacknowledged > 0 {
         text += &unacknowledged(crashed);
     }
@@ -109,17 +108,31 @@ fn sentences(crashed: &Crashed) -> String {
     text
 }
 
-fn headline(crashed: &Crashed) -> String {
-    let disk = &crashed.disk;
-    let kept = match (crashed.keep, crashed.tear_bytes) {
+fn was_off(name: &str) -> String {
+    format!("{name} was off, and is served again as the power cut left it\n")
+}
+
+fn to_restart(name: &str, then: ThenWord) -> String {
+    match then {
+        ThenWord::Off => {
+            format!("it is off; to serve what survived: dashpot crash {name} --restart\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The choice of the writes that survive, so that the user can repeat it.
+fn kept(keep: KeepWord, tear_bytes: Option<u64>, seed: u64) -> String {
+    match (keep, tear_bytes) {
         (KeepWord::None, _) => "keep none".to_owned(),
         (KeepWord::All, _) => "keep all".to_owned(),
-        (KeepWord::Random, None) => format!("keep random, seed {}", crashed.seed),
-        (KeepWord::Random, Some(unit)) => {
-            format!("keep random, torn at {unit}, seed {}", crashed.seed)
-        }
-    };
-    format!("{disk}: power cut ({kept}); {}", state(crashed.then))
+        (KeepWord::Random, None) => format!("keep random, seed {seed}"),
+        (KeepWord::Random, Some(unit)) => format!("keep random, torn at {unit}, seed {seed}"),
+    }
+}
+
+fn headline(name: &str, kept: &str, then: ThenWord) -> String {
+    format!("{name}: power cut ({kept}); {}", state(then))
 }
 
 /// The state after a power cut.

@@ -37,8 +37,17 @@ impl Client {
 
     /// The names of the disks. The daemon answers without asking a shard.
     pub fn disk_names(&self) -> Result<Vec<String>, ClientError> {
+        self.export_names(LayerWord::Disk)
+    }
+
+    /// The names of the volumes.
+    pub fn volume_names(&self) -> Result<Vec<String>, ClientError> {
+        self.export_names(LayerWord::Volume)
+    }
+
+    fn export_names(&self, layer: LayerWord) -> Result<Vec<String>, ClientError> {
         let mut exports = self.exports()?;
-        exports.retain(|export| export.layer == LayerWord::Disk);
+        exports.retain(|export| export.layer == layer);
         Ok(exports.into_iter().map(|export| export.name).collect())
     }
 

@@ -95,6 +95,12 @@ pub struct Crashed {
 pub struct PoolCrashed {
     /// The name of the pool.
     pub pool: String,
+    /// As in the request.
+    pub keep: KeepWord,
+    /// As in the request; null if writes survive whole or not at all.
+    pub tear_bytes: Option<u64>,
+    /// As in the request. Each disk draws from a seed of its own, which this one decides.
+    pub seed: u64,
     /// The state of its volumes after the power cut.
     pub then: ThenWord,
     /// Whether it was off before, so that nothing was left to lose.
@@ -102,7 +108,8 @@ pub struct PoolCrashed {
     /// The transaction groups that were only in memory: clients had been told that their writes were done.
     /// Flushed writes are not in them. Empty if the pool keeps serving, because its host kept its memory.
     pub txgs: Vec<LostTxg>,
-    /// What the cache of each disk lost.
+    /// The loss of each disk's cache. All disks together list at most as many writes as the request asked
+    /// for.
     pub disks: Vec<Crashed>,
 }
 

@@ -30,7 +30,7 @@ pub struct TunableValue {
     pub max: u64,
     /// The words of a choice; empty for numbers.
     pub choices: Vec<String>,
-    /// What it does.
+    /// Its effect, in one sentence.
     pub help: String,
 }
 

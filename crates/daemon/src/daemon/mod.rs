@@ -243,7 +243,14 @@ impl Daemon {
         self.handle
             .cut(export, cut, |loss| drop(answer.send(loss)))?;
         let loss = answered.await.map_err(|_| ShardGone)?;
-        loss.map_err(|error| refusal_of(error, self.info(disk)))
+        let store = &self.info(disk).store;
+        loss.map_err(|error| {
+            refusal_of_cut(error, "disk", name, || {
+                let error =
+                    format!("disk '{name}' loses nothing in a power cut: its store is {store}");
+                Refusal::conflict(error).remedy("serve it from lossy:ram or lossy:file:PATH")
+            })
+        })
     }
 
     /// Has the kernel be a client of a disk.
@@ -339,17 +346,19 @@ impl Daemon {
     }
 }
 
-fn refusal_of(error: CutError, disk: &DiskInfo) -> Refusal {
-    let DiskInfo { name, store, .. } = disk;
+/// The refusal of a power cut of a disk or a pool, the `kind`.
+fn refusal_of_cut(
+    error: CutError,
+    kind: &str,
+    name: &str,
+    loses_nothing: impl FnOnce() -> Refusal,
+) -> Refusal {
     match error {
-        CutError::LosesNothing => {
-            let error = format!("disk '{name}' loses nothing in a power cut: its store is {store}");
-            Refusal::conflict(error).remedy("serve it from lossy:ram or lossy:file:PATH")
-        }
-        CutError::IsOff => Refusal::conflict(format!("disk '{name}' is off already"))
+        CutError::LosesNothing => loses_nothing(),
+        CutError::IsOff => Refusal::conflict(format!("{kind} '{name}' is off already"))
             .remedy(format!("`dashpot crash {name} --restart` serves it again")),
         CutError::Failed(errno) => {
-            let error = format!("the store of disk '{name}' failed in the power cut: {errno:?}");
+            let error = format!("a store of {kind} '{name}' failed in the power cut: {errno:?}");
             Refusal::new(RefusalKind::Failed, error)
         }
     }

@@ -1,15 +1,15 @@
 //! The served pools and volumes: their states, and changes to them.
 
-use dashpot_engine::Command;
 use dashpot_engine::pool::{Tunable, TunableError, Tunables};
+use dashpot_engine::{Command, CommandError};
 use dashpot_export::{
-    Cut, CutError, DeviceId, DiskSnapshot, PoolInfo, PoolLoss, PoolSnapshot, ServedDevice,
-    ShardGone, VolumeInfo,
+    Cut, DeviceId, DiskSnapshot, PoolInfo, PoolLoss, PoolSnapshot, ServedDevice, ShardGone,
+    VolumeInfo,
 };
 use dashpot_rules::format_tunable;
 use tokio::sync::oneshot;
 
-use super::Daemon;
+use super::{Daemon, refusal_of_cut};
 use crate::refusal::{Refusal, RefusalKind};
 
 impl Daemon {
@@ -131,14 +131,15 @@ impl Daemon {
         pool: usize,
         changes: Vec<(Tunable, u64)>,
     ) -> Result<Tunables, Refusal> {
-        let mut wanted = self.snapshot_pool(pool).await?.tunables;
-        let set = wanted.set_all(changes.iter().copied());
-        set.map_err(|error| refusal_of(&error))?;
         let (answer, answered) = oneshot::channel();
         let tune = |pool| Command::Tune { pool, changes };
         self.handle
             .command_pool(pool, tune, |result| drop(answer.send(result)))?;
-        answered.await.map_err(|_| ShardGone)??;
+        let tuned = answered.await.map_err(|_| ShardGone)?;
+        tuned.map_err(|error| match error {
+            CommandError::Tunable(error) => refusal_of(&error),
+            other => other.into(),
+        })?;
         Ok(self.snapshot_pool(pool).await?.tunables)
     }
     /// Cuts the power of a pool, or restores it.
@@ -147,29 +148,21 @@ impl Daemon {
         self.handle
             .cut_pool(pool, cut, |loss| drop(answer.send(loss)))?;
         let loss = answered.await.map_err(|_| ShardGone)?;
-        loss.map_err(|error| self.refusal_of_cut(error, self.info_of_pool(pool)))
+        let name = &self.info_of_pool(pool).name;
+        loss.map_err(|error| refusal_of_cut(error, "pool", name, || self.loses_nothing(pool)))
     }
 
-    fn refusal_of_cut(&self, error: CutError, pool: &PoolInfo) -> Refusal {
-        let name = &pool.name;
-        match error {
-            CutError::LosesNothing => {
-                let disks = pool.members.iter().flatten().map(|disk| self.info(*disk));
-                let durable = disks.filter(|disk| !disk.store.starts_with("lossy:"));
-                let durable: Vec<&str> = durable.map(|disk| disk.name.as_str()).collect();
-                let durable = durable.join(", ");
-                let error =
-                    format!("pool '{name}' has disks that lose nothing in a power cut: {durable}");
-                Refusal::conflict(error)
-                    .remedy("give all of its disks a store lossy:ram or lossy:file:PATH")
-            }
-            CutError::IsOff => Refusal::conflict(format!("pool '{name}' is off already"))
-                .remedy(format!("`dashpot crash {name} --restart` serves it again")),
-            CutError::Failed(errno) => {
-                let error = format!("a store of pool '{name}' failed in the power cut: {errno:?}");
-                Refusal::new(RefusalKind::Failed, error)
-            }
-        }
+    /// The refusal to cut the power of a pool with disks that keep everything.
+    fn loses_nothing(&self, pool: usize) -> Refusal {
+        let pool = self.info_of_pool(pool);
+        let disks = pool.members.iter().flatten().map(|disk| self.info(*disk));
+        let durable = disks.filter(|disk| !disk.store.starts_with("lossy:"));
+        let durable: Vec<&str> = durable.map(|disk| disk.name.as_str()).collect();
+        let (name, durable) = (&pool.name, durable.join(", "));
+        Refusal::conflict(format!(
+            "pool '{name}' has disks that lose nothing in a power cut: {durable}"
+        ))
+        .remedy("give all of its disks a store lossy:ram or lossy:file:PATH")
     }
 }
 

@@ -27,6 +27,7 @@ fn disk(name: &str) -> DiskConfig {
         name: name.to_owned(),
         store: StoreConfig::Ram,
         size: Some(1 << 20),
+        offset: 0,
         block: 512,
         read_only: false,
         rotational: false,

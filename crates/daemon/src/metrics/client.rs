@@ -1,4 +1,4 @@
-//! The I/O of each client on a disk, from the events. At most 64 clients of a disk are counted
+//! The I/O of each client on a disk or volume, from the events. At most 64 clients of a device are counted
 //! separately, the rest as `other`. The client that has been idle for longest makes room for a new one,
 //! and counts among the others from then on: its series end, and the series of `other` rise by its
 //! counts.
@@ -9,31 +9,52 @@ use std::sync::Arc;
 
 use dashpot_engine::Op;
 use dashpot_engine::histogram::Histogram;
-use dashpot_export::{DeviceId, DiskInfo};
+use dashpot_export::DeviceId;
 use prometheus_client::registry::Unit;
 
 use super::page::{Labels, Metric, Page};
 use crate::collector::{Part, Tally, View};
 
-/// One operation of a client of a disk.
+/// What events say of the clients at one layer.
 #[derive(Debug)]
-pub(super) struct ClientScrape {
-    disk: String,
+pub(super) struct ClientsScrape {
+    operations: Vec<ClientScrape>,
+    /// By device, how many events are missing in these counts, because the rings had no room for them.
+    dropped: Vec<(String, u64)>,
+}
+
+/// One operation of a client of a disk or volume.
+#[derive(Debug)]
+struct ClientScrape {
+    device: String,
     client: Arc<str>,
     op: Op,
     tally: Tally,
 }
 
+impl ClientsScrape {
+    /// The clients of some devices, which have these names.
+    pub(super) fn of(events: &View<'_>, devices: &[(DeviceId, &str)]) -> ClientsScrape {
+        let operations =
+            |(device, name): &(DeviceId, &str)| ClientScrape::all_of(events, *device, name);
+        let dropped =
+            |(device, name): &(DeviceId, &str)| ((*name).to_owned(), events.dropped(Some(*device)));
+        ClientsScrape {
+            operations: devices.iter().flat_map(operations).collect(),
+            dropped: devices.iter().map(dropped).collect(),
+        }
+    }
+}
+
 impl ClientScrape {
-    /// The operations of all clients of a disk.
-    pub(super) fn of_disk(events: &View<'_>, index: usize, info: &DiskInfo) -> Vec<ClientScrape> {
-        let device = DeviceId::of(index);
+    /// The operations of all clients of a device.
+    fn all_of(events: &View<'_>, device: DeviceId, name: &str) -> Vec<ClientScrape> {
         let look = |(part, op, tally): (Part, Op, &Tally)| {
             let Part::Client(place) = part else {
                 return None;
             };
             Some(ClientScrape {
-                disk: info.name.clone(),
+                device: name.to_owned(),
                 client: events.collected.client(device, place),
                 op,
                 tally: tally.clone(),
@@ -42,9 +63,9 @@ impl ClientScrape {
         events.collected.parts(device).filter_map(look).collect()
     }
 
-    fn labels(&self) -> Labels<'_> {
+    fn labels(&self, layer: &'static str) -> Labels<'_> {
         vec![
-            ("disk", Cow::from(&self.disk)),
+            (layer, Cow::from(&self.device)),
             ("client", Cow::from(&*self.client)),
             ("op", self.op.name().into()),
         ]
@@ -56,35 +77,91 @@ impl ClientScrape {
     }
 }
 
-/// Writes the metrics of some clients.
-pub(super) fn write(page: &mut Page<'_>, clients: &[ClientScrape]) -> fmt::Result {
-    let each = || clients.iter().map(ClientScrape::labels);
-    let tallies = || clients.iter().map(|client| &client.tally);
-    page.counter(
-        &OPERATIONS,
-        each().zip(tallies().map(|tally| tally.completed)),
-    )?;
-    page.counter(&ERRORS, each().zip(tallies().map(|tally| tally.failed)))?;
-    page.counter(&BYTES, each().zip(tallies().map(|tally| tally.bytes)))?;
-    page.histogram(
-        &LATENCY,
-        each().zip(clients.iter().map(ClientScrape::latency)),
-    )
+/// The metrics of the clients at one layer. A volume's I/O must not be added to that of disks, so the
+/// metrics of its clients have names of their own.
+pub(super) struct Metrics {
+    /// The label that names the device.
+    label: &'static str,
+    dropped: Metric,
+    operations: Metric,
+    errors: Metric,
+    bytes: Metric,
+    latency: Metric,
 }
 
-const OPERATIONS: Metric = Metric(
-    "client_operations",
-    None,
-    "I/Os of a client that were replied to, failed ones included",
-);
-const ERRORS: Metric = Metric("client_errors", None, "I/Os of a client that failed");
-const BYTES: Metric = Metric(
-    "client",
-    Some(Unit::Bytes),
-    "Bytes of the I/Os of a client that did not fail",
-);
-const LATENCY: Metric = Metric(
-    "client_latency",
-    Some(Unit::Seconds),
-    "From issue until the reply was offered to the client",
-);
+impl Metrics {
+    /// Writes the metrics of some clients.
+    pub(super) fn write(&self, page: &mut Page<'_>, scrape: &ClientsScrape) -> fmt::Result {
+        let device = |name| vec![(self.label, Cow::from(name))];
+        let dropped = scrape.dropped.iter();
+        page.counter(
+            &self.dropped,
+            dropped.map(|(name, events)| (device(name), *events)),
+        )?;
+        let each = || scrape.operations.iter().map(|one| one.labels(self.label));
+        let tallies = || scrape.operations.iter().map(|one| &one.tally);
+        let completed = tallies().map(|tally| tally.completed);
+        page.counter(&self.operations, each().zip(completed))?;
+        let failed = tallies().map(|tally| tally.failed);
+        page.counter(&self.errors, each().zip(failed))?;
+        page.counter(&self.bytes, each().zip(tallies().map(|tally| tally.bytes)))?;
+        let latencies = scrape.operations.iter().map(ClientScrape::latency);
+        page.histogram(&self.latency, each().zip(latencies))
+    }
+}
+
+/// Of clients of disks.
+pub(super) const OF_DISKS: Metrics = Metrics {
+    label: "disk",
+    dropped: Metric(
+        "events_dropped",
+        None,
+        "Finished I/Os that are in no client's counts, because there was no room for their events",
+    ),
+    operations: Metric(
+        "client_operations",
+        None,
+        "I/Os of a client that were replied to, failed ones included",
+    ),
+    errors: Metric("client_errors", None, "I/Os of a client that failed"),
+    bytes: Metric(
+        "client",
+        Some(Unit::Bytes),
+        "Bytes of the I/Os of a client that did not fail",
+    ),
+    latency: Metric(
+        "client_latency",
+        Some(Unit::Seconds),
+        "From issue until the reply was offered to the client",
+    ),
+};
+
+/// Of clients of volumes.
+pub(super) const OF_VOLUMES: Metrics = Metrics {
+    label: "volume",
+    dropped: Metric(
+        "volume_events_dropped",
+        None,
+        "Finished I/Os of a volume that are in no client's counts, because there was no room for their events",
+    ),
+    operations: Metric(
+        "volume_client_operations",
+        None,
+        "I/Os of a volume's client that were replied to, failed ones included",
+    ),
+    errors: Metric(
+        "volume_client_errors",
+        None,
+        "I/Os of a volume's client that failed",
+    ),
+    bytes: Metric(
+        "volume_client",
+        Some(Unit::Bytes),
+        "Bytes of the I/Os of a volume's client that did not fail",
+    ),
+    latency: Metric(
+        "volume_client_latency",
+        Some(Unit::Seconds),
+        "From submission until the reply was offered to the client, with the wait for the throttle",
+    ),
+};

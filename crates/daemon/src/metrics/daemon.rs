@@ -9,8 +9,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
 
-use super::client::{self, ClientScrape};
-use super::device::Scraped;
+use super::client::{self, ClientsScrape};
 use super::disk::{self, DiskScrape};
 use super::format::open_metrics;
 use super::listener::Metrics;
@@ -38,10 +37,8 @@ pub(super) struct Scrape {
     pub(super) volumes: Vec<VolumeScrape>,
     pub(super) pools: Vec<PoolScrape>,
     pub(super) records: Vec<Record>,
-    pub(super) clients: Vec<ClientScrape>,
-    /// By disk, how many events are missing in the counts of clients, because the rings had no room for
-    /// them.
-    pub(super) dropped: Vec<u64>,
+    pub(super) disk_clients: ClientsScrape,
+    pub(super) volume_clients: ClientsScrape,
     /// By shard.
     pub(super) probes: Vec<Option<ProbeReading>>,
     pub(super) host: Host,
@@ -60,10 +57,10 @@ impl Scrape {
         }
         let shards = disks.iter().map(|disk| disk.info.shard + 1).max();
         let probes = 0..shards.unwrap_or_default();
-        let (clients, dropped) = finished(daemon).await;
+        let (disk_clients, volume_clients) = clients(daemon).await;
         Scrape {
-            clients,
-            dropped,
+            disk_clients,
+            volume_clients,
             records: daemon.records().await,
             probes: probes.map(|shard| daemon.probe(shard).pop()).collect(),
             host: host_now(Some(daemon.counted_before())),
@@ -98,14 +95,17 @@ async fn pools(daemon: &Daemon) -> Vec<PoolScrape> {
     pools
 }
 
-/// The I/O of clients and, by disk, how many events were dropped.
-async fn finished(daemon: &Daemon) -> (Vec<ClientScrape>, Vec<u64>) {
+/// The I/O of the clients of disks and of volumes.
+async fn clients(daemon: &Daemon) -> (ClientsScrape, ClientsScrape) {
+    let disks = daemon.disks();
+    let disks = disks.map(|(index, info)| (DeviceId::of(index), info.name.as_str()));
+    let volumes = daemon.volumes();
+    let volumes = volumes.map(|(index, info)| (daemon.device_of_volume(index), info.name.as_str()));
+    let (disks, volumes): (Vec<_>, Vec<_>) = (disks.collect(), volumes.collect());
     let look = |events: &View<'_>| {
-        let of_disk = |(index, info)| ClientScrape::of_disk(events, index, info);
-        let dropped = |(index, _)| events.dropped(Some(DeviceId::of(index)));
         (
-            daemon.disks().flat_map(of_disk).collect(),
-            daemon.disks().map(dropped).collect(),
+            ClientsScrape::of(events, &disks),
+            ClientsScrape::of(events, &volumes),
         )
     };
     daemon.events(None, look).await
@@ -117,9 +117,8 @@ impl Collector for Scrape {
         disk::write(page, &self.disks)?;
         volume::write(page, &self.volumes)?;
         pool::write(page, &self.pools)?;
-        let names = self.disks.iter().map(DiskScrape::labels);
-        page.counter(&DROPPED, names.zip(self.dropped.iter().copied()))?;
-        client::write(page, &self.clients)?;
+        client::OF_DISKS.write(page, &self.disk_clients)?;
+        client::OF_VOLUMES.write(page, &self.volume_clients)?;
         rule::write(page, &self.disks, &self.records)?;
         shard::write(page, &self.disks, &self.probes)?;
         let (used, max) = self.answers;
@@ -129,11 +128,6 @@ impl Collector for Scrape {
     }
 }
 
-const DROPPED: Metric = Metric(
-    "events_dropped",
-    None,
-    "Finished I/Os that are in no client's counts, because there was no room for their events",
-);
 const ANSWERS: Metric = Metric(
     "api_answers",
     Some(Unit::Bytes),

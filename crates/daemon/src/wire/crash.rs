@@ -83,15 +83,21 @@ pub(crate) fn pool_crashed(
     loss: PoolLoss,
 ) -> PoolCrashed {
     let txg = |(txg, dirty_bytes)| LostTxg { txg, dirty_bytes };
+    let mut asked = crash.clone();
+    let disk = |(disk, loss)| {
+        let crashed = crashed(disk, &asked, loss);
+        asked.list -= crashed.writes.len();
+        crashed
+    };
     PoolCrashed {
         pool,
+        keep: crash.keep,
+        tear_bytes: crash.tear_bytes,
+        seed: crash.seed,
         then: crash.then,
         was_off: loss.was_off,
         txgs: loss.txgs.into_iter().map(txg).collect(),
-        disks: disks
-            .zip(loss.disks)
-            .map(|(disk, loss)| crashed(disk, crash, loss))
-            .collect(),
+        disks: disks.zip(loss.disks).map(disk).collect(),
     }
 }
 

@@ -56,7 +56,7 @@ impl Expression {
 impl Subject {
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Subject::Disk { metric, .. } => metric.kind(),
+            Subject::Device { metric, .. } => metric.kind(),
             Subject::Rule { metric, .. } => metric.kind(),
         }
     }

@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 
-use super::super::metric::{DiskMetric, Figure, RuleMetric};
+use super::super::metric::{DeviceMetric, Figure, RuleMetric};
 use super::{Comparison, Expression, Names, Subject};
 
 fn names() -> Names {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     Names {
-        disks: owned(&["wal", "tank/db.1", "slow"]),
+        devices: owned(&["wal", "tank/db.1", "slow"]),
         ops: owned(&["read", "write", "flush"]),
         rules: owned(&["1", "tail", "2", "slow"]),
         rules_may_come: false,
@@ -22,10 +22,14 @@ fn refused(text: &str) -> String {
 /// `disk wal`, `flush of wal`, `rule slow`.
 fn meant(text: &str) -> String {
     match Expression::parse(text, &names()).unwrap().subject {
-        Subject::Disk { disk, op: None, .. } => format!("disk {disk}"),
-        Subject::Disk {
-            disk, op: Some(op), ..
-        } => format!("{op} of {disk}"),
+        Subject::Device {
+            device, op: None, ..
+        } => format!("device {device}"),
+        Subject::Device {
+            device,
+            op: Some(op),
+            ..
+        } => format!("{op} of {device}"),
         Subject::Rule { rule, .. } => format!("rule {rule}"),
     }
 }
@@ -33,14 +37,14 @@ fn meant(text: &str) -> String {
 #[test]
 fn disks_operations_and_rules_are_told_apart() {
     for (text, subject) in [
-        ("wal.p99 < 30ms", "disk wal"),
+        ("wal.p99 < 30ms", "device wal"),
         ("wal.flush.p99.9<30ms", "flush of wal"),
-        ("tank/db.1.max <= 1s", "disk tank/db.1"),
+        ("tank/db.1.max <= 1s", "device tank/db.1"),
         ("tank/db.1.read.iops >= 10.5", "read of tank/db.1"),
         ("tail.held >= 100", "rule tail"),
         ("tail.achieved.p50 > 20ms", "rule tail"),
         ("2.late == 0", "rule 2"),
-        ("slow.failed == 0", "disk slow"),
+        ("slow.failed == 0", "device slow"),
         ("rule(slow).failed == 0", "rule slow"),
     ] {
         assert_eq!(meant(text), subject, "{text}");
@@ -69,11 +73,11 @@ fn what_is_unknown_is_refused_with_what_is_near() {
     for (text, why) in [
         (
             "wol.p99 < 1ms",
-            "no disk or rule 'wol': did you mean 'wal'?",
+            "no disk, volume or rule 'wol': did you mean 'wal'?",
         ),
         (
             "wal.p98 < 1ms",
-            "no metric 'p98' of a disk: did you mean 'p90'?",
+            "no metric 'p98' of a disk or volume: did you mean 'p90'?",
         ),
         (
             "wal.fsync.p99 < 1ms",
@@ -91,7 +95,7 @@ fn what_is_unknown_is_refused_with_what_is_near() {
         ),
         (
             "wal.read.in_flight < 1",
-            "'wal.read.in_flight': in_flight is a metric of a disk, not of one of its operations",
+            "'wal.read.in_flight': in_flight is a metric of a disk or volume, not of one of its operations",
         ),
         (
             "wal < 1ms",
@@ -140,20 +144,20 @@ proptest! {
 
     #[test]
     fn what_is_put_together_comes_apart(
-        disk in prop::sample::select(names().disks),
-        metric in prop::sample::select(DiskMetric::words()),
+        disk in prop::sample::select(names().devices),
+        metric in prop::sample::select(DeviceMetric::words()),
         comparison in comparison(),
         space in " {0,2}",
     ) {
-        let kind = DiskMetric::parse(&metric).unwrap().kind();
+        let kind = DeviceMetric::parse(&metric).unwrap().kind();
         let value = if kind == super::Kind::Time { "7us" } else { "7" };
         let text = format!("{disk}.{metric}{space}{comparison}{space}{value}");
         let parsed = Expression::parse(&text, &names()).unwrap();
         prop_assert_eq!(parsed.comparison, comparison);
-        let Subject::Disk { disk: found, metric: got, .. } = parsed.subject else {
-            panic!("{text} is of a disk");
+        let Subject::Device { device: found, metric: got, .. } = parsed.subject else {
+            panic!("{text} is of a device");
         };
-        prop_assert_eq!((found, Some(got)), (disk, DiskMetric::parse(&metric)));
+        prop_assert_eq!((found, Some(got)), (disk, DeviceMetric::parse(&metric)));
     }
 
     #[test]
@@ -175,6 +179,6 @@ fn every_metric_of_a_rule_has_its_name() {
             .iter()
             .all(|word| RuleMetric::parse(word).is_some())
     );
-    let p99 = DiskMetric::parse("p99");
-    assert_eq!(p99, Some(DiskMetric::Latency(Figure::Quantile(990_000))));
+    let p99 = DeviceMetric::parse("p99");
+    assert_eq!(p99, Some(DeviceMetric::Latency(Figure::Quantile(990_000))));
 }

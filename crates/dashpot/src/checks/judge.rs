@@ -11,16 +11,16 @@ use dashpot_rules::{nice_number, short_time};
 use serde::Serialize;
 
 use super::expression::Expression;
-use super::metric::{DiskMetric, Figure, Kind, RuleMetric, Span};
+use super::metric::{DeviceMetric, Figure, Kind, RuleMetric, Span};
 use super::names::Subject;
 use dashpot_report::table::{Room, prose_within};
 
-/// The state of the named disks and rules at one moment, by name.
+/// The state of the named devices and rules at one moment, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     /// When the daemon started.
     pub(crate) started_ns: u64,
-    pub(crate) disks: HashMap<String, DiskLatency>,
+    pub(crate) devices: HashMap<String, DiskLatency>,
     /// The rules with a name, armed or cleared.
     pub(crate) rules: HashMap<String, Vec<RuleLatency>>,
 }
@@ -57,15 +57,15 @@ impl Snapshot {
         ensure!(is_same_daemon, STARTED_AGAIN);
         let mut remark = None;
         let observed = match &expression.subject {
-            Subject::Disk { disk, op, metric } => {
-                let now = self.disks.get(disk).context("the disk is gone")?;
-                let earlier = earlier.and_then(|snapshot| snapshot.disks.get(disk));
+            Subject::Device { device, op, metric } => {
+                let now = self.devices.get(device).context("the device is gone")?;
+                let earlier = earlier.and_then(|snapshot| snapshot.devices.get(device));
                 if expression.subject.kind() == Kind::Time {
                     let older = outlasting(now, earlier, op.as_deref())?;
                     let remarks = older.into_iter().chain(stopped(now, earlier));
                     remark = Some(remarks.collect::<String>());
                 }
-                observe_disk(now, earlier, op.as_deref(), *metric)?
+                observe_device(now, earlier, op.as_deref(), *metric)?
             }
             Subject::Rule { rule, metric } => {
                 let none = Vec::new();
@@ -96,7 +96,7 @@ fn outlasting(
     Ok(outlasts.then(|| format!("; one I/O in flight for {age} does not count yet")))
 }
 
-/// How long the host kept the disk's shard from running; `None` if that is too short to matter.
+/// How long the host kept the device's shard from running; `None` if that is too short to matter.
 fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
     let before_ns = earlier.map_or(0, |earlier| earlier.shard_stopped_ns);
     let stopped_ns = now.shard_stopped_ns.saturating_sub(before_ns);
@@ -106,7 +106,7 @@ fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
     })
 }
 
-/// The I/O of a disk, or of one of its operations, in an interval.
+/// The I/O of a device, or of one of its operations, in an interval.
 struct Done {
     completed: u64,
     failed: u64,
@@ -156,11 +156,11 @@ impl Done {
     }
 }
 
-fn observe_disk(
+fn observe_device(
     now: &DiskLatency,
     earlier: Option<&DiskLatency>,
     op: Option<&str>,
-    metric: DiskMetric,
+    metric: DeviceMetric,
 ) -> anyhow::Result<Observed> {
     let done = Done::between(now, earlier, op)?;
     let began = earlier.map_or(now.since_ns, |earlier| earlier.at_ns);
@@ -174,13 +174,13 @@ fn observe_disk(
         n: Some(done.completed),
     };
     Ok(match metric {
-        DiskMetric::Count => plain(done.completed),
-        DiskMetric::InFlight => plain(u64::from(now.in_flight)),
+        DeviceMetric::Count => plain(done.completed),
+        DeviceMetric::InFlight => plain(u64::from(now.in_flight)),
         _ if done.completed == 0 => Observed::Nothing(format!("no {} seen", op.unwrap_or("I/O"))),
-        DiskMetric::Failed => plain(done.failed),
-        DiskMetric::Iops => rate(done.completed),
-        DiskMetric::BytesPerSecond => rate(done.bytes),
-        DiskMetric::Latency(figure) => observe_latency(&done.latency, figure),
+        DeviceMetric::Failed => plain(done.failed),
+        DeviceMetric::Iops => rate(done.completed),
+        DeviceMetric::BytesPerSecond => rate(done.bytes),
+        DeviceMetric::Latency(figure) => observe_latency(&done.latency, figure),
     })
 }
 

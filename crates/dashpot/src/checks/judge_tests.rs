@@ -50,14 +50,14 @@ fn rule(id: u32, late: &[u64]) -> Value {
 fn snapshot(disk: Value, rules: Vec<Value>) -> Snapshot {
     Snapshot {
         started_ns: 0,
-        disks: HashMap::from([("wal".to_owned(), from_value(disk).unwrap())]),
+        devices: HashMap::from([("wal".to_owned(), from_value(disk).unwrap())]),
         rules: HashMap::from([("slow".to_owned(), from_value(rules.into()).unwrap())]),
     }
 }
 
 fn outcome(now: &Snapshot, earlier: Option<&Snapshot>, text: &str) -> Outcome {
     let names = Names {
-        disks: vec!["wal".to_owned()],
+        devices: vec!["wal".to_owned()],
         ops: vec!["flush".to_owned(), "read".to_owned()],
         rules: vec!["slow".to_owned()],
         rules_may_come: true,
@@ -180,7 +180,7 @@ fn looks_at_two_daemons_are_not_compared() {
         ..snapshot(disk(4, &[50_000_000, 20_000_000]), vec![rule(1, &[])])
     };
     let names = Names {
-        disks: vec!["wal".to_owned()],
+        devices: vec!["wal".to_owned()],
         ops: vec!["flush".to_owned()],
         rules: Vec::new(),
         rules_may_come: false,

@@ -1,4 +1,4 @@
-//! The metrics of a disk, of one of its operations, or of a rule.
+//! The metrics of a disk or volume, of one of its operations, or of a rule.
 
 use dashpot_api::RuleCounters;
 use dashpot_rules::{Decimal, ParseError, parse_bandwidth, parse_duration};
@@ -20,9 +20,9 @@ pub(crate) enum Span {
     Lateness,
 }
 
-/// A metric of a disk or of one of its operations.
+/// A metric of a disk or volume, or of one of its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DiskMetric {
+pub(crate) enum DeviceMetric {
     Latency(Figure),
     Count,
     Failed,
@@ -62,12 +62,12 @@ const FIGURES: [(&str, Figure); 7] = [
     ("mean", Figure::Mean),
 ];
 
-const OF_DISKS: [(&str, DiskMetric); 5] = [
-    ("count", DiskMetric::Count),
-    ("failed", DiskMetric::Failed),
-    ("iops", DiskMetric::Iops),
-    ("bytes_per_s", DiskMetric::BytesPerSecond),
-    ("in_flight", DiskMetric::InFlight),
+const OF_DEVICES: [(&str, DeviceMetric); 5] = [
+    ("count", DeviceMetric::Count),
+    ("failed", DeviceMetric::Failed),
+    ("iops", DeviceMetric::Iops),
+    ("bytes_per_s", DeviceMetric::BytesPerSecond),
+    ("in_flight", DeviceMetric::InFlight),
 ];
 
 const SPANS: [(&str, Span); 3] = [
@@ -97,26 +97,26 @@ fn figure(word: &str) -> Option<Figure> {
     Some(figure)
 }
 
-impl DiskMetric {
-    pub(crate) fn parse(word: &str) -> Option<DiskMetric> {
-        let latency = figure(word).map(DiskMetric::Latency);
-        let named = OF_DISKS.into_iter().find(|(name, _)| *name == word);
+impl DeviceMetric {
+    pub(crate) fn parse(word: &str) -> Option<DeviceMetric> {
+        let latency = figure(word).map(DeviceMetric::Latency);
+        let named = OF_DEVICES.into_iter().find(|(name, _)| *name == word);
         latency.or(named.map(|(_, metric)| metric))
     }
 
     pub(crate) fn kind(self) -> Kind {
         match self {
-            DiskMetric::Latency(_) => Kind::Time,
-            DiskMetric::Count | DiskMetric::Failed | DiskMetric::InFlight => Kind::Count,
-            DiskMetric::Iops => Kind::PerSecond,
-            DiskMetric::BytesPerSecond => Kind::BytesPerSecond,
+            DeviceMetric::Latency(_) => Kind::Time,
+            DeviceMetric::Count | DeviceMetric::Failed | DeviceMetric::InFlight => Kind::Count,
+            DeviceMetric::Iops => Kind::PerSecond,
+            DeviceMetric::BytesPerSecond => Kind::BytesPerSecond,
         }
     }
 
     /// The names of all metrics.
     pub(crate) fn words() -> Vec<String> {
         let figures = FIGURES.iter().map(|(name, _)| *name);
-        let named = OF_DISKS.iter().map(|(name, _)| *name);
+        let named = OF_DEVICES.iter().map(|(name, _)| *name);
         figures.chain(named).map(str::to_owned).collect()
     }
 }

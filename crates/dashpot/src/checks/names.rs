@@ -1,13 +1,14 @@
-//! The known disks and rules, and the subject of an expression among them.
+//! The known devices and rules, and the subject of an expression among them.
 
 use dashpot_rules::{ParseError, nearest};
 
-use super::metric::{DiskMetric, RuleMetric};
+use super::metric::{DeviceMetric, RuleMetric};
 
 /// The known names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    pub(crate) disks: Vec<String>,
+    /// Disks and volumes.
+    pub(crate) devices: Vec<String>,
     pub(crate) ops: Vec<String>,
     /// Names and ids of rules, armed or cleared.
     pub(crate) rules: Vec<String>,
@@ -18,10 +19,10 @@ pub(crate) struct Names {
 /// The subject and the metric of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
-    Disk {
-        disk: String,
+    Device {
+        device: String,
         op: Option<String>,
-        metric: DiskMetric,
+        metric: DeviceMetric,
     },
     Rule {
         rule: String,
@@ -45,33 +46,33 @@ impl Names {
         found.ok_or_else(|| match splits.next() {
             None => ParseError::new(format!(
                 "'{text}' has no metric: write SUBJECT.METRIC, such as {}.p99",
-                self.disks.first().map_or("DISK", String::as_str)
+                self.devices.first().map_or("DISK", String::as_str)
             )),
             Some(_) => self.unknown(text, splits.clone()),
         })
     }
 
     fn find(&self, subject: &str, metric: &str) -> Option<Subject> {
-        if let Some(metric) = DiskMetric::parse(metric)
-            && let Some((disk, op)) = self.disk_and_op(subject)
-            && (op.is_none() || metric != DiskMetric::InFlight)
+        if let Some(metric) = DeviceMetric::parse(metric)
+            && let Some((device, op)) = self.device_and_op(subject)
+            && (op.is_none() || metric != DeviceMetric::InFlight)
         {
-            return Some(Subject::Disk { disk, op, metric });
+            return Some(Subject::Device { device, op, metric });
         }
         let metric = RuleMetric::parse(metric)?;
         let rule = self.rules.iter().find(|rule| *rule == subject)?.clone();
-        let is_disk = self.disk_and_op(subject).is_some();
-        (!is_disk).then_some(Subject::Rule { rule, metric })
+        let is_device = self.device_and_op(subject).is_some();
+        (!is_device).then_some(Subject::Rule { rule, metric })
     }
 
-    fn disk_and_op(&self, subject: &str) -> Option<(String, Option<String>)> {
-        let has = |disk: &str| self.disks.iter().any(|known| known == disk);
+    fn device_and_op(&self, subject: &str) -> Option<(String, Option<String>)> {
+        let has = |device: &str| self.devices.iter().any(|known| known == device);
         if has(subject) {
             return Some((subject.to_owned(), None));
         }
-        let (disk, op) = subject.rsplit_once('.')?;
+        let (device, op) = subject.rsplit_once('.')?;
         let op = self.ops.iter().find(|known| *known == op)?;
-        has(disk).then(|| (disk.to_owned(), Some(op.clone())))
+        has(device).then(|| (device.to_owned(), Some(op.clone())))
     }
 
     fn explicit(&self, name: &str, metric: &str) -> Result<Subject, ParseError> {
@@ -97,7 +98,7 @@ impl Names {
         let (mut subject, mut metric) = text.split_once('.').unwrap_or((text, ""));
         for (before, after) in splits {
             let is_metric =
-                DiskMetric::parse(after).is_some() || RuleMetric::parse(after).is_some();
+                DeviceMetric::parse(after).is_some() || RuleMetric::parse(after).is_some();
             if is_metric && !self.is_known(before) {
                 return self.unknown_subject(before);
             }
@@ -105,28 +106,28 @@ impl Names {
                 (subject, metric) = (before, after);
             }
         }
-        match (self.disk_and_op(subject), self.is_known(subject)) {
+        match (self.device_and_op(subject), self.is_known(subject)) {
             (Some((_, Some(_))), _) if metric == "in_flight" => ParseError::new(format!(
-                "'{text}': in_flight is a metric of a disk, not of one of its operations"
+                "'{text}': in_flight is a metric of a disk or volume, not of one of its operations"
             )),
-            (Some(_), _) => no_metric("a disk", metric, &DiskMetric::words()),
+            (Some(_), _) => no_metric("a disk or volume", metric, &DeviceMetric::words()),
             (None, true) => no_metric("a rule", metric, &RuleMetric::words()),
             (None, false) => self.unknown_subject(subject),
         }
     }
 
     fn is_known(&self, subject: &str) -> bool {
-        self.disk_and_op(subject).is_some() || self.rules.iter().any(|rule| rule == subject)
+        self.device_and_op(subject).is_some() || self.rules.iter().any(|rule| rule == subject)
     }
 
     fn unknown_subject(&self, subject: &str) -> ParseError {
-        if let Some((disk, op)) = subject.rsplit_once('.')
-            && self.disks.iter().any(|known| known == disk)
+        if let Some((device, op)) = subject.rsplit_once('.')
+            && self.devices.iter().any(|known| known == device)
         {
             return no_subject("operation", op, &self.ops);
         }
-        let known: Vec<String> = self.disks.iter().chain(&self.rules).cloned().collect();
-        let error = no_subject("disk or rule", subject, &known);
+        let known: Vec<String> = self.devices.iter().chain(&self.rules).cloned().collect();
+        let error = no_subject("disk, volume or rule", subject, &known);
         match self.rules_may_come {
             true => ParseError::new(format!(
                 "{error} (a rule that the command arms is written rule({subject}))"

@@ -6,12 +6,12 @@ use clap::Args;
 use dashpot_engine::Duration;
 use dashpot_rules::parse_span;
 
-/// Check figures of disks and rules against what a CI expects
+/// Check figures of disks, volumes and rules against what a CI expects
 #[derive(Args, Debug)]
 #[command(after_help = "\
 SUBJECT.METRIC OP VALUE, in quotes. OP is <, <=, >, >=, == or !=.
-  DISK or DISK.OP   p50 p90 p95 p99 p99.9 max mean, count, failed, iops,
-                    bytes_per_s, in_flight
+  DISK or DISK.OP,  p50 p90 p95 p99 p99.9 max mean, count, failed, iops,
+  VOLUME, VOLUME.OP bytes_per_s, in_flight
   RULE, rule(RULE)  matched, injected, held, late, overrun, failed, beaten, ...,
                     requested.p50, achieved.p50, lateness.p99, ...
 Latencies need a unit. A check without data fails. Figures count from the start

@@ -1,4 +1,4 @@
-//! `check`: compares disks and rules with a CI's expectations, now, after a time, or after a
+//! `check`: compares disks, volumes and rules with a CI's expectations, now, after a time, or after a
 //! command.
 
 use std::env::current_dir;
@@ -89,8 +89,11 @@ fn tell(outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Expectations about the disks and rules of a daemon.
-pub(super) struct Checks(Vec<Expression>);
+/// Expectations about the devices and rules of a daemon.
+pub(super) struct Checks {
+    expressions: Vec<Expression>,
+    volumes: Vec<String>,
+}
 
 impl Checks {
     /// Parses expressions against the daemon's names. A command may arm rules that do not exist
@@ -100,23 +103,30 @@ impl Checks {
         texts: &[String],
         rules_may_come: bool,
     ) -> anyhow::Result<Result<Checks, ParseError>> {
-        let names = names(client, texts, rules_may_come)?;
+        let volumes = client.volume_names()?;
+        let names = names(client, &volumes, texts, rules_may_come)?;
         let parsed = texts.iter().map(|text| Expression::parse(text, &names));
-        Ok(parsed.collect::<Result<_, _>>().map(Checks))
+        let parsed = parsed.collect::<Result<_, _>>();
+        Ok(parsed.map(|expressions| Checks {
+            expressions,
+            volumes,
+        }))
     }
 
-    /// The state of the named disks and rules.
+    /// The state of the named devices and rules.
     pub(super) fn snapshot(&self, client: &Client) -> anyhow::Result<Snapshot> {
         let mut snapshot = Snapshot {
             started_ns: client.clock()?.started_ns,
             ..Snapshot::default()
         };
-        for expression in &self.0 {
+        for expression in &self.expressions {
             match &expression.subject {
-                Subject::Disk { disk, .. } => {
-                    snapshot
-                        .disks
-                        .insert(disk.clone(), client.latency(disk, None)?);
+                Subject::Device { device, .. } => {
+                    let latency = match self.volumes.contains(device) {
+                        true => client.volume_latency(device, None)?,
+                        false => client.latency(device, None)?,
+                    };
+                    snapshot.devices.insert(device.clone(), latency);
                 }
                 Subject::Rule { rule, .. } => {
                     let rules = if_there(client.rule_latency(rule))?.unwrap_or_default();
@@ -135,15 +145,20 @@ impl Checks {
     ) -> anyhow::Result<Vec<Outcome>> {
         let now = self.snapshot(client)?;
         let each = self
-            .0
+            .expressions
             .iter()
             .map(|expression| now.judge(expression, earlier));
         each.collect()
     }
 }
 
-/// The names of disks and rules; also those of cleared rules if an expression may refer to one.
-fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Result<Names> {
+/// The names of disks, volumes and rules; also those of cleared rules if an expression may refer to one.
+fn names(
+    client: &Client,
+    volumes: &[String],
+    texts: &[String],
+    rules_may_come: bool,
+) -> anyhow::Result<Names> {
     let mut rules = client.rules()?;
     for name in texts.iter().flat_map(|text| may_be_rules(text)) {
         let gone = if_there(client.rules_named(name))?;
@@ -155,7 +170,7 @@ fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Res
     rules.sort_unstable();
     rules.dedup();
     Ok(Names {
-        disks: client.disk_names()?,
+        devices: [&client.disk_names()?, volumes].concat(),
         ops: Op::ALL.map(|op| op.name().to_owned()).to_vec(),
         rules,
         rules_may_come,

@@ -136,10 +136,10 @@ pub(crate) async fn crash(
 ) -> Result<JsonAnswer, Refusal> {
     let index = daemon.pool(&name)?;
     let wanted = wire::cut(&crash)?;
-    let members = || daemon.info_of_pool(index).members.iter().flatten();
-    making.reserve(CRASHED_MAX * members().count())?;
+    making.reserve(CRASHED_MAX)?;
     let loss = daemon.cut_pool(index, wanted).await?;
-    let disks = members().map(|disk| daemon.info(*disk).name.clone());
+    let disks = daemon.info_of_pool(index).members.iter().flatten();
+    let disks = disks.map(|disk| daemon.info(*disk).name.clone());
     let crashed = wire::pool_crashed(name, disks, &crash, loss);
     making.json(&crashed).map(JsonAnswer)
 }
