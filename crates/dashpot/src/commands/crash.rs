@@ -13,7 +13,7 @@ use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::CrashArgs;
 
-/// What a power cut hits.
+/// The target of a power cut.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Hit {
     Disk(String),

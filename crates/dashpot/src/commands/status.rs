@@ -189,9 +189,10 @@ fn pool_row(pool: &Pool) -> Vec<String> {
         (None, true) => "degraded".to_owned(),
         (None, false) => "ok".to_owned(),
     };
-    let delay = match level.filled_bytes >= level.stops_at_bytes {
-        true => "stop".to_owned(),
-        false => short_time(level.delay_ns),
+    let delay = match (level.filled_bytes >= level.stops_at_bytes, level.delay_ns) {
+        (true, _) => "stop".to_owned(),
+        (false, 0) => "none".to_owned(),
+        (false, delay_ns) => short_time(delay_ns),
     };
     let sides = |sides: &Vec<String>| sides.join(" = ");
     let members = pool.members.iter().map(sides);

@@ -39,12 +39,12 @@ impl Pool {
     }
 
     fn fill_run(&mut self, volume: usize, range: Range<u32>, content: Content, step: &Step<'_>) {
+        if range.is_empty() {
+            return;
+        }
         let (open, timeout) = (self.txgs.open(), self.txg_timeout());
         let target = &mut self.volumes[volume];
-        let added = match range.is_empty() {
-            true => 0,
-            false => target.extents.fill(range, content, open),
-        };
+        let added = target.extents.fill(range, content, open);
         let bytes = u64::from(added) * u64::from(target.block_size);
         for _ in 0..added {
             self.txgs.dirtied(step.now, timeout);

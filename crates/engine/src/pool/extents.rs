@@ -47,7 +47,7 @@ pub(super) struct OnWay {
 /// The result of taking a block out of an extent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Carved {
-    /// What the extent had.
+    /// The blocks of the extent before.
     pub(super) range: Range<u32>,
     pub(super) txg: u64,
     /// How many extents are left of it: none, one, or two.
@@ -56,7 +56,7 @@ pub(super) struct Carved {
 }
 
 impl Extents {
-    /// What they have of a block.
+    /// The content of a block, if an extent has it. The newest wins.
     #[inline]
     pub(super) fn content(&self, block: u32) -> Option<Content> {
         let dirty = at(&self.dirty, block).map(|(_, extent)| extent.content);

@@ -164,7 +164,7 @@ impl Volume {
         whole && self.write == WritePolicy::Back && self.pieces(zio).all(free)
     }
 
-    /// What memory has of a block. A version in the block table is newer than an extent, because a
+    /// The content of a block in memory, if it is there. A version in the block table is newer than an extent, because a
     /// newer extent drops the version. `open` is the open txg.
     #[inline]
     pub(super) fn content(&self, block: u32, open: u64) -> Option<Content> {

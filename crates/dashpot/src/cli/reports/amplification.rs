@@ -1,9 +1,8 @@
 //! `amplification`: the operations and bytes at each level of pools.
 
 use clap::Args;
-use dashpot_rules::ParseError;
 
-use super::words::{Pace, split_words};
+use super::words::PoolArgs;
 
 /// Show what clients' I/O becomes in the queues and at the disks
 #[derive(Args, Clone, Debug)]
@@ -18,14 +17,6 @@ pub(crate) struct AmplificationArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Pools, then an interval and a count: [POOL]... [interval [count]]
-    #[arg(value_name = "POOL|interval")]
-    pub(crate) words: Vec<String>,
-}
-
-impl AmplificationArgs {
-    /// The pools, and the pace of the report.
-    pub(crate) fn pools_and_pace(&self) -> Result<(&[String], Pace), ParseError> {
-        split_words(&self.words)
-    }
+    #[command(flatten)]
+    pub(crate) pools: PoolArgs,
 }

@@ -1,9 +1,8 @@
 //! `zpool-iostat`: the queues and the latencies of pools.
 
 use clap::Args;
-use dashpot_rules::ParseError;
 
-use super::words::{Pace, split_words};
+use super::words::PoolArgs;
 
 /// Show pools as OpenZFS's zpool iostat does
 #[derive(Args, Clone, Debug)]
@@ -32,14 +31,6 @@ pub(crate) struct ZpoolIostatArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Pools, then an interval and a count: [POOL]... [interval [count]]
-    #[arg(value_name = "POOL|interval")]
-    pub(crate) words: Vec<String>,
-}
-
-impl ZpoolIostatArgs {
-    /// The pools, and the pace of the report.
-    pub(crate) fn pools_and_pace(&self) -> Result<(&[String], Pace), ParseError> {
-        split_words(&self.words)
-    }
+    #[command(flatten)]
+    pub(crate) pools: PoolArgs,
 }

@@ -2,11 +2,10 @@
 
 use dashpot_report::report::Report;
 use dashpot_report::txgs::TxgsReport;
-use dashpot_rules::{ApiAddress, ParseError};
+use dashpot_rules::ParseError;
 
 use super::asked::{Asked, Format, Over};
 use crate::cli::reports::{DeviceArgs, TxgsArgs};
-use crate::sources::Target;
 
 impl Asked for TxgsArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
@@ -19,9 +18,5 @@ impl Asked for TxgsArgs {
 
     fn format(&self) -> Format {
         Format::document(self.json)
-    }
-
-    fn target(&self, api: Option<&ApiAddress>) -> anyhow::Result<Target> {
-        Target::of_pools(api, self.pool.as_slice())
     }
 }

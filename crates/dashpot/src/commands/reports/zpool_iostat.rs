@@ -2,16 +2,15 @@
 
 use dashpot_report::report::Report;
 use dashpot_report::zpool_iostat::{View, ZpoolIostatReport};
-use dashpot_rules::{ApiAddress, ParseError};
+use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over, refuse};
+use super::asked::{Asked, Format, Over};
 use super::iostat::schedule;
 use crate::cli::reports::{DeviceArgs, ZpoolIostatArgs};
-use crate::sources::Target;
 
 impl Asked for ZpoolIostatArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        let (_, pace) = self.pools_and_pace()?;
+        let (_, pace) = self.pools.and_pace()?;
         Ok(Box::new(ZpoolIostatReport {
             schedule: schedule(&pace),
             view: match (self.waits, self.sizes) {
@@ -28,14 +27,10 @@ impl Asked for ZpoolIostatArgs {
     }
 
     fn devices(&self) -> Result<DeviceArgs, ParseError> {
-        Ok(DeviceArgs::named(self.pools_and_pace()?.0))
+        Ok(DeviceArgs::named(self.pools.and_pace()?.0))
     }
 
     fn format(&self) -> Format {
         Format::lines(self.json)
-    }
-
-    fn target(&self, api: Option<&ApiAddress>) -> anyhow::Result<Target> {
-        Target::of_pools(api, refuse(self.pools_and_pace()).0)
     }
 }

@@ -189,6 +189,10 @@ fn op_between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
 }
 
 impl PoolSnapshot {
+    pub(in crate::commands) fn elapsed_since(&self, earlier: &PoolSnapshot) -> Duration {
+        span(self.at, earlier.at)
+    }
+
     /// The I/O since an earlier look.
     pub(super) fn since(&self, earlier: &PoolSnapshot) -> PoolInterval {
         let queues = || self.stats.queues.iter().zip(&earlier.stats.queues);
@@ -202,7 +206,7 @@ impl PoolSnapshot {
         };
         PoolInterval {
             name: self.name.clone(),
-            elapsed: span(self.at, earlier.at),
+            elapsed: self.elapsed_since(earlier),
             allocated: self.allocated,
             free: self.free,
             volumes: self.stats.volumes.since(earlier.stats.volumes),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dashpot_api::{Promise, Rule, Shard};
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::pool::{ThrottleLevel, TxgStats};
+use dashpot_engine::pool::{ThrottleLevel, Traffic, TxgStats};
 use dashpot_engine::{Duration, Instant, Op};
 use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, OpInterval, percentile};
 
@@ -108,6 +108,16 @@ pub(super) struct Done {
     pub(super) p99_ns: Option<u64>,
     pub(super) max_ns: Option<u64>,
     pub(super) heat: Column,
+}
+
+/// What clients wrote per second: operations and bytes, zeroes and trims included, as `zpool-iostat` and
+/// `amplification` count them. `None` if no time has passed.
+pub(super) fn written(done: Traffic, elapsed: std::time::Duration) -> Option<(f64, f64)> {
+    let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
+    Some((
+        done.writes as f64 / seconds,
+        done.bytes_written as f64 / seconds,
+    ))
 }
 
 /// The most transaction groups that a frame has of a pool: first the live ones, then the latest on the disks.

@@ -1,15 +1,17 @@
 //! Frames of a daemon's pools.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use dashpot_api::{Client, ClientError, Pool, Status, TrafficSum};
-use dashpot_engine::pool::TxgStats;
+use dashpot_engine::pool::{Traffic, TxgStats};
 
-use super::frame::{PoolFrame, TXGS_MAX};
+use super::frame::{PoolFrame, TXGS_MAX, written};
 
-/// What the clients of each pool had written at the last frame, and how fast they wrote until then.
+/// The pools at the last frame, and the writes of their clients in the interval before it.
 #[derive(Default)]
 pub(super) struct Pools {
+    /// The moment, and the operations until then.
     last: BTreeMap<String, (u64, TrafficSum)>,
     /// Operations and bytes per second.
     written: BTreeMap<String, (f64, f64)>,
@@ -22,8 +24,9 @@ impl Pools {
         for pool in &status.pools {
             let now = (pool.at_ns, pool.traffic.volumes);
             if let Some(before) = self.last.insert(pool.name.clone(), now) {
+                let written = written_between(before, now);
                 self.written
-                    .extend(rates(before, now).map(|rates| (pool.name.clone(), rates)));
+                    .extend(written.map(|rates| (pool.name.clone(), rates)));
             }
         }
     }
@@ -44,11 +47,13 @@ impl Pools {
     }
 }
 
-/// The writes per second between two moments; `None` if no time has passed, or if another daemon counts now.
-fn rates(before: (u64, TrafficSum), now: (u64, TrafficSum)) -> Option<(f64, f64)> {
-    let elapsed_ns = now.0.checked_sub(before.0).filter(|ns| *ns > 0)?;
-    let seconds = elapsed_ns as f64 / 1e9;
-    let writes = now.1.writes.checked_sub(before.1.writes)?;
-    let bytes = now.1.written_bytes.checked_sub(before.1.written_bytes)?;
-    Some((writes as f64 / seconds, bytes as f64 / seconds))
+/// `None` if no time has passed, or if another daemon counts now.
+fn written_between(before: (u64, TrafficSum), now: (u64, TrafficSum)) -> Option<(f64, f64)> {
+    let elapsed = Duration::from_nanos(now.0.checked_sub(before.0)?);
+    let done = Traffic {
+        writes: now.1.writes.checked_sub(before.1.writes)?,
+        bytes_written: now.1.written_bytes.checked_sub(before.1.written_bytes)?,
+        ..Traffic::default()
+    };
+    written(done, elapsed)
 }

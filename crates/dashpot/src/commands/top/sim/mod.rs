@@ -93,7 +93,7 @@ impl Sim {
         self.clients = clients
             .map(|(now, done)| self.clients_of(now, done))
             .collect();
-        self.written = written(self.scenario(), &intervals);
+        self.written = written(&self.last.pools, &last.pools);
         self.tally.clear();
         let mut frame = self.shown(&self.last);
         for (disk, interval) in frame.disks.iter_mut().zip(&intervals) {

@@ -1,12 +1,11 @@
 //! The state of a simulation's pools.
 
+use dashpot_engine::Device;
 use dashpot_engine::pool::ThrottleConfig;
-use dashpot_engine::{Device, Op};
-use dashpot_observe::{DeviceInterval, Kind};
 use dashpot_sim::scenario::Scenario;
 
 use crate::commands::sim::snapshot::PoolSnapshot;
-use crate::commands::top::frame::{PoolFrame, TXGS_MAX};
+use crate::commands::top::frame::{self, PoolFrame, TXGS_MAX};
 
 /// The pool at this index. `written` has its clients' writes, in operations and bytes per second.
 pub(super) fn pool_look(
@@ -31,30 +30,14 @@ pub(super) fn pool_look(
     }
 }
 
-/// The clients' writes to each pool in an interval, in operations and bytes per second. The
-/// intervals of volumes must come first.
-pub(super) fn written(
-    scenario: &Scenario,
-    intervals: &[DeviceInterval],
-) -> Vec<Option<(f64, f64)>> {
-    let of_pool = |pool: usize| {
-        let volumes = scenario.volumes.iter().zip(intervals);
-        let own = volumes.filter(|(volume, _)| volume.pool == pool);
-        let done = own.filter_map(|(_, interval)| written_to(interval));
-        done.reduce(|one, other| (one.0 + other.0, one.1 + other.1))
+/// The clients' writes to each pool between two moments.
+pub(super) fn written(later: &[PoolSnapshot], earlier: &[PoolSnapshot]) -> Vec<Option<(f64, f64)>> {
+    let pairs = later.iter().zip(earlier);
+    let of_pool = |(later, earlier): (&PoolSnapshot, &PoolSnapshot)| {
+        let done = later.stats.volumes.since(earlier.stats.volumes);
+        frame::written(done, later.elapsed_since(earlier))
     };
-    (0..scenario.pools.len()).map(of_pool).collect()
-}
-
-/// `None` if no time has passed.
-fn written_to(volume: &DeviceInterval) -> Option<(f64, f64)> {
-    let seconds = Some(volume.elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
-    let writes = volume
-        .ops
-        .iter()
-        .filter(|op| matches!(op.kind, Kind::Op(Op::Write | Op::Zero)));
-    let sum = writes.fold((0, 0), |sum, op| (sum.0 + op.completed, sum.1 + op.bytes));
-    Some((sum.0 as f64 / seconds, sum.1 as f64 / seconds))
+    pairs.map(of_pool).collect()
 }
 
 /// The name of the pool of a volume or a disk.
