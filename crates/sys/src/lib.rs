@@ -9,6 +9,7 @@ mod buffer;
 mod device;
 mod pages;
 mod ring;
+pub mod seccomp;
 #[cfg(feature = "ublk")]
 pub mod ublk;
 

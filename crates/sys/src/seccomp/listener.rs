@@ -1,0 +1,205 @@
+//! The listener: the descriptor over which the kernel tells of notified calls and takes their answers.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::abi::{Abi, NUMBERINGS, SystemCall, find};
+use super::filter::{borrowed, program};
+
+/// A listener. It is readable when a call waits, and hung up when no filtered thread is left.
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+/// The kernel's name for a call that waits. Each later call has a higher one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// A call that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Its name in the kernel.
+    pub id: CallId,
+    /// The thread that makes it, if this process sees its namespace.
+    pub thread: Option<Pid>,
+    /// The call, and the kind of program that makes it.
+    pub caller: Caller,
+    /// Its arguments.
+    pub arguments: [u64; 6],
+}
+
+/// Which call is made, by which kind of program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A program of the machine's own word size makes a call that the filter picks.
+    Native(SystemCall),
+    /// A program of another word size makes the call.
+    Foreign(SystemCall),
+    /// The program is of an architecture that is not known here. This is the number of the call.
+    Unknown(i32),
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The kernel does it. The end of the call is not told.
+    GoOn,
+    /// It fails at once.
+    Fail(Errno),
+}
+
+/// Why no filter was installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotInstalled {
+    /// A filter of this thread has a listener already. The kernel allows no second one.
+    HasListener,
+    /// The kernel, or a sandbox around this process, has no such notifications.
+    Missing,
+    /// A sandbox around this process forbids filters.
+    Forbidden,
+    /// The numbers of this machine's system calls are not known to this program.
+    UnknownMachine,
+    /// Another error.
+    Failed(Errno),
+}
+
+impl Listener {
+    /// Installs a filter that notifies these calls of the calling thread and of its later descendants. They
+    /// cannot gain privileges by execve from here on.
+    pub fn install(calls: &[SystemCall]) -> Result<Listener, NotInstalled> {
+        if NUMBERINGS.is_empty() {
+            return Err(NotInstalled::UnknownMachine);
+        }
+        rustix::thread::set_no_new_privs(true).map_err(NotInstalled::Failed)?;
+        let mut program = program(calls);
+        let listens = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        // With the second flag, a signal that does not kill a caller waits until its call is answered.
+        // Kernels before 5.19 do not have it.
+        let holding = listens | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+        let fd = match set_filter(&mut program, holding) {
+            Err(Errno::INVAL) => set_filter(&mut program, listens),
+            result => result,
+        };
+        fd.map(Listener).map_err(NotInstalled::of)
+    }
+
+    /// Takes over a listener that another process has installed.
+    pub fn from_fd(fd: OwnedFd) -> Listener {
+        Listener(fd)
+    }
+
+    /// The next call that waits. Waits for one itself, so ask the poller first. There is none if the caller
+    /// was killed meanwhile.
+    pub fn receive(&self) -> io::Result<Option<Call>> {
+        // SAFETY: all-zero bytes are a valid value of this struct of integers, and the kernel demands them.
+        let mut message: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one `seccomp_notif` to its argument, whose size is a part of the
+        // request's number, and the message lives until the call returns.
+        let result = unsafe { libc::ioctl(self.raw(), RECEIVE, &raw mut message) };
+        match check(result.into()) {
+            Ok(_) => Ok(Some(Call::of(&message))),
+            Err(Errno::NOENT | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a call still waits. If it does, facts that were gathered about its thread since the call was
+    /// received were not those of a later thread with the same number.
+    pub fn waits(&self, id: CallId) -> bool {
+        // SAFETY: the kernel reads one u64 from its argument, which lives until the call returns.
+        let result = unsafe { libc::ioctl(self.raw(), IS_VALID, &raw const id.0) };
+        result == 0
+    }
+
+    /// Answers a call. False if it does not wait for this answer: its thread was killed, another owner has
+    /// answered, or no owner has received it yet.
+    pub fn answer(&self, id: CallId, answer: Answer) -> rustix::io::Result<bool> {
+        let (error, flags) = match answer {
+            Answer::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+            Answer::Fail(errno) => (-errno.raw_os_error(), 0),
+        };
+        let mut message = libc::seccomp_notif_resp {
+            id: id.0,
+            val: 0,
+            error,
+            flags,
+        };
+        // SAFETY: the kernel reads one `seccomp_notif_resp` from its argument, whose size is a part of the
+        // request's number, and the message lives until the call returns.
+        let result = unsafe { libc::ioctl(self.raw(), ANSWER, &raw mut message) };
+        match check(result.into()) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT | Errno::INPROGRESS) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Another owner of the same listener.
+    pub fn share(&self) -> io::Result<Listener> {
+        self.0.try_clone().map(Listener)
+    }
+
+    fn raw(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Call {
+    fn of(message: &libc::seccomp_notif) -> Call {
+        let data = &message.data;
+        let caller = match find(data.arch, data.nr.cast_unsigned()) {
+            Some((call, Abi::Native)) => Caller::Native(call),
+            Some((call, Abi::Foreign)) => Caller::Foreign(call),
+            None => Caller::Unknown(data.nr),
+        };
+        Call {
+            id: CallId(message.id),
+            thread: Pid::from_raw(message.pid.cast_signed()),
+            caller,
+            arguments: data.args,
+        }
+    }
+}
+
+impl NotInstalled {
+    fn of(errno: Errno) -> NotInstalled {
+        match errno {
+            Errno::BUSY => NotInstalled::HasListener,
+            Errno::NOSYS | Errno::INVAL => NotInstalled::Missing,
+            Errno::PERM | Errno::ACCESS => NotInstalled::Forbidden,
+            error => NotInstalled::Failed(error),
+        }
+    }
+}
+
+fn set_filter(program: &mut [libc::sock_filter], flags: libc::c_ulong) -> Result<OwnedFd, Errno> {
+    let borrowed = borrowed(program);
+    // SAFETY: the kernel reads the instructions that the struct points to, and both live until the call
+    // returns. Once installed, the filter only makes calls of this thread wait or go on.
+    let result = unsafe {
+        let operation = libc::SECCOMP_SET_MODE_FILTER;
+        libc::syscall(libc::SYS_seccomp, operation, flags, &raw const borrowed)
+    };
+    let fd = check(result)? as RawFd;
+    // SAFETY: the kernel has just made this descriptor for its caller, and nothing else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn check(result: libc::c_long) -> Result<libc::c_long, Errno> {
+    match result {
+        -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        result => Ok(result),
+    }
+}
+
+const RECEIVE: libc::Ioctl = libc::SECCOMP_IOCTL_NOTIF_RECV;
+const ANSWER: libc::Ioctl = libc::SECCOMP_IOCTL_NOTIF_SEND;
+const IS_VALID: libc::Ioctl = libc::SECCOMP_IOCTL_NOTIF_ID_VALID;

@@ -1,0 +1,217 @@
+//! Tests of notified calls. A filter holds for one thread, so each test filters a thread of its own.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::abi::{NUMBERINGS, find};
+use super::filter::program;
+use super::{Answer, Call, CallId, Caller, Listener, NotInstalled, SystemCall};
+
+/// Runs `calls` on a filtered thread, while `answer` answers each notified call.
+fn filtered<T: Send>(
+    calls: impl FnOnce() -> T + Send,
+    mut answer: impl FnMut(&Listener, Call),
+) -> T {
+    let (give, take) = channel();
+    thread::scope(|scope| {
+        let caller = scope.spawn(move || {
+            give.send(Listener::install(&SystemCall::SYNCS)).unwrap();
+            calls()
+        });
+        let listener = take.recv().unwrap().unwrap();
+        while waits_for_call(&listener) {
+            if let Some(call) = listener.receive().unwrap() {
+                answer(&listener, call);
+            }
+        }
+        caller.join().unwrap()
+    })
+}
+
+/// Waits until a call waits; false if no filtered thread is left.
+fn waits_for_call(listener: &Listener) -> bool {
+    let mut polled = [PollFd::new(listener, PollFlags::IN)];
+    poll(&mut polled, None).unwrap();
+    polled[0].revents().contains(PollFlags::IN)
+}
+
+fn fail(errno: Errno) -> impl FnMut(&Listener, Call) {
+    move |listener, call| assert!(listener.answer(call.id, Answer::Fail(errno)).unwrap())
+}
+
+#[test]
+fn a_call_goes_on_or_fails_as_answered() {
+    let file = tempfile::tempfile().unwrap();
+    let mut seen = Vec::new();
+    let ended = filtered(
+        || [file.sync_all(), file.sync_data(), file.sync_all()],
+        |listener, call| {
+            assert!(listener.waits(call.id));
+            assert_eq!(call.arguments[0], file.as_raw_fd() as u64);
+            let answer = match seen.len() {
+                1 => Answer::Fail(Errno::IO),
+                _ => Answer::GoOn,
+            };
+            seen.push(call);
+            assert!(listener.answer(call.id, answer).unwrap());
+            assert!(!listener.waits(call.id));
+            assert!(!listener.answer(call.id, answer).unwrap(), "answered twice");
+        },
+    );
+    assert!(ended[0].is_ok() && ended[2].is_ok());
+    let error = Errno::from_io_error(ended[1].as_ref().unwrap_err());
+    assert_eq!(error, Some(Errno::IO));
+    let callers: Vec<Caller> = seen.iter().map(|call| call.caller).collect();
+    let expected = [SystemCall::Fsync, SystemCall::Fdatasync, SystemCall::Fsync];
+    assert_eq!(callers, expected.map(Caller::Native));
+    assert!(seen.is_sorted_by(|a, b| a.id.0 + 1 == b.id.0));
+}
+
+#[test]
+fn only_picked_calls_are_notified() {
+    let mut file = tempfile::tempfile().unwrap();
+    let count = |flags| {
+        let mut calls = 0;
+        let written = filtered(
+            || {
+                std::io::Write::write_all(&mut &file, b"x").unwrap();
+                pwritev2(&file, flags)
+            },
+            |listener, call| {
+                calls += 1;
+                assert_eq!(call.caller, Caller::Native(SystemCall::Pwritev2));
+                listener.answer(call.id, Answer::GoOn).unwrap();
+            },
+        );
+        assert_eq!(written, 1);
+        calls
+    };
+    assert_eq!(
+        [count(0), count(libc::RWF_SYNC), count(libc::RWF_DSYNC)],
+        [0, 1, 1]
+    );
+    std::io::Write::flush(&mut file).unwrap();
+}
+
+fn pwritev2(file: &File, flags: i32) -> isize {
+    let bytes = libc::iovec {
+        iov_base: b"x".as_ptr().cast_mut().cast(),
+        iov_len: 1,
+    };
+    // SAFETY: the one buffer outlives the call, which only reads it.
+    unsafe { libc::pwritev2(file.as_raw_fd(), &raw const bytes, 1, 0, flags) }
+}
+
+/// A program of 32 bits makes its calls by other numbers: each of them must reach the listener by name.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_calls_of_32_bit_programs_are_told_apart() {
+    let mut callers = Vec::new();
+    let results = filtered(
+        || {
+            // SAFETY: fsync of the descriptor -1 touches no memory.
+            let x32 = unsafe { libc::syscall(0x4000_0000 | libc::SYS_fsync, -1) };
+            [x32, i386_fsync().into()]
+        },
+        |listener, call| {
+            callers.push(call.caller);
+            fail(Errno::NOSYS)(listener, call);
+        },
+    );
+    let foreign = Caller::Foreign(SystemCall::Fsync);
+    // A kernel without 32-bit programs refuses the second call by itself.
+    assert!(
+        callers == [foreign; 2] || callers == [foreign],
+        "{callers:?}"
+    );
+    assert!(results.iter().all(|result| *result < 0), "{results:?}");
+}
+
+#[cfg(target_arch = "x86_64")]
+fn i386_fsync() -> i32 {
+    let mut number = 118;
+    // SAFETY: fsync of the descriptor -1 touches no memory. The entry for 32-bit calls keeps all registers
+    // but these, and rbx, which the compiler keeps for itself, is put back. A kernel without the entry
+    // sends SIGSEGV, which ends the test.
+    unsafe {
+        std::arch::asm!(
+            "xchg {bad:r}, rbx", "int 0x80", "xchg {bad:r}, rbx",
+            bad = inout(reg) -1_i64 => _, inout("eax") number,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+    number
+}
+
+#[test]
+fn a_second_listener_is_refused() {
+    let second = filtered(|| Listener::install(&SystemCall::SYNCS).err(), |_, _| {});
+    assert_eq!(second, Some(NotInstalled::HasListener));
+}
+
+#[test]
+fn a_shared_listener_answers_what_the_first_owner_has_received() {
+    let file = tempfile::tempfile().unwrap();
+    let ended = filtered(
+        || file.sync_all(),
+        |listener, call| {
+            let heir = listener.share().unwrap();
+            assert!(heir.answer(call.id, Answer::Fail(Errno::IO)).unwrap());
+        },
+    );
+    assert_eq!(ended.unwrap_err().raw_os_error(), Some(libc::EIO));
+    assert!(!waits_for_nobody());
+}
+
+/// A call that no longer exists is not answered.
+fn waits_for_nobody() -> bool {
+    let (give, take) = channel();
+    thread::spawn(move || give.send(Listener::install(&[]).unwrap()).unwrap());
+    let listener = take.recv().unwrap();
+    listener.waits(CallId(0)) || listener.answer(CallId(0), Answer::GoOn).unwrap()
+}
+
+/// What the kernel would do with a call, by a naive reading of the filter.
+fn verdict(program: &[libc::sock_filter], data: &[u32; 16]) -> u32 {
+    let (mut at, mut word) = (0, 0);
+    loop {
+        let step = program[at];
+        at += 1;
+        match u32::from(step.code) {
+            0x20 => word = data[step.k as usize / 4],
+            0x15 => at += usize::from(if word == step.k { step.jt } else { step.jf }),
+            0x45 => at += usize::from(if word & step.k != 0 { step.jt } else { step.jf }),
+            0x05 => at += step.k as usize,
+            0x06 => return step.k,
+            code => panic!("an instruction of unknown code {code:#x}"),
+        }
+    }
+}
+
+/// Every number of every architecture, against the tables.
+#[test]
+fn the_filter_picks_what_the_tables_say() {
+    let program = program(&SystemCall::SYNCS);
+    let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();
+    architectures.push(0xdead_beef);
+    for architecture in architectures {
+        let is_known = architecture != 0xdead_beef;
+        for number in (0..600).chain(0x4000_0000..0x4000_0000 + 600) {
+            for bits in [0, 1, 2, 4, 6, 7] {
+                let mut data = [bits; 16];
+                (data[0], data[1]) = (number, architecture);
+                let wanted = match find(architecture, number) {
+                    Some((call, _)) => call.condition().is_none_or(|it| it.bits & bits != 0),
+                    None => !is_known,
+                };
+                let notified = verdict(&program, &data) == libc::SECCOMP_RET_USER_NOTIF;
+                assert_eq!(notified, wanted, "{architecture:x} {number} {bits}");
+            }
+        }
+    }
+}
