@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dashpot_engine::pool::{
-    PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
+    Layout, PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
 };
 use dashpot_engine::{
     Action, ClientId, DiskConfig, Duration, Engine, Input, Instant, Op, PoolId, Random, VolumeId,
@@ -43,6 +43,7 @@ impl Bench {
         };
         let pool = PoolConfig {
             members: vec![vec![member]],
+            layout: Layout::Static,
             throttle: ThrottleConfig::OpenZfs,
             tunables,
         };

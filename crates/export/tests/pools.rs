@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use dashpot_engine::Duration;
-use dashpot_engine::pool::{ThrottleConfig, Tunables, WritePolicy};
+use dashpot_engine::pool::{Layout, ThrottleConfig, Tunables, WritePolicy};
 use dashpot_export::frontend::nbd::client::{connect, encode};
 use dashpot_export::frontend::nbd::wire::RequestHeader;
 use dashpot_export::store::OpenDevices;
@@ -44,6 +44,7 @@ fn serve(store: StoreConfig, size: u64) -> Served {
         pools: vec![PoolSpec {
             name: "tank".to_owned(),
             members: vec![vec![0, 1]],
+            layout: Layout::Static,
             throttle: ThrottleConfig::OpenZfs,
             tunables: Tunables::new(1 << 30),
         }],

@@ -2,7 +2,7 @@
 
 use dashpot_engine::PoolId;
 use dashpot_engine::pool::{
-    PoolConfig, PoolDisk, ThrottleConfig, Tunables, VolumeConfig, WritePolicy,
+    Layout, PoolConfig, PoolDisk, ThrottleConfig, Tunables, VolumeConfig, WritePolicy,
 };
 
 /// A pool: disks joined by a layout.
@@ -12,6 +12,8 @@ pub struct PoolSpec {
     pub name: String,
     /// Its top-level members, each with its sides, as indices in the lab's list of disks.
     pub members: Vec<Vec<usize>>,
+    /// How it chooses the member of a block.
+    pub layout: Layout,
     /// The throttle that holds its writes back.
     pub throttle: ThrottleConfig,
     /// The tunables at the start.
@@ -29,6 +31,7 @@ impl PoolSpec {
         let member = |sides: &Vec<usize>| sides.iter().map(|at| disk(*at)).collect();
         PoolConfig {
             members: self.members.iter().map(member).collect(),
+            layout: self.layout,
             throttle: self.throttle,
             tunables: self.tunables.clone(),
         }

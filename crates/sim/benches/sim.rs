@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
-use dashpot_engine::pool::{ThrottleConfig, Tunables, WritePolicy};
+use dashpot_engine::pool::{Layout, ThrottleConfig, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Ratio};
 use dashpot_rules::{PoolSpec, VolumeSpec};
 use dashpot_sim::Simulation;
@@ -91,6 +91,7 @@ fn pooled(throttle: ThrottleConfig, pattern: Pattern) -> Scenario {
     scenario.pools.push(PoolSpec {
         name: "tank".into(),
         members: vec![vec![0]],
+        layout: Layout::Static,
         throttle,
         tunables: Tunables::new(8 << 30),
     });

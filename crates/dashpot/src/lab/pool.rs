@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunables};
+use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunables};
 use dashpot_rules::{ParseError, PoolSpec, parse_bandwidth, parse_name, parse_size};
 
 use super::key::{Key, names};
@@ -167,6 +167,7 @@ impl PoolDraft<'_> {
         Ok(PoolSpec {
             name: self.name,
             members: self.members,
+            layout: Layout::Static,
             throttle: match throttle {
                 Some(Throttle::OpenZfs) => ThrottleConfig::OpenZfs,
                 Some(Throttle::Legacy) => ThrottleConfig::Legacy(self.legacy),

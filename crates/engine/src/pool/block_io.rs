@@ -21,6 +21,8 @@ pub(super) struct BlockWrite {
     pub(super) sides: u32,
     pub(super) left: u32,
     pub(super) failed: bool,
+    /// Whether it waits until the pool has a place for its block.
+    pub(super) unplaced: bool,
     /// Bytes that no longer count as dirty, because some sides have written them.
     pub(super) retired: u32,
 }
@@ -52,6 +54,11 @@ pub(super) struct BlockRead {
     pub(super) volume: usize,
     pub(super) block: u32,
     pub(super) buf: Buf,
+    /// The block's member, and where the block begins there.
+    pub(super) member: usize,
+    pub(super) offset: u64,
+    /// Whether the block has been trimmed since, and lost its place.
+    pub(super) trimmed: bool,
     /// The sides that have failed, one bit each.
     pub(super) tried: u64,
     pub(super) then: Then,

@@ -1,12 +1,8 @@
 //! The block table of a volume: the versions of each block in memory, and the requests that use it.
 //!
-//! A block has at most one version in each live txg. The table has two levels, because a map would
-//! cost more than the rest of a write: a leaf is allocated when one of its blocks is first touched.
+//! A block has at most one version in each live txg.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::ops::Range;
-
+use super::table::Table;
 use crate::bytes::Buf;
 
 /// Places for txgs in a ring: three for live txgs, and a free one for the next (ZFS: `TXG_SIZE`).
@@ -73,11 +69,6 @@ pub(super) struct Block {
 }
 
 impl Block {
-    #[inline]
-    fn is_used(&self) -> bool {
-        *self != Block::default()
-    }
-
     /// Its dirty version of the txg at this place of the ring.
     #[inline]
     pub(super) fn version(&self, slot: usize) -> Option<Content> {
@@ -107,80 +98,20 @@ impl Block {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct BlockTable {
-    leaves: Vec<Option<Box<Leaf>>>,
-}
-
-#[derive(Debug)]
-struct Leaf {
-    blocks: [Block; LEAF],
-    /// How many of them are in use.
-    used: u32,
-}
+pub(super) type BlockTable = Table<Block>;
 
 impl BlockTable {
     /// The contents of all versions.
     pub(super) fn contents(&self) -> impl Iterator<Item = Content> + '_ {
-        let leaves = self.leaves.iter().flatten();
-        let blocks = leaves.flat_map(|leaf| leaf.blocks.iter());
-        let versions = blocks.flat_map(|block| block.versions.iter());
+        let versions = self.values().flat_map(|block| block.versions.iter());
         versions.filter_map(|version| version.content())
-    }
-
-    #[inline]
-    pub(super) fn get(&self, block: u32) -> Block {
-        let leaf = self.leaves.get(block as usize / LEAF);
-        match leaf {
-            Some(Some(leaf)) => leaf.blocks[block as usize % LEAF],
-            _ => Block::default(),
-        }
-    }
-
-    /// Changes a block.
-    #[inline]
-    pub(super) fn edit<T>(&mut self, block: u32, change: impl FnOnce(&mut Block) -> T) -> T {
-        let at = block as usize / LEAF;
-        if self.leaves.len() <= at {
-            self.leaves.resize_with(at + 1, || None);
-        }
-        let leaf = self.leaves[at].get_or_insert_with(|| {
-            Box::new(Leaf {
-                blocks: [Block::default(); LEAF],
-                used: 0,
-            })
-        });
-        let block = &mut leaf.blocks[block as usize % LEAF];
-        let before = block.is_used();
-        let answer = change(block);
-        let after = block.is_used();
-        leaf.used = leaf.used + u32::from(after) - u32::from(before);
-        answer
-    }
-
-    /// The blocks of a range that have a version, a write home or a client's write. The time grows
-    /// with the leaves that have such blocks, not with the range.
-    pub(super) fn used(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
-        let (start, end) = (range.start as usize, range.end as usize);
-        let leaves = self.leaves.iter().enumerate();
-        let leaves = leaves.take(end.div_ceil(LEAF)).skip(start / LEAF);
-        let leaves = leaves.filter_map(|(at, leaf)| Some((at * LEAF, leaf.as_ref()?)));
-        leaves
-            .filter(|(_, leaf)| leaf.used > 0)
-            .flat_map(move |(first, leaf)| {
-                let from = start.max(first);
-                let blocks = leaf.blocks[from - first..].iter().zip(from..end);
-                let used = blocks.filter(|(block, _)| block.is_used());
-                used.map(|(_, at)| at as u32)
-            })
     }
 }
 
-const LEAF: usize = 512;
-
 #[cfg(test)]
 mod tests {
-    use super::{BlockTable, Content, LEAF};
+    use super::super::table::LEAF;
+    use super::{BlockTable, Content};
     use alloc::vec::Vec;
 
     #[test]

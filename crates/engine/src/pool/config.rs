@@ -7,17 +7,30 @@ use crate::pool::tunable::Tunables;
 use crate::time::Duration;
 use crate::zio::{DiskId, PoolId};
 
-/// A pool: disks joined by a layout. The pool spreads blocks over the members in turn; each side of
-/// a member holds a copy.
+/// A pool: disks joined by a layout. The pool spreads blocks over the members; each side of a member
+/// holds a copy.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     /// The top-level members: one disk each for a stripe, several for mirrors. No disk occurs
     /// twice, and none is exported by itself.
     pub members: Vec<Vec<PoolDisk>>,
+    /// How it chooses the member of a block.
+    pub layout: Layout,
     /// The throttle that holds its writes back.
     pub throttle: ThrottleConfig,
     /// The tunables at the start.
     pub tunables: Tunables,
+}
+
+/// How a pool chooses the member of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// By the block's number: in turn. A block is always at the same place.
+    #[default]
+    Static,
+    /// When the block is first written: the member with the least queued. The block stays there until
+    /// it is trimmed. All volumes of the pool have the same block size.
+    Dynamic,
 }
 
 /// A disk of a pool.
@@ -93,6 +106,13 @@ pub enum PoolError {
     BlockSize(u32),
     /// The size is zero, or not a whole number of blocks.
     Size(u64),
+    /// The pool has the dynamic layout, and its volumes have blocks of another size.
+    OtherBlockSize {
+        /// Bytes in a block that were asked for.
+        wanted: u32,
+        /// Bytes in the blocks of the other volumes.
+        others: u32,
+    },
     /// There are more blocks than can be numbered: choose larger blocks.
     TooManyBlocks(u64),
     /// The mirror has more sides than it can have.
@@ -120,6 +140,11 @@ impl fmt::Display for PoolError {
             PoolError::Size(size) => write!(
                 f,
                 "a volume of {size} bytes: choose a whole number of blocks, and at least one"
+            ),
+            PoolError::OtherBlockSize { wanted, others } => write!(
+                f,
+                "a volume with blocks of {wanted} bytes in a pool with the dynamic layout, where others \
+                 have blocks of {others}: choose {others}, or the static layout"
             ),
             PoolError::TooManyBlocks(size) => write!(
                 f,

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::blocks::BlockTable;
 use super::extents::Extents;
+use super::placement::Placement;
 use super::pool::Pool;
 use super::request::Phase;
 use super::slab::Slab;
@@ -71,6 +72,9 @@ impl Pool {
             leaf.sync_failed = false;
         }
         self.volumes.iter_mut().for_each(Volume::begin_anew);
+        self.placement.iter_mut().for_each(Placement::power_cut);
+        self.unplaced.clear();
+        self.done_at_once.clear();
         (self.writes, self.reads) = (Slab::default(), Slab::default());
         self.retries.clear();
         self.unlocked.clear();

@@ -2,6 +2,8 @@
 //!
 //! Several requests may wait with parts of one block. They share its edge, and the disks read it once.
 
+use alloc::vec::Vec;
+
 use super::block_io::Then;
 use super::blocks::Content;
 use super::home::free_content;
@@ -37,11 +39,23 @@ impl Pool {
         if in_memory || edge.buf.is_some() {
             return;
         }
+        let is_first = edge.waiting.is_empty();
         edge.waiting.push(id);
-        if edge.waiting.len() == 1 {
-            self.read_block(id, volume, block, Then::Edge, step);
-        } else {
+        if !is_first {
             self.add_pending(id, 1);
+        } else if !self.read_block(id, volume, block, Then::Edge, step) {
+            self.zero_edge(volume, block, step);
+        }
+    }
+
+    /// Makes the edge of a block zeroes, because no disk has the block.
+    fn zero_edge(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let volume = &mut self.volumes[volume];
+        let length = volume.block_size;
+        if let Some(edge) = volume.edges.get_mut(&block) {
+            let buf = step.buffers.allocate(length);
+            step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
+            (edge.buf, edge.waiting) = (Some(buf), Vec::new());
         }
     }
 

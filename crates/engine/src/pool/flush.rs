@@ -79,11 +79,12 @@ impl Pool {
         if zio.op == Op::Flush {
             (0..self.members.len()).for_each(|member| self.sync_member(member, id, step));
         } else {
-            // Its blocks are on neighbouring members: at most on all of them.
-            let blocks = self.volumes[volume]
-                .blocks_of(&zio)
-                .take(self.members.len());
-            blocks.for_each(|block| self.sync_member(self.member_of(block), id, step));
+            let blocks = self.volumes[volume].blocks_of(&zio);
+            for member in 0..self.members.len() {
+                if self.has_part(volume, blocks.clone(), member) {
+                    self.sync_member(member, id, step);
+                }
+            }
         }
         self.one_less(id, Ok(()), step);
     }

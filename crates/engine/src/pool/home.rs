@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::block_io::{BlockWrite, Cause};
 use super::blocks::{Block, Content};
+use super::places::{Part, Parts};
 use super::pool::Pool;
 use super::queue::Queued;
 use super::stats::Class;
@@ -53,12 +54,23 @@ impl Pool {
     }
 
     pub(super) fn push_write(&mut self, id: u32, step: &mut Step<'_>) {
+        if !self.can_be_queued(id) {
+            return;
+        }
+        self.queue_write(id, step);
+        for part in self.parts(id) {
+            for side in 0..self.members[part.member].len() {
+                self.pump(self.members[part.member][side], step);
+            }
+        }
+    }
+
+    /// Puts a write into the queues of its disks.
+    pub(super) fn queue_write(&mut self, id: u32, step: &Step<'_>) {
         for part in self.parts(id) {
             let queued = self.queued_write(id, part);
-            for side in 0..self.members[part.member].len() {
-                let disk = self.members[part.member][side];
-                self.disks[disk].queue.push(step.now, queued);
-                self.pump(disk, step);
+            for disk in &self.members[part.member] {
+                self.disks[*disk].queue.push(step.now, queued);
             }
         }
     }
@@ -81,6 +93,7 @@ impl Pool {
             sides: 0,
             left: 0,
             failed: false,
+            unplaced: false,
             retired: 0,
         };
         let sides = self
@@ -88,6 +101,7 @@ impl Pool {
             .map(|part| self.members[part.member].len());
         write.sides = sides.sum::<usize>() as u32;
         write.left = write.sides;
+        write.unplaced = write.sides == 0 && content.buf().is_some();
         let id = self.writes.insert(write);
         if write.is_of_block() {
             let blocks = &mut self.volumes[volume].blocks;
@@ -96,18 +110,8 @@ impl Pool {
         id
     }
 
-    /// The parts of a write, one for each member.
-    pub(super) fn parts(&self, id: u32) -> impl Iterator<Item = Part> + use<> {
+    pub(super) fn parts(&self, id: u32) -> Parts {
         self.parts_of(&self.writes[id])
-    }
-
-    fn parts_of(&self, write: &BlockWrite) -> impl Iterator<Item = Part> + use<> {
-        let (block, count, members) = (write.block, write.count, self.members.len() as u32);
-        (0..count.min(members)).map(move |at| Part {
-            member: (block + at) as usize % members as usize,
-            block: block + at,
-            rows: (count - at).div_ceil(members),
-        })
     }
 
     /// A part of a write as each side's queue takes it.
@@ -121,7 +125,7 @@ impl Pool {
         Queued {
             class,
             op,
-            offset: self.disk_offset(write.volume, part.block),
+            offset: part.offset,
             length: part.rows * self.volumes[write.volume].block_size,
             tag: id << 1,
             alone: false,
@@ -142,17 +146,24 @@ impl Pool {
             write.retired += share;
             self.throttle.retired(step.now, txg, u64::from(share));
         }
-        match (write.left, write.cause) {
-            (0, Cause::Extent(txg)) => self.extent_written(id, txg, step),
-            (0, _) => {
-                let write = self.writes.remove(id);
-                self.written(write, step);
-            }
-            _ => {}
+        if write.left == 0 {
+            self.end_write(id, step);
         }
     }
 
     /// Ends a write: all sides have answered.
+    pub(super) fn end_write(&mut self, id: u32, step: &mut Step<'_>) {
+        let write = self.writes[id];
+        self.note_places(&write);
+        match write.cause {
+            Cause::Extent(txg) => self.extent_written(id, txg, step),
+            _ => {
+                self.writes.remove(id);
+                self.written(write, step);
+            }
+        }
+    }
+
     fn written(&mut self, write: BlockWrite, step: &mut Step<'_>) {
         let (volume, block) = (write.volume, write.block);
         if write.is_of_block() {
@@ -281,6 +292,13 @@ impl Pool {
 
     /// Raises the class of a queued write that a request now waits for.
     pub(super) fn hasten(&mut self, id: u32, step: &mut Step<'_>) {
+        if self.writes[id].unplaced {
+            let before = core::mem::replace(&mut self.writes[id].class, Class::SyncWrite);
+            if before != Class::SyncWrite {
+                self.unplaced.push(id, Class::SyncWrite);
+            }
+            return;
+        }
         for part in self.parts(id) {
             for side in 0..self.members[part.member].len() {
                 let disk = self.members[part.member][side];
@@ -357,7 +375,10 @@ impl Pool {
         let child = Child {
             pool: self.id,
             disk,
-            work: Work::Sync(who),
+            work: Work::Sync {
+                who,
+                covers: self.covers(disk),
+            },
         };
         let zio = child_zio(self.disks[disk].disk.disk, Op::Flush, step.now);
         step.children.send(child, zio);
@@ -407,26 +428,6 @@ impl Pool {
             _ => Some(self.reads[tag >> 1].buf),
         }
     }
-
-    pub(super) fn member_of(&self, block: u32) -> usize {
-        block as usize % self.members.len()
-    }
-
-    pub(super) fn disk_offset(&self, volume: usize, block: u32) -> u64 {
-        let volume = &self.volumes[volume];
-        let row = u64::from(block) / self.members.len() as u64;
-        volume.base + row * u64::from(volume.block_size)
-    }
-}
-
-/// The part of a write on one member.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub(super) member: usize,
-    /// The first of its blocks.
-    pub(super) block: u32,
-    /// How many blocks it has, one behind the other on the member.
-    pub(super) rows: u32,
 }
 
 /// A zio of no client and without a range. It gets its id when it is sent.

@@ -13,6 +13,8 @@ mod flush;
 mod home;
 mod limits;
 mod locks;
+mod placement;
+mod places;
 #[expect(clippy::module_inception)]
 mod pool;
 mod queue;
@@ -22,15 +24,17 @@ mod slab;
 pub(crate) mod stats;
 mod step;
 mod sync;
+mod table;
 mod throttle;
 pub(crate) mod tunable;
 mod txg;
+mod unplaced;
 mod views;
 mod volume;
 mod write;
 
 pub use config::{
-    DELAY_MAX, LegacyConfig, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig,
+    DELAY_MAX, Layout, LegacyConfig, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig,
     WritePolicy,
 };
 pub(crate) use pool::Pool;

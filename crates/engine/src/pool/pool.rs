@@ -12,8 +12,11 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::block_io::{BlockRead, BlockWrite, Retry};
-use super::config::{PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy};
+use super::config::{
+    Layout, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy,
+};
 use super::limits::{check_layout, limits};
+use super::placement::Placement;
 use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
@@ -22,6 +25,7 @@ use super::step::{Child, Ended, Step, SyncFor, Work};
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
 use super::txg::Txgs;
+use super::unplaced::Unplaced;
 use super::volume::Volume;
 use crate::command::Action;
 use crate::event::Event;
@@ -34,6 +38,11 @@ pub(crate) struct Pool {
     /// The sides of each member, as places in `disks`.
     pub(super) members: Vec<Vec<usize>>,
     pub(super) disks: Vec<Leaf>,
+    /// The places of blocks under the dynamic layout.
+    pub(super) placement: Option<Placement>,
+    pub(super) unplaced: Unplaced,
+    /// Writes of blocks that no disk has, and that need none.
+    pub(super) done_at_once: VecDeque<u32>,
     pub(super) throttle_config: ThrottleConfig,
     pub(super) tunables: Tunables,
     pub(super) throttle: Throttle,
@@ -99,6 +108,8 @@ impl Pool {
         let mut places = 0..disks.len();
         let sides = |member: &Vec<PoolDisk>| places.by_ref().take(member.len()).collect();
         let members = config.members.iter().map(sides).collect();
+        let is_dynamic = config.layout == Layout::Dynamic;
+        let placement = is_dynamic.then(|| Placement::new(&config.members));
         let leaf = |disk: &PoolDisk| Leaf {
             disk: *disk,
             queue: Queue::new(disk.disk),
@@ -108,6 +119,9 @@ impl Pool {
         Ok(Pool {
             id,
             members,
+            placement,
+            unplaced: Unplaced::default(),
+            done_at_once: VecDeque::new(),
             batches: disks.iter().map(|_| Vec::new()).collect(),
             disks: disks.iter().map(leaf).collect(),
             throttle_config: config.throttle,
@@ -147,25 +161,34 @@ impl Pool {
         if config.size / u64::from(block_size) > u64::from(u32::MAX) {
             return Err(PoolError::TooManyBlocks(config.size));
         }
-        let members = self.members.len() as u64;
-        let base = self.volumes.iter().map(|volume| volume.end(members)).max();
-        let base = base.unwrap_or(0).next_multiple_of(u64::from(block_size));
-        let volume = Volume::new(config, base);
-        let smallest = self.disks.iter().map(|leaf| leaf.disk.size).min();
-        let size = smallest.unwrap_or(0);
-        if volume.end(members) > size {
-            let left = size.saturating_sub(base) / u64::from(block_size) * u64::from(block_size);
-            return Err(PoolError::NoRoom {
-                wanted: config.size,
-                left: left * members,
-            });
-        }
-        self.volumes.push(volume);
+        let base = self.room_for(config)?;
+        self.volumes.push(Volume::new(config, base));
         let place = self.volumes.len() - 1;
         if place == 0 && config.write == WritePolicy::Back {
             self.fill_pipeline(step);
         }
         Ok(place)
+    }
+
+    /// Takes room for a new volume. Returns where its blocks begin on every disk.
+    fn room_for(&mut self, config: &VolumeConfig) -> Result<u64, PoolError> {
+        let (members, block_size) = (self.members.len() as u64, u64::from(config.block_size));
+        if let Some(placement) = &mut self.placement {
+            let taken = self.volumes.iter().map(|volume| volume.count).sum();
+            return placement.add_volume(config, taken).map(|()| 0);
+        }
+        let base = self.volumes.iter().map(|volume| volume.end(members)).max();
+        let base = base.unwrap_or(0).next_multiple_of(block_size);
+        let smallest = self.disks.iter().map(|leaf| leaf.disk.size).min();
+        let size = smallest.unwrap_or(0);
+        if Volume::new(config, base).end(members) > size {
+            let left = size.saturating_sub(base) / block_size * block_size;
+            return Err(PoolError::NoRoom {
+                wanted: config.size,
+                left: left * members,
+            });
+        }
+        Ok(base)
     }
 
     pub(crate) fn submit(&mut self, zio: Zio<VolumeId>, volume: usize, step: &mut Step<'_>) {
@@ -230,8 +253,11 @@ impl Pool {
                     first.and_then(|member| self.client_of(member.tag)),
                 )
             }
-            Work::Sync(SyncFor::Request(id)) => (None, Some(id)),
-            Work::Sync(SyncFor::Txg) | Work::Orphan => (None, None),
+            Work::Sync {
+                who: SyncFor::Request(id),
+                ..
+            } => (None, Some(id)),
+            Work::Sync { .. } | Work::Orphan => (None, None),
         };
         let parent = parent.and_then(|id| self.requests.get(id));
         Event {
@@ -280,8 +306,15 @@ impl Pool {
                 self.tags = tags;
                 self.pump(disk, step);
             }
-            Work::Sync(SyncFor::Request(id)) => self.one_less(id, ended.outcome, step),
-            Work::Sync(SyncFor::Txg) => self.disk_synced(disk, ended.outcome, step),
+            Work::Sync { who, covers } => {
+                if ended.outcome.is_ok() {
+                    self.note_sync(disk, covers);
+                }
+                match who {
+                    SyncFor::Request(id) => self.one_less(id, ended.outcome, step),
+                    SyncFor::Txg => self.disk_synced(disk, ended.outcome, step),
+                }
+            }
             Work::Orphan => {}
         }
         self.settle(step);
@@ -372,6 +405,8 @@ impl Pool {
                 self.admitted(id, step);
             } else if let Some(id) = self.unlocked.pop_front() {
                 self.lock(id, true, step);
+            } else if self.end_done_at_once(step) || self.place_new(step) {
+                // There may be more.
             } else if !self.advance_txgs(step) {
                 break;
             }

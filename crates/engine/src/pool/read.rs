@@ -38,7 +38,13 @@ impl Pool {
                 }
                 None => {
                     let then = Then::Reply { at, length, to };
-                    self.read_block(id, volume, piece.block, then, step);
+                    if !self.read_block(id, volume, piece.block, then, step) {
+                        step.move_bytes(Move::ZeroOut {
+                            zio: id,
+                            to,
+                            length,
+                        });
+                    }
                 }
             }
         }
@@ -48,7 +54,7 @@ impl Pool {
 
 /// Reads of blocks.
 impl Pool {
-    /// Reads a block into a buffer of its own.
+    /// Reads a block into a buffer of its own. False if no disk has the block: it is zeroes.
     pub(super) fn read_block(
         &mut self,
         zio: ZioId,
@@ -56,7 +62,10 @@ impl Pool {
         block: u32,
         then: Then,
         step: &mut Step<'_>,
-    ) {
+    ) -> bool {
+        let Some((member, offset)) = self.place_of(volume, block) else {
+            return false;
+        };
         if let Some(request) = self.requests.get_mut(zio) {
             request.pending += 1;
         }
@@ -65,23 +74,27 @@ impl Pool {
             volume,
             block,
             buf: step.buffers.allocate(self.volumes[volume].block_size),
+            member,
+            offset,
+            trimmed: false,
             tried: 0,
             then,
         });
         self.read_from_a_side(id, step);
+        true
     }
 
     /// Asks a side that has not failed. False if all sides have failed.
     fn read_from_a_side(&mut self, id: u32, step: &mut Step<'_>) -> bool {
         let read = self.reads[id];
-        let Some(side) = self.choose_side(read.block, read.tried) else {
+        let Some(side) = self.choose_side(&read) else {
             return false;
         };
-        let disk = self.members[self.member_of(read.block)][side];
+        let disk = self.members[read.member][side];
         let queued = Queued {
             class: Class::SyncRead,
             op: Op::Read,
-            offset: self.disk_offset(read.volume, read.block),
+            offset: read.offset,
             length: self.volumes[read.volume].block_size,
             tag: id << 1 | 1,
             alone: false,
@@ -92,15 +105,15 @@ impl Pool {
     }
 
     /// The side of a block's member with the fewest zios, or the first side. If several sides have
-    /// equally few zios, the block's number decides, as in ZFS, so that even one reader uses all sides.
-    fn choose_side(&self, block: u32, tried: u64) -> Option<usize> {
-        let sides = &self.members[self.member_of(block)];
-        let untried = (0..sides.len()).filter(|side| tried >> side & 1 == 0);
+    /// equally few zios, the block's place decides, as in ZFS, so that even one reader uses all sides.
+    fn choose_side(&self, read: &BlockRead) -> Option<usize> {
+        let sides = &self.members[read.member];
+        let untried = (0..sides.len()).filter(|side| read.tried >> side & 1 == 0);
         if self.tunables.reads_primary() {
             return untried.min();
         }
-        let row = block as usize / self.members.len();
-        let turn = |side: usize| (side + row) % sides.len();
+        let row = read.offset / u64::from(self.volumes[read.volume].block_size);
+        let turn = |side: usize| (side as u64 + row) % sides.len() as u64;
         untried.min_by_key(|side| (self.disks[sides[*side]].outstanding(), turn(*side)))
     }
 
@@ -112,8 +125,8 @@ impl Pool {
         step: &mut Step<'_>,
     ) {
         let read = &mut self.reads[id];
-        if outcome.is_err() {
-            let sides = &self.members[read.block as usize % self.members.len()];
+        if outcome.is_err() && !read.trimmed {
+            let sides = &self.members[read.member];
             let side = sides.iter().position(|other| *other == disk);
             read.tried |= 1 << side.unwrap_or(0);
             if self.read_from_a_side(id, step) {
@@ -121,6 +134,11 @@ impl Pool {
             }
         }
         let read = self.reads.remove(id);
+        if read.trimmed {
+            let (buf, length) = (read.buf, self.volumes[read.volume].block_size);
+            step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
+        }
+        let outcome = if read.trimmed { Ok(()) } else { outcome };
         self.block_read(read, outcome, step);
     }
 

@@ -25,6 +25,11 @@ impl<T: Copy> Slab<T> {
         }
     }
 
+    /// How many slots have a value.
+    pub(crate) fn count(&self) -> usize {
+        self.values.len() - self.free.len()
+    }
+
     /// The slots that have a value.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> + use<T> {
         let mut live = vec![true; self.values.len()];

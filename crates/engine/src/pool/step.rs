@@ -81,8 +81,8 @@ pub(crate) struct Child {
 pub(crate) enum Work {
     /// An I/O that was picked from the disk's queue.
     Picked(PickedId),
-    /// A sync of the disk. It is not queued, as in ZFS.
-    Sync(SyncFor),
+    /// A sync of the disk. It is not queued, as in ZFS. It covers so many of the first writes of blocks.
+    Sync { who: SyncFor, covers: u64 },
     /// Nothing any more: its pool has crashed.
     Orphan,
 }

@@ -74,6 +74,9 @@ impl Pool {
     }
 
     pub(super) fn enlist_write(&mut self, id: u32) {
+        if !self.can_be_queued(id) {
+            return;
+        }
         for part in self.parts(id) {
             let queued = self.queued_write(id, part);
             for disk in &self.members[part.member] {

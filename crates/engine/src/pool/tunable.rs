@@ -112,6 +112,8 @@ tunables! {
         "Async writes that a disk gets before other classes get more than their minimum, and the most while little data is dirty.";
     AsyncWriteMaxActive "zfs_vdev_async_write_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
         "The most async writes at one disk; it gets so many while much data is dirty.";
+    QueueDepthPct "zfs_vdev_queue_depth_pct" Unit::Percent, 1, 100_000, |_| 1_000,
+        "The dynamic layout gives a member no new blocks while it has more I/Os queued than this share of `zfs_vdev_async_write_max_active`.";
     TrimMinActive "zfs_vdev_trim_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 1,
         "Trims that a disk gets before other classes get more than their minimum.";
     TrimMaxActive "zfs_vdev_trim_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 2,

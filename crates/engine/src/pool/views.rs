@@ -70,7 +70,7 @@ impl Pool {
     pub(crate) fn segments(&self, disk: usize, work: Work) -> impl Iterator<Item = Segment> + '_ {
         let picked = match work {
             Work::Picked(picked) => Some(picked),
-            Work::Sync(_) | Work::Orphan => None,
+            Work::Sync { .. } | Work::Orphan => None,
         };
         let queue = &self.disks[disk].queue;
         let members = picked.into_iter().flat_map(|picked| queue.members(picked));

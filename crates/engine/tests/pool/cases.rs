@@ -1,7 +1,7 @@
 //! Orders of events in which the pool once lost something, or could lose it.
 
 use dashpot_engine::inject::RuleSpec;
-use dashpot_engine::pool::{LegacyConfig, PoolError, ThrottleConfig, Tunable, WritePolicy};
+use dashpot_engine::pool::{Layout, LegacyConfig, PoolError, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{Command, Device, Duration, Errno, Input, Op, OpSet, PoolId, ZioId};
 
 use crate::hand::{BLOCK, Hand};
@@ -177,7 +177,7 @@ fn what_a_volume_does_not_have_is_refused() {
 
 #[test]
 fn what_cannot_be_is_refused_and_says_why() {
-    let mut hand = Hand::pool(&[1], 1 << 50, NONE, &[]).expect("a pool");
+    let mut hand = Hand::pool(&[1], Layout::Static, 1 << 50, NONE, &[]).expect("a pool");
     for (size, block_size, why) in [
         (1 << 42, 512, "blocks: choose larger ones"),
         (u64::MAX - 511, 512, "blocks: choose larger ones"),
@@ -194,7 +194,7 @@ fn what_cannot_be_is_refused_and_says_why() {
             "{size}, {block_size}: {error}"
         );
     }
-    let wide = Hand::pool(&[65], 1 << 20, NONE, &[]).map(|_| ());
+    let wide = Hand::pool(&[65], Layout::Static, 1 << 20, NONE, &[]).map(|_| ());
     assert_eq!(wide.expect_err("refused"), PoolError::TooManySides(65));
 }
 
@@ -205,7 +205,7 @@ fn a_pool_that_begins_full_begins_with_the_limit_twice_and_at_once() {
         full_pipeline: Some(104_857),
     });
     let tunables = [(Tunable::WriteLimitShift, 9)];
-    let mut hand = Hand::pool(&[1], 1 << 30, legacy, &tunables).expect("a pool");
+    let mut hand = Hand::pool(&[1], Layout::Static, 1 << 30, legacy, &tunables).expect("a pool");
     hand.add(1 << 30, BLOCK as u32, WritePolicy::Back)
         .expect("a volume");
     let stats = hand.engine.pool_stats(PoolId(0), hand.now).expect("a pool");

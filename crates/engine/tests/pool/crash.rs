@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dashpot_engine::pool::Layout;
 use dashpot_engine::{Op, Random, ZioId};
 
 use crate::bytes::{LAYOUTS, policies};
@@ -136,13 +137,14 @@ impl Run {
 
 #[test]
 fn what_was_flushed_survives_power_cuts() {
-    for (at, (throttle, write)) in policies().into_iter().enumerate() {
-        for members in LAYOUTS {
-            let seed = at as u64;
+    let layouts = [Layout::Static, Layout::Dynamic];
+    let layouts = layouts.map(|layout| LAYOUTS.map(|members| (layout, members)));
+    for (seed, policy) in (0..).zip(policies()) {
+        for (layout, members) in layouts.into_iter().flatten() {
             let size = (BLOCK * BLOCKS) as u64;
             let block = vec![0; BLOCK];
             let mut run = Run {
-                machine: Machine::new(members, throttle, write, BLOCK as u32, size, seed),
+                machine: Machine::new(members, layout, policy, BLOCK as u32, size, seed),
                 model: Model {
                     now: vec![block; BLOCKS],
                     since_flush: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! Trims and zeroes of whole blocks: charged as one block, and sent home as one zio for each disk.
 
-use dashpot_engine::pool::{ThrottleConfig, Tunable, WritePolicy};
+use dashpot_engine::pool::{Layout, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{Errno, Op, PoolId, VolumeId, Wait, Zio, ZioId};
 
 use crate::hand::{BLOCK, Hand};
@@ -40,7 +40,8 @@ fn waits_for_lock(hand: &Hand, id: u32) -> bool {
 }
 
 fn large(members: &[usize], write: WritePolicy) -> Hand {
-    let mut hand = Hand::pool(members, 16 * GIB, ThrottleConfig::None, &[]).expect("a pool");
+    let mut hand =
+        Hand::pool(members, Layout::Static, 16 * GIB, ThrottleConfig::None, &[]).expect("a pool");
     hand.add(8 * GIB, BLOCK as u32, write).expect("a volume");
     hand
 }

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::pool::{
-    PoolConfig, PoolDisk, PoolError, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
+    Layout, PoolConfig, PoolDisk, PoolError, ThrottleConfig, Tunable, Tunables, VolumeConfig,
+    WritePolicy,
 };
 use dashpot_engine::{
     Action, ClientId, Command, CommandId, DiskConfig, DiskId, Engine, Errno, Input, Instant, Op,
@@ -25,6 +26,7 @@ impl Hand {
     /// Makes a pool of members with these numbers of sides, without a volume.
     pub(crate) fn pool(
         members: &[usize],
+        layout: Layout,
         disk_size: u64,
         throttle: ThrottleConfig,
         tunables: &[(Tunable, u64)],
@@ -42,6 +44,7 @@ impl Hand {
         values.set_all(tunables.iter().copied()).expect("tunables");
         let config = PoolConfig {
             members,
+            layout,
             throttle,
             tunables: values,
         };
@@ -60,7 +63,17 @@ impl Hand {
         throttle: ThrottleConfig,
         tunables: &[(Tunable, u64)],
     ) -> Hand {
-        let mut hand = Hand::pool(members, 1 << 20, throttle, tunables).expect("a pool");
+        Hand::with_layout(members, Layout::Static, throttle, tunables)
+    }
+
+    /// Makes such a volume over a pool with this layout.
+    pub(crate) fn with_layout(
+        members: &[usize],
+        layout: Layout,
+        throttle: ThrottleConfig,
+        tunables: &[(Tunable, u64)],
+    ) -> Hand {
+        let mut hand = Hand::pool(members, layout, 1 << 20, throttle, tunables).expect("a pool");
         hand.add(1 << 20, BLOCK as u32, WritePolicy::Back)
             .expect("a volume");
         hand

@@ -1,9 +1,9 @@
 //! A driver with bytes: disks are vectors that answer after a random time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use dashpot_engine::pool::{
-    PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
+    Layout, PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
 };
 use dashpot_engine::{
     Action, Buf, ClientId, Command, CommandId, DiskConfig, DiskId, Duration, Engine, Errno, Input,
@@ -14,7 +14,10 @@ pub(crate) struct Machine {
     pub(crate) engine: Engine,
     pub(crate) now: Instant,
     block_size: u32,
+    /// Of the volume, which has all room of the pool.
+    size: u64,
     disks: Vec<Vec<u8>>,
+    caches: Vec<Cache>,
     buffers: BTreeMap<Buf, Vec<u8>>,
     payloads: BTreeMap<ZioId, Vec<u8>>,
     /// The zios at the disks, each with the moment at which its disk finishes.
@@ -27,8 +30,8 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(
         members: &[usize],
-        throttle: ThrottleConfig,
-        write: WritePolicy,
+        layout: Layout,
+        (throttle, write): (ThrottleConfig, WritePolicy),
         block_size: u32,
         size: u64,
         seed: u64,
@@ -39,9 +42,11 @@ impl Machine {
             .map(|seed| engine.add_disk(DiskConfig { seed }))
             .collect();
         let mut rest = disks.iter();
+        let blocks = size / u64::from(block_size);
+        let disk_size = blocks.div_ceil(members.len() as u64) * u64::from(block_size);
         let disk = |disk: &DiskId| PoolDisk {
             disk: *disk,
-            size,
+            size: disk_size,
             rotational: false,
         };
         let members = members
@@ -53,6 +58,7 @@ impl Machine {
             .unwrap();
         let config = PoolConfig {
             members: members.collect(),
+            layout,
             throttle,
             tunables,
         };
@@ -68,7 +74,9 @@ impl Machine {
             engine,
             now: Instant::ZERO,
             block_size,
-            disks: vec![vec![0; size as usize]; count],
+            size,
+            disks: vec![vec![0; disk_size as usize]; count],
+            caches: vec![Cache::new(disk_size as usize); count],
             buffers: BTreeMap::new(),
             payloads: BTreeMap::new(),
             working: BTreeMap::new(),
@@ -111,7 +119,8 @@ impl Machine {
         true
     }
 
-    /// Cuts the power of the host. What the disks were working on is not done.
+    /// Cuts the power of the host. What the disks were working on is not done, and of what no sync has
+    /// covered, each write is lost or not.
     pub(crate) fn crash(&mut self) {
         let zios: Vec<ZioId> = self.payloads.keys().copied().collect();
         self.step(Input::Abort(&zios));
@@ -120,8 +129,33 @@ impl Machine {
         for (_, id) in std::mem::take(&mut self.working) {
             self.step(Input::Done(id, Err(Errno::Io)));
         }
+        for (disk, cache) in self.disks.iter_mut().zip(&mut self.caches) {
+            cache.lose_power(&mut self.random);
+            disk.clone_from(&cache.kept);
+        }
         self.payloads.clear();
         self.ended.clear();
+    }
+
+    /// All bytes of the volume.
+    pub(crate) fn read_all(&mut self) -> Vec<u8> {
+        let reply = vec![0xdd; self.size as usize];
+        self.submit(ZioId(0), Op::Read, false, 0, reply);
+        while self.ended.is_empty() {
+            assert!(self.advance(), "the read never ends");
+        }
+        self.ended.remove(0).2
+    }
+
+    /// Whether all sides of each member hold the same bytes.
+    pub(crate) fn sides_agree(&self, members: &[usize]) -> bool {
+        let mut disks = self.disks.iter();
+        let agree = |sides: &usize| {
+            let mut sides = disks.by_ref().take(*sides);
+            let first = sides.next();
+            sides.all(|side| Some(side) == first)
+        };
+        members.iter().all(agree)
     }
 
     /// How many buffers hold bytes.
@@ -131,7 +165,7 @@ impl Machine {
 
     /// The bytes that the volume's client would find on the first side of each disk.
     pub(crate) fn on_disk(&self, members: &[usize], side: usize) -> Vec<u8> {
-        let blocks = self.disks[0].len() / self.block_size as usize;
+        let blocks = self.size as usize / self.block_size as usize;
         let mut image = Vec::new();
         for block in 0..blocks {
             let member = block % members.len();
@@ -151,6 +185,7 @@ impl Machine {
                 Action::Start(id) => {
                     let takes = Duration::from_micros(self.random.below(2_000));
                     self.started += 1;
+                    self.note_sync(id);
                     self.working.insert((self.now + takes, self.started), id);
                 }
                 Action::Move(step) => self.move_bytes(step),
@@ -194,7 +229,22 @@ impl Machine {
         if matches!(zio.op, Op::Zero | Op::Trim) {
             disk[at..at + zio.length as usize].fill(0);
         }
+        let cache = &mut self.caches[zio.device.0 as usize];
+        match zio.op {
+            Op::Flush => cache.synced(id),
+            Op::Read => {}
+            _ => cache.wrote(
+                zio.offset as usize,
+                &disk[zio.offset as usize..][..zio.length as usize],
+            ),
+        }
         self.step(Input::Done(id, Ok(())));
+    }
+
+    fn note_sync(&mut self, id: ZioId) {
+        if let Some(zio) = self.engine.child(id).filter(|zio| zio.op == Op::Flush) {
+            self.caches[zio.device.0 as usize].sync_began(id);
+        }
     }
 
     fn span(&mut self, span: Span) -> &mut [u8] {
@@ -227,5 +277,62 @@ impl Machine {
                 self.buffers.remove(&buf);
             }
         }
+    }
+}
+
+/// The volatile cache of a disk.
+#[derive(Clone)]
+struct Cache {
+    /// What no power cut takes.
+    kept: Vec<u8>,
+    /// Writes that no sync has covered, the oldest first.
+    writes: VecDeque<(usize, Vec<u8>)>,
+    /// How many writes syncs have covered.
+    covered: usize,
+    /// Syncs that the disk works on, each with the number of writes that it covers.
+    syncs: BTreeMap<ZioId, usize>,
+}
+
+impl Cache {
+    fn new(size: usize) -> Cache {
+        Cache {
+            kept: vec![0; size],
+            writes: VecDeque::new(),
+            covered: 0,
+            syncs: BTreeMap::new(),
+        }
+    }
+
+    fn wrote(&mut self, at: usize, bytes: &[u8]) {
+        self.writes.push_back((at, bytes.to_vec()));
+    }
+
+    fn sync_began(&mut self, id: ZioId) {
+        self.syncs.insert(id, self.covered + self.writes.len());
+    }
+
+    fn synced(&mut self, id: ZioId) {
+        let covers = self.syncs.remove(&id).unwrap();
+        while self.covered < covers {
+            self.keep_oldest();
+        }
+    }
+
+    fn keep_oldest(&mut self) {
+        let (at, bytes) = self.writes.pop_front().unwrap();
+        self.kept[at..at + bytes.len()].copy_from_slice(&bytes);
+        self.covered += 1;
+    }
+
+    fn lose_power(&mut self, random: &mut Random) {
+        while !self.writes.is_empty() {
+            if random.below(2) == 0 {
+                self.writes.pop_front();
+                self.covered += 1;
+            } else {
+                self.keep_oldest();
+            }
+        }
+        self.syncs.clear();
     }
 }

@@ -4,6 +4,7 @@
 mod bytes;
 mod cases;
 mod crash;
+mod dynamic;
 mod extents;
 mod hand;
 mod locks;

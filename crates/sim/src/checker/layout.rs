@@ -1,10 +1,13 @@
 //! The places of volumes' sectors on the disks, as learned from writes.
 //!
-//! Nothing is assumed about the spreading of blocks. A place on a disk belongs for ever to the
-//! volume's sector that was first written there. The sides of a mirror hold the sector at the same
-//! place.
+//! Nothing is assumed about the spreading of blocks. Under the static layout a place on a disk belongs
+//! for ever to the volume's sector that was first written there. Under the dynamic one it belongs to
+//! the sector that was last written there, and a sector is where it was last written. The sides of a
+//! mirror hold the sector at the same place.
 
 use std::collections::BTreeMap;
+
+use dashpot_rules::PoolSpec;
 
 use super::sectors::{Content, Sparse};
 use crate::scenario::{Scenario, Target};
@@ -17,12 +20,14 @@ pub(crate) struct Layout {
     homes: BTreeMap<Place, (usize, u64)>,
     /// By disk: all sides of its member.
     sides: Vec<Vec<usize>>,
+    /// By disk: whether its pool has the dynamic layout.
+    dynamic: Vec<bool>,
     /// By number: the disk or volume of a write, and its first sector.
     writes: Vec<Place>,
 }
 
 /// A sector of a disk or volume.
-type Place = (Target, u64);
+pub(crate) type Place = (Target, u64);
 
 impl Layout {
     pub(crate) fn new(scenario: &Scenario) -> Layout {
@@ -31,7 +36,13 @@ impl Layout {
             let member = members().find(|sides| sides.contains(&disk));
             member.cloned().unwrap_or_else(|| vec![disk])
         };
+        let dynamic = |pool: &&PoolSpec| pool.layout == dashpot_engine::pool::Layout::Dynamic;
+        let dynamic = scenario.pools.iter().filter(dynamic);
+        let dynamic: Vec<usize> = dynamic.flat_map(PoolSpec::disks).collect();
         Layout {
+            dynamic: (0..scenario.disks.len())
+                .map(|disk| dynamic.contains(&disk))
+                .collect(),
             owners: vec![Sparse::default(); scenario.disks.len()],
             homes: BTreeMap::new(),
             sides: (0..scenario.disks.len()).map(sides).collect(),
@@ -62,6 +73,9 @@ impl Layout {
                 ));
             };
             let owner = (*target, start + place);
+            if self.dynamic[disk] {
+                self.settle(disk, sector, owner);
+            }
             let known = *self.owners[disk].get_mut(sector).get_or_insert(owner);
             let (home, at) = *self.homes.entry(owner).or_insert((disk, sector));
             if known != owner || at != sector || !self.sides[home].contains(&disk) {
@@ -72,6 +86,49 @@ impl Layout {
             }
         }
         Ok(())
+    }
+
+    /// Makes a place that of its new owner.
+    fn settle(&mut self, disk: usize, sector: u64, owner: Place) {
+        let side = |home: &(usize, u64)| self.sides[home.0].contains(&disk) && home.1 == sector;
+        if !self.homes.get(&owner).is_some_and(side) {
+            self.homes.insert(owner, (disk, sector));
+        }
+        if *self.owners[disk].get(sector) != Some(owner) {
+            self.vacate(disk, sector);
+            *self.owners[disk].get_mut(sector) = Some(owner);
+        }
+    }
+
+    /// Notes that a disk of a pool has trimmed sectors. Under the dynamic layout they have no place then.
+    pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) {
+        if self.dynamic[disk] {
+            (first..first + sectors).for_each(|sector| self.vacate(disk, sector));
+        }
+    }
+
+    /// Takes its place from the owner.
+    fn vacate(&mut self, disk: usize, sector: u64) {
+        let Some(owner) = self.owners[disk].get_mut(sector).take() else {
+            return;
+        };
+        let home = self.homes.get(&owner);
+        if home.is_some_and(|(side, at)| self.sides[*side].contains(&disk) && *at == sector) {
+            self.homes.remove(&owner);
+        }
+    }
+
+    /// What a sector holds, if a power cut leaves this content at its place. Under the dynamic layout the
+    /// table of places is cut, too: a place with the content of another sector is no place.
+    pub(crate) fn survivor(&self, owner: Place, disk: usize, content: Content) -> Content {
+        let of_owner = |(write, place): (u64, u64)| {
+            let (target, start) = self.writes[write as usize - 1];
+            (target, start + place) == owner
+        };
+        match content.origin() {
+            Some(origin) if self.dynamic[disk] && !of_owner(origin) => Content::ZERO,
+            _ => content,
+        }
     }
 
     /// The disks that hold a sector, and the sector there, if it is known. A sector that was never

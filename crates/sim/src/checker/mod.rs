@@ -312,6 +312,9 @@ impl Checker {
             Op::Zero | Op::Trim => {
                 let zeroes = vec![Content::ZERO; work.sectors as usize];
                 self.media[work.disk].write(work.first, zeroes, work.fua);
+                if work.op == Op::Trim {
+                    self.layout.trimmed(work.disk, work.first, work.sectors);
+                }
                 Ok(())
             }
             Op::Flush => {
@@ -403,6 +406,7 @@ impl Checker {
             for sector in history.written() {
                 for (disk, at) in self.layout.places(*target, sector) {
                     let content = at.map_or(Content::ZERO, |at| *left[disk].get(at));
+                    let content = self.layout.survivor((*target, sector), disk, content);
                     history
                         .may_survive(sector, content)
                         .map_err(|what| format!("{target:?} on disk {disk}: {what}"))?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, QuantileTable, RuleSpec, Service};
-use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
+use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 
 use super::dice::Dice;
@@ -129,6 +129,7 @@ fn pool(disks: usize, dice: &mut Dice) -> PoolSpec {
     PoolSpec {
         name: "tank".into(),
         members: members.chunks(sides).map(<[usize]>::to_vec).collect(),
+        layout: dice.one_of(&[Layout::Static, Layout::Dynamic]),
         throttle: throttle(dice),
         tunables: tunables(dice),
     }
@@ -177,6 +178,7 @@ pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
         (Tunable::DelayScale, most * 10_000),
         (Tunable::AsyncWriteActiveMinDirtyPercent, percent),
         (Tunable::MaxActive, most),
+        (Tunable::QueueDepthPct, most * 10),
         (Tunable::SyncReadMaxActive, most),
         (Tunable::SyncWriteMaxActive, most),
         (Tunable::AsyncWriteMinActive, most),

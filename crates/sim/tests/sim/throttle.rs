@@ -5,7 +5,7 @@
 
 use crate::common::{workload, writes};
 use dashpot_engine::histogram::{Histogram, lower_bound};
-use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
+use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Instant, Op};
 use dashpot_rules::{PoolSpec, VolumeSpec};
 use dashpot_sim::Simulation;
@@ -35,6 +35,7 @@ fn lab(throttle: ThrottleConfig, client: WorkloadSpec, seconds: u64) -> Scenario
         pools: vec![PoolSpec {
             name: "tank".into(),
             members: vec![vec![0]],
+            layout: Layout::Static,
             throttle,
             tunables,
         }],

@@ -35,6 +35,8 @@ pub(crate) struct Queue {
     /// Where the last picked I/O ends.
     last_end: u64,
     stats: QueueStats,
+    /// The bytes of the I/O that waits or is at the disk.
+    bytes: u64,
     apart: Traffic,
     joined: Traffic,
 }
@@ -59,14 +61,21 @@ impl Queue {
                 disk,
                 classes: Default::default(),
             },
+            bytes: 0,
             apart: Traffic::default(),
             joined: Traffic::default(),
         }
     }
 
+    /// How much I/O waits or is at the disk, counted before joining: bytes and I/Os.
+    pub(crate) fn load(&self) -> (u64, u64) {
+        (self.bytes, self.waiting.entries.count() as u64)
+    }
+
     /// Queues an I/O.
     pub(crate) fn push(&mut self, now: Instant, io: Queued) {
         self.stats.classes[io.class as usize].pending += 1;
+        self.bytes += u64::from(io.length);
         self.waiting.push(now, io);
     }
 
@@ -127,7 +136,9 @@ impl Queue {
         }
         let mut slot = first;
         while slot != END {
-            slot = self.waiting.entries.remove(slot).next;
+            let entry = self.waiting.entries.remove(slot);
+            self.bytes -= u64::from(entry.io.length);
+            slot = entry.next;
         }
     }
 
@@ -144,6 +155,7 @@ impl Queue {
         while slot != END {
             let entry = self.waiting.entries.remove(slot);
             slot = entry.next;
+            self.bytes -= u64::from(entry.io.length);
             let alone = Queued {
                 alone: true,
                 ..entry.io
@@ -172,6 +184,7 @@ impl Queue {
         self.waiting = Waiting::default();
         self.rule = Rule::default();
         self.issued = Slab::default();
+        self.bytes = 0;
         for class in &mut self.stats.classes {
             (class.pending, class.active) = (0, 0);
         }

@@ -1,0 +1,305 @@
+//! Where blocks are on the disks, and where new ones go.
+//!
+//! The static layout deals blocks to the members in turn. The dynamic one gives a new block to the
+//! member with the least queued, in bytes. For this to be known, a new block waits while all members
+//! have many I/Os queued, and then goes to the member that has worked some off (OpenZFS: the
+//! allocation throttle of `metaslab.c` and `zio.c`).
+
+use alloc::vec::{self, Vec};
+use core::cmp::Reverse;
+use core::ops::Range;
+
+use super::block_io::BlockWrite;
+use super::blocks::Content;
+use super::placement::{Place, Placement};
+use super::pool::Pool;
+use super::stats::Class;
+use super::step::Step;
+use super::tunable::Tunable;
+
+/// The part of a write on one member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) member: usize,
+    /// Where it begins on the member.
+    pub(super) offset: u64,
+    /// How many blocks it has, one behind the other on the member.
+    pub(super) rows: u32,
+}
+
+/// Places.
+impl Pool {
+    /// The member of a block, and where the block begins there. `None`: no disk has it, so it is zeroes.
+    #[inline]
+    pub(super) fn place_of(&self, volume: usize, block: u32) -> Option<(usize, u64)> {
+        let Some(placement) = &self.placement else {
+            let part = self.static_part(volume, block, 1);
+            return Some((part.member, part.offset));
+        };
+        let place = placement.get(volume, block).filter(|place| place.written)?;
+        Some((place.member(), self.offset_of(volume, place)))
+    }
+
+    fn offset_of(&self, volume: usize, place: Place) -> u64 {
+        u64::from(place.row) * u64::from(self.volumes[volume].block_size)
+    }
+
+    fn static_part(&self, volume: usize, block: u32, rows: u32) -> Part {
+        let (volume, members) = (&self.volumes[volume], self.members.len());
+        let row = block as usize / members;
+        Part {
+            member: block as usize % members,
+            offset: volume.base + row as u64 * u64::from(volume.block_size),
+            rows,
+        }
+    }
+
+    /// Whether a member has a part of a range of blocks.
+    pub(super) fn has_part(&self, volume: usize, range: Range<u32>, member: usize) -> bool {
+        let Some(placement) = &self.placement else {
+            let members = self.members.len();
+            let ahead = (member + members - range.start as usize % members) % members;
+            return ahead < range.len();
+        };
+        let mut places = placement.placed(volume, range);
+        places.any(|place| place.member() == member)
+    }
+
+    /// The parts of a write.
+    pub(super) fn parts_of(&self, write: &BlockWrite) -> Parts {
+        let block_size = self.volumes[write.volume].block_size;
+        let Some(placement) = &self.placement else {
+            return Parts::InTurn(InTurn {
+                base: self.volumes[write.volume].base,
+                block_size,
+                members: self.members.len() as u32,
+                block: write.block,
+                count: write.count,
+                at: 0,
+            });
+        };
+        if write.count == 1 {
+            let place = placement.get(write.volume, write.block);
+            return Parts::One(place.map(|place| part_of(place, block_size)));
+        }
+        let range = write.block..write.block + write.count;
+        let places = placement.placed(write.volume, range).collect();
+        Parts::Many(runs_of(places, block_size).into_iter())
+    }
+}
+
+/// The parts of a write, one for each run of rows.
+pub(super) enum Parts {
+    InTurn(InTurn),
+    One(Option<Part>),
+    Many(vec::IntoIter<Part>),
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+
+    #[inline]
+    fn next(&mut self) -> Option<Part> {
+        match self {
+            Parts::InTurn(parts) => parts.next(),
+            Parts::One(part) => part.take(),
+            Parts::Many(parts) => parts.next(),
+        }
+    }
+}
+
+/// The parts of a write under the static layout: one for each member.
+pub(super) struct InTurn {
+    base: u64,
+    block_size: u32,
+    members: u32,
+    block: u32,
+    count: u32,
+    at: u32,
+}
+
+impl Iterator for InTurn {
+    type Item = Part;
+
+    #[inline]
+    fn next(&mut self) -> Option<Part> {
+        if self.at == self.count.min(self.members) {
+            return None;
+        }
+        let block = self.block + self.at;
+        let rows = (self.count - self.at).div_ceil(self.members);
+        self.at += 1;
+        Some(Part {
+            member: (block % self.members) as usize,
+            offset: self.base + u64::from(block / self.members) * u64::from(self.block_size),
+            rows,
+        })
+    }
+}
+
+fn part_of(place: Place, block_size: u32) -> Part {
+    Part {
+        member: place.member(),
+        offset: u64::from(place.row) * u64::from(block_size),
+        rows: 1,
+    }
+}
+
+/// Places of one write, joined where one row follows the other.
+fn runs_of(mut places: Vec<Place>, block_size: u32) -> Vec<Part> {
+    places.sort_unstable_by_key(|place| (place.member(), place.row));
+    let mut parts: Vec<Part> = Vec::new();
+    for next in places.into_iter().map(|place| part_of(place, block_size)) {
+        match parts.last_mut() {
+            Some(last) if last.member == next.member && last.end(block_size) == next.offset => {
+                last.rows += 1;
+            }
+            _ => parts.push(next),
+        }
+    }
+    parts
+}
+
+impl Part {
+    fn end(&self, block_size: u32) -> u64 {
+        self.offset + u64::from(self.rows) * u64::from(block_size)
+    }
+}
+
+/// New blocks.
+impl Pool {
+    /// Whether a write can go into the queues of its disks now. If it needs a place first, it waits for
+    /// that; if no disk has any of its blocks, there is nothing to do.
+    pub(super) fn can_be_queued(&mut self, id: u32) -> bool {
+        let write = &self.writes[id];
+        if write.sides > 0 {
+            return true;
+        }
+        match write.unplaced {
+            true => self.unplaced.push(id, write.class),
+            false => self.done_at_once.push_back(id),
+        }
+        false
+    }
+
+    /// Gives places to new blocks, while a member has a short queue. Returns whether it gave any.
+    pub(super) fn place_new(&mut self, step: &mut Step<'_>) -> bool {
+        let mut placed = false;
+        while let Some(id) = self.next_unplaced()
+            && let Some(member) = self.member_for_new()
+        {
+            placed = true;
+            self.place(id, member);
+            self.queue_write(id, step);
+        }
+        if placed {
+            (0..self.disks.len()).for_each(|disk| self.pump(disk, step));
+        }
+        placed
+    }
+
+    fn next_unplaced(&mut self) -> Option<u32> {
+        let writes = &self.writes;
+        self.unplaced.next(|id, is_sync| {
+            let write = &writes[id];
+            write.unplaced && (write.class == Class::SyncWrite) == is_sync
+        })
+    }
+
+    fn place(&mut self, id: u32, member: usize) {
+        let sides = self.members[member].len() as u32;
+        let write = &mut self.writes[id];
+        (write.sides, write.left, write.unplaced) = (sides, sides, false);
+        if let Some(placement) = &mut self.placement {
+            placement.place(write.volume, write.block, member);
+        }
+    }
+
+    /// The member with the least queued that has room, among those with a short queue. If several have
+    /// equally little, it is the one with the most room.
+    fn member_for_new(&self) -> Option<usize> {
+        let most = self.queue_depth();
+        let members = self.placement.iter().flat_map(Placement::left).enumerate();
+        let loads = members.map(|(member, left)| (member, left, self.load(member)));
+        let short = loads.filter(|(_, left, (_, queued))| *left > 0 && *queued < most);
+        let best = short.min_by_key(|(_, left, (bytes, _))| (*bytes, Reverse(*left)));
+        best.map(|(member, ..)| member)
+    }
+
+    /// What is queued and in flight at a member, on its busiest side: bytes and I/Os.
+    fn load(&self, member: usize) -> (u64, u64) {
+        let loads = self.members[member].iter();
+        let loads = loads.map(|disk| self.disks[*disk].queue.load());
+        loads.max().unwrap_or_default()
+    }
+
+    /// With fewer I/Os queued, a member takes new blocks.
+    fn queue_depth(&self) -> u64 {
+        let percent = self.tunables.get(Tunable::QueueDepthPct);
+        let active = self.tunables.get(Tunable::AsyncWriteMaxActive);
+        (percent * active / 100).max(1)
+    }
+
+    /// Ends a write of blocks that no disk has.
+    pub(super) fn end_done_at_once(&mut self, step: &mut Step<'_>) -> bool {
+        let id = self.done_at_once.pop_front();
+        if let Some(id) = id {
+            self.end_write(id, step);
+        }
+        id.is_some()
+    }
+}
+
+/// The ends of writes and syncs.
+impl Pool {
+    /// Notes that a write has ended on all sides: where it put blocks, or that it took their places.
+    pub(super) fn note_places(&mut self, write: &BlockWrite) {
+        let Some(placement) = &mut self.placement else {
+            return;
+        };
+        let (volume, blocks) = (write.volume, write.block..write.block + write.count);
+        match write.content {
+            // A place that has not been written stays so. The next write goes there.
+            _ if write.failed => {}
+            Content::Trim => {
+                placement.release(volume, blocks.clone());
+                self.answer_zeroes(volume, blocks);
+            }
+            _ if write.count == 1 => placement.written(volume, write.block),
+            _ => {}
+        }
+    }
+
+    /// Makes the reads in flight of these blocks answer zeroes: their rows may get other blocks.
+    fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
+        if self.reads.count() == 0 {
+            return;
+        }
+        for id in self.reads.live() {
+            let read = &mut self.reads[id];
+            read.trimmed |= read.volume == volume && blocks.contains(&read.block);
+        }
+    }
+
+    /// How many first writes a sync of a disk will cover that begins now.
+    pub(super) fn covers(&self, disk: usize) -> u64 {
+        let placement = self.placement.as_ref();
+        placement.map_or(0, |placement| placement.covers(self.side_of(disk).0))
+    }
+
+    /// Notes that a disk has synced.
+    pub(super) fn note_sync(&mut self, disk: usize, covers: u64) {
+        let (member, side) = self.side_of(disk);
+        if let Some(placement) = &mut self.placement {
+            placement.synced(member, side, covers);
+        }
+    }
+
+    /// The member of a disk, and its place among the sides.
+    fn side_of(&self, disk: usize) -> (usize, usize) {
+        let members = self.members.iter().enumerate();
+        let side = |sides: &Vec<usize>| sides.iter().position(|other| *other == disk);
+        let mut sides = members.filter_map(|(member, sides)| Some((member, side(sides)?)));
+        sides.next().unwrap_or_default()
+    }
+}

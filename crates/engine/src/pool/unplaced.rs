@@ -1,0 +1,38 @@
+//! The writes of new blocks that wait until a member takes them.
+
+use alloc::collections::VecDeque;
+
+use super::stats::Class;
+
+/// Writes that wait for a place, by id. A write may be listed twice, or have got its place since.
+#[derive(Debug, Default)]
+pub(super) struct Unplaced {
+    sync: VecDeque<u32>,
+    other: VecDeque<u32>,
+}
+
+impl Unplaced {
+    pub(super) fn push(&mut self, id: u32, class: Class) {
+        match class {
+            Class::SyncWrite => self.sync.push_back(id),
+            _ => self.other.push_back(id),
+        }
+    }
+
+    /// The write that is next: one that a client waits for, if there is one.
+    pub(super) fn next(&mut self, waits: impl Fn(u32, bool) -> bool) -> Option<u32> {
+        for (list, is_sync) in [(&mut self.sync, true), (&mut self.other, false)] {
+            while let Some(id) = list.front().copied() {
+                if waits(id, is_sync) {
+                    return Some(id);
+                }
+                list.pop_front();
+            }
+        }
+        None
+    }
+
+    pub(super) fn clear(&mut self) {
+        (self.sync, self.other) = Default::default();
+    }
+}
