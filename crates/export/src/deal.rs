@@ -125,13 +125,21 @@ impl Dealt {
             store: disk.store.to_string(),
             store_id: opened.store.identity(),
             shard,
+            directory: opened.directory,
             export: None,
             pool,
         };
         let built = &mut self.shards[shard];
         let route = built.add_disk(seed, opened.store);
         built.devices.push_disk(DeviceId::of(at));
-        if pool.is_none() {
+        if info.directory.is_some() {
+            let export = export_of(&info, disk.store.kind());
+            let served = Served {
+                info: export,
+                device: Device::Disk(route.id),
+            };
+            self.routes.followed.push((at, built.serve(served)));
+        } else if pool.is_none() {
             let kind = format!("disk: {}", disk.store.kind());
             info.export = Some(self.serve(shard, Device::Disk(route.id), export_of(&info, &kind)));
         }

@@ -1,10 +1,14 @@
 //! An export: a device of the engine that clients reach under one name. Today each export is one
 //! disk. A volume of a pool will become an export in the same way.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashpot_engine::Device;
+use dashpot_sys::seccomp::Call;
+use rustix::event::{EventfdFlags, eventfd};
 
 /// The id of an export of a shard. Connections, clients, stalls and budgets belong to an export.
 /// The shard looks up the device behind the export only when it talks to the engine.
@@ -39,6 +43,52 @@ pub enum Mechanism {
     Nbd,
     /// The kernel's ublk driver.
     Ublk,
+}
+
+/// The one for whom the calls of a program are received.
+pub trait Follower: Send {
+    /// A call was received, and nothing else is done yet.
+    fn received(&mut self, call: &Call);
+
+    /// A sentence for the user, about calls that are not held. Each comes once.
+    fn say(&mut self, sentence: &str);
+}
+
+/// A program whose calls are received. Dropping it ends that soon. The shards answer the calls that wait.
+#[derive(Debug)]
+pub struct Followed {
+    stop: Arc<OwnedFd>,
+    unheld: Arc<AtomicU64>,
+}
+
+impl Followed {
+    pub(crate) fn new() -> io::Result<Followed> {
+        Ok(Followed {
+            stop: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?),
+            unheld: Arc::default(),
+        })
+    }
+
+    /// How many calls went on unheld because their files were not known.
+    pub fn unheld(&self) -> u64 {
+        self.unheld.load(Ordering::Relaxed)
+    }
+
+    /// Readable once the receiver has to stop.
+    pub(crate) fn stop(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.stop)
+    }
+
+    pub(crate) fn unheld_count(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.unheld)
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        // The counter is far from its end, so this never fails.
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+    }
 }
 
 /// An export that a shard is to serve, and the engine's device behind it.

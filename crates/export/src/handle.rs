@@ -3,16 +3,18 @@
 //! Every call returns at once. The shard runs the caller's closure with the answer on its own
 //! thread, after the change took effect. The closure must do no more than pass the answer on.
 
+use std::io;
 use std::sync::Arc;
 
 use dashpot_engine::{Answer, Command, CommandError, Device, DiskId, Duration, PoolId};
+use dashpot_sys::seccomp::Listener;
 
 use crate::clock;
 use crate::deal::Infos;
 use crate::events::{DeviceId, Drops};
-use crate::export::ExportId;
+use crate::export::{ExportId, Followed, Follower};
 use crate::info::{DiskInfo, PoolInfo, ServedDevice, VolumeInfo};
-use crate::message::{Attach, AttachError, Message};
+use crate::message::{Attach, AttachError, Message, Outlet, follow};
 use crate::power::{Cut, CutError, Loss, PoolLoss};
 use crate::prober::{ProbeReading, Readings};
 use crate::route::{Route, Routes};
@@ -220,6 +222,25 @@ impl Handle {
         let route = self.export(export)?;
         let message = Message::FailAttachment(route.id, node, Box::new(answer));
         send(route, message)
+    }
+
+    /// Makes a program the client of all disks with directories: its calls on the files there are their zios.
+    /// `follower` is told of what happens to them.
+    pub fn follow(
+        &self,
+        listener: Listener,
+        peer: &str,
+        follower: Box<dyn Follower>,
+    ) -> io::Result<Followed> {
+        let directory = |(disk, route): &(usize, Route<ExportId>)| {
+            let directory = self.infos.disks[*disk].directory.clone()?;
+            let mailbox = Arc::clone(&route.mailbox);
+            // If the shard is gone, so is the message, and calls go on.
+            let send = move |message| drop(mailbox.send(message));
+            Some((directory, route.id, Box::new(send) as Outlet))
+        };
+        let directories = self.routes.followed.iter().filter_map(directory);
+        follow(listener, directories, peer, follower)
     }
 
     /// Ends the grace period of a shutdown: zios that are held fail now.

@@ -1,5 +1,7 @@
 //! The devices and pools of a server, as they were at the start.
 
+use std::path::PathBuf;
+
 use dashpot_engine::pool::{ThrottleConfig, WritePolicy};
 
 /// One served disk.
@@ -21,7 +23,10 @@ pub struct DiskInfo {
     pub store_id: Option<String>,
     /// The shard that owns it.
     pub shard: usize,
-    /// The index of its export; `None` for a disk of a pool, which only the pool reaches.
+    /// The directory whose files a program uses, if calls of that program are its zios.
+    pub directory: Option<PathBuf>,
+    /// The index of its export; `None` for a disk of a pool, which only the pool reaches, and for a disk
+    /// with a directory, which only a program reaches.
     pub export: Option<usize>,
     /// The index of its pool, if it belongs to one.
     pub pool: Option<usize>,

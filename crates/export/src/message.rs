@@ -1,13 +1,16 @@
 //! The messages from other threads to a shard.
 
+use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use dashpot_engine::{Answer, Command, CommandError, Device, Duration, PoolId, ZioId};
+use dashpot_sys::seccomp::Listener;
 
 use crate::connection_limit::Permit;
 use crate::events::Drops;
-use crate::export::{ExportId, Mechanism};
-use crate::frontend::{NotServed, Session};
+use crate::export::{ExportId, Followed, Follower, Mechanism};
+use crate::frontend::{self, Connect, NotServed, Session};
 use crate::power::{Cut, CutError, Loss, PoolLoss};
 use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 use crate::store::Finished;
@@ -57,6 +60,33 @@ pub(crate) struct Handover {
     pub(crate) permit: Option<Permit>,
     /// The node, if the client is the kernel.
     pub(crate) attachment: Option<Attachment>,
+}
+
+/// Takes a message to a shard.
+pub(crate) type Outlet = Box<dyn FnOnce(Message)>;
+
+/// Makes a program the client of exports, each with the directory of its files.
+pub(crate) fn follow(
+    listener: Listener,
+    directories: impl Iterator<Item = (PathBuf, ExportId, Outlet)>,
+    peer: &str,
+    follower: Box<dyn Follower>,
+) -> io::Result<Followed> {
+    let connect = |(directory, export, send): (PathBuf, ExportId, Outlet)| {
+        let peer = peer.to_owned();
+        let connect = move |session| {
+            send(Message::Connect(Handover {
+                session,
+                export,
+                peer,
+                left_over: Vec::new(),
+                permit: None,
+                attachment: None,
+            }));
+        };
+        (directory, Box::new(connect) as Connect)
+    };
+    frontend::follow(listener, directories.map(connect), follower)
 }
 
 /// An attachment to make.

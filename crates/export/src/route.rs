@@ -23,4 +23,6 @@ pub(crate) struct Routes {
     pub(crate) pools: Vec<Route<PoolId>>,
     pub(crate) volumes: Vec<Route<VolumeId>>,
     pub(crate) exports: Vec<Route<ExportId>>,
+    /// The disks with directories, which no client can name, by their indices.
+    pub(crate) followed: Vec<(usize, Route<ExportId>)>,
 }

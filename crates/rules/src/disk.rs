@@ -39,6 +39,8 @@ pub enum StoreConfig {
     Device(PathBuf),
     /// Another store behind a volatile cache, which a power cut empties; for tests.
     Lossy(Box<StoreConfig>),
+    /// No bytes of its own: the calls of one program on the files below a directory are its I/Os.
+    Path(PathBuf),
 }
 
 impl StoreConfig {
@@ -50,6 +52,7 @@ impl StoreConfig {
             StoreConfig::File(_) => "file",
             StoreConfig::Device(_) => "dev",
             StoreConfig::Lossy(_) => "lossy",
+            StoreConfig::Path(_) => "path",
         }
     }
 }
@@ -63,6 +66,7 @@ impl fmt::Display for StoreConfig {
             StoreConfig::File(path) => write!(f, "file:{}", path.display()),
             StoreConfig::Device(path) => write!(f, "dev:{}", path.display()),
             StoreConfig::Lossy(inner) => write!(f, "lossy:{inner}"),
+            StoreConfig::Path(path) => write!(f, "path:{}", path.display()),
         }
     }
 }
@@ -175,7 +179,7 @@ pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
 pub fn needs_size(store: &StoreConfig) -> bool {
     match store {
         StoreConfig::Ram | StoreConfig::Null => true,
-        StoreConfig::File(_) | StoreConfig::Device(_) => false,
+        StoreConfig::File(_) | StoreConfig::Device(_) | StoreConfig::Path(_) => false,
         StoreConfig::Lossy(inner) => needs_size(inner),
     }
 }

@@ -122,7 +122,9 @@ pub(crate) fn check_range(injection: &Injection, disk: &str, size: u64) -> Resul
 /// Makes a path relative to the lab file, so that it has the same meaning wherever the user starts dashpot.
 fn anchor(store: &mut StoreConfig, directory: &Path) {
     match store {
-        StoreConfig::File(path) | StoreConfig::Device(path) => *path = directory.join(&*path),
+        StoreConfig::File(path) | StoreConfig::Device(path) | StoreConfig::Path(path) => {
+            *path = directory.join(&*path);
+        }
         StoreConfig::Lossy(inner) => anchor(inner, directory),
         StoreConfig::Ram | StoreConfig::Null => {}
     }

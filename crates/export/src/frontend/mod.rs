@@ -7,6 +7,7 @@
 //! hands its descriptor over, add a [`Mechanism`]. `boundary` has the trait that it must implement.
 
 pub(crate) mod boundary;
+pub mod calls;
 pub mod fuse;
 mod kernel;
 mod loopback;
@@ -15,17 +16,36 @@ mod socket;
 #[cfg(feature = "ublk")]
 pub mod ublk;
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use dashpot_engine::Outcome;
+use dashpot_sys::seccomp::Listener;
 
 use self::boundary::{Arrival, Frontend, ReceiveLimits, SendLimits};
 pub use self::boundary::{Decoded, ExtentQuestion, NotServed, Operation, Request};
 pub(crate) use self::loopback::Loopback;
-use crate::export::{ExportInfo, Mechanism};
+use crate::export::{ExportInfo, Followed, Follower, Mechanism};
 use crate::store::Extent;
+
+/// Receives the calls of a program on the files below the directories of disks. `connect` gets the directory
+/// and the session of each of them.
+pub(crate) fn follow(
+    listener: Listener,
+    directories: impl Iterator<Item = (PathBuf, Connect)>,
+    follower: Box<dyn Follower>,
+) -> io::Result<Followed> {
+    let watched = |(directory, connect): (PathBuf, Connect)| calls::Watched {
+        directory,
+        connect: Box::new(|session| connect(Session::Calls(session))),
+    };
+    calls::follow(listener, directories.map(watched).collect(), follower)
+}
+
+/// Hands a session to its shard.
+pub(crate) type Connect = Box<dyn FnOnce(Session)>;
 
 /// A connection after its handshake, by frontend.
 #[derive(Debug)]
@@ -34,6 +54,7 @@ pub(crate) enum Session {
     Fuse(fuse::Session),
     #[cfg(feature = "ublk")]
     Ublk(ublk::Session),
+    Calls(calls::Session),
 }
 
 impl Session {
@@ -62,6 +83,7 @@ macro_rules! each {
             Session::Fuse($session) => $call,
             #[cfg(feature = "ublk")]
             Session::Ublk($session) => $call,
+            Session::Calls($session) => $call,
         }
     };
 }

@@ -28,6 +28,16 @@ pub enum StoreError {
         /// Its store.
         store: StoreConfig,
     },
+    /// The directory of the disk's files cannot be used.
+    #[error("disk `{disk}`: path:{}: {why}", .path.display())]
+    Directory {
+        /// The disk.
+        disk: String,
+        /// Its directory, as configured.
+        path: PathBuf,
+        /// The reason, and the remedy.
+        why: String,
+    },
     /// There is no such file.
     #[error(
         "disk `{disk}`: there is no file {path}; make one with `truncate -s {} {path}`",

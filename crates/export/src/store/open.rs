@@ -1,6 +1,7 @@
 //! Opens the stores of all disks together: all of them or none. This changes no file: the server
 //! labels files last, when nothing else in its start can fail any more.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(crate) struct Opened {
     pub(crate) physical: Option<u32>,
     /// Whether it refuses writes.
     pub(crate) read_only: bool,
+    /// The directory whose files are the disk's, without links in its path.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl Opened {
@@ -38,6 +41,7 @@ impl Opened {
             block: disk.block,
             physical: None,
             read_only: disk.read_only,
+            directory: None,
         }
     }
 }
@@ -110,6 +114,7 @@ fn open(
         StoreConfig::Device(path) => {
             on_device(DeviceRequest::new(disk, path).open(devices.of(&disk.name))?)
         }
+        StoreConfig::Path(path) => return directory(disk, path),
         StoreConfig::Lossy(inner) => {
             let inner = open(disk, inner, devices)?;
             check_sectors(disk, store, &inner)?;
@@ -126,6 +131,26 @@ fn open(
         });
     }
     Ok(opened)
+}
+
+/// A disk without bytes of its own: its zios are calls on the files below a directory.
+fn directory(disk: &DiskConfig, path: &Path) -> Result<Opened, StoreError> {
+    let found = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?.is_dir(), path)));
+    let why = match found {
+        Ok((true, path)) => {
+            return Ok(Opened {
+                directory: Some(path),
+                ..Opened::new(disk, Store::Null, 0)
+            });
+        }
+        Ok((false, _)) => "it is no directory; name the directory that has the files".to_owned(),
+        Err(error) => format!("{error}; name a directory that exists"),
+    };
+    Err(StoreError::Directory {
+        disk: disk.name.clone(),
+        path: path.to_owned(),
+        why,
+    })
 }
 
 fn sized(disk: &DiskConfig, config: &StoreConfig, store: Store) -> Result<Opened, StoreError> {
@@ -157,6 +182,7 @@ fn on_device(open: OpenDevice) -> Opened {
         block: open.block,
         physical: Some(open.physical),
         read_only: open.read_only,
+        directory: None,
     }
 }
 
@@ -185,7 +211,10 @@ fn ram_bytes(disks: &[DiskConfig], opened: &[Opened]) -> u64 {
 fn in_ram(store: &StoreConfig) -> bool {
     match store {
         StoreConfig::Ram => true,
-        StoreConfig::Null | StoreConfig::File(_) | StoreConfig::Device(_) => false,
+        StoreConfig::Null
+        | StoreConfig::File(_)
+        | StoreConfig::Device(_)
+        | StoreConfig::Path(_) => false,
         StoreConfig::Lossy(inner) => in_ram(inner),
     }
 }

@@ -38,7 +38,9 @@ impl<'a> DeviceRequest<'a> {
         match store {
             StoreConfig::Device(path) => Some(DeviceRequest::new(disk, path)),
             StoreConfig::Lossy(inner) => DeviceRequest::of(disk, inner),
-            StoreConfig::Ram | StoreConfig::Null | StoreConfig::File(_) => None,
+            StoreConfig::Ram | StoreConfig::Null | StoreConfig::File(_) | StoreConfig::Path(_) => {
+                None
+            }
         }
     }
 }

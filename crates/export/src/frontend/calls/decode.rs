@@ -1,0 +1,23 @@
+//! Decodes messages into requests.
+
+use zerocopy::FromBytes;
+
+use super::wire::{MESSAGE, Message};
+use crate::frontend::boundary::{Decoded, Operation, Request};
+
+/// Decodes the first message of `received`.
+#[inline]
+pub fn decode(received: &[u8]) -> Decoded {
+    let Ok((message, _)) = Message::read_from_prefix(received) else {
+        return Decoded::More;
+    };
+    Decoded::Request {
+        request: Request {
+            cookie: message.id,
+            operation: Operation::Flush,
+            offset: 0,
+            length: 0,
+        },
+        taken: MESSAGE,
+    }
+}

@@ -1,0 +1,92 @@
+//! The frontend of system calls: a program that dashpot starts, and its descendants, are the clients.
+//!
+//! A filter makes certain calls of the program wait (see `dashpot_sys::seccomp`), and needs no privilege. A
+//! thread of this frontend receives them, and finds the files that they mean ([`files`]). A call on a file
+//! below the directory of a disk becomes a request of that disk, and its reply lets the call go on or fail.
+//! All other calls go on at once. The work of the disk is not the store's but the kernel's, after the reply:
+//! so no end of a call is known, and a delay is what was added before it.
+//!
+//! The thread hands each call to the shard over a socket, because it must not wait on the shard, and the
+//! shard must not wait for `/proc`. The layout of these messages in [`wire`] is our own.
+
+mod answers;
+mod decode;
+mod encode;
+mod files;
+mod receiver;
+mod transport;
+mod wire;
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use dashpot_engine::Outcome;
+
+pub use self::decode::decode;
+pub(crate) use self::receiver::{Watched, follow};
+use self::transport::Transport;
+use self::wire::{MESSAGE, REPLY};
+use super::boundary::{
+    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
+};
+use crate::export::ExportInfo;
+use crate::store::Extent;
+
+/// The calls of one program on one disk.
+#[derive(Debug)]
+pub(crate) struct Session {
+    transport: Transport,
+}
+
+impl Frontend for Session {
+    fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
+        self.transport.receive(into)
+    }
+
+    fn receive_limits(&self) -> ReceiveLimits {
+        ReceiveLimits {
+            usual: MESSAGES_PER_CALL * MESSAGE,
+            short: MESSAGE,
+        }
+    }
+
+    fn may_hold_request(&self, received: &[u8]) -> bool {
+        received.len() >= MESSAGE
+    }
+
+    #[inline]
+    fn decode(&mut self, received: &[u8], _: &ExportInfo) -> Decoded {
+        decode(received)
+    }
+
+    #[inline]
+    fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
+        encode::put_head(heads, request, outcome);
+    }
+
+    /// No system call asks for extents.
+    fn extents_reply(&self, _: &ExtentQuestion, _: &[Extent]) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+        Ok(self.transport.send(bytes))
+    }
+
+    fn send_limits(&self) -> SendLimits {
+        SendLimits {
+            calls: SendLimits::STREAM.replies,
+            replies: 1,
+            bytes: REPLY + 1,
+        }
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.transport.as_fd()
+    }
+}
+
+/// Each further message in a batch delays the messages before it.
+const MESSAGES_PER_CALL: usize = 16;

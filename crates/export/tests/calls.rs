@@ -1,0 +1,260 @@
+//! The calls of a program on the files of a directory: a filtered thread is the program.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec, Service};
+use dashpot_engine::{Answer, Command, Duration, Errno, Op, OpSet};
+use dashpot_export::store::OpenDevices;
+use dashpot_export::{DiskSnapshot, Follower, Server, ServerConfig, Spin, StartError};
+use dashpot_rules::{DiskConfig, StoreConfig};
+use dashpot_sys::seccomp::{Call, Listener, SystemCall};
+use tempfile::TempDir;
+
+/// A server of two disks, each with a directory, and a directory that is no disk's.
+struct Served {
+    directories: [TempDir; 2],
+    outside: TempDir,
+    server: Server,
+}
+
+struct Quiet;
+
+impl Follower for Quiet {
+    fn received(&mut self, _: &Call) {}
+
+    fn say(&mut self, sentence: &str) {
+        panic!("{sentence}");
+    }
+}
+
+fn start(directories: &[PathBuf]) -> Result<Server, StartError> {
+    let disk = |(name, path): (&str, &PathBuf)| DiskConfig {
+        name: name.to_owned(),
+        store: StoreConfig::Path(path.clone()),
+        size: None,
+        offset: 0,
+        block: 1,
+        read_only: false,
+        rotational: false,
+    };
+    let config = ServerConfig {
+        shards: 2,
+        seed: 1,
+        disks: ["a", "b"].into_iter().zip(directories).map(disk).collect(),
+        pools: Vec::new(),
+        volumes: Vec::new(),
+        listen: Vec::new(),
+        overcommit: false,
+        spin: Spin::Auto,
+    };
+    Server::start(&config, &OpenDevices::default())
+}
+
+impl Served {
+    fn start() -> Served {
+        let directory = || tempfile::tempdir().unwrap();
+        let directories = [directory(), directory()];
+        let paths = directories.each_ref().map(|it| it.path().to_owned());
+        Served {
+            directories,
+            outside: directory(),
+            server: start(&paths).unwrap(),
+        }
+    }
+
+    fn file(&self, disk: usize) -> File {
+        File::create(self.directories[disk].path().join("f")).unwrap()
+    }
+
+    /// Runs `calls` as the program.
+    fn run<T: Send>(&self, calls: impl FnOnce() -> T + Send) -> T {
+        let (give, take) = mpsc::channel();
+        let (go, wait) = mpsc::channel();
+        thread::scope(|scope| {
+            let program = scope.spawn(move || {
+                give.send(Listener::install(&SystemCall::SYNCS)).unwrap();
+                wait.recv().unwrap();
+                calls()
+            });
+            let listener = take.recv().unwrap().unwrap();
+            let followed = self
+                .server
+                .handle()
+                .follow(listener, "me", Box::new(Quiet))
+                .unwrap();
+            go.send(()).unwrap();
+            let result = program.join().unwrap();
+            assert_eq!(followed.unheld(), 0);
+            result
+        })
+    }
+
+    fn inject(&self, disk: usize, rule: RuleSpec) {
+        let (sender, receiver) = mpsc::channel();
+        let send = move |answer| sender.send(answer).unwrap();
+        let inject = |disk| Command::Inject {
+            disk,
+            group: GroupId(1),
+            rules: vec![(RuleId(1), rule)],
+        };
+        self.server.handle().command(disk, inject, send).unwrap();
+        assert!(matches!(receiver.recv().unwrap(), Ok(Answer::Done)));
+    }
+
+    fn snapshot(&self, disk: usize) -> DiskSnapshot {
+        let (sender, receiver) = mpsc::channel();
+        let send = move |snapshot| sender.send(snapshot).unwrap();
+        self.server.handle().snapshot(disk, 8, send).unwrap();
+        receiver.recv().unwrap()
+    }
+
+    /// Takes snapshots until the syncs of a disk that have ended are this many.
+    fn until_synced(&self, disk: usize, count: u64) {
+        while self.snapshot(disk).stats.op(Op::Flush).completed != count {
+            thread::yield_now();
+        }
+    }
+}
+
+fn sync_rule(effect: Effect) -> RuleSpec {
+    RuleSpec {
+        ops: OpSet::of(Op::Flush),
+        mode: Mode::Add,
+        ..RuleSpec::new(effect)
+    }
+}
+
+fn delay(service: Duration) -> RuleSpec {
+    sync_rule(Effect::Delay {
+        service: Service::Constant(service),
+        lanes: None,
+    })
+}
+
+#[test]
+fn calls_on_files_of_a_disk_are_held_and_others_are_not() {
+    let served = Served::start();
+    let held = Duration::from_millis(20);
+    served.inject(0, delay(held));
+    let (mine, others) = (served.file(0), served.file(1));
+    let outside = File::create(served.outside.path().join("f")).unwrap();
+    served.run(|| {
+        let begin = Instant::now();
+        for _ in 0..3 {
+            mine.sync_data().unwrap();
+        }
+        let lasted = begin.elapsed();
+        assert!(
+            lasted.as_nanos() as u64 >= 3 * held.as_nanos(),
+            "{lasted:?}"
+        );
+        for _ in 0..5 {
+            others.sync_all().unwrap();
+            outside.sync_all().unwrap();
+        }
+    });
+    served.until_synced(0, 3);
+    served.until_synced(1, 5);
+}
+
+#[test]
+fn calls_fail_as_ruled() {
+    let served = Served::start();
+    let fail = sync_rule(Effect::Fail {
+        errno: Errno::NoSpc,
+        work: false,
+    });
+    let limit = Limit::First(2);
+    served.inject(0, RuleSpec { limit, ..fail });
+    let file = served.file(0);
+    let results = served.run(|| [(); 3].map(|()| file.sync_all().map_err(|e| e.kind())));
+    let full = Err(std::io::ErrorKind::StorageFull);
+    assert_eq!(results, [full, full, Ok(())]);
+}
+
+#[test]
+fn a_sync_of_everything_is_held_by_every_disk() {
+    let served = Served::start();
+    let held = Duration::from_millis(30);
+    served.inject(1, delay(held));
+    let lasted = served.run(|| {
+        let begin = Instant::now();
+        rustix::fs::sync();
+        begin.elapsed()
+    });
+    assert!(lasted.as_nanos() as u64 >= held.as_nanos(), "{lasted:?}");
+    served.until_synced(0, 1);
+    served.until_synced(1, 1);
+}
+
+#[test]
+fn a_file_is_where_it_is_now() {
+    let served = Served::start();
+    let [a, b] = served.directories.each_ref().map(|it| it.path().to_owned());
+    let file = served.file(0);
+    served.run(|| {
+        file.sync_all().unwrap();
+        std::fs::rename(a.join("f"), b.join("g")).unwrap();
+        file.sync_all().unwrap();
+        std::fs::remove_file(b.join("g")).unwrap();
+        let copy = file.try_clone().unwrap();
+        drop(file);
+        copy.sync_all().unwrap();
+        File::open(&b).unwrap().sync_all().unwrap();
+        std::fs::create_dir(a.join("below")).unwrap();
+        File::create(a.join("below/f")).unwrap().sync_all().unwrap();
+    });
+    served.until_synced(0, 2);
+    served.until_synced(1, 3);
+}
+
+/// At a shutdown a hung call ends: with an error, because it did not have its time.
+#[test]
+fn a_call_that_hangs_ends_with_the_server() {
+    let served = Served::start();
+    served.inject(0, sync_rule(Effect::Hang));
+    let file = served.file(0);
+    let (give, take) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let program = thread::spawn(move || {
+        give.send(Listener::install(&SystemCall::SYNCS)).unwrap();
+        wait.recv().unwrap();
+        file.sync_all()
+    });
+    let listener = take.recv().unwrap().unwrap();
+    let _followed = served
+        .server
+        .handle()
+        .follow(listener, "me", Box::new(Quiet))
+        .unwrap();
+    go.send(()).unwrap();
+    while served.snapshot(0).in_flight.is_empty() {
+        thread::yield_now();
+    }
+    served.server.shutdown(Duration::ZERO);
+    let error = program.join().unwrap().unwrap_err();
+    assert_eq!(
+        error.raw_os_error(),
+        Some(rustix::io::Errno::IO.raw_os_error())
+    );
+}
+
+#[test]
+fn a_directory_must_exist() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let missing = PathBuf::from("/nowhere/at/all");
+    for (path, why) in [
+        (missing, "name a directory that exists"),
+        (file.path().to_owned(), "it is no directory"),
+    ] {
+        let error = start(std::slice::from_ref(&path))
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains(why) && error.contains("path:/"), "{error}");
+    }
+}
