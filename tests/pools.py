@@ -1,7 +1,12 @@
 """A lab with a pool of a volume, for the tests of pools."""
 
 POLICIES = ["through", "none", "openzfs", "legacy"]
-LAYOUTS = {"stripe": '["a", "b"]', "mirror": '[["a", "b"]]', "both": '[["a", "b"], ["c", "d"]]'}
+LAYOUTS = {
+    "stripe": '["a", "b"]',
+    "mirror": '[["a", "b"]]',
+    "both": '[["a", "b"], ["c", "d"]]',
+    "dynamic": '[["a", "b"], ["c"]]\nlayout = "dynamic"',
+}
 VOLUME = "tank/v"
 
 

@@ -72,11 +72,14 @@ def test_qemu_io_sees_its_patterns(serve, directory, policy):
 
 
 @requires("nbdsh")
-@pytest.mark.parametrize("store", ["ram", "file:{disk}.img", "lossy:ram"])
+@pytest.mark.parametrize("layout, store", [
+    ("both", "ram"), ("both", "file:{disk}.img"), ("both", "lossy:ram"), ("dynamic", "ram"),
+    ("dynamic", "lossy:ram"),
+])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_trims_and_zeroes_of_many_blocks_leave_no_wrong_byte(serve, directory, policy, store):
+def test_trims_and_zeroes_of_many_blocks_leave_no_wrong_byte(serve, directory, policy, layout, store):
     """Several requests are in flight, but never two of the same bytes. The model is a bytearray."""
-    path, disks = lab(directory, policy, "both", store)
+    path, disks = lab(directory, policy, layout, store)
     daemon = serve(path)
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")

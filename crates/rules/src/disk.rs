@@ -44,6 +44,15 @@ pub enum StoreConfig {
 }
 
 impl StoreConfig {
+    /// Whether its bytes outlive the daemon.
+    pub fn outlives_daemon(&self) -> bool {
+        match self {
+            StoreConfig::Ram | StoreConfig::Null => false,
+            StoreConfig::File(_) | StoreConfig::Device(_) => true,
+            StoreConfig::Lossy(inner) => inner.outlives_daemon(),
+        }
+    }
+
     /// The kind of the store, without the path of its file, which clients need not know.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! The pools and volumes of a lab, for daemons and simulations alike.
 
-use dashpot_rules::{ParseError, PoolSpec, VolumeSpec};
+use dashpot_rules::{ParseError, PoolSpec, StoreConfig, VolumeSpec, parse_store};
 
 use super::pool::{Disks, PoolDraft, read_pool};
 use super::section::Section;
@@ -17,10 +17,13 @@ pub(super) struct Joined {
 /// Reads the pools of a lab, and their volumes.
 pub(super) fn read_joined(file: &Section<'_>, disks: &mut Disks<'_>) -> Result<Joined, ParseError> {
     let mut places = (Vec::new(), Vec::new());
+    let stores = read_stores(file)?;
     let mut drafts = Vec::new();
     for (name, section) in file.named("pool")? {
         places.0.push(section.place());
-        drafts.push(read_pool(section, name, disks)?);
+        let draft = read_pool(section, name, disks)?;
+        draft.check_stores(&stores)?;
+        drafts.push(draft);
     }
     let mut volumes = Vec::new();
     for (name, section) in file.named("volume")? {
@@ -33,4 +36,11 @@ pub(super) fn read_joined(file: &Section<'_>, disks: &mut Disks<'_>) -> Result<J
         volumes,
         places,
     })
+}
+
+/// The stores of the disks, in the order of the file.
+fn read_stores(file: &Section<'_>) -> Result<Vec<StoreConfig>, ParseError> {
+    let disks = file.named("disk")?.into_iter();
+    let store = |(_, disk): (_, Section<'_>)| disk.value("store", parse_store);
+    disks.filter_map(|disk| store(disk).transpose()).collect()
 }

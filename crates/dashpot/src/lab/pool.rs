@@ -3,20 +3,29 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunables};
-use dashpot_rules::{ParseError, PoolSpec, parse_bandwidth, parse_name, parse_size};
+use dashpot_rules::{
+    ParseError, PoolSpec, StoreConfig, format_size, parse_bandwidth, parse_name, parse_size,
+};
 
 use super::key::{Key, names};
 use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, read_tunables};
 
-pub(super) const POOL_KEYS: [Key; 2] = [
+pub(super) const POOL_KEYS: [Key; 3] = [
     Key {
         name: "disks",
         kind: "list of disks, or of lists of disks",
         example: "[[\"a\", \"b\"], [\"c\", \"d\"]]",
         default: "none: it must be given",
-        meaning: "The members. Blocks are dealt to them in turn; a list within the list is a mirror. A disk is in one pool at most.",
+        meaning: "The members, over which `layout` spreads the blocks; a list within the list is a mirror. A disk is in one pool at most.",
+    },
+    Key {
+        name: "layout",
+        kind: "`static` or `dynamic`",
+        example: "\"dynamic\"",
+        default: "\"static\"",
+        meaning: "How the pool chooses the member of a block. `static`: in turn, by the block's number. `dynamic`: when the block is first written, the member with the least queued; only over `ram`, `null` and `lossy:` before one of them, and all volumes have one `block_size` ([which one](write-throttle.md#disks-that-differ)).",
     },
     Key {
         name: "ram",
@@ -48,12 +57,15 @@ pub(super) struct PoolDraft<'a> {
     section: Section<'a>,
     pub(super) name: String,
     members: Vec<Vec<usize>>,
+    pub(super) layout: Layout,
     tunables: Tunables,
     legacy: LegacyConfig,
     /// The room for volumes.
     pub(super) capacity: u64,
     /// The room that volumes have taken.
     pub(super) allocated: u64,
+    /// The block size of the first volume.
+    pub(super) block_size: Option<u32>,
     /// The throttle of its write-back volumes, and the first volume that named it.
     pub(super) throttle: Option<(Throttle, String)>,
 }
@@ -110,24 +122,44 @@ pub(super) fn read_pool<'a>(
             "a pool or a mirror without disks; add disks = [\"a\", \"b\"] or [[\"a\", \"b\"], …]",
         ));
     }
-    let capacity = capacity(&members, &disks.sizes);
+    let layout = section.value("layout", parse_layout)?.unwrap_or_default();
+    let capacity = capacity(&members, &disks.sizes, layout);
     let ram = section.value("ram", parse_size)?.unwrap_or(DEFAULT_RAM);
     Ok(PoolDraft {
         name,
         members,
+        layout,
         tunables: read_tunables(&section, ram)?,
         legacy: read_legacy(&section)?,
         capacity,
         allocated: 0,
+        block_size: None,
         throttle: None,
         section,
     })
 }
 
-/// The room of a pool. Blocks are dealt to the members in turn, so the smallest member limits it.
-fn capacity(members: &[Vec<usize>], sizes: &[u64]) -> u64 {
-    let smallest = members.iter().flatten().map(|disk| sizes[*disk]).min();
-    smallest.unwrap_or(0).saturating_mul(members.len() as u64)
+/// The room of a pool. If blocks are dealt to the members in turn, the smallest member limits it.
+fn capacity(members: &[Vec<usize>], sizes: &[u64], layout: Layout) -> u64 {
+    let smallest = |sides: &Vec<usize>| sides.iter().map(|disk| sizes[*disk]).min();
+    let rooms = members.iter().filter_map(smallest);
+    match layout {
+        Layout::Static => {
+            let least = rooms.min().unwrap_or(0);
+            least.saturating_mul(members.len() as u64)
+        }
+        Layout::Dynamic => rooms.fold(0, u64::saturating_add),
+    }
+}
+
+fn parse_layout(text: &str) -> Result<Layout, ParseError> {
+    match text {
+        "static" => Ok(Layout::Static),
+        "dynamic" => Ok(Layout::Dynamic),
+        _ => Err(ParseError::new(format!(
+            "'{text}' is not a layout: those are static and dynamic"
+        ))),
+    }
 }
 
 fn read_legacy(section: &Section<'_>) -> Result<LegacyConfig, ParseError> {
@@ -151,6 +183,38 @@ fn parse_slots(text: &str) -> Result<Option<u32>, ParseError> {
 }
 
 impl PoolDraft<'_> {
+    /// Refuses the dynamic layout over disks whose bytes outlive the daemon: the daemon keeps the table of
+    /// places in memory. `stores` are those of the lab's disks.
+    pub(super) fn check_stores(&self, stores: &[StoreConfig]) -> Result<(), ParseError> {
+        let stores = self.members.iter().flatten().map(|disk| &stores[*disk]);
+        let Some(store) = stores.clone().find(|store| store.outlives_daemon()) else {
+            return Ok(());
+        };
+        if self.layout == Layout::Static {
+            return Ok(());
+        }
+        let why = format!(
+            "'dynamic' keeps where blocks are in memory, and a disk of this pool has store = \"{store}\", \
+             whose bytes no daemon could find after a restart: give its disks \"ram\" or \"lossy:ram\", or \
+             leave layout out"
+        );
+        self.section.refuse("layout", &why)
+    }
+
+    /// Takes the block size of one more volume. Under the dynamic layout all have the same.
+    pub(super) fn take_block_size(&mut self, block_size: u32) -> Result<(), String> {
+        let first = *self.block_size.get_or_insert(block_size);
+        if self.layout == Layout::Static || first == block_size {
+            return Ok(());
+        }
+        let [block_size, first] = [block_size, first].map(|size| format_size(size.into()));
+        Err(format!(
+            "blocks of {block_size}, and another volume of pool '{}' has blocks of {first}: under \
+             layout = \"dynamic\" all have the same; give {first}, or make the layout static",
+            self.name
+        ))
+    }
+
     /// The pool, complete when all of its volumes have been read.
     pub(super) fn finish(self) -> Result<PoolSpec, ParseError> {
         let throttle = self.throttle.map(|(throttle, _)| throttle);
@@ -167,7 +231,7 @@ impl PoolDraft<'_> {
         Ok(PoolSpec {
             name: self.name,
             members: self.members,
-            layout: Layout::Static,
+            layout: self.layout,
             throttle: match throttle {
                 Some(Throttle::OpenZfs) => ThrottleConfig::OpenZfs,
                 Some(Throttle::Legacy) => ThrottleConfig::Legacy(self.legacy),

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use dashpot_engine::inject::{GroupId, Service};
-use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, WritePolicy};
+use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{Duration, Ratio};
 use dashpot_sim::scenario::{Load, Pattern, Scenario, Target};
 
@@ -177,6 +177,23 @@ fn mistakes_in_pools_name_their_line_place_and_remedy() {
         (
             "[pool.p]\ndisks = [\"a\"]\n[pool.q]\ndisks = [\"a\"]",
             "10: [pool.q] disks: disk 'a' is in pool 'p' already; leave it out of one place",
+        ),
+        (
+            "[pool.p]\ndisks = [\"a\"]\nlayout = \"mirror\"",
+            "9: [pool.p] layout: 'mirror' is not a layout: those are static and dynamic",
+        ),
+        (
+            "[pool.p]\ndisks = [\"a\"]\nlayout = \"dynamic\"\n[volume.\"p/v\"]\nsize = \"64K\"\n\
+             [volume.\"p/w\"]\nsize = \"64K\"\nblock_size = \"4K\"",
+            "14: [volume.p/w] block_size: blocks of 4K, and another volume of pool 'p' has blocks of 8K: \
+             under layout = \"dynamic\" all have the same; give 8K, or make the layout static",
+        ),
+        (
+            "[disk.c]\nstore = \"lossy:file:c.img\"\nsize = \"1M\"\n[pool.p]\ndisks = [\"a\", \"c\"]\n\
+             layout = \"dynamic\"",
+            "12: [pool.p] layout: 'dynamic' keeps where blocks are in memory, and a disk of this pool has \
+             store = \"lossy:file:c.img\", whose bytes no daemon could find after a restart: give its disks \
+             \"ram\" or \"lossy:ram\", or leave layout out",
         ),
         (
             "[pool.p]\ndisks = \"a\"",
@@ -389,4 +406,19 @@ fn mistakes_in_disks_and_settings_name_their_line_place_and_remedy() {
     }
     let error = parse("[sim]\nseed = 1", Path::new("")).expect_err("no disk");
     assert_eq!(error.to_string(), "1: the lab has no disk: add [disk.NAME]");
+}
+
+#[test]
+fn the_dynamic_layout_has_the_room_of_all_disks() {
+    let text = |layout| {
+        format!(
+            "[disk.a]\nstore = \"ram\"\nsize = \"1M\"\n[disk.b]\nstore = \"lossy:ram\"\nsize = \"2M\"\n\
+             [pool.p]\ndisks = [\"a\", \"b\"]\nlayout = \"{layout}\"\n[volume.\"p/v\"]\nsize = \"3M\""
+        )
+    };
+    let lab = parse(&text("dynamic"), Path::new("/nowhere")).unwrap();
+    assert_eq!(lab.scenario.pools[0].layout, Layout::Dynamic);
+    assert!(lab.begin().is_ok());
+    let error = parse(&text("static"), Path::new("/nowhere")).unwrap_err();
+    assert!(error.to_string().contains("has left, 2M of 2M"), "{error}");
 }

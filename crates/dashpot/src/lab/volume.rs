@@ -53,6 +53,12 @@ pub(super) fn read_volume(
     let at = pool_of(&name, pools).map_err(misplaced)?;
     let block_size = section.value("block_size", volume_block)?;
     let block_size = block_size.unwrap_or(DEFAULT_BLOCK_SIZE);
+    if let Err(why) = pools[at].take_block_size(block_size) {
+        return Err(match section.span_of("block_size") {
+            Some(span) => section.error(span, "block_size", &why),
+            None => section.error(section.start(), "", &why),
+        });
+    }
     let size = section.value("size", |word| volume_size(word, block_size, &pools[at]))?;
     let size = size.ok_or_else(|| {
         let text = "no size; add size = \"512M\"";

@@ -6,7 +6,6 @@
 //! cut takes back the places whose first write no sync of the disks has covered: what a table on disks,
 //! written with each sync, would lose.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -24,7 +23,7 @@ pub(super) struct Placement {
     places: Vec<Table<Option<Place>>>,
 }
 
-/// The place of a block. A table has one for each block: eight bytes.
+/// The place of a block: eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) row: u32,
@@ -47,8 +46,8 @@ struct Rows {
     next: u32,
     /// Rows that were given back.
     free: Vec<u32>,
-    /// Rows whose first write no sync has covered, in the order of these writes.
-    uncovered: VecDeque<u32>,
+    /// By row: the number of the first write that put the present block there.
+    firsts: Table<u64>,
     /// How many first writes have ended.
     ended: u64,
     /// By side: how many of these the syncs of its disk have covered.
@@ -70,12 +69,10 @@ impl Rows {
         self.count - self.next + self.free.len() as u32
     }
 
-    /// Forgets the rows that the syncs of all sides have covered.
-    fn forget_covered(&mut self) {
-        let covered = self.covered.iter().min().copied().unwrap_or(0);
-        let before = self.ended - self.uncovered.len() as u64;
-        self.uncovered
-            .drain(..(covered.max(before) - before) as usize);
+    /// Whether the syncs of all sides have covered the first write of a row.
+    fn is_covered(&self, row: u32) -> bool {
+        let covered = self.covered.iter().min().copied();
+        self.firsts.get(row) <= covered.unwrap_or(0)
     }
 }
 
@@ -164,7 +161,7 @@ impl Placement {
         self.places[volume].edit(block, |value| *value = Some(written));
         let rows = &mut self.members[place.member()];
         rows.ended += 1;
-        rows.uncovered.push_back(place.row);
+        rows.firsts.edit(place.row, |first| *first = rows.ended);
     }
 
     /// Takes the rows of a range of blocks back.
@@ -188,33 +185,21 @@ impl Placement {
     pub(super) fn synced(&mut self, member: usize, side: usize, covers: u64) {
         let rows = &mut self.members[member];
         rows.covered[side] = rows.covered[side].max(covers);
-        rows.forget_covered();
     }
 
     /// Takes back the rows whose first write may be lost.
     pub(super) fn power_cut(&mut self) {
-        let uncovered: Vec<Vec<u32>> = self.members.iter_mut().map(Rows::take_uncovered).collect();
-        let is_lost = |place: Place| {
-            !place.written || uncovered[place.member()].binary_search(&place.row).is_ok()
-        };
         for volume in 0..self.places.len() {
+            let members = &self.members;
+            let is_kept =
+                |place: Place| place.written && members[place.member()].is_covered(place.row);
             let places = &self.places[volume];
-            let lost = places
-                .used(0..u32::MAX)
-                .filter(|block| places.get(*block).is_some_and(is_lost));
+            let blocks = places.used(0..u32::MAX);
+            let lost = blocks.filter(|block| !places.get(*block).is_some_and(is_kept));
             for block in lost.collect::<Vec<u32>>() {
                 self.release(volume, block..block + 1);
             }
         }
-    }
-}
-
-impl Rows {
-    /// The rows whose first write no sync has covered, sorted.
-    fn take_uncovered(&mut self) -> Vec<u32> {
-        let mut rows: Vec<u32> = self.uncovered.drain(..).collect();
-        rows.sort_unstable();
-        rows
     }
 }
 

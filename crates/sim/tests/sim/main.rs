@@ -2,6 +2,7 @@
 
 mod common;
 mod lanes;
+mod layout;
 mod swarm;
 mod throttle;
 mod told;

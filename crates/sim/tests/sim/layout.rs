@@ -1,0 +1,104 @@
+//! The third experiment of Prakash Surya's article on `zinject`: a pool of two disks, one half as fast.
+//!
+//! Eight clients write files to new blocks and sync. The faster disk should have twice the writes. Under
+//! the static layout it cannot: each disk gets every other block.
+
+use crate::common::{ms, workload, writes};
+use dashpot_engine::inject::{GroupId, RuleSpec};
+use dashpot_engine::pool::{Layout, ThrottleConfig, Tunables, WritePolicy};
+use dashpot_engine::{DiskId, Duration, Instant, Op};
+use dashpot_rules::{PoolSpec, VolumeSpec};
+use dashpot_sim::Simulation;
+use dashpot_sim::scenario::{
+    Calls, DiskModel, DiskSpec, Load, Pattern, Scenario, Target, WorkloadSpec,
+};
+
+const GIB: u64 = 1 << 30;
+const BLOCK: u32 = 128 << 10;
+
+/// Two disks with 16 lanes, of 16 ms and of 32 ms.
+fn disks() -> Vec<DiskSpec> {
+    let disk = |delay| DiskSpec {
+        name: format!("{delay}ms"),
+        size: 64 * GIB,
+        model: DiskModel::default(),
+        rotational: false,
+        rules: vec![(GroupId(1), vec![RuleSpec::delay(ms(delay), Some(16))])],
+    };
+    vec![disk(16), disk(32)]
+}
+
+/// Eight threads that write one block after the other, and flush after so many calls.
+fn client(flush_every: Option<u64>) -> WorkloadSpec {
+    workload(Load::Closed {
+        threads: 8,
+        inside: Duration::from_micros(100),
+        think: Duration::ZERO,
+        calls: Calls {
+            target: Target::Volume(0),
+            block: BLOCK,
+            pattern: Pattern::Sequential,
+            flush_every,
+            ..writes()
+        },
+    })
+}
+
+fn lab(layout: Layout, write: WritePolicy, client: WorkloadSpec) -> Scenario {
+    Scenario {
+        seed: 1,
+        disks: disks(),
+        pools: vec![PoolSpec {
+            name: "tank".into(),
+            members: vec![vec![0], vec![1]],
+            layout,
+            throttle: ThrottleConfig::OpenZfs,
+            tunables: Tunables::new(8 * GIB),
+        }],
+        volumes: vec![VolumeSpec {
+            name: "tank/foo".into(),
+            pool: 0,
+            size: 100 * GIB,
+            block_size: BLOCK,
+            write,
+        }],
+        workloads: vec![client],
+        commands: Vec::new(),
+        lasts: Duration::from_secs(60),
+        warmup: Duration::ZERO,
+        check: false,
+        sample_every: None,
+    }
+}
+
+/// The writes of each disk in a minute: the faster and the slower.
+fn writes_of(layout: Layout, write: WritePolicy, flush_every: Option<u64>) -> [u64; 2] {
+    let mut simulation = Simulation::new(lab(layout, write, client(flush_every))).unwrap();
+    let end = Instant::ZERO + Duration::from_secs(60);
+    simulation.run_until(end).unwrap();
+    [0, 1].map(|disk| {
+        let stats = simulation.engine().disk_stats(DiskId(disk), end).unwrap();
+        stats.op(Op::Write).completed
+    })
+}
+
+/// The article counts 518 and 271 in a second: 1.91 to 1.
+#[test]
+fn a_disk_twice_as_fast_gets_twice_the_new_blocks() {
+    for write in [WritePolicy::Back, WritePolicy::Through] {
+        for flush_every in [None, Some(1_000)] {
+            let [fast, slow] = writes_of(Layout::Dynamic, write, flush_every);
+            let ratio = fast * 100 / slow;
+            assert!(
+                (190..=200).contains(&ratio),
+                "{write:?} {flush_every:?}: {fast} : {slow}"
+            );
+            let [fast, slow] = writes_of(Layout::Static, write, flush_every);
+            let ratio = fast * 100 / slow;
+            assert!(
+                (100..=110).contains(&ratio),
+                "{write:?} {flush_every:?}: {fast} : {slow}"
+            );
+        }
+    }
+}

@@ -1,0 +1,64 @@
+"""How pools spread blocks over disks of different speed, with a real client."""
+
+import pytest
+
+from conftest import BINARY, requires, run
+
+BLOCK = 8192
+LAB = """
+[disk.fast]
+store = "ram"
+size = "32M"
+rules = ["-D 20ms:16"]
+[disk.slow]
+store = "ram"
+size = "32M"
+rules = ["-D 40ms:16"]
+[pool.tank]
+disks = ["fast", "slow"]
+layout = "{layout}"
+[volume."tank/v"]
+size = "32M"
+write = "{policy}"
+"""
+
+
+def written(serve, directory, layout, policy):
+    """Writes each block of 8 MiB once, reads them back, and returns how many bytes each disk was given."""
+    path = directory / "lab.toml"
+    path.write_text(LAB.format(layout=layout, policy=policy))
+    daemon = serve(path)
+    run(
+        "fio", "--name=v", "--ioengine=nbd", f"--uri={daemon.uri('tank/v')}", "--rw=randwrite", f"--bs={BLOCK}",
+        "--size=8M", "--iodepth=16", "--end_fsync=1", "--verify=crc32c", "--verify_fatal=1",
+        f"--aux-path={daemon.directory}",
+    )
+    ops = lambda disk: {op["op"]: op["bytes"] for op in daemon.disk(disk)["ops"]}
+    return ops("fast")["write"], ops("slow")["write"]
+
+
+@requires("fio")
+@pytest.mark.parametrize("policy", ["through", "openzfs"])
+def test_a_disk_twice_as_fast_gets_twice_the_new_blocks(serve, directory, policy):
+    fast, slow = written(serve, directory, "dynamic", policy)
+    assert fast + slow == 8 << 20
+    # At the end each disk has some in its queue, and on a busy host both are late.
+    assert 1.4 < fast / slow < 2.6, (fast, slow)
+
+
+@requires("fio")
+def test_the_static_layout_deals_blocks_in_turn(serve, directory):
+    assert written(serve, directory, "static", "through") == (4 << 20, 4 << 20)
+
+
+@pytest.mark.parametrize("command", ["serve", "run", "sim"])
+def test_the_dynamic_layout_over_files_is_refused(directory, command):
+    """The table of places is in memory, so that a restart would lose all bytes."""
+    path = directory / "lab.toml"
+    lab = LAB.format(layout="dynamic", policy="none")
+    path.write_text(lab.replace('store = "ram"', f'store = "file:{directory}/image"'))
+    words = {"serve": ["serve", path], "run": ["run", path, "--", "true"], "sim": ["sim", path]}
+    refused = run(BINARY, *words[command], code={"run": 125}.get(command, 1))
+    said = f"{path}:12: [pool.tank] layout: 'dynamic' keeps where blocks are in memory, and a disk of this pool has store"
+    assert said in refused.stderr, refused.stderr
+    assert 'give its disks "ram" or "lossy:ram", or leave layout out' in refused.stderr
