@@ -12,7 +12,6 @@ use super::step::Step;
 use super::volume::Volume;
 use crate::bytes::Buf;
 use crate::command::Action;
-use crate::zio::ZioId;
 
 impl Pool {
     /// Loses all that is in memory. Answers the txgs that are lost, each with its dirty bytes. The zios at
@@ -31,11 +30,7 @@ impl Pool {
 
     /// Drops the requests, except those whose replies are on their way.
     fn drop_requests(&mut self, step: &mut Step<'_>) {
-        let in_pool = |phase| !matches!(phase, Phase::Reply);
-        let requests = self.requests.iter();
-        let requests = requests.filter(|request| in_pool(request.phase));
-        let ids: Vec<ZioId> = requests.map(|request| request.zio.id).collect();
-        for id in ids {
+        for id in self.requests.ids(|phase| phase != Phase::Reply) {
             let Some(request) = self.requests.remove(id) else {
                 continue;
             };

@@ -362,9 +362,9 @@ impl Pool {
     /// Fails the writes that wait, and every later zio.
     pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
         self.closing = Some(errno);
-        let waits = |request: &&Request| matches!(request.phase, Phase::Locking(_));
-        let waiting = self.requests.iter().filter(waits);
-        let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
+        let waiting = self
+            .requests
+            .ids(|phase| matches!(phase, Phase::Locking(_)));
         // Do this first, because failing a zio gives its locks to the waiting ones.
         for id in waiting {
             if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
@@ -375,8 +375,8 @@ impl Pool {
         self.fail_held_back(errno, step);
         // These wait for disks whose rules are about to go. They fail when the disks are done, because no
         // zio succeeds early.
-        for request in self.requests.iter_mut() {
-            if !matches!(request.phase, Phase::Reply) {
+        for id in self.requests.ids(|phase| phase != Phase::Reply) {
+            if let Some(request) = self.requests.get_mut(id) {
                 request.outcome = request.outcome.and(Err(errno));
             }
         }
@@ -385,9 +385,8 @@ impl Pool {
 
     /// Fails the writes that have their locks but have not been admitted.
     pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
-        let waits = |request: &&Request| matches!(request.phase, Phase::Throttled | Phase::Stalled);
-        let waiting = self.requests.iter().filter(waits);
-        let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
+        let held_back = |phase| matches!(phase, Phase::Throttled | Phase::Stalled);
+        let waiting = self.requests.ids(held_back);
         self.throttle.forget(step.now, |_| true);
         self.stalled.clear();
         for id in waiting {

@@ -127,38 +127,113 @@ impl Request {
 /// The requests of a pool, by the ids that the driver has chosen.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    slots: Vec<Option<Request>>,
+    slots: Vec<Option<Slot>>,
+    /// The ids in use, in no order: there may have been many more once.
+    live: Vec<ZioId>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    request: Request,
+    /// Where its id is in `live`.
+    at: usize,
 }
 
 impl Requests {
     pub(super) fn insert(&mut self, request: Request) {
-        let at = request.zio.id.0 as usize;
-        if self.slots.len() <= at {
-            self.slots.resize_with(at + 1, || None);
+        let id = request.zio.id;
+        let slot = id.0 as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, || None);
         }
-        debug_assert!(self.slots[at].is_none(), "zio {at} is in use");
-        self.slots[at] = Some(request);
+        debug_assert!(self.slots[slot].is_none(), "zio {slot} is in use");
+        let at = self.live.len();
+        self.live.push(id);
+        self.slots[slot] = Some(Slot { request, at });
     }
 
     #[inline]
     pub(super) fn get(&self, id: ZioId) -> Option<&Request> {
-        self.slots.get(id.0 as usize)?.as_ref()
+        let slot = self.slots.get(id.0 as usize)?.as_ref()?;
+        Some(&slot.request)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, id: ZioId) -> Option<&mut Request> {
-        self.slots.get_mut(id.0 as usize)?.as_mut()
+        let slot = self.slots.get_mut(id.0 as usize)?.as_mut()?;
+        Some(&mut slot.request)
     }
 
     pub(super) fn remove(&mut self, id: ZioId) -> Option<Request> {
-        self.slots.get_mut(id.0 as usize)?.take()
+        let Slot { request, at } = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.live.swap_remove(at);
+        if let Some(moved) = self.live.get(at)
+            && let Some(slot) = &mut self.slots[moved.0 as usize]
+        {
+            slot.at = at;
+        }
+        Some(request)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Request> {
-        self.slots.iter_mut().flatten()
-    }
-
+    /// The requests, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Request> {
-        self.slots.iter().flatten()
+        self.live.iter().filter_map(|id| self.get(*id))
+    }
+
+    /// The ids of the requests in a phase, the oldest first.
+    pub(super) fn ids(&self, in_phase: impl Fn(Phase) -> bool) -> Vec<ZioId> {
+        let found = self.iter().filter(|request| in_phase(request.phase));
+        let mut found: Vec<(u64, ZioId)> = found
+            .map(|request| (request.number, request.zio.id))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Phase, Request, Requests};
+    use crate::client::ClientId;
+    use crate::time::Instant;
+    use crate::zio::{Op, VolumeId, Zio, ZioId};
+    use alloc::vec::Vec;
+
+    fn request(id: u32, number: u64) -> Request {
+        let zio = Zio {
+            id: ZioId(id),
+            device: VolumeId(0),
+            client: ClientId(0),
+            op: Op::Read,
+            fua: false,
+            offset: 0,
+            length: 0,
+            arrived: Instant::ZERO,
+        };
+        Request::new(zio, number, 0, Instant::ZERO)
+    }
+
+    #[test]
+    fn looking_at_requests_takes_as_long_as_there_are_requests() {
+        let mut requests = Requests::default();
+        for id in 0..10_000 {
+            requests.insert(request(id, u64::from(id)));
+        }
+        for id in (0..10_000).filter(|id| id % 4_000 != 7) {
+            assert!(requests.remove(ZioId(id)).is_some());
+        }
+        assert_eq!(requests.live.len(), 3);
+        assert!(requests.remove(ZioId(5)).is_none());
+        requests.insert(request(5, 10_000));
+        let ids: Vec<u32> = requests.ids(|_| true).iter().map(|id| id.0).collect();
+        assert_eq!(ids, [7, 4_007, 8_007, 5], "the oldest first");
+        assert!(requests.ids(|phase| phase == Phase::Reply).is_empty());
+        for id in ids {
+            assert_eq!(
+                requests.remove(ZioId(id)).map(|gone| gone.zio.id.0),
+                Some(id)
+            );
+        }
+        assert_eq!(requests.iter().count(), 0);
     }
 }
