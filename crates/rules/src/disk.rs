@@ -48,7 +48,7 @@ impl StoreConfig {
     pub fn outlives_daemon(&self) -> bool {
         match self {
             StoreConfig::Ram | StoreConfig::Null => false,
-            StoreConfig::File(_) | StoreConfig::Device(_) => true,
+            StoreConfig::File(_) | StoreConfig::Device(_) | StoreConfig::Path(_) => true,
             StoreConfig::Lossy(inner) => inner.outlives_daemon(),
         }
     }
