@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use dashpot_export::complain;
 
 fn main() -> ExitCode {
-    if let Some(code) = commands::become_command().or_else(commands::become_attacher) {
+    let becomes = commands::become_command().or_else(commands::become_attacher);
+    if let Some(code) = becomes.or_else(commands::become_keeper) {
         return code;
     }
     match commands::run(cli::Cli::parse_or_exit(commands::FAILED)) {

@@ -150,6 +150,11 @@ impl Dealt {
     fn add_pool(&mut self, pool: &PoolSpec, disks: &[DiskConfig]) -> Result<(), DealError> {
         let shard = self.routes.pools.len() % self.shards.len();
         for disk in pool.disks() {
+            if self.infos.disks[disk].directory.is_some() {
+                let name = &disks[disk].name;
+                let why = format!("its disk `{name}` has no bytes of its own; leave it out");
+                return Err(DealError::pool(pool, why));
+            }
             if self.infos.disks[disk].read_only {
                 let name = &disks[disk].name;
                 let why =

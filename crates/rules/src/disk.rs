@@ -133,16 +133,17 @@ pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
     match text.split_once(':').unwrap_or((text, "")) {
         ("ram", "") => Ok(StoreConfig::Ram),
         ("null", "") => Ok(StoreConfig::Null),
-        (kind @ ("file" | "dev"), "") => Err(ParseError::new(format!(
+        (kind @ ("file" | "dev" | "path"), "") => Err(ParseError::new(format!(
             "'{text}' has no path: write {kind}:PATH"
         ))),
         ("file", path) => Ok(StoreConfig::File(PathBuf::from(path))),
         ("dev", path) => Ok(StoreConfig::Device(PathBuf::from(path))),
-        ("lossy", inner) if !inner.starts_with("lossy") => {
+        ("path", path) => Ok(StoreConfig::Path(PathBuf::from(path))),
+        ("lossy", inner) if !inner.starts_with("lossy") && !inner.starts_with("path") => {
             Ok(StoreConfig::Lossy(Box::new(parse_store(inner)?)))
         }
         _ => Err(ParseError::new(format!(
-            "'{text}' is not a store: those are ram, null, file:PATH, dev:PATH and lossy:STORE"
+            "'{text}' is not a store: those are ram, null, file:PATH, dev:PATH, lossy:STORE and, with run, path:DIR"
         ))),
     }
 }
@@ -172,8 +173,16 @@ pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     }
 }
 
-/// Refuses an offset in memory, where nothing else has the bytes before it.
+/// Refuses sizes for a disk without bytes, and an offset in memory, where nothing else has the bytes
+/// before it.
 pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
+    let has_bytes = disk.size.is_some() || disk.offset > 0 || disk.block != DEFAULT_BLOCK;
+    if (has_bytes || disk.read_only) && matches!(disk.store, StoreConfig::Path(_)) {
+        return Err(ParseError::new(format!(
+            "a disk on {} has no bytes of its own: leave its size, offset and block and ro out",
+            disk.store
+        )));
+    }
     match disk.offset > 0 && needs_size(&disk.store) {
         true => Err(ParseError::new(format!(
             "an offset of {} is for a file or a block device, and this disk is on {}: leave it out",
@@ -270,10 +279,15 @@ mod tests {
             ),
             (
                 "d0=rem",
-                "'rem' is not a store: those are ram, null, file:PATH, dev:PATH and lossy:STORE",
+                "'rem' is not a store: those are ram, null, file:PATH, dev:PATH, lossy:STORE and, with run, path:DIR",
             ),
             ("d0=file:", "'file:' has no path: write file:PATH"),
             ("d0=dev:", "'dev:' has no path: write dev:PATH"),
+            ("d0=path:", "'path:' has no path: write path:PATH"),
+            (
+                "d0=path:/a,size=1G",
+                "a disk on path:/a has no bytes of its own: leave its size, offset and block and ro out",
+            ),
             ("d0=ram,size=0", "a disk of '0' bytes holds nothing"),
             (
                 "d0=ram,block=3K",
@@ -317,6 +331,8 @@ mod tests {
         assert!(parse_disk("d0=null,size=9223372036854775807").is_ok());
         assert_eq!(parse_disk("d0=dev:/a,offset=4K").unwrap().offset, 4 << 10);
         assert!(parse_disk("all=ram").is_err());
+        assert_eq!(parse_disk("d0=path:/a").unwrap().size, None);
+        assert!(parse_store("lossy:path:/a").is_err());
         assert!(parse_store("lossy:lossy:ram").is_err());
         assert!(parse_store("ram:1G").is_err());
     }

@@ -34,8 +34,11 @@ pub fn format_ops(ops: OpSet) -> String {
 }
 
 fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
-    if word == "all" {
-        return Ok(OpSet::ALL);
+    match word {
+        "all" => return Ok(OpSet::ALL),
+        // The name of a flush where it is a call of a program.
+        "sync" => return Ok(OpSet::of(Op::Flush)),
+        _ => {}
     }
     let known = WORDS.iter().find(|(known, _)| *known == word);
     known.map(|(_, set)| *set).ok_or_else(|| {
@@ -55,10 +58,9 @@ fn meant(word: &str) -> Option<&'static str> {
 }
 
 /// The names of operations in system calls, other tools and disks.
-const OTHER_WORDS: [(&str, Op); 8] = [
+const OTHER_WORDS: [(&str, Op); 7] = [
     ("fsync", Op::Flush),
     ("fdatasync", Op::Flush),
-    ("sync", Op::Flush),
     ("discard", Op::Trim),
     ("unmap", Op::Trim),
     ("write-zeroes", Op::Zero),
@@ -75,6 +77,7 @@ mod tests {
     fn lists_are_sets() {
         assert_eq!(parse_ops("write,read,zero,read"), Ok(OpSet::DATA));
         assert_eq!(parse_ops("fua"), Ok(OpSet::FUA));
+        assert_eq!(parse_ops("sync"), Ok(OpSet::of(Op::Flush)));
         assert_eq!(parse_ops("read,all"), Ok(OpSet::ALL));
         assert_eq!(
             parse_ops("read,write,flush,fua,trim,zero,cache"),

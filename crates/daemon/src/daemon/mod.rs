@@ -133,6 +133,11 @@ impl Daemon {
         }
         let info = self.info(self.disk(name)?);
         info.export.ok_or_else(|| {
+            if info.directory.is_some() {
+                let error =
+                    format!("disk '{name}' is the files of a program: no other client reaches it");
+                return Refusal::conflict(error).remedy("name another disk");
+            }
             let pool = info.pool.and_then(|pool| self.handle.pools().get(pool));
             let pool = pool.map_or("?", |pool| pool.name.as_str());
             Refusal::conflict(format!("disk '{name}' belongs to pool '{pool}'"))
@@ -201,7 +206,7 @@ impl Daemon {
     pub async fn update(&self, key: &str, rule: TypedRule) -> Result<Record, Refusal> {
         let mut registry = self.registry.lock().await;
         let record = registry.find_one(key)?;
-        self.check_range(record.disk, &rule)?;
+        let rule = self.fit(record.disk, rule)?;
         registry.check_replacement(record.id, &rule)?;
         let update = Command::Update(record.id, rule.spec.clone());
         self.command(record.disk, |_| update).await?;
@@ -290,13 +295,12 @@ impl Daemon {
         &self,
         registry: &mut MutexGuard<'_, Registry>,
         disk: usize,
-        injection: Injection,
+        mut injection: Injection,
         pool: Option<&str>,
     ) -> Result<Vec<Record>, Refusal> {
         self.check_name(injection.name.as_deref())?;
-        for rule in &injection.rules {
-            self.check_range(disk, rule)?;
-        }
+        let rules = injection.rules.into_iter().map(|rule| self.fit(disk, rule));
+        injection.rules = rules.collect::<Result<_, _>>()?;
         let plan = registry.plan(disk, injection, pool)?;
         let Some(group) = plan.group() else {
             return Ok(Vec::new());
@@ -318,6 +322,15 @@ impl Daemon {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Makes a rule fit its disk, or refuses it.
+    fn fit(&self, disk: usize, rule: TypedRule) -> Result<TypedRule, Refusal> {
+        if self.info(disk).directory.is_some() {
+            return Ok(rule.of_calls()?);
+        }
+        self.check_range(disk, &rule)?;
+        Ok(rule)
     }
 
     /// Refuses a rule with a range beyond the disk.

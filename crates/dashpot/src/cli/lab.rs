@@ -14,17 +14,17 @@ use dashpot_rules::{
 pub(crate) struct LabArgs {
     /// A lab file; without one and without -d: two RAM disks of 1G, c1t1d0 and c1t2d0
     pub(crate) lab: Option<PathBuf>,
-    /// Serve a disk: NAME=STORE[,size=N][,offset=N][,block=N][,ro]; a STORE is ram, null, file:PATH, dev:PATH or lossy:STORE (see crash)
+    /// Serve a disk: NAME=STORE[,size=N][,offset=N][,block=N][,ro]; a STORE is ram, null, file:PATH, dev:PATH, lossy:STORE (see crash) or path:DIR
     #[arg(short = 'd', long = "disk", value_name = "DISK", value_parser = parse_disk)]
     pub(crate) disks: Vec<DiskConfig>,
     /// Arm a rule at the start: '[DISK] -D 10ms:1', see 'dashpot inject --help'
     #[arg(short = 'r', long = "rule", value_name = "RULE", value_parser = parse_disk_injection)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) rules: Vec<DiskInjection>,
-    /// Serve RAM disks that are larger than the host's free memory
+    /// Let RAM disks be larger than the free memory
     #[arg(long)]
     pub(crate) overcommit: bool,
-    /// Number of threads that serve disks [one per CPU, at most 2]
+    /// Threads that serve disks [one per CPU, at most 2]
     #[arg(long, value_name = "N", value_parser = parse_shards)]
     pub(crate) shards: Option<usize>,
     /// Memory for finished I/Os, for snoop and heatmap --last [64M]; 0: none
@@ -50,6 +50,14 @@ pub(crate) enum SpinWhen {
     #[default]
     Auto,
     Never,
+}
+
+/// What happens to a program's calls when dashpot is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnLoss {
+    Pass,
+    Fail,
+    Kill,
 }
 
 /// The disks that are attached while they are served.
@@ -87,6 +95,9 @@ pub(crate) struct RunArgs {
     /// Attach, and mount the first here (ext4 if empty)
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,
+    /// End of path disks' calls if dashpot dies: pass, fail or kill [kill]
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    pub(crate) on_loss: Option<OnLoss>,
     /// Expect this of the disks, as 'dashpot check' does; see its help
     #[arg(long, value_name = "EXPR")]
     pub(crate) check: Vec<String>,

@@ -40,7 +40,7 @@ pub(crate) use control::{
 };
 pub(crate) use dmsetup::{DmAction, DmsetupArgs, TableArgs};
 pub(crate) use generate::{CompletionsArgs, ManArgs};
-pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen};
+pub(crate) use lab::{LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
 pub(crate) use pool::{GetArgs, SetArgs};
 pub(crate) use proof::ProofArgs;

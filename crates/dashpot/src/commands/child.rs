@@ -19,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::program::{Program, filtered};
 use super::signals::{ENDS, Signals, USERS};
 
 /// dashpot itself failed.
@@ -32,6 +33,8 @@ const SIGNAL_BASE: i32 = 128;
 
 /// The name by which dashpot starts itself to become the command.
 const BECOMES: &str = "dashpot-becomes-command";
+/// The word that asks the command to end with dashpot.
+const DIES_ALONG: &str = "dies-along";
 
 /// Begins to catch the signals that are passed on to the command.
 pub(crate) fn passed_on() -> io::Result<Signals> {
@@ -40,7 +43,7 @@ pub(crate) fn passed_on() -> io::Result<Signals> {
 
 /// Runs a command until it ends.
 pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
-    run_with(command, &[], &mut passed_on()?, &Launcher::new()?).await
+    run_with(command, &[], None, &mut passed_on()?, &Launcher::new()?).await
 }
 
 /// A thread that starts commands. A command inherits the marks of this thread, and not those of a
@@ -71,11 +74,12 @@ impl Launcher {
     }
 }
 
-/// Runs a command, with additional variables, until it ends. Passes on to the command the signals that
+/// Runs a command, with additional variables, until it ends. With `program`, its calls are received. Passes on to the command the signals that
 /// would end dashpot, so that dashpot can clean up afterwards.
 pub(crate) async fn run_with(
     command: &[OsString],
     variables: &[(String, String)],
+    program: Option<&Program>,
     signals: &mut Signals,
     launcher: &Launcher,
 ) -> io::Result<ExitCode> {
@@ -83,6 +87,11 @@ pub(crate) async fn run_with(
     becomes
         .arg0(BECOMES)
         .arg(std::process::id().to_string())
+        .arg(program.map_or(OsStr::new(""), |it| it.socket().as_os_str()))
+        .arg(match program.is_none_or(Program::dies_along) {
+            true => DIES_ALONG,
+            false => "",
+        })
         .args(command)
         .envs(variables.iter().map(|(name, value)| (name, value)));
     let child = launcher.spawn(becomes).await?;
@@ -100,20 +109,36 @@ pub(crate) fn become_command() -> Option<ExitCode> {
         return None;
     }
     let parent = words.next()?;
+    let socket = words.next()?;
+    let dies_along = words.next()? == DIES_ALONG;
     let program = words.next()?;
-    Some(ExitCode::from(exec(&parent, &program, words)))
+    if dies_along && let Err(code) = die_along(&parent) {
+        return Some(ExitCode::from(code));
+    }
+    if !socket.is_empty()
+        && let Err(error) = filtered::install(&socket)
+    {
+        complain(format_args!("dashpot: {error:#}"));
+        return Some(ExitCode::from(FAILED));
+    }
+    Some(ExitCode::from(exec(&program, words)))
 }
 
-fn exec(parent: &OsStr, program: &OsStr, arguments: ArgsOs) -> u8 {
+/// Has the kernel end this process with its parent, if that has not ended already.
+fn die_along(parent: &OsStr) -> Result<(), u8> {
     if let Err(error) = set_parent_process_death_signal(Some(UnixSignal::KILL)) {
         complain(format_args!("dashpot: cannot follow its end: {error}"));
-        return FAILED;
+        return Err(FAILED);
     }
     // If the parent has ended already, it no longer sends a signal.
     let is_parent = |pid: Pid| parent == pid.as_raw_nonzero().to_string().as_str();
     if !getppid().is_some_and(is_parent) {
-        return FAILED;
+        return Err(FAILED);
     }
+    Ok(())
+}
+
+fn exec(program: &OsStr, arguments: ArgsOs) -> u8 {
     let error = std::process::Command::new(program).args(arguments).exec();
     let program = program.to_string_lossy();
     complain(format_args!("dashpot: {program}: {error}"));

@@ -9,7 +9,7 @@ use dashpot_daemon::metrics::{self, DaemonMetrics};
 use dashpot_daemon::{Collector, Daemon};
 use dashpot_engine::Duration;
 use dashpot_export::store::OpenDevices;
-use dashpot_export::{Server, ServerConfig, Spin, StartError};
+use dashpot_export::{Handle, Server, ServerConfig, Spin, StartError};
 use dashpot_rules::{Address, Injection, format_size};
 use serde::Serialize;
 use signal_hook::consts::SIGXFSZ;
@@ -143,6 +143,11 @@ impl Instance {
 impl Running {
     pub(crate) fn exports(&self) -> &[Export] {
         &self.instance.exports
+    }
+
+    /// Access to the shards.
+    pub(crate) fn handle(&self) -> Handle {
+        self.instance.server.handle()
     }
 
     /// Drains the disks. `hurry` ends the grace period of held zios.

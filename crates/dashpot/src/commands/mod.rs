@@ -19,6 +19,7 @@ mod list;
 mod load;
 mod output;
 mod private;
+mod program;
 mod proof;
 mod ready;
 mod record;
@@ -50,6 +51,7 @@ use crate::cli::{Cli, Command};
 pub(crate) use attacher::become_attacher;
 pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;
+pub(crate) use program::keeper::become_keeper;
 
 /// Runs the command, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {

@@ -17,9 +17,10 @@ use super::child::{FAILED, Launcher, passed_on, run_with};
 use super::devices::{Attacher, Devices, Wanted, open_devices};
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
+use super::program::Program;
 use super::signals::Signals;
 use super::variables::{URI, variable};
-use crate::cli::RunArgs;
+use crate::cli::{OnLoss, RunArgs};
 use crate::lab::Lab;
 
 /// Serves the lab, runs the command, and returns its exit code.
@@ -34,6 +35,7 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let early = Launcher::new()?;
     let lab = Lab::from_args(&args.lab)?;
     check_variables(&lab)?;
+    check_on_loss(args, &lab)?;
     let wanted = wanted(args);
     // Root may open devices that the user may not.
     let devices = open_devices(wanted.as_ref(), &lab)?;
@@ -72,7 +74,15 @@ async fn serve_command(
     let ended = match attached {
         Ok(devices) => {
             variables.extend(devices.iter().flat_map(Devices::variables));
-            let ended = checked(args, &api, &variables, &mut signals, launcher).await;
+            let handle = running.handle();
+            let program = lab.follows_program();
+            let program = program.then(|| Program::awaited(sockets.path(), handle, on_loss(args)));
+            let ended = match program.transpose() {
+                Ok(program) => {
+                    checked(args, &api, &variables, program, &mut signals, launcher).await
+                }
+                Err(error) => Err(error),
+            };
             if let Some(devices) = devices {
                 devices.detach().await;
             }
@@ -116,11 +126,12 @@ async fn checked(
     args: &RunArgs,
     api: &Address,
     variables: &[(String, String)],
+    program: Option<Program>,
     signals: &mut Signals,
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
     if args.check.is_empty() {
-        return Ok(run_with(&args.command, variables, signals, launcher).await?);
+        return run_program(args, variables, program, signals, launcher).await;
     }
     let (texts, at) = (args.check.clone(), api.clone());
     let before = spawn_blocking(move || {
@@ -130,10 +141,38 @@ async fn checked(
         anyhow::Ok((checks, snapshot))
     });
     let (checks, snapshot) = before.await??;
-    let ended = run_with(&args.command, variables, signals, launcher).await?;
+    let ended = run_program(args, variables, program, signals, launcher).await?;
     let at = api.clone();
     let outcomes = spawn_blocking(move || checks.judge(&Client::at(at, None)?, Some(&snapshot)));
     conclude(ended, outcomes.await?, false)
+}
+
+async fn run_program(
+    args: &RunArgs,
+    variables: &[(String, String)],
+    program: Option<Program>,
+    signals: &mut Signals,
+    launcher: &Launcher,
+) -> anyhow::Result<ExitCode> {
+    let command = &args.command;
+    let ended = run_with(command, variables, program.as_ref(), signals, launcher).await;
+    if let Some(program) = program {
+        program.end().await;
+    }
+    Ok(ended?)
+}
+
+/// The command ends with dashpot, unless the user wants something else.
+fn on_loss(args: &RunArgs) -> OnLoss {
+    args.on_loss.unwrap_or(OnLoss::Kill)
+}
+
+/// Refuses an option for programs without a disk that has a directory.
+fn check_on_loss(args: &RunArgs, lab: &Lab) -> anyhow::Result<()> {
+    if args.on_loss.is_some() && !lab.follows_program() {
+        bail!("--on-loss is for the calls of -d NAME=path:DIR: add such a disk, or leave it out");
+    }
+    Ok(())
 }
 
 /// Refuses two disks with the same variable.

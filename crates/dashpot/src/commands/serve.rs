@@ -11,7 +11,7 @@ use dashpot_daemon::http::{
     Access, HandoverListener, Hosts, HttpListener, TokenFile, make_private_dir, random_word,
 };
 use dashpot_export::store::OpenDevices;
-use dashpot_rules::{Address, ApiAddress, Listen};
+use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen};
 
 use super::devices::{Attacher, Devices, Wanted, open_devices};
 use super::instance::{Export, Instance};
@@ -39,6 +39,10 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
     // Root may open devices that the user may not.
     let opened = Lab::from_args(&args.lab)
         .map_err(anyhow::Error::from)
+        .and_then(|lab| {
+            check_served(&lab)?;
+            Ok(lab)
+        })
         .and_then(|lab| Ok((open_devices(wanted.as_ref(), &lab)?, lab)));
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
@@ -58,6 +62,17 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         devices,
     ))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses disks that only `run` can serve.
+fn check_served(lab: &Lab) -> anyhow::Result<()> {
+    if let Some(DiskConfig { name, store, .. }) = lab.program_disk() {
+        bail!(
+            "-d {name}={store}: its I/Os are the calls of a program, which dashpot must start itself: \
+             dashpot run -d {name}={store} -- CMD"
+        );
+    }
+    Ok(())
 }
 
 async fn serve_lab(

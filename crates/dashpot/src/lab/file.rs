@@ -25,7 +25,7 @@ pub(super) const DISK_KEYS: [Key; 7] = [
         kind: "store",
         example: "\"lossy:file:db.img\"",
         default: "none: it must be given",
-        meaning: "Where the bytes are: `ram`, `null` (writes vanish, reads are zeroes), `file:PATH` (relative to the lab file), `dev:PATH` (a block device, such as `dev:/dev/vdb`, for this daemon alone), or `lossy:` before one of them ([a cache that a power cut empties](power-cuts.md)). A simulation keeps no bytes; write `null` there.",
+        meaning: "Where the bytes are: `ram`, `null` (writes vanish, reads are zeroes), `file:PATH` (relative to the lab file), `dev:PATH` (a block device, such as `dev:/dev/vdb`, for this daemon alone), or `lossy:` before one of them ([a cache that a power cut empties](power-cuts.md)); for `run` also `path:DIR` ([the files of a program](path.md)). A simulation keeps no bytes; write `null` there.",
     },
     Key {
         name: "size",

@@ -1,7 +1,8 @@
 //! The disks that a daemon serves, and its settings.
 
 use dashpot_rules::{
-    DiskConfig, DiskInjection, Injection, Listen, ParseError, PoolSpec, VolumeSpec, nearest,
+    DiskConfig, DiskInjection, Injection, Listen, ParseError, PoolSpec, StoreConfig, VolumeSpec,
+    nearest,
 };
 
 /// The disks and settings of one daemon.
@@ -69,6 +70,17 @@ impl Lab {
             return Err(no_disk("-r", name, &known));
         };
         Ok(&mut self.disks[at])
+    }
+
+    /// Whether the I/Os of a disk are the calls of a program.
+    pub(crate) fn follows_program(&self) -> bool {
+        self.program_disk().is_some()
+    }
+
+    /// A disk whose I/Os are the calls of a program.
+    pub(crate) fn program_disk(&self) -> Option<&DiskConfig> {
+        let mut disks = self.disks.iter().map(|disk| &disk.config);
+        disks.find(|disk| matches!(disk.store, StoreConfig::Path(_)))
     }
 
     /// Refuses a disk that `--attach` names if the lab has neither a disk nor a volume with that name.

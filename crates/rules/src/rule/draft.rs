@@ -50,7 +50,8 @@ impl RuleDraft {
     pub fn injection(&self) -> Result<Injection, ParseError> {
         let mut rules = Vec::new();
         for (effect, service) in self.effects()? {
-            let rule = TypedRule::new(self.spec(effect), service);
+            let mut rule = TypedRule::new(self.spec(effect), service);
+            rule.asks_floor = self.mode == Some(ModeWord::Floor);
             rule.spec
                 .check()
                 .map_err(|error| ParseError::new(error.to_string()))?;

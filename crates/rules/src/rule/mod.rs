@@ -1,6 +1,7 @@
 //! Rules: one grammar for `inject`, `update`, `-r`, the `rules` of a lab file and the API.
 
 mod draft;
+mod of_calls;
 mod option;
 mod text;
 mod words;
@@ -21,6 +22,10 @@ pub struct TypedRule {
     pub spec: RuleSpec,
     /// The words for the user.
     pub words: String,
+    /// The words of its service time, if it delays.
+    service: String,
+    /// Whether the user has asked for `--mode floor`, which is what most disks do anyway.
+    asks_floor: bool,
 }
 
 /// The rules that one call of `inject` arms: all of one group.
@@ -62,7 +67,12 @@ impl TypedRule {
     /// Makes a rule. `service` are the words of its service time, if it delays.
     pub fn new(spec: RuleSpec, service: &str) -> TypedRule {
         let words = words(&spec, service);
-        TypedRule { spec, words }
+        TypedRule {
+            spec,
+            words,
+            service: service.to_owned(),
+            asks_floor: false,
+        }
     }
 }
 

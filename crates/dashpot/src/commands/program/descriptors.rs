@@ -1,0 +1,50 @@
+//! Descriptors on their way from one process to another.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+/// Sends a descriptor, with one byte that carries it.
+pub(super) fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [descriptor];
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let bytes = [IoSlice::new(&[0])];
+    sendmsg(stream, &bytes, &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// The standard input of this process, which its parent has made a socket.
+pub(super) fn inherited() -> io::Result<UnixStream> {
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+/// Waits for a descriptor. The peer's end without one is an error.
+pub(super) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(
+        stream,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        flags,
+    )?;
+    let descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    let first = descriptors.flatten().next();
+    first.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+/// The byte that lets a process go on.
+pub(super) const GO: u8 = b'g';

@@ -1,0 +1,143 @@
+//! The calls that dashpot has received, in memory that outlives it.
+//!
+//! The kernel tells of a call once. If dashpot is killed, its keeper must answer the calls that dashpot has
+//! received, and learns their names here. dashpot notes a call when it receives it, and never takes a note
+//! back: an answer to a call that no longer waits does nothing.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use dashpot_sys::seccomp::{Call, CallId};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::Pid;
+
+/// The notes: for each of the last calls its id and its thread, and the id of the first call.
+pub(super) struct Ledger {
+    file: File,
+    has_first: bool,
+}
+
+/// A call that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) id: CallId,
+    /// The thread that made it, if the note is not too old.
+    pub(super) thread: Option<Pid>,
+}
+
+impl Ledger {
+    pub(super) fn new() -> io::Result<Ledger> {
+        let file: OwnedFd = memfd_create("dashpot-calls", MemfdFlags::CLOEXEC)?;
+        let file = File::from(file);
+        file.set_len(FIRST + 8)?;
+        Ok(Ledger {
+            file,
+            has_first: false,
+        })
+    }
+
+    pub(super) fn from_fd(fd: OwnedFd) -> Ledger {
+        Ledger {
+            file: fd.into(),
+            has_first: true,
+        }
+    }
+
+    /// Notes a call. Writing into memory that is there already cannot fail.
+    pub(super) fn note(&mut self, call: &Call) {
+        let id = call.id.0;
+        if !self.has_first {
+            self.has_first = true;
+            let _ = self.file.write_all_at(&id.to_ne_bytes(), FIRST);
+        }
+        let thread = call
+            .thread
+            .map_or(0, |thread| thread.as_raw_nonzero().get());
+        let mut note = [0; NOTE as usize];
+        note[..8].copy_from_slice(&id.to_ne_bytes());
+        note[8..12].copy_from_slice(&thread.to_ne_bytes());
+        let _ = self.file.write_all_at(&note, id % NOTES * NOTE);
+    }
+
+    /// All calls that were received, and a few that may have been: the youngest first.
+    pub(super) fn received(&self) -> io::Result<impl Iterator<Item = Received> + use<>> {
+        let mut bytes = vec![0; FIRST as usize + 8];
+        self.file.read_exact_at(&mut bytes, 0)?;
+        let (notes, first) = bytes.split_at(FIRST as usize);
+        let first = u64::from_ne_bytes(first.try_into().unwrap_or_default());
+        let notes = notes.chunks_exact(NOTE as usize).filter_map(read_note);
+        let mut notes: Vec<Received> = notes.collect();
+        notes.sort_unstable_by_key(|note| std::cmp::Reverse(note.id));
+        let last = notes.first().map_or(first, |note| note.id.0);
+        let oldest = notes.last().map_or(first, |note| note.id.0);
+        // dashpot may have been killed between a call's arrival and its note.
+        let unnoted = (last + 1..last + 1 + UNNOTED).rev();
+        let too_old = (first..oldest).rev();
+        let nameless = |id| Received {
+            id: CallId(id),
+            thread: None,
+        };
+        Ok(unnoted
+            .map(nameless)
+            .chain(notes)
+            .chain(too_old.map(nameless)))
+    }
+}
+
+impl AsFd for Ledger {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn read_note(note: &[u8]) -> Option<Received> {
+    let id = u64::from_ne_bytes(*note.first_chunk()?);
+    let thread = i32::from_ne_bytes(*note.get(8..)?.first_chunk()?);
+    (id != 0 || thread != 0).then_some(Received {
+        id: CallId(id),
+        thread: Pid::from_raw(thread),
+    })
+}
+
+/// How many of the last calls have notes.
+const NOTES: u64 = 1 << 16;
+/// The bytes of a note.
+const NOTE: u64 = 16;
+/// The place of the first call's id.
+const FIRST: u64 = NOTES * NOTE;
+/// There is one receiver, so at most one call has no note yet.
+const UNNOTED: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::{Ledger, NOTES, UNNOTED};
+    use dashpot_sys::seccomp::{Call, CallId, Caller, SystemCall};
+    use rustix::process::Pid;
+
+    fn call(id: u64) -> Call {
+        Call {
+            id: CallId(id),
+            thread: Pid::from_raw(7),
+            caller: Caller::Native(SystemCall::Fsync),
+            arguments: [0; 6],
+        }
+    }
+
+    #[test]
+    fn every_call_is_found_again_and_the_last_ones_with_their_threads() {
+        for count in [1, 2, 100, NOTES, NOTES + 3] {
+            let mut ledger = Ledger::new().unwrap();
+            let first = u64::MAX / 3;
+            (first..first + count).for_each(|id| ledger.note(&call(id)));
+            let heir = Ledger::from_fd(ledger.file.try_clone().unwrap().into());
+            let received: Vec<_> = heir.received().unwrap().collect();
+            let ids: Vec<u64> = received.iter().map(|it| it.id.0).collect();
+            let expected: Vec<u64> = (first..first + count + UNNOTED).rev().collect();
+            assert!(ids == expected, "{count}");
+            let named = received.iter().filter(|it| it.thread.is_some()).count();
+            assert_eq!(named as u64, count.min(NOTES));
+        }
+    }
+}

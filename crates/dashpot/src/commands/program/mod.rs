@@ -1,0 +1,135 @@
+//! The program of `run` whose calls are the I/Os of disks with directories (`-d wal=path:DIR`).
+//!
+//! The process that becomes the program installs the filter, and sends its listener to dashpot over a socket
+//! in dashpot's private directory. dashpot first starts a [keeper], which holds a copy of the listener. Then
+//! it begins to receive calls, and lets the process become the program.
+
+mod descriptors;
+pub(super) mod filtered;
+pub(crate) mod keeper;
+mod ledger;
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use dashpot_export::{Followed, Follower, Handle, complain};
+use dashpot_sys::seccomp::{Call, Listener};
+use rustix::net::sockopt::socket_peercred;
+use tokio::net::UnixListener;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use self::descriptors::GO;
+use self::keeper::Keeper;
+use self::ledger::Ledger;
+use crate::cli::OnLoss;
+
+/// The place where the process that becomes the program is awaited.
+pub(super) struct Program {
+    socket: PathBuf,
+    on_loss: OnLoss,
+    following: JoinHandle<anyhow::Result<Following>>,
+}
+
+/// A program whose calls are received.
+struct Following {
+    followed: Followed,
+    keeper: Keeper,
+}
+
+impl Program {
+    /// Awaits the process. `directory` is dashpot's private one.
+    pub(super) fn awaited(
+        directory: &Path,
+        handle: Handle,
+        on_loss: OnLoss,
+    ) -> anyhow::Result<Program> {
+        let socket = directory.join("calls.sock");
+        let listener = UnixListener::bind(&socket)
+            .with_context(|| format!("cannot listen at {}", socket.display()))?;
+        let following = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await?;
+            let stream = stream.into_std()?;
+            stream.set_nonblocking(false)?;
+            spawn_blocking(move || follow(&stream, &handle, on_loss)).await?
+        });
+        Ok(Program {
+            socket,
+            on_loss,
+            following,
+        })
+    }
+
+    /// Where the process connects.
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Whether the program ends with dashpot.
+    pub(super) fn dies_along(&self) -> bool {
+        self.on_loss == OnLoss::Kill
+    }
+
+    /// The program's first process has ended. From here on the keeper lets the calls of its descendants go
+    /// on.
+    pub(super) async fn end(self) {
+        if !self.following.is_finished() {
+            return self.following.abort();
+        }
+        match self.following.await {
+            Ok(Ok(following)) => following.end(),
+            Ok(Err(error)) => complain(format_args!("dashpot: {error:#}")),
+            // The thread has printed its message.
+            Err(_) => {}
+        }
+    }
+}
+
+impl Following {
+    fn end(self) {
+        let unheld = self.followed.unheld();
+        if unheld > 0 {
+            complain(format_args!(
+                "dashpot: {unheld} calls were not held, because their files were not known"
+            ));
+        }
+        drop(self.followed);
+        self.keeper.take_over();
+    }
+}
+
+fn follow(stream: &UnixStream, handle: &Handle, on_loss: OnLoss) -> anyhow::Result<Following> {
+    let listener = descriptors::receive(stream).context("the program's filter did not arrive")?;
+    let peer = socket_peercred(stream)?;
+    let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
+    let ledger = Ledger::new()?;
+    let keeper = Keeper::start(listener.as_fd(), ledger.as_fd(), on_loss)
+        .context("cannot start the keeper of the program's calls")?;
+    let noting = Noting { ledger };
+    let followed = handle
+        .follow(
+            Listener::from_fd(listener),
+            &format!("uid={uid} pid={pid}"),
+            Box::new(noting),
+        )
+        .context("cannot receive the program's calls")?;
+    (&*stream).write_all(&[GO])?;
+    Ok(Following { followed, keeper })
+}
+
+/// Notes each call for the keeper.
+struct Noting {
+    ledger: Ledger,
+}
+
+impl Follower for Noting {
+    fn received(&mut self, call: &Call) {
+        self.ledger.note(call);
+    }
+
+    fn say(&mut self, sentence: &str) {
+        complain(format_args!("dashpot: {sentence}"));
+    }
+}

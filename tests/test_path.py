@@ -1,0 +1,271 @@
+"""Path disks: the calls of a program are held, and no others. The programs are real ones, and what they count
+themselves is compared with what dashpot counts."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+
+import pytest
+
+from conftest import BINARY, HANG_LIMIT, eventually, requires, run
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3"
+# Syncs a file so many times, and prints how long each call took.
+SYNCS = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+for _ in range(int(sys.argv[2])):
+    begin = time.monotonic_ns()
+    os.fdatasync(file)
+    print(time.monotonic_ns() - begin)
+"""
+
+
+@pytest.fixture
+def places(tmp_path):
+    """A directory that is a disk's, and one that is not."""
+    wal, other = tmp_path / "wal", tmp_path / "other"
+    wal.mkdir()
+    other.mkdir()
+    return wal, other
+
+
+def path_run(wal, *command, rules=("-D 1us",), options=(), code=0, under=()):
+    words = [word for rule in rules for word in ("-r", rule)]
+    return run(*under, BINARY, "run", "-d", f"wal=path:{wal}", *words, *options, "--", *command, code=code)
+
+
+def counted(wal, tmp_path, *command, rules=("-D 1us",), under=()):
+    """Runs a command, and returns what it printed, and dashpot's rule."""
+    listed = tmp_path / "rules.json"
+    script = '"$@" && exec "$DASHPOT" list --json >"$LISTED"'
+    done = path_run(
+        wal, "env", f"DASHPOT={BINARY}", f"LISTED={listed}", "sh", "-c", script, "sh", *command,
+        rules=rules, under=under,
+    )
+    (rule,) = json.loads(listed.read_text())
+    return done, rule
+
+
+def test_calls_on_files_of_the_directory_are_held_and_no_others(places, tmp_path):
+    wal, other = places
+    done, rule = counted(wal, tmp_path, PYTHON, "-c", SYNCS, wal / "f", 20, rules=["wal -D 20ms -T sync"])
+    lasted = [int(line) for line in done.stdout.split()]
+    assert len(lasted) == 20 and min(lasted) >= 20_000_000
+    assert (rule["matched"], rule["held"]) == (20, 20)
+    _, rule = counted(wal, tmp_path, PYTHON, "-c", SYNCS, other / "f", 20)
+    assert rule["matched"] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_without_capabilities_can_do_it(places, tmp_path):
+    wal, _ = places
+    for path in [wal, tmp_path, *tmp_path.parents[:2]]:
+        path.chmod(0o777)
+    copy = tmp_path / "dashpot"
+    copy.write_bytes(pathlib.Path(BINARY).read_bytes())
+    copy.chmod(0o755)
+    user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set=-all"]
+    done = run(*user, copy, "run", "-d", f"wal=path:{wal}", "-r", "-D 20ms", "--",
+               PYTHON, "-c", SYNCS, wal / "f", 3, env={"TMPDIR": str(tmp_path)})
+    lasted = [int(line) for line in done.stdout.split()]
+    assert len(lasted) == 3 and min(lasted) >= 20_000_000
+
+
+def test_the_program_hears_the_error(places, tmp_path):
+    wal, _ = places
+    done = path_run(wal, PYTHON, "-c", SYNCS, wal / "f", 3, rules=["-e ENOSPC --first 1"], code=1)
+    assert "[Errno 28]" in done.stderr
+
+
+def test_the_status_is_the_programs(places):
+    wal, _ = places
+    path_run(wal, "sh", "-c", "exit 7", code=7)
+    path_run(wal, "sh", "-c", "kill -TERM $$", code=128 + signal.SIGTERM)
+    path_run(wal, "/nowhere/at/all", code=127)
+
+
+@pytest.mark.parametrize("seed", [random.randrange(1 << 32) for _ in range(6)])
+def test_random_histories_of_files_are_followed(places, tmp_path, seed):
+    wal, other = places
+    history = [PYTHON, HERE / "path_history.py", seed, wal, other, 60, 3]
+    print("reproduce:", *history)
+    done, rule = counted(wal, tmp_path, *history)
+    counts = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
+    inside, outside = map(sum, zip(*counts))
+    assert inside > 0 and outside > 0
+    assert rule["matched"] == inside, done.stdout
+    assert done.stderr == ""
+
+
+@requires("fio")
+def test_every_sync_of_many_threads_is_held_and_no_byte_is_wrong(places, tmp_path):
+    wal, _ = places
+    done, rule = counted(
+        wal, tmp_path, "fio", "--name=w", f"--directory={wal}", "--ioengine=psync", "--rw=randwrite",
+        "--bs=4k", "--size=64k", "--fsync=1", "--numjobs=32", "--thread", "--verify=crc32c",
+        "--fallocate=none", "--output-format=json", rules=["-D 5ms"],
+    )
+    jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+    assert len(jobs) == 32 and not any(job["error"] for job in jobs)
+    syncs = sum(job["sync"]["total_ios"] for job in jobs)
+    # fio does not sync after its last write.
+    assert rule["matched"] == rule["held"] == syncs == 32 * 15
+
+
+GO = """
+package main
+
+import ("os"; "sync")
+
+func main() {
+    var group sync.WaitGroup
+    for i := 0; i < 16; i++ {
+        group.Add(1)
+        go func() {
+            defer group.Done()
+            file, _ := os.CreateTemp(os.Args[1], "wal")
+            for j := 0; j < 10; j++ { file.Sync() }
+        }()
+    }
+    group.Wait()
+}
+"""
+
+
+@requires("go")
+def test_every_sync_of_a_static_go_program_is_held(places, tmp_path):
+    wal, _ = places
+    source, program = tmp_path / "wal.go", tmp_path / "goprogram"
+    source.write_text(GO)
+    run("go", "build", "-o", program, source, env={"CGO_ENABLED": "0"})
+    _, rule = counted(wal, tmp_path, program, wal, rules=["-D 20ms"])
+    assert (rule["matched"], rule["held"]) == (160, 160)
+
+
+FOREIGN = """
+#include <stdio.h>
+int main() {
+    int result = 118;
+    __asm__ volatile("int $0x80" : "+a"(result) : "b"(1) : "memory", "r8", "r9", "r10", "r11");
+    printf("%d\\n", result);
+}
+"""
+
+
+@requires("gcc")
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="int 0x80 is of x86-64")
+def test_a_32_bit_call_is_refused_by_name(places, tmp_path):
+    wal, _ = places
+    source, program = tmp_path / "foreign.c", tmp_path / "foreign"
+    source.write_text(FOREIGN)
+    run("gcc", "-o", program, source)
+    if run(program, code=None).returncode:
+        pytest.skip("this kernel has no 32-bit programs")
+    done = path_run(wal, program)
+    assert done.stdout == "-38\n"
+    assert "fsync of foreign" in done.stderr and "ENOSYS" in done.stderr
+
+
+# A hung call waits while dashpot is killed, and a second follows. A session of its own: not even a signal to
+# dashpot's group reaches it.
+LOSS = """
+import os, sys, threading, time
+os.setsid()
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+log = open(sys.argv[2], "w", buffering=1)
+def sync():
+    try:
+        os.fsync(file)
+        log.write("0\\n")
+    except OSError as error:
+        log.write(f"{error.errno}\\n")
+first = threading.Thread(target=sync)
+first.start()
+log.write(f"{os.getpid()} {os.getppid()}\\n")
+first.join()
+sync()
+log.write("end\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("on_loss", "left"), [("pass", ["0", "0", "end"]), ("fail", ["5", "5", "end"]), ("kill", [])]
+)
+def test_calls_end_as_asked_when_dashpot_is_killed(places, tmp_path, on_loss, left):
+    wal, _ = places
+    log = tmp_path / "log"
+    process = subprocess.Popen(
+        [BINARY, "run", "--on-loss", on_loss, "-d", f"wal=path:{wal}", "-r", "--hang --first 1",
+         "--", PYTHON, "-c", LOSS, wal / "f", log],
+    )
+    eventually(lambda: log.exists() and "\n" in log.read_text(), "the program's first line")
+    program, parent = map(int, log.read_text().split()[:2])
+    assert parent == process.pid
+    waits = pathlib.Path(f"/proc/{program}/task")
+    eventually(lambda: any("seccomp" in (task / "wchan").read_text() for task in waits.iterdir()), "a held call")
+    process.kill()
+    process.wait(HANG_LIMIT)
+    eventually(lambda: not waits.exists() or zombie(program), "the program's end")
+    assert log.read_text().splitlines()[1:] == left
+
+
+def zombie(pid):
+    try:
+        return ") Z " in pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
+# A child that outlives the program waits for the end of dashpot, and syncs.
+ORPHAN = """
+import os, sys, time
+dashpot = os.getppid()
+if os.fork():
+    sys.exit(0)
+while os.path.exists(f"/proc/{dashpot}"):
+    time.sleep(0.01)
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+os.fsync(file)
+open(sys.argv[2], "w").write("synced")
+"""
+
+
+def test_a_child_that_outlives_the_program_can_sync(places, tmp_path):
+    wal, _ = places
+    process = subprocess.Popen(
+        [BINARY, "run", "-d", f"wal=path:{wal}", "-r", "-e EIO", "--", PYTHON, "-c", ORPHAN, wal / "f",
+         tmp_path / "log"],
+    )
+    assert process.wait(HANG_LIMIT) == 0
+    eventually(lambda: (tmp_path / "log").exists(), "the child's sync")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "-d", "wal=path:/nowhere", "--", "true"], "name a directory that exists"),
+        (["run", "-d", "wal=path:/etc/passwd", "--", "true"], "it is no directory"),
+        (["run", "-d", "wal=path:/tmp", "-r", "-D 1ms -T trim", "--", "true"], "holds sync alone"),
+        (["run", "-d", "wal=path:/tmp", "-r", "-D 1ms --mode floor", "--", "true"], "can only add"),
+        (["run", "-d", "wal=path:/tmp,size=1G", "--", "true"], "has no bytes of its own"),
+        (["run", "-d", "d=ram", "--on-loss", "pass", "--", "true"], "--on-loss is for the calls of"),
+        (["serve", "-d", "wal=path:/tmp"], "dashpot run -d wal=path:/tmp -- CMD"),
+    ],
+)
+def test_bad_input_is_refused_with_a_remedy(words, message):
+    done = run(BINARY, *words, code=None)
+    assert done.returncode != 0
+    assert re.search(re.escape(message), done.stderr), done.stderr
+
+
+def test_a_second_dashpot_inside_says_why_it_cannot(places):
+    wal, _ = places
+    inner = [BINARY, "run", "-d", f"w=path:{wal}", "--", "true"]
+    done = path_run(wal, *inner, code=125)
+    assert "another dashpot" in done.stderr
