@@ -6,9 +6,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use dashpot_engine::inject::{Effect, GroupId, Mode, RuleId, RuleSpec};
+use dashpot_engine::pool::{
+    Layout as Spread, PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables, VolumeConfig,
+    WritePolicy,
+};
 use dashpot_engine::{
     Action, ClientId, Command, CommandId, DiskConfig, DiskId, Duration, Engine, Input, Instant, Op,
-    Zio, ZioId,
+    PoolId, VolumeId, Zio, ZioId,
 };
 
 struct Counting;
@@ -123,4 +127,97 @@ fn a_zio_allocates_nothing_once_its_disk_has_been_used() {
     assert_eq!(ALLOCATIONS.get() - before, 0);
     let stats = engine.disk_stats(DISK, now).unwrap();
     assert_eq!(stats.op(Op::Read).completed, 103 * 32);
+}
+
+const BLOCK: u32 = 8_192;
+
+/// A pool of a mirror and a disk, with a volume.
+fn pool(layout: Spread, throttle: ThrottleConfig, write: WritePolicy) -> Engine {
+    let mut engine = Engine::new();
+    let mut disk = || PoolDisk {
+        disk: engine.add_disk(DiskConfig { seed: 1 }),
+        size: 1 << 30,
+        rotational: false,
+    };
+    let members = vec![vec![disk(), disk()], vec![disk()]];
+    let mut tunables = Tunables::new(8 << 30);
+    let most = 256 * u64::from(BLOCK);
+    tunables.set(Tunable::DirtyDataMax, most).unwrap();
+    let config = PoolConfig {
+        members,
+        layout,
+        throttle,
+        tunables,
+    };
+    engine.add_pool(config, Instant::ZERO).unwrap();
+    let volume = VolumeConfig {
+        pool: PoolId(0),
+        size: 256 << 20,
+        block_size: BLOCK,
+        write,
+    };
+    engine.add_volume(volume).unwrap();
+    engine
+}
+
+/// Sends zios of whole blocks through the pool, some of them durable, and flushes.
+fn pool_round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>, ops: &[Op]) {
+    for id in 0..256 {
+        let zio = Zio {
+            id: ZioId(id),
+            device: VolumeId(0),
+            client: ClientId(0),
+            op: ops[id as usize % ops.len()],
+            fua: id % 32 == 1,
+            offset: u64::from(id % 128 * 2 * BLOCK),
+            length: 2 * BLOCK,
+            arrived: *now,
+        };
+        engine.step(*now, Input::SubmitToVolume(zio), actions);
+        if id % 16 == 0 {
+            drive(engine, *now, actions);
+        }
+    }
+    drive(engine, *now, actions);
+    while let Some(deadline) = engine.next_deadline() {
+        *now = (*now).max(deadline);
+        engine.step(*now, Input::Tick, actions);
+        drive(engine, *now, actions);
+    }
+}
+
+/// What such rounds allocate, once the pool has been used.
+fn allocated(mut engine: Engine, ops: &[Op]) -> u64 {
+    let (mut now, mut actions) = (Instant::ZERO, Vec::new());
+    for _ in 0..4 {
+        pool_round(&mut engine, &mut now, &mut actions, ops);
+    }
+    let before = ALLOCATIONS.get();
+    for _ in 0..20 {
+        pool_round(&mut engine, &mut now, &mut actions, ops);
+    }
+    ALLOCATIONS.get() - before
+}
+
+#[test]
+fn a_zio_of_whole_blocks_allocates_nothing_once_its_pool_has_been_used() {
+    use {Op::Flush, Op::Read, Op::Write};
+    let mixes: [&[Op]; 4] = [
+        &[Read],
+        &[Write],
+        &[Write, Flush],
+        &[Read, Write, Write, Flush],
+    ];
+    for (throttle, write) in [
+        (ThrottleConfig::OpenZfs, WritePolicy::Back),
+        (ThrottleConfig::None, WritePolicy::Back),
+        (ThrottleConfig::None, WritePolicy::Through),
+    ] {
+        for layout in [Spread::Static, Spread::Dynamic] {
+            for ops in mixes {
+                let count = allocated(pool(layout, throttle, write), ops);
+                assert_eq!(count, 0, "{layout:?} {throttle:?} {write:?} {ops:?}");
+            }
+        }
+    }
 }

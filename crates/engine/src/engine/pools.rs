@@ -228,6 +228,8 @@ impl Engine {
                     disk.submit(flights.insert(zio, ctx.now), ctx);
                 });
             }
+            // The answers make pools send more.
+            self.sent.outbox = sent;
             let mut answers = core::mem::take(&mut self.child_actions);
             for answer in answers.drain(..) {
                 match answer {
@@ -239,17 +241,9 @@ impl Engine {
                     other => actions.push(other),
                 }
             }
-            self.keep_emptied(sent, answers);
-        }
-    }
-
-    /// Keeps the memory of empty lists for the next step.
-    fn keep_emptied(&mut self, sent: Vec<Zio>, answers: Vec<Action>) {
-        if self.sent.outbox.is_empty() {
-            self.sent.outbox = sent;
-        }
-        if self.child_actions.is_empty() {
-            self.child_actions = answers;
+            if self.child_actions.is_empty() {
+                self.child_actions = answers;
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use super::request::Phase;
 use super::slab::Slab;
 use super::step::Step;
 use super::volume::Volume;
+use super::watchers::Watchers;
 use crate::bytes::Buf;
 use crate::command::Action;
 
@@ -89,7 +90,7 @@ impl Volume {
         self.partly_locked.clear();
         self.edges.clear();
         self.lock_queues.clear();
-        self.watchers.clear();
+        self.watchers = Watchers::default();
         self.failing = 0;
     }
 }

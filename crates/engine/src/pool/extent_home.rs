@@ -257,11 +257,10 @@ impl Volume {
                     .flat_map(|extent| extent.watchers.drain(..)),
             );
         }
-        while let Some((block, _)) = self.watchers.range(start..end).next() {
-            let block = *block;
+        let watched: Vec<u32> = self.watchers.watched(start..end).collect();
+        for block in watched {
             self.blocks.edit(block, |block| block.watched = false);
-            let watchers = self.watchers.remove(&block).unwrap_or_default();
-            zios.extend(watchers.iter().map(|watcher| watcher.zio));
+            zios.extend(core::iter::from_fn(|| self.watchers.take(block)));
         }
         zios
     }

@@ -20,7 +20,7 @@ impl Pool {
             self.finish(id, Err(Errno::Io), step);
             return;
         }
-        let mut blocks: Vec<u32> = Vec::new();
+        let mut blocks = core::mem::take(&mut self.flushed);
         let volume_of = &mut self.volumes[volume];
         for (slot, dirtied) in volume_of.dirtied.iter_mut().enumerate() {
             let table = &volume_of.blocks;
@@ -31,7 +31,9 @@ impl Pool {
         blocks.dedup();
         self.add_pending(id, 1);
         self.watch_all_extents(volume, id, step);
-        self.watch_all(id, volume, blocks, step);
+        self.watch_all(id, volume, &blocks, step);
+        blocks.clear();
+        self.flushed = blocks;
         self.one_less(id, Ok(()), step);
     }
 
@@ -48,18 +50,19 @@ impl Pool {
                 continue;
             }
             let run = piece.block..piece.end();
-            let own = self.volumes[volume].blocks.used(run.clone()).collect();
+            let own = self.volumes[volume].blocks.used(run.clone());
+            let own: Vec<u32> = own.collect();
             self.watch_extents(volume, run, id, step);
-            self.watch_all(id, volume, own, step);
+            self.watch_all(id, volume, &own, step);
         }
         self.one_less(id, Ok(()), step);
     }
 
-    fn watch_all(&mut self, id: ZioId, volume: usize, blocks: Vec<u32>, step: &mut Step<'_>) {
+    fn watch_all(&mut self, id: ZioId, volume: usize, blocks: &[u32], step: &mut Step<'_>) {
         // Count one more than the blocks, so that the request cannot end before all have begun.
         self.add_pending(id, 1);
         for block in blocks {
-            self.watch(volume, block, id, step);
+            self.watch(volume, *block, id, step);
         }
         self.one_less(id, Ok(()), step);
     }

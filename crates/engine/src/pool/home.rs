@@ -1,8 +1,6 @@
 //! The way of blocks home, from memory to the disks. At most one write of a block is on its way at
 //! a time, and a newer version goes home after an older one.
 
-use alloc::vec::Vec;
-
 use super::block_io::{BlockWrite, Cause};
 use super::blocks::{Block, Content};
 use super::places::{Part, Parts};
@@ -10,7 +8,8 @@ use super::pool::Pool;
 use super::queue::Queued;
 use super::stats::Class;
 use super::step::{Child, Step, SyncFor, Work};
-use super::volume::{LIVE_TXGS, Watcher, slot_of};
+use super::volume::{LIVE_TXGS, slot_of};
+use super::watchers::Watcher;
 use crate::bytes::Buf;
 use crate::client::ClientId;
 use crate::time::Instant;
@@ -273,8 +272,8 @@ impl Pool {
         let under_way = target.write_of(block);
         let covers = under_way.is_some_and(|id| self.is_of(id, txg));
         let writes = if under_way.is_some() && !covers { 2 } else { 1 };
-        let watchers = self.volumes[volume].watchers.entry(block).or_default();
-        watchers.push(Watcher { zio, writes });
+        let watchers = &mut self.volumes[volume].watchers;
+        watchers.push(block, Watcher { zio, writes });
         if let Some(request) = self.requests.get_mut(zio) {
             request.pending += 1;
         }
@@ -311,23 +310,11 @@ impl Pool {
     /// Tells watchers that one write of their block has ended. Returns whether any of them waits for
     /// another.
     fn answer_watchers(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
-        let Some(watchers) = self.volumes[volume].watchers.get_mut(&block) else {
-            return false;
-        };
-        for watcher in watchers.iter_mut() {
-            watcher.writes -= 1;
-        }
-        let (home, waiting): (Vec<Watcher>, Vec<Watcher>) =
-            watchers.iter().partition(|watcher| watcher.writes == 0);
-        *watchers = waiting;
-        let more = !watchers.is_empty();
-        if !more {
-            self.volumes[volume].watchers.remove(&block);
-            let blocks = &mut self.volumes[volume].blocks;
-            blocks.edit(block, |block| block.watched = false);
-        }
-        for watcher in home {
-            self.one_less(watcher.zio, Ok(()), step);
+        let target = &mut self.volumes[volume];
+        let more = target.watchers.written(block);
+        target.blocks.edit(block, |block| block.watched = more);
+        while let Some(zio) = self.volumes[volume].watchers.take_home(block) {
+            self.one_less(zio, Ok(()), step);
         }
         more
     }
@@ -341,8 +328,8 @@ impl Pool {
     ) {
         let target = &mut self.volumes[volume];
         target.blocks.edit(block, |block| block.watched = false);
-        for watcher in target.watchers.remove(&block).unwrap_or_default() {
-            self.one_less(watcher.zio, outcome, step);
+        while let Some(zio) = self.volumes[volume].watchers.take(block) {
+            self.one_less(zio, outcome, step);
         }
     }
 }
@@ -418,8 +405,7 @@ impl Pool {
 
     /// The request that has waited longest for a block to be home.
     fn first_watcher(&self, write: &BlockWrite) -> Option<ZioId> {
-        let watchers = self.volumes[write.volume].watchers.get(&write.block)?;
-        watchers.first().map(|watcher| watcher.zio)
+        self.volumes[write.volume].watchers.first(write.block)
     }
 
     pub(super) fn buf_of(&self, tag: u32) -> Option<Buf> {

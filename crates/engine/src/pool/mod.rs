@@ -31,6 +31,7 @@ mod txg;
 mod unplaced;
 mod views;
 mod volume;
+mod watchers;
 mod write;
 
 pub use config::{

@@ -66,6 +66,8 @@ pub(crate) struct Pool {
     /// The writes for each disk. Empty between syncs, and kept so that its memory is used again.
     pub(super) batches: Vec<Vec<Queued>>,
     deadline: Instant,
+    /// The blocks of a flush. Empty between flushes, and kept so that its memory is used again.
+    pub(super) flushed: Vec<u32>,
     /// The tags of joined I/Os. Kept so that its memory is used again.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
@@ -139,6 +141,7 @@ impl Pool {
             commit: None,
             asked: Traffic::default(),
             deadline: Instant::NEVER,
+            flushed: Vec::new(),
             tags: Vec::new(),
             closing: None,
             drains: false,

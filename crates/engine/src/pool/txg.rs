@@ -60,7 +60,7 @@ impl Txgs {
             open: Txg::new(Txgs::FIRST, now),
             closed: None,
             syncing: None,
-            done: VecDeque::new(),
+            done: VecDeque::with_capacity(HISTORY),
             standing: [0; TXGS],
             last_sync: now,
             sync_wanted: false,

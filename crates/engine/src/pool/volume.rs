@@ -7,6 +7,7 @@ use super::block_io::Edge;
 use super::blocks::{BlockTable, Content, TXGS};
 use super::config::{VolumeConfig, WritePolicy};
 use super::extents::Extents;
+use super::watchers::Watchers;
 use crate::occupancy::Occupancy;
 use crate::stats::DiskStats;
 use crate::zio::{Op, VolumeId, Zio, ZioId};
@@ -32,19 +33,11 @@ pub(super) struct Volume {
     /// Requests that wait for the lock of a block, in the order of arrival.
     pub(super) lock_queues: BTreeMap<u32, VecDeque<ZioId>>,
     /// Requests that wait for a block to be home.
-    pub(super) watchers: BTreeMap<u32, Vec<Watcher>>,
+    pub(super) watchers: Watchers,
     /// Blocks whose last write home failed.
     pub(super) failing: u32,
     pub(super) stats: DiskStats,
     pub(super) occupancy: Occupancy,
-}
-
-/// A flush, or a durable write, that waits for a block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Watcher {
-    pub(super) zio: ZioId,
-    /// How many writes of the block must end until the version that it waits for is home.
-    pub(super) writes: u8,
 }
 
 /// The part of a zio within one block; or, of a zero or trim, a run of whole blocks.
@@ -95,7 +88,7 @@ impl Volume {
             locked_runs: BTreeMap::new(),
             edges: BTreeMap::new(),
             lock_queues: BTreeMap::new(),
-            watchers: BTreeMap::new(),
+            watchers: Watchers::default(),
             failing: 0,
             stats: DiskStats::default(),
             occupancy: Occupancy::default(),
