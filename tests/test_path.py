@@ -77,6 +77,38 @@ def test_an_ordinary_user_without_capabilities_can_do_it(places, tmp_path):
     assert len(lasted) == 3 and min(lasted) >= 20_000_000
 
 
+# Everything that containers give to root by default, without CAP_SYS_PTRACE.
+OF_CONTAINERS = "+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_program_that_drops_from_root_is_held_without_ptrace(places, tmp_path):
+    wal, _ = places
+    for path in [wal, tmp_path, *tmp_path.parents[:2]]:
+        path.chmod(0o777)
+    container = ["setpriv", f"--bounding-set=-all,{OF_CONTAINERS}", "--inh-caps=-all"]
+    drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
+    _, rule = counted(
+        wal, tmp_path, *drop, PYTHON, "-c", SYNCS, wal / "f", 5, rules=["-D 20ms"], under=container,
+    )
+    assert (rule["matched"], rule["held"]) == (5, 5)
+
+
+# A process that changes its user, and executes nothing after that, is closed to all but a tracer.
+CHANGES = "import os; os.setgid(65534); os.setuid(65534)\n" + SYNCS
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_call_that_cannot_be_seen_goes_on_and_is_said(places, tmp_path):
+    wal, _ = places
+    for path in [wal, tmp_path, *tmp_path.parents[:2]]:
+        path.chmod(0o777)
+    container = ["setpriv", f"--bounding-set=-all,{OF_CONTAINERS}", "--inh-caps=-all"]
+    done, rule = counted(wal, tmp_path, PYTHON, "-c", CHANGES, wal / "f", 3, under=container)
+    assert rule["matched"] == 0
+    assert "its file is not known" in done.stderr and "3 calls were not held" in done.stderr
+
+
 def test_the_program_hears_the_error(places, tmp_path):
     wal, _ = places
     done = path_run(wal, PYTHON, "-c", SYNCS, wal / "f", 3, rules=["-e ENOSPC --first 1"], code=1)

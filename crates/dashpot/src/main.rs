@@ -16,7 +16,8 @@ use dashpot_export::complain;
 
 fn main() -> ExitCode {
     let becomes = commands::become_command().or_else(commands::become_attacher);
-    if let Some(code) = becomes.or_else(commands::become_keeper) {
+    let becomes = becomes.or_else(commands::become_keeper);
+    if let Some(code) = becomes.or_else(commands::become_reader) {
         return code;
     }
     match commands::run(cli::Cli::parse_or_exit(commands::FAILED)) {

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use dashpot_engine::Device;
 use dashpot_sys::seccomp::Call;
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{readlink, stat};
+use rustix::io::Errno;
 
 /// The id of an export of a shard. Connections, clients, stalls and budgets belong to an export.
 /// The shard looks up the device behind the export only when it talks to the engine.
@@ -52,6 +54,41 @@ pub trait Follower: Send {
 
     /// A sentence for the user, about calls that are not held. Each comes once.
     fn say(&mut self, sentence: &str);
+
+    /// Looks something up as another user: one whose processes this process may not look into.
+    fn look_up_as(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
+}
+
+/// A user and a group, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct User {
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+}
+
+/// A question about a thread, which `/proc` answers. The text is a path there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Where does this link point?
+    Link(String),
+    /// On which file system is the file? The answer is its number in the machine's order of bytes.
+    FileSystem(String),
+    /// What does this file say?
+    Content(String),
+}
+
+impl Lookup {
+    /// Looks it up as this process.
+    pub fn answer(&self) -> Result<Vec<u8>, Errno> {
+        match self {
+            Lookup::Link(path) => Ok(readlink(path, Vec::new())?.into_bytes()),
+            Lookup::FileSystem(path) => Ok(stat(path)?.st_dev.to_ne_bytes().to_vec()),
+            Lookup::Content(path) => std::fs::read(path)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+        }
+    }
 }
 
 /// A program whose calls are received. Dropping it ends that soon. The shards answer the calls that wait.

@@ -36,7 +36,7 @@ pub use clock::now;
 pub use complain::complain;
 pub use config::{ServerConfig, Spin};
 pub use events::{Bell, DeviceId, Drops, EventReader, EventRecord, FinishedZio};
-pub use export::{ExportInfo, Followed, Follower, Mechanism, Power};
+pub use export::{ExportInfo, Followed, Follower, Lookup, Mechanism, Power, User};
 pub use handle::{Handle, ShardGone};
 pub use held::Held;
 pub use info::{DiskInfo, PoolInfo, ServedDevice, VolumeInfo};

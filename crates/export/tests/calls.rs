@@ -9,7 +9,9 @@ use std::time::Instant;
 use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec, Service};
 use dashpot_engine::{Answer, Command, Duration, Errno, Op, OpSet};
 use dashpot_export::store::OpenDevices;
-use dashpot_export::{DiskSnapshot, Follower, Server, ServerConfig, Spin, StartError};
+use dashpot_export::{
+    DiskSnapshot, Follower, Lookup, Server, ServerConfig, Spin, StartError, User,
+};
 use dashpot_rules::{DiskConfig, StoreConfig};
 use dashpot_sys::seccomp::{Call, Listener, SystemCall};
 use tempfile::TempDir;
@@ -28,6 +30,10 @@ impl Follower for Quiet {
 
     fn say(&mut self, sentence: &str) {
         panic!("{sentence}");
+    }
+
+    fn look_up_as(&mut self, user: User, _: &Lookup) -> Result<Vec<u8>, rustix::io::Errno> {
+        panic!("{user:?}");
     }
 }
 

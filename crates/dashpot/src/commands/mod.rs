@@ -52,6 +52,7 @@ pub(crate) use attacher::become_attacher;
 pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;
 pub(crate) use program::keeper::become_keeper;
+pub(crate) use program::lookups::become_reader;
 
 /// Runs the command, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {

@@ -8,6 +8,7 @@ mod descriptors;
 pub(super) mod filtered;
 pub(crate) mod keeper;
 mod ledger;
+pub(crate) mod lookups;
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -15,8 +16,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use dashpot_export::{Followed, Follower, Handle, complain};
+use dashpot_export::{Followed, Follower, Handle, Lookup, User, complain};
 use dashpot_sys::seccomp::{Call, Listener};
+use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use tokio::net::UnixListener;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -24,6 +26,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use self::descriptors::GO;
 use self::keeper::Keeper;
 use self::ledger::Ledger;
+use self::lookups::Lookups;
 use crate::cli::OnLoss;
 
 /// The place where the process that becomes the program is awaited.
@@ -107,29 +110,34 @@ fn follow(stream: &UnixStream, handle: &Handle, on_loss: OnLoss) -> anyhow::Resu
     let ledger = Ledger::new()?;
     let keeper = Keeper::start(listener.as_fd(), ledger.as_fd(), on_loss)
         .context("cannot start the keeper of the program's calls")?;
-    let noting = Noting { ledger };
+    let lookups = Lookups::default();
     let followed = handle
         .follow(
             Listener::from_fd(listener),
             &format!("uid={uid} pid={pid}"),
-            Box::new(noting),
+            Box::new(ForProgram { ledger, lookups }),
         )
         .context("cannot receive the program's calls")?;
     (&*stream).write_all(&[GO])?;
     Ok(Following { followed, keeper })
 }
 
-/// Notes each call for the keeper.
-struct Noting {
+/// Notes each call for the keeper, and looks into processes of other users.
+struct ForProgram {
     ledger: Ledger,
+    lookups: Lookups,
 }
 
-impl Follower for Noting {
+impl Follower for ForProgram {
     fn received(&mut self, call: &Call) {
         self.ledger.note(call);
     }
 
     fn say(&mut self, sentence: &str) {
         complain(format_args!("dashpot: {sentence}"));
+    }
+
+    fn look_up_as(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
+        self.lookups.ask(user, lookup)
     }
 }

@@ -10,16 +10,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use dashpot_sys::seccomp::{Call, SystemCall};
-use rustix::fs::{readlink, stat};
+use rustix::fs::stat;
 use rustix::io::Errno;
 use rustix::process::Pid;
+
+use crate::export::{Follower, Lookup, User};
 
 /// The directories of the disks.
 #[derive(Debug)]
 pub(super) struct Files {
     directories: Vec<Directory>,
-    /// Kept for its memory.
-    link: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -50,47 +50,50 @@ impl Files {
         let directories: io::Result<_> = directories.into_iter().map(directory).collect();
         Ok(Files {
             directories: directories?,
-            link: Vec::new(),
         })
     }
 
-    /// The indices of the directories that have the files of a call.
-    pub(super) fn find(&mut self, call: &Call, it: SystemCall) -> Result<Vec<usize>, Unknown> {
-        let thread = call.thread.ok_or(Unknown::NoThread)?.as_raw_nonzero();
-        match it {
-            SystemCall::Sync => Ok((0..self.directories.len()).collect()),
-            SystemCall::Syncfs => self.find_file_system(&descriptor(thread.get(), call)),
-            SystemCall::Msync => self.find_mapped(thread.get(), call),
+    /// The indices of the directories that have the files of a call. `follower` looks them up if this process
+    /// may not.
+    pub(super) fn find(
+        &self,
+        call: &Call,
+        it: SystemCall,
+        follower: &mut dyn Follower,
+    ) -> Result<Vec<usize>, Unknown> {
+        let thread = call.thread.ok_or(Unknown::NoThread)?.as_raw_nonzero().get();
+        let lookup = match it {
+            SystemCall::Sync => return Ok((0..self.directories.len()).collect()),
+            SystemCall::Syncfs => Lookup::FileSystem(descriptor(thread, call)),
+            SystemCall::Msync => Lookup::Content(format!("/proc/{thread}/maps")),
             SystemCall::Fsync
             | SystemCall::Fdatasync
             | SystemCall::SyncFileRange
-            | SystemCall::Pwritev2 => self.find_open(&descriptor(thread.get(), call)),
-        }
-    }
-
-    fn find_open(&mut self, descriptor: &str) -> Result<Vec<usize>, Unknown> {
-        let reused = std::mem::take(&mut self.link);
-        let Some(link) = existing(readlink(descriptor, reused))? else {
+            | SystemCall::Pwritev2 => Lookup::Link(descriptor(thread, call)),
+        };
+        let found = match lookup.answer() {
+            Err(Errno::ACCESS | Errno::PERM) => {
+                owner(thread).and_then(|owner| follower.look_up_as(owner, &lookup))
+            }
+            found => found,
+        };
+        let Some(found) = existing(found)? else {
             return Ok(Vec::new());
         };
-        self.link = link.into_bytes();
-        let path = Path::new(OsStr::from_bytes(&self.link));
-        Ok(self.with(|directory| path.starts_with(&directory.path)))
+        Ok(match lookup {
+            Lookup::Link(_) => self.with_path(&found),
+            Lookup::FileSystem(_) => self.with(|it| it.file_system.to_ne_bytes() == *found),
+            Lookup::Content(_) => self.with_mapped(&found, call),
+        })
     }
 
-    fn find_file_system(&self, descriptor: &str) -> Result<Vec<usize>, Unknown> {
-        let found = existing(stat(descriptor))?;
-        let found = found.map(|found| found.st_dev);
-        Ok(self.with(|directory| Some(directory.file_system) == found))
+    fn with_path(&self, link: &[u8]) -> Vec<usize> {
+        let path = Path::new(OsStr::from_bytes(link));
+        self.with(|directory| path.starts_with(&directory.path))
     }
 
     /// The files that a range of memory shows.
-    fn find_mapped(&self, thread: i32, call: &Call) -> Result<Vec<usize>, Unknown> {
-        let maps = std::fs::read(format!("/proc/{thread}/maps"));
-        let errno = |error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-        let Some(maps) = existing(maps.map_err(errno))? else {
-            return Ok(Vec::new());
-        };
+    fn with_mapped(&self, maps: &[u8], call: &Call) -> Vec<usize> {
         let [from, length, ..] = call.arguments;
         let range = from..from.saturating_add(length);
         let mapped = maps.split(|byte| *byte == b'\n').filter_map(mapping);
@@ -98,7 +101,7 @@ impl Files {
             .filter(|(at, _)| at.start < range.end && range.start < at.end)
             .map(|(_, path)| path)
             .collect();
-        Ok(self.with(|directory| mapped.iter().any(|it| it.starts_with(&directory.path))))
+        self.with(|directory| mapped.iter().any(|it| it.starts_with(&directory.path)))
     }
 
     fn with(&self, is_it: impl Fn(&Directory) -> bool) -> Vec<usize> {
@@ -124,6 +127,16 @@ fn descriptor(thread: i32, call: &Call) -> String {
     // The kernel looks at the lower half of the argument alone.
     let number = call.arguments[0] as u32;
     format!("/proc/{thread}/fd/{number}")
+}
+
+/// The user of a thread's process. It is root if the process may be looked into by root alone.
+fn owner(thread: i32) -> Result<User, Errno> {
+    let found = stat(format!("/proc/{thread}"))?;
+    let (uid, gid) = (found.st_uid, found.st_gid);
+    match uid {
+        0 => Err(Errno::ACCESS),
+        _ => Ok(User { uid, gid }),
+    }
 }
 
 /// Nothing, if the thread has no such descriptor, or has ended.

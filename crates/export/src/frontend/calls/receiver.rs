@@ -108,7 +108,8 @@ impl Receiver {
             Caller::Foreign(it) => return self.refuse(call, it.name()),
             Caller::Unknown(number) => return self.refuse(call, &format!("call {number}")),
         };
-        let found = self.files.find(call, it).unwrap_or_else(|error| {
+        let found = self.files.find(call, it, &mut *self.follower);
+        let found = found.unwrap_or_else(|error| {
             self.unheld.fetch_add(1, Ordering::Relaxed);
             let program = program(call.thread);
             self.say(format!(

@@ -1,0 +1,132 @@
+//! Readers: processes that look into `/proc` as other users.
+//!
+//! Images often start as root and run their database as another user. Root may not look into that user's
+//! processes without CAP_SYS_PTRACE, which containers do not have by default; the user itself may. So
+//! dashpot starts itself once more as that user, and asks this process.
+
+use std::collections::HashMap;
+use std::env::args_os;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use dashpot_export::{Lookup, User};
+use rustix::io::Errno;
+
+use super::descriptors::inherited;
+
+/// The readers, by their users.
+#[derive(Default)]
+pub(super) struct Lookups {
+    readers: HashMap<User, UnixStream>,
+}
+
+impl Lookups {
+    /// Asks the reader of a user, which is started if there is none.
+    pub(super) fn ask(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
+        let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        if !self.readers.contains_key(&user) {
+            // Only root can become another user. The program has as many users as it likes.
+            if !rustix::process::geteuid().is_root() || self.readers.len() == READERS_MAX {
+                return Err(Errno::ACCESS);
+            }
+            self.readers.insert(user, start(user).map_err(errno)?);
+        }
+        let reader = self.readers.get(&user).ok_or(Errno::ACCESS)?;
+        let asked = ask(reader, lookup);
+        if asked.is_err() {
+            // The user may have killed its reader: the next question starts another.
+            self.readers.remove(&user);
+        }
+        asked.map_err(errno)?
+    }
+}
+
+fn start(user: User) -> io::Result<UnixStream> {
+    let (near, far) = UnixStream::pair()?;
+    let far: OwnedFd = far.into();
+    Command::new("/proc/self/exe")
+        .arg0(READS)
+        .env_clear()
+        .current_dir("/")
+        .uid(user.uid)
+        .gid(user.gid)
+        .process_group(0)
+        .stdin(Stdio::from(far))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok(near)
+}
+
+/// A question: its kind, the length of its path, and the path. An answer: an error's number or 0, the length
+/// of the rest, and the rest.
+fn ask(mut reader: &UnixStream, lookup: &Lookup) -> io::Result<Result<Vec<u8>, Errno>> {
+    let (kind, path) = match lookup {
+        Lookup::Link(path) => (0_u32, path),
+        Lookup::FileSystem(path) => (1, path),
+        Lookup::Content(path) => (2, path),
+    };
+    reader.write_all(&message(kind, path.as_bytes()))?;
+    let (errno, answer) = receive(&mut reader)?;
+    Ok(match errno.cast_signed() {
+        0 => Ok(answer),
+        errno => Err(Errno::from_raw_os_error(errno)),
+    })
+}
+
+/// Becomes a reader, if dashpot was started for that.
+pub(crate) fn become_reader() -> Option<ExitCode> {
+    if args_os().next()? != READS {
+        return None;
+    }
+    Some(match inherited().and_then(answer_all) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+/// Answers until dashpot has ended.
+fn answer_all(mut dashpot: UnixStream) -> io::Result<()> {
+    loop {
+        let (kind, path) = receive(&mut dashpot)?;
+        let path = String::from_utf8(path).map_err(io::Error::other)?;
+        let lookup = match kind {
+            0 => Lookup::Link(path),
+            1 => Lookup::FileSystem(path),
+            _ => Lookup::Content(path),
+        };
+        let answer = match lookup.answer() {
+            Ok(answer) => message(0, &answer),
+            Err(errno) => message(errno.raw_os_error().cast_unsigned(), &[]),
+        };
+        dashpot.write_all(&answer)?;
+    }
+}
+
+fn message(word: u32, bytes: &[u8]) -> Vec<u8> {
+    let length = (bytes.len() as u32).to_ne_bytes();
+    [&word.to_ne_bytes(), &length, bytes].concat()
+}
+
+fn receive(from: &mut impl Read) -> io::Result<(u32, Vec<u8>)> {
+    let (mut word, mut length) = ([0; 4], [0; 4]);
+    from.read_exact(&mut word)?;
+    from.read_exact(&mut length)?;
+    let length = u32::from_ne_bytes(length);
+    if length > LENGTH_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0; length as usize];
+    from.read_exact(&mut bytes)?;
+    Ok((u32::from_ne_bytes(word), bytes))
+}
+
+/// The name under which dashpot starts this process.
+const READS: &str = "dashpot-reads-proc";
+/// The most readers. A program rarely has more than two users.
+const READERS_MAX: usize = 16;
+/// The longest answer: a process can have 65,530 mappings, and a line is rarely longer than 250 bytes.
+const LENGTH_MAX: u32 = 16 << 20;
