@@ -95,10 +95,7 @@ impl Pool {
             unplaced: false,
             retired: 0,
         };
-        let sides = self
-            .parts_of(&write)
-            .map(|part| self.members[part.member].len());
-        write.sides = sides.sum::<usize>() as u32;
+        write.sides = self.sides_of(&write);
         write.left = write.sides;
         write.unplaced = write.sides == 0 && content.buf().is_some();
         let id = self.writes.insert(write);
@@ -109,6 +106,7 @@ impl Pool {
         id
     }
 
+    #[inline]
     pub(super) fn parts(&self, id: u32) -> Parts {
         self.parts_of(&self.writes[id])
     }
@@ -152,12 +150,13 @@ impl Pool {
 
     /// Ends a write: all sides have answered.
     pub(super) fn end_write(&mut self, id: u32, step: &mut Step<'_>) {
-        let write = self.writes[id];
-        self.note_places(&write);
-        match write.cause {
+        if self.placement.is_some() {
+            self.note_places(id);
+        }
+        match self.writes[id].cause {
             Cause::Extent(txg) => self.extent_written(id, txg, step),
             _ => {
-                self.writes.remove(id);
+                let write = self.writes.remove(id);
                 self.written(write, step);
             }
         }

@@ -65,19 +65,37 @@ impl Pool {
         places.any(|place| place.member() == member)
     }
 
+    /// How many sides a write goes to; none if it needs a place first, or no disk has its blocks.
+    #[inline]
+    pub(super) fn sides_of(&self, write: &BlockWrite) -> u32 {
+        let sides = |member: usize| self.members[member].len() as u32;
+        if self.placement.is_some() {
+            return self.parts_of(write).map(|part| sides(part.member)).sum();
+        }
+        let members = self.members.len() as u32;
+        let blocks = write.block..write.block + write.count.min(members);
+        blocks.map(|block| sides((block % members) as usize)).sum()
+    }
+
     /// The parts of a write.
+    #[inline]
     pub(super) fn parts_of(&self, write: &BlockWrite) -> Parts {
-        let block_size = self.volumes[write.volume].block_size;
         let Some(placement) = &self.placement else {
             return Parts::InTurn(InTurn {
                 base: self.volumes[write.volume].base,
-                block_size,
+                block_size: self.volumes[write.volume].block_size,
                 members: self.members.len() as u32,
                 block: write.block,
                 count: write.count,
                 at: 0,
             });
         };
+        self.placed_parts(placement, write)
+    }
+
+    #[inline(never)]
+    fn placed_parts(&self, placement: &Placement, write: &BlockWrite) -> Parts {
+        let block_size = self.volumes[write.volume].block_size;
         if write.count == 1 {
             let place = placement.get(write.volume, write.block);
             return Parts::One(place.map(|place| part_of(place, block_size)));
@@ -170,11 +188,15 @@ impl Part {
 impl Pool {
     /// Whether a write can go into the queues of its disks now. If it needs a place first, it waits for
     /// that; if no disk has any of its blocks, there is nothing to do.
+    #[inline]
     pub(super) fn can_be_queued(&mut self, id: u32) -> bool {
+        self.writes[id].sides > 0 || self.file(id)
+    }
+
+    /// Files a write that cannot be queued now. False.
+    #[inline(never)]
+    fn file(&mut self, id: u32) -> bool {
         let write = &self.writes[id];
-        if write.sides > 0 {
-            return true;
-        }
         match write.unplaced {
             true => self.unplaced.push(id, write.class),
             false => self.done_at_once.push_back(id),
@@ -253,7 +275,9 @@ impl Pool {
 /// The ends of writes and syncs.
 impl Pool {
     /// Notes that a write has ended on all sides: where it put blocks, or that it took their places.
-    pub(super) fn note_places(&mut self, write: &BlockWrite) {
+    #[inline(never)]
+    pub(super) fn note_places(&mut self, id: u32) {
+        let write = self.writes[id];
         let Some(placement) = &mut self.placement else {
             return;
         };

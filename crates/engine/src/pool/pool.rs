@@ -407,7 +407,9 @@ impl Pool {
                 self.admitted(id, step);
             } else if let Some(id) = self.unlocked.pop_front() {
                 self.lock(id, true, step);
-            } else if self.end_done_at_once(step) || self.place_new(step) {
+            } else if self.placement.is_some()
+                && (self.end_done_at_once(step) || self.place_new(step))
+            {
                 // There may be more.
             } else if !self.advance_txgs(step) {
                 break;
