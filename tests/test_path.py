@@ -122,9 +122,10 @@ def test_the_status_is_the_programs(places):
     path_run(wal, "/nowhere/at/all", code=127)
 
 
-@pytest.mark.parametrize("seed", [random.randrange(1 << 32) for _ in range(6)])
-def test_random_histories_of_files_are_followed(places, tmp_path, seed):
+@pytest.mark.parametrize("_", range(6))
+def test_random_histories_of_files_are_followed(places, tmp_path, _):
     wal, other = places
+    seed = random.randrange(1 << 32)
     history = [PYTHON, HERE / "path_history.py", seed, wal, other, 60, 3]
     print("reproduce:", *history)
     done, rule = counted(wal, tmp_path, *history)
@@ -148,6 +149,73 @@ def test_every_sync_of_many_threads_is_held_and_no_byte_is_wrong(places, tmp_pat
     syncs = sum(job["sync"]["total_ios"] for job in jobs)
     # fio does not sync after its last write.
     assert rule["matched"] == rule["held"] == syncs == 32 * 15
+
+
+THREADS = """
+import os, sys, threading
+file = os.open(sys.argv[1] + "/f", os.O_CREAT | os.O_RDWR)
+threads = [threading.Thread(target=os.fsync, args=[file]) for _ in range(200)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+CHILDREN = """
+import os, sys
+for _ in range(1000):
+    children = []
+    for at in range(10):
+        if (child := os.fork()) == 0:
+            os.fsync(os.open(f"{sys.argv[1]}/{at}", os.O_CREAT | os.O_RDWR))
+            os._exit(0)
+        children.append(child)
+    assert not any(os.waitpid(child, 0)[1] for child in children)
+"""
+
+
+@pytest.mark.parametrize(("program", "syncs"), [(THREADS, 200), (CHILDREN, 10_000)])
+def test_many_threads_and_short_lived_children_are_held(places, tmp_path, program, syncs):
+    wal, _ = places
+    _, rule = counted(wal, tmp_path, PYTHON, "-c", program, wal, rules=["-D 300us"])
+    assert rule["matched"] == rule["held"] == syncs
+
+
+POSTGRES = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
+
+# A slow log, then one that fails: PostgreSQL must not go on, and must recover.
+CLUSTER = """
+set -eu
+start() { pg_ctl -D data -w -o "-k $PWD -h ''" -l log start >>pg_ctl.log; }
+start
+psql -q -h "$PWD" -c 'create table t as select 1 as a' postgres
+"$DASHPOT" list --json >slow.json
+"$DASHPOT" inject wal -e EIO --first 1
+! psql -q -h "$PWD" -c 'insert into t values (2)' postgres
+until grep -q 'database system is ready' crashed.log 2>/dev/null; do
+    sed '1,/PANIC/d' log >crashed.log; sleep 0.1
+done
+psql -At -h "$PWD" -c 'select count(*) from t where a = 1' postgres
+pg_ctl -D data -m fast stop >>pg_ctl.log
+"""
+
+
+@pytest.mark.skipif(not POSTGRES or os.geteuid() != 0, reason="postgresql is missing, or this is not root")
+def test_postgresql_waits_for_its_log_and_panics_when_it_fails(places, tmp_path):
+    for path in [tmp_path, *tmp_path.parents[:2]]:
+        path.chmod(0o777)
+    copy = tmp_path / "dashpot"
+    copy.write_bytes(pathlib.Path(BINARY).read_bytes())
+    copy.chmod(0o755)
+    user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups", "--bounding-set=-all"]
+    env = {"PATH": f"{POSTGRES[-1]}:{os.environ['PATH']}", "DASHPOT": str(copy), "TMPDIR": str(tmp_path)}
+    script = f"cd {tmp_path} && initdb -D data >/dev/null 2>&1 && echo wal_sync_method=fdatasync >>data/postgresql.conf"
+    run(*user, "sh", "-c", script, env=env)
+    wal = tmp_path / "data" / "pg_wal"
+    done = run(*user, copy, "run", "-d", f"wal=path:{wal}", "-r", "-D 20ms", "--",
+               "sh", "-c", f"cd {tmp_path}\n{CLUSTER}", env=env)
+    (slow,) = json.loads((tmp_path / "slow.json").read_text())
+    assert slow["matched"] == slow["held"] > 0
+    assert "PANIC" in (tmp_path / "log").read_text()
+    assert done.stdout.splitlines()[-1] == "1"
 
 
 GO = """
