@@ -80,17 +80,23 @@ impl Pool {
     /// The parts of a write.
     #[inline]
     pub(super) fn parts_of(&self, write: &BlockWrite) -> Parts {
-        let Some(placement) = &self.placement else {
-            return Parts::InTurn(InTurn {
-                base: self.volumes[write.volume].base,
-                block_size: self.volumes[write.volume].block_size,
-                members: self.members.len() as u32,
-                block: write.block,
-                count: write.count,
-                at: 0,
-            });
-        };
-        self.placed_parts(placement, write)
+        match &self.placement {
+            None => Parts::InTurn(self.in_turn(write)),
+            Some(placement) => self.placed_parts(placement, write),
+        }
+    }
+
+    /// The parts of a write under the static layout.
+    #[inline]
+    pub(super) fn in_turn(&self, write: &BlockWrite) -> InTurn {
+        InTurn {
+            base: self.volumes[write.volume].base,
+            block_size: self.volumes[write.volume].block_size,
+            members: self.members.len() as u32,
+            block: write.block,
+            count: write.count,
+            at: 0,
+        }
     }
 
     #[inline(never)]

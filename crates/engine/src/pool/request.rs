@@ -51,6 +51,8 @@ pub(super) struct Request {
     pub(super) outcome: Outcome,
     /// Whether its connection is gone.
     pub(super) aborted: bool,
+    /// Where its id is in the list of all requests.
+    at: u32,
 }
 
 impl Request {
@@ -70,6 +72,7 @@ impl Request {
             has_edges: false,
             outcome: Ok(()),
             aborted: false,
+            at: 0,
         }
     }
 
@@ -127,50 +130,43 @@ impl Request {
 /// The requests of a pool, by the ids that the driver has chosen.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<Request>>,
     /// The ids in use, in no order: there may have been many more once.
     live: Vec<ZioId>,
 }
 
-#[derive(Debug)]
-struct Slot {
-    request: Request,
-    /// Where its id is in `live`.
-    at: usize,
-}
-
 impl Requests {
-    pub(super) fn insert(&mut self, request: Request) {
+    #[inline]
+    pub(super) fn insert(&mut self, mut request: Request) {
         let id = request.zio.id;
         let slot = id.0 as usize;
         if self.slots.len() <= slot {
             self.slots.resize_with(slot + 1, || None);
         }
         debug_assert!(self.slots[slot].is_none(), "zio {slot} is in use");
-        let at = self.live.len();
+        request.at = self.live.len() as u32;
         self.live.push(id);
-        self.slots[slot] = Some(Slot { request, at });
+        self.slots[slot] = Some(request);
     }
 
     #[inline]
     pub(super) fn get(&self, id: ZioId) -> Option<&Request> {
-        let slot = self.slots.get(id.0 as usize)?.as_ref()?;
-        Some(&slot.request)
+        self.slots.get(id.0 as usize)?.as_ref()
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, id: ZioId) -> Option<&mut Request> {
-        let slot = self.slots.get_mut(id.0 as usize)?.as_mut()?;
-        Some(&mut slot.request)
+        self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
     pub(super) fn remove(&mut self, id: ZioId) -> Option<Request> {
-        let Slot { request, at } = self.slots.get_mut(id.0 as usize)?.take()?;
+        let request = self.slots.get_mut(id.0 as usize)?.take()?;
+        let at = request.at as usize;
         self.live.swap_remove(at);
         if let Some(moved) = self.live.get(at)
-            && let Some(slot) = &mut self.slots[moved.0 as usize]
+            && let Some(moved) = &mut self.slots[moved.0 as usize]
         {
-            slot.at = at;
+            moved.at = request.at;
         }
         Some(request)
     }

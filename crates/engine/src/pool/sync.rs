@@ -3,6 +3,7 @@
 use super::block_io::{Cause, Retry};
 use super::blocks::Content;
 use super::config::ThrottleConfig;
+use super::places::Part;
 use super::pool::Pool;
 use super::stats::Class;
 use super::step::{Step, SyncFor};
@@ -77,11 +78,19 @@ impl Pool {
         if !self.can_be_queued(id) {
             return;
         }
-        for part in self.parts(id) {
-            let queued = self.queued_write(id, part);
-            for disk in &self.members[part.member] {
-                self.batches[*disk].push(queued);
-            }
+        if self.placement.is_some() {
+            self.parts(id).for_each(|part| self.enlist_part(id, part));
+        } else {
+            let parts = self.in_turn(&self.writes[id]);
+            parts.for_each(|part| self.enlist_part(id, part));
+        }
+    }
+
+    #[inline]
+    fn enlist_part(&mut self, id: u32, part: Part) {
+        let queued = self.queued_write(id, part);
+        for disk in &self.members[part.member] {
+            self.batches[*disk].push(queued);
         }
     }
 
