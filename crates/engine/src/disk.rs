@@ -76,7 +76,7 @@ impl Disk {
     }
 
     pub(crate) fn submit(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        self.occupancy.enter(ctx.now, &mut self.stats);
+        flight.depth = self.occupancy.enter(ctx.now, &mut self.stats);
         if let Some(errno) = self.closing {
             self.active += 1;
             self.complete(flight, Err(errno), ctx);

@@ -30,6 +30,8 @@ pub struct Event {
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
+    /// How many zios its disk or volume had once it was submitted, itself included.
+    pub depth: u32,
     /// Its outcome.
     pub outcome: Outcome,
     /// When its header was received, or the pool queued it.
@@ -79,6 +81,7 @@ impl Event {
             fua: zio.fua,
             offset: zio.offset,
             length: zio.length,
+            depth: 0,
             outcome: Ok(()),
             arrived: zio.arrived,
             submitted: zio.arrived,

@@ -44,6 +44,8 @@ pub(crate) struct Flight {
     pub(crate) state: State,
     /// The order of issue. Equal deadlines are met in this order.
     pub(crate) order: u64,
+    /// How many zios its disk had once it was submitted, itself included.
+    pub(crate) depth: u32,
     /// When the zio was submitted to its disk.
     pub(crate) submitted: Instant,
     /// When the zio was issued, after any suspension. Reports count from here.
@@ -83,6 +85,7 @@ impl Flight {
             zio,
             state: State::Suspended,
             order: 0,
+            depth: 0,
             submitted: now,
             issued: now,
             charged: Instant::ZERO,

@@ -15,10 +15,12 @@ impl Occupancy {
         self.outstanding
     }
 
+    /// Counts a zio that arrives. Returns how many there are now.
     #[inline]
-    pub(crate) fn enter(&mut self, now: Instant, stats: &mut DiskStats) {
+    pub(crate) fn enter(&mut self, now: Instant, stats: &mut DiskStats) -> u32 {
         self.count(now, stats);
         self.outstanding += 1;
+        self.outstanding
     }
 
     #[inline]

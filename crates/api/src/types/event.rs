@@ -38,6 +38,9 @@ pub struct FinishedZio {
     pub offset_bytes: u64,
     /// Its length.
     pub length_bytes: u32,
+    /// How many zios its device had once it was submitted, itself included.
+    #[schema(example = 4)]
+    pub depth: u32,
     /// The error that it ended with; null if it succeeded.
     #[schema(example = "EIO")]
     pub error: Option<String>,

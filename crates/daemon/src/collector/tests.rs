@@ -29,6 +29,7 @@ fn event(ended: Instant) -> Event {
         fua: false,
         offset: 0,
         length: 4_096,
+        depth: 1,
         outcome: Ok(()),
         arrived: ended,
         submitted: ended,

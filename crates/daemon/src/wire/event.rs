@@ -13,6 +13,7 @@ pub(crate) fn finished_zio(zio: &export::FinishedZio, disk: &str, client: &str) 
         fua: zio.fua,
         offset_bytes: zio.offset,
         length_bytes: zio.length,
+        depth: zio.depth,
         error: zio.outcome.err().map(|errno| errno.name().to_owned()),
         arrived_ns: zio.arrived.as_nanos(),
         ended_ns: zio.ended().as_nanos(),

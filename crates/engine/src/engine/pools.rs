@@ -302,6 +302,7 @@ impl Engine {
             fua: zio.fua,
             offset: zio.offset,
             length: zio.length,
+            depth: flight.depth,
             outcome: flight.outcome,
             arrived: zio.arrived,
             submitted: flight.submitted,

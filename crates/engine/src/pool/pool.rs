@@ -196,15 +196,15 @@ impl Pool {
 
     pub(crate) fn submit(&mut self, zio: Zio<VolumeId>, volume: usize, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
-        target.occupancy.enter(step.now, &mut target.stats);
+        let depth = target.occupancy.enter(step.now, &mut target.stats);
         // There is no cache to read ahead into.
         if zio.op != Op::Cache {
             self.asked.count(zio.op, u64::from(zio.length));
         }
         let id = zio.id;
         let number = step.events.number();
-        self.requests
-            .insert(Request::new(zio, number, volume, step.now));
+        let request = Request::new(zio, number, volume, step.now);
+        self.requests.insert(request.at_depth(depth));
         if let Some(errno) = self.closing {
             self.finish(id, Err(errno), step);
             return;

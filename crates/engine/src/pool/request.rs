@@ -33,6 +33,8 @@ pub(super) struct Request {
     pub(super) number: u64,
     /// The volume's index in its pool.
     pub(super) volume: usize,
+    /// How many zios the volume had once it was submitted, itself included.
+    depth: u32,
     pub(super) phase: Phase,
     /// When the current phase began.
     since: Instant,
@@ -61,6 +63,7 @@ impl Request {
             zio,
             number,
             volume,
+            depth: 0,
             phase: Phase::Reading,
             since: now,
             submitted: now,
@@ -74,6 +77,10 @@ impl Request {
             aborted: false,
             at: 0,
         }
+    }
+
+    pub(super) fn at_depth(self, depth: u32) -> Request {
+        Request { depth, ..self }
     }
 
     /// Enters a phase.
@@ -113,6 +120,7 @@ impl Request {
     pub(super) fn event(&self, offered: Instant, now: Instant) -> Event {
         Event {
             number: self.number,
+            depth: self.depth,
             outcome: self.outcome,
             submitted: self.submitted,
             admitted: self.admitted,

@@ -57,6 +57,8 @@ pub struct FinishedZio {
     reply: Duration,
     /// Number of bytes.
     pub length: u32,
+    /// How many zios its device had once it was submitted, itself included.
+    pub depth: u32,
     /// Its rule, or [`NO_RULE`].
     rule: u32,
     /// Its lane, or [`NO_LANE`].
@@ -120,6 +122,7 @@ impl FinishedZio {
             lateness: waits.lateness,
             reply: waits.reply,
             length: event.length,
+            depth: event.depth,
             rule: event.rule.map_or(NO_RULE, |rule| rule.0),
             lane: event.lane.map_or(NO_LANE, |lane| lane as u16),
             device,

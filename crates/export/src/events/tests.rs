@@ -23,6 +23,7 @@ fn event(disk: u32, client: u8, number: u64, at: Instant) -> Event {
         fua: false,
         offset: number,
         length: 512,
+        depth: 1,
         outcome: Ok(()),
         arrived: at,
         submitted: at,
