@@ -1,25 +1,33 @@
 //! The record of a finished I/O, from any source.
 
+use std::sync::Arc;
+
 use dashpot_engine::Waits;
 
 use super::kind::Kind;
+use super::layer::Layer;
+use super::who::Who;
 
 /// An I/O that a disk, a volume or a device of the kernel has finished. A source leaves out the facts that it
-/// does not know.
+/// does not know. Names are shared, because a source has few of them and many I/Os.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedIo {
+    /// The layer of the device: a volume, or a disk.
+    pub layer: Layer,
     /// The name of the device.
-    pub device: String,
+    pub device: Arc<str>,
     /// The operation.
     pub kind: Kind,
     /// Whether it was a write that must be durable before its reply (FUA).
     pub fua: bool,
     /// The operation in the kernel's letters, if the kernel's events showed it.
-    pub letters: Option<String>,
+    pub letters: Option<Arc<str>>,
     /// Its first byte on the device.
     pub offset_bytes: u64,
     /// Its length.
     pub length_bytes: u64,
+    /// How many I/Os the device had once it arrived, itself included.
+    pub depth: Option<u32>,
     /// When it arrived or was queued, on the clock of the source; when it was issued, if no event showed the
     /// queueing.
     pub begun_ns: u64,
@@ -57,23 +65,35 @@ pub enum IoWaits {
     },
 }
 
-/// The client or the thread that asked for an I/O.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
-    /// A client of dashpot's, by its name.
-    Client(String),
-    /// A thread of this machine.
-    Thread {
-        /// Its id.
-        pid: i32,
-        /// Its name.
-        comm: String,
-    },
-}
-
 impl FinishedIo {
     /// The time from its beginning until its end.
     pub fn total_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.begun_ns)
+    }
+
+    /// The time at its device, as reports count it: at a disk from the issue until the reply was offered, at a
+    /// volume the wait for the throttle, too; of the kernel's disks the time with the driver.
+    pub fn at_device_ns(&self) -> u64 {
+        match (&self.waits, self.layer) {
+            (IoWaits::Zio(waits), Layer::Volume) => waits.volume().as_nanos(),
+            (IoWaits::Zio(waits), _) => waits.disk().as_nanos(),
+            (IoWaits::Kernel { device_ns, .. }, _) => *device_ns,
+        }
+    }
+
+    /// The time in the store, if the source knows it.
+    pub fn in_store_ns(&self) -> Option<u64> {
+        match &self.waits {
+            IoWaits::Zio(waits) => Some(waits.store.as_nanos()),
+            IoWaits::Kernel { .. } => None,
+        }
+    }
+
+    /// The bytes that it moved. A zio that failed moved none; the kernel does not tell how far such an I/O got.
+    pub fn bytes_done(&self) -> u64 {
+        match (&self.waits, &self.error) {
+            (IoWaits::Zio(_), Some(_)) => 0,
+            _ => self.length_bytes,
+        }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use dashpot_engine::histogram::Histogram;
 
+use super::class::class_order;
+use super::dimension::Unit;
 use super::interval::OTHER;
-use super::size::class_named;
 
 /// Latencies by name.
 #[derive(Default)]
@@ -19,8 +20,8 @@ pub struct Groups {
 pub enum Order {
     /// By number of I/Os, the largest first; then by name.
     ByCount,
-    /// By size, the smallest first. The names are those of sizes.
-    BySize,
+    /// By value, the smallest first. The names are those of classes of this unit.
+    ByValue(Unit),
 }
 
 impl Groups {
@@ -51,8 +52,8 @@ impl Groups {
             rest.for_each(|(_, latencies)| other.merge(&latencies));
             groups.push((OTHER.to_owned(), other));
         }
-        if order == Order::BySize {
-            groups.sort_by_cached_key(|(name, _)| class_named(name));
+        if let Order::ByValue(unit) = order {
+            groups.sort_by_cached_key(|(name, _)| class_order(name, unit));
         }
         groups
     }
@@ -63,7 +64,7 @@ const GROUPS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use super::{GROUPS_MAX, Groups, Order};
+    use super::{GROUPS_MAX, Groups, Order, Unit};
     use dashpot_engine::histogram::Histogram;
 
     fn latencies(count: u64) -> Histogram {
@@ -93,7 +94,7 @@ mod tests {
         let names = |order| shown(&counts, order).into_iter().map(|(name, _)| name);
         let by_count: Vec<_> = names(Order::ByCount).collect();
         assert_eq!(by_count, ["4K-8K", "1M-2M", "8K-16K"]);
-        let by_size: Vec<_> = names(Order::BySize).collect();
+        let by_size: Vec<_> = names(Order::ByValue(Unit::Bytes)).collect();
         assert_eq!(by_size, ["4K-8K", "8K-16K", "1M-2M"]);
     }
 
@@ -105,7 +106,7 @@ mod tests {
             .zip(1..)
             .map(|(name, count)| (name.as_str(), count));
         let counts: Vec<_> = [("other", 1_000)].into_iter().chain(counts).collect();
-        for order in [Order::ByCount, Order::BySize] {
+        for order in [Order::ByCount, Order::ByValue(Unit::Bytes)] {
             let shown = shown(&counts, order);
             assert_eq!(shown.len(), GROUPS_MAX);
             assert_eq!(shown.last().unwrap().0, "other");

@@ -6,6 +6,8 @@
 
 #![warn(missing_docs)]
 
+mod class;
+mod dimension;
 mod finished;
 mod groups;
 mod in_flight;
@@ -16,12 +18,15 @@ mod layer;
 mod length;
 mod percentiles;
 mod pool;
+mod predicate;
 mod question;
 mod seen;
 mod size;
 mod tally;
+mod who;
 
-pub use finished::{FinishedIo, IoWaits, Who};
+pub use dimension::{Dimension, Knows, Unit};
+pub use finished::{FinishedIo, IoWaits};
 pub use groups::{Groups, Order};
 pub use in_flight::{InFlight, Mention, Outlasting, outlasts, plural};
 pub use interval::{DeviceInterval, OTHER, OpInterval, elapsed_of_all, in_flight_of_all};
@@ -31,7 +36,9 @@ pub use layer::Layer;
 pub use length::{Length, stop_line};
 pub use percentiles::{Percentiles, is_enough, percentile};
 pub use pool::{ClassInterval, PoolInterval};
-pub use question::{By, Past, Question, Schedule, Subject, Wanted};
+pub use predicate::{Predicate, Predicates};
+pub use question::{Past, Question, Schedule, Subject, Wanted};
 pub use seen::Seen;
-pub use size::{class_named, size_class, size_name};
-pub use tally::{KEYS_MAX, Part, Sample, Tally, Type};
+pub use size::{size_class, size_name};
+pub use tally::{KEYS_MAX, Tally};
+pub use who::{WRITE_BACK, Who};

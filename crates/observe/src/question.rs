@@ -2,16 +2,22 @@
 
 use dashpot_engine::{Duration, OpSet};
 
+use super::dimension::Dimension;
+use super::finished::FinishedIo;
 use super::intervals::Intervals;
+use super::kind::Kind;
 use super::layer::Layer;
+use super::predicate::Predicates;
 
 /// The subject of a report, and its breakdown. A source always tells devices and types apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The devices or pools that the report is about.
     pub subject: Subject,
+    /// The I/Os that count; of a question about I/Os one by one, those that are given.
+    pub predicates: Predicates,
     /// The breakdown of each operation.
-    pub by: Option<By>,
+    pub by: Option<Dimension>,
     /// Whether latencies from arrival are needed. On the kernel's disks they take more events.
     pub queued: bool,
     /// The past that the report covers; `None` if it begins now.
@@ -65,19 +71,6 @@ pub struct Wanted {
     pub count: Option<u64>,
 }
 
-/// The dimension of a breakdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The client that sent the I/O to dashpot.
-    Client,
-    /// The name of the process that asked the kernel for the I/O.
-    Process,
-    /// The control group of that process.
-    Cgroup,
-    /// Their number of bytes, in powers of two.
-    Size,
-}
-
 impl Question {
     /// A question about devices at these layers.
     pub fn latencies(layers: &[Layer]) -> Question {
@@ -88,6 +81,7 @@ impl Question {
     pub fn of(subject: Subject) -> Question {
         Question {
             subject,
+            predicates: Predicates::default(),
             by: None,
             queued: false,
             past: None,
@@ -105,9 +99,35 @@ impl Question {
         }
     }
 
+    /// Whether the source must know who asked for an I/O.
+    pub fn has_who(&self) -> bool {
+        self.by.is_some_and(Dimension::is_who) || self.predicates.has_who()
+    }
+
     /// Whether latencies of stores are needed, which are known only from events.
     pub fn has_store(&self) -> bool {
         self.layers().contains(&Layer::Store)
+    }
+}
+
+impl Wanted {
+    /// All I/Os of a layer.
+    pub fn all(layer: Layer) -> Wanted {
+        Wanted {
+            layer,
+            ops: None,
+            min_ns: 0,
+            count: None,
+        }
+    }
+
+    /// Whether an I/O is of the layer, one of the operations, and long enough.
+    pub fn takes(&self, io: &FinishedIo) -> bool {
+        let is_op = |ops: OpSet| {
+            let is_kind = matches!(io.kind, Kind::Op(op) if ops.meets(OpSet::of(op)));
+            is_kind || (io.fua && ops.contains(OpSet::FUA))
+        };
+        self.layer == io.layer && io.total_ns() >= self.min_ns && self.ops.is_none_or(is_op)
     }
 }
 
@@ -129,17 +149,5 @@ impl Schedule {
     /// One interval.
     pub fn once(interval: Duration) -> Schedule {
         Schedule::every(interval, Some(1))
-    }
-}
-
-impl By {
-    /// The word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            By::Client => "client",
-            By::Process => "process",
-            By::Cgroup => "cgroup",
-            By::Size => "size",
-        }
     }
 }

@@ -1,75 +1,48 @@
-//! A tally of finished I/Os, by device, type and value of a breakdown.
+//! A tally of finished I/Os: the I/Os that a question selects, by device, type and value of a breakdown.
 //!
-//! Sources that get single I/Os (the kernel and a simulation) count with this. A daemon counts on
-//! its data path instead. Its collector has a table of its own, because it also keeps each second.
+//! Sources that get single I/Os (the kernel, a simulation, a recording, a daemon's events) count with this. A
+//! daemon also counts on its data path. Its collector has a table of its own, because it keeps each second.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use dashpot_engine::Op;
 use dashpot_engine::histogram::Histogram;
 use foldhash::fast::RandomState;
 
+use super::class::{Class, Offsets};
+use super::dimension::{Dimension, Value};
+use super::finished::FinishedIo;
 use super::interval::{OTHER, OpInterval};
 use super::kind::Kind;
-use super::size::{size_class, size_name};
+use super::predicate::Predicates;
 
-/// The counts of an interval so far. `T` is the type of an I/O as the source knows it.
-#[derive(Debug)]
-pub struct Tally<T> {
-    counted: HashMap<Key<T>, Counted, RandomState>,
+/// The counts of an interval so far.
+#[derive(Debug, Default)]
+pub struct Tally {
+    predicates: Predicates,
+    by: Option<Dimension>,
+    counted: HashMap<Key, Counted, RandomState>,
     names: Names,
+    offsets: Offsets,
 }
 
-/// A type of I/O as a source knows it.
-pub trait Type: Copy + Ord + std::hash::Hash {
-    /// Its kind.
-    fn kind(&self) -> Kind;
-
-    /// The kernel's letters for it, if it has any.
-    fn letters(&self) -> Option<String>;
-}
-
-/// An I/O that has finished.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample<T> {
-    /// The index of its device among the watched ones.
-    pub device: usize,
-    /// Its type.
-    pub of: T,
-    /// Its bytes.
-    pub bytes: u64,
-    /// See [`OpInterval::disk`].
-    pub disk_ns: u64,
-    /// See [`OpInterval::total`]; `None` if it is the time at the disk.
-    pub total_ns: Option<u64>,
-    /// See [`OpInterval::store`].
-    pub store_ns: Option<u64>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    /// The name of the device.
+    device: Name,
+    kind: Kind,
+    letters: Option<Name>,
+    part: Part,
 }
 
 /// The value of a breakdown that an I/O belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Part {
     /// There is no breakdown.
     All,
-    /// The class of this size in bytes.
-    Size(u64),
-    /// A client, a process or a control group.
-    Named(&'a str),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Key<T> {
-    device: usize,
-    of: T,
-    value: Value,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Value {
-    All,
-    Size(u32),
-    /// An index into the names.
-    Named(usize),
+    Class(Class),
+    Named(Name),
+    Missing,
     Other,
 }
 
@@ -78,74 +51,126 @@ struct Counted {
     completed: u64,
     bytes: u64,
     disk: Histogram,
+    /// Left out while each I/O took as long as at the device.
     total: Option<Histogram>,
     store: Option<Histogram>,
 }
 
+/// An index into the names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Name(usize);
+
 /// Names in the order of their first I/Os.
 #[derive(Debug, Default)]
 struct Names {
-    places: HashMap<String, usize, RandomState>,
-    names: Vec<String>,
+    places: HashMap<Arc<str>, Name, RandomState>,
+    names: Vec<Arc<str>>,
 }
 
-impl Type for Op {
-    fn kind(&self) -> Kind {
-        Kind::Op(*self)
-    }
-
-    fn letters(&self) -> Option<String> {
-        None
-    }
-}
-
-impl<T> Default for Tally<T> {
-    fn default() -> Tally<T> {
+impl Tally {
+    /// Counts the I/Os that meet the predicates, by device, type and this dimension.
+    pub fn new(predicates: Predicates, by: Option<Dimension>) -> Tally {
         Tally {
-            counted: HashMap::default(),
-            names: Names::default(),
+            predicates,
+            by,
+            ..Tally::default()
         }
     }
-}
 
-impl<T: Type> Tally<T> {
-    /// Counts an I/O.
-    pub fn add(&mut self, sample: &Sample<T>, part: Part<'_>) {
-        let mut key = Key {
-            device: sample.device,
-            of: sample.of,
-            value: self.value(part),
+    /// Counts an I/O, if it is selected.
+    pub fn add(&mut self, io: &FinishedIo) {
+        if !self.predicates.select(io) {
+            return;
+        }
+        let key = self.key(io);
+        self.counted.entry(key).or_default().add(io);
+    }
+
+    fn key(&mut self, io: &FinishedIo) -> Key {
+        let key = Key {
+            device: self.names.intern(&io.device),
+            kind: io.kind,
+            letters: io
+                .letters
+                .as_deref()
+                .map(|letters| self.names.intern(letters)),
+            part: self.part(io),
         };
-        let is_full = self.counted.len() >= KEYS_MAX && key.value != Value::All;
-        if is_full && !self.counted.contains_key(&key) {
-            key.value = Value::Other;
+        let is_full = self.counted.len() >= KEYS_MAX && key.part != Part::All;
+        match is_full && !self.counted.contains_key(&key) {
+            true => Key {
+                part: Part::Other,
+                ..key
+            },
+            false => key,
         }
-        self.counted.entry(key).or_default().add(sample);
     }
 
-    fn value(&mut self, part: Part<'_>) -> Value {
-        match part {
-            Part::All => Value::All,
-            Part::Size(bytes) => Value::Size(size_class(bytes)),
-            Part::Named(name) => self.names.value(name),
+    fn part(&mut self, io: &FinishedIo) -> Part {
+        let Some(by) = self.by else {
+            return Part::All;
+        };
+        match by.of(io) {
+            None => Part::Missing,
+            Some(Value::Number(offset)) if by == Dimension::Offset => self.range(offset),
+            Some(Value::Number(number)) => Part::Class(Class::of(number, by.unit())),
+            Some(Value::Name(name)) => match self.names.known(&name) {
+                Some(name) => Part::Named(name),
+                None if self.names.names.len() >= NAMES_MAX => Part::Other,
+                None => Part::Named(self.names.intern(&name)),
+            },
         }
+    }
+
+    /// The range of an offset. If ranges must grow for it, those that become one are counted together.
+    fn range(&mut self, offset: u64) -> Part {
+        let doublings = self.offsets.reach(offset);
+        if doublings > 0 {
+            for (key, counted) in std::mem::take(&mut self.counted) {
+                let part = match key.part {
+                    Part::Class(class) => Part::Class(Offsets::merged(class, doublings)),
+                    part => part,
+                };
+                self.counted
+                    .entry(Key { part, ..key })
+                    .or_default()
+                    .merge(&counted);
+            }
+        }
+        Part::Class(self.offsets.class(offset))
+    }
+
+    /// The devices of the selected I/Os, in the order of their names.
+    pub fn devices(&self) -> Vec<Arc<str>> {
+        let names = self
+            .counted
+            .keys()
+            .map(|key| Arc::clone(self.names.of(key.device)));
+        let sorted: BTreeSet<Arc<str>> = names.collect();
+        sorted.into_iter().collect()
     }
 
     /// The I/O of a device, by type and value.
-    pub fn ops(&self, device: usize) -> Vec<OpInterval> {
+    pub fn ops(&self, device: &str) -> Vec<OpInterval> {
+        let Some(device) = self.names.known(device) else {
+            return Vec::new();
+        };
         let own = self.counted.iter().filter(|(key, _)| key.device == device);
         let mut own: Vec<_> = own.collect();
-        own.sort_unstable_by_key(|(key, _)| **key);
+        let letters = |key: &Key| key.letters.map(|letters| self.names.of(letters));
+        own.sort_unstable_by_key(|(key, _)| (letters(key), key.kind, key.part));
         own.into_iter()
             .map(|(key, counted)| self.op(key, counted))
             .collect()
     }
 
-    fn op(&self, key: &Key<T>, counted: &Counted) -> OpInterval {
+    fn op(&self, key: &Key, counted: &Counted) -> OpInterval {
         OpInterval {
-            kind: key.of.kind(),
-            rwbs: key.of.letters(),
-            by: self.name(key.value),
+            kind: key.kind,
+            rwbs: key
+                .letters
+                .map(|letters| self.names.of(letters).to_string()),
+            by: self.value(key),
             completed: counted.completed,
             bytes: counted.bytes,
             time_ns: counted.disk.sum(),
@@ -156,12 +181,15 @@ impl<T: Type> Tally<T> {
         }
     }
 
-    fn name(&self, value: Value) -> Option<String> {
-        Some(match value {
-            Value::All => return None,
-            Value::Size(class) => size_name(class),
-            Value::Named(place) => self.names.names[place].clone(),
-            Value::Other => OTHER.to_owned(),
+    fn value(&self, key: &Key) -> Option<String> {
+        let by = self.by?;
+        Some(match key.part {
+            Part::All => return None,
+            Part::Class(class) if by == Dimension::Offset => self.offsets.name(class),
+            Part::Class(class) => class.name(by.unit()),
+            Part::Named(name) => self.names.of(name).to_string(),
+            Part::Missing => by.missing(key.kind).to_owned(),
+            Part::Other => OTHER.to_owned(),
         })
     }
 
@@ -173,92 +201,62 @@ impl<T: Type> Tally<T> {
 }
 
 impl Counted {
-    fn add<T>(&mut self, sample: &Sample<T>) {
-        self.completed += 1;
-        self.bytes += sample.bytes;
-        self.disk.record(sample.disk_ns);
-        if let Some(ns) = sample.total_ns {
-            self.total.get_or_insert_default().record(ns);
+    fn add(&mut self, io: &FinishedIo) {
+        let (disk_ns, total_ns) = (io.at_device_ns(), io.total_ns());
+        if self.total.is_none() && total_ns != disk_ns {
+            self.total = Some(self.disk.clone());
         }
-        if let Some(ns) = sample.store_ns {
+        if let Some(total) = &mut self.total {
+            total.record(total_ns);
+        }
+        if let Some(ns) = io.in_store_ns() {
             self.store.get_or_insert_default().record(ns);
         }
+        self.completed += 1;
+        self.bytes += io.bytes_done();
+        self.disk.record(disk_ns);
+    }
+
+    fn merge(&mut self, other: &Counted) {
+        if self.total.is_some() || other.total.is_some() {
+            let total = self.total.get_or_insert_with(|| self.disk.clone());
+            total.merge(other.total.as_ref().unwrap_or(&other.disk));
+        }
+        if let Some(store) = &other.store {
+            self.store.get_or_insert_default().merge(store);
+        }
+        self.completed += other.completed;
+        self.bytes += other.bytes;
+        self.disk.merge(&other.disk);
     }
 }
 
 impl Names {
-    fn value(&mut self, name: &str) -> Value {
-        if let Some(&place) = self.places.get(name) {
-            return Value::Named(place);
+    fn known(&self, name: &str) -> Option<Name> {
+        self.places.get(name).copied()
+    }
+
+    fn of(&self, name: Name) -> &Arc<str> {
+        &self.names[name.0]
+    }
+
+    fn intern(&mut self, name: &str) -> Name {
+        if let Some(known) = self.known(name) {
+            return known;
         }
-        let place = self.names.len();
-        if place == KEYS_MAX {
-            return Value::Other;
-        }
-        self.places.insert(name.to_owned(), place);
-        self.names.push(name.to_owned());
-        Value::Named(place)
+        let place = Name(self.names.len());
+        let name: Arc<str> = name.into();
+        self.places.insert(Arc::clone(&name), place);
+        self.names.push(name);
+        place
     }
 }
 
-/// The most sets of histograms in an interval. At 10 to 20 KiB for a histogram they take at most 80
+/// The most sets of histograms in an interval. At 10 to 20 KiB for a histogram they take at most 120
 /// MiB. Values beyond that are counted as [`OTHER`].
 pub const KEYS_MAX: usize = 2_048;
+/// The most names of an interval, those of devices and types included.
+const NAMES_MAX: usize = 2 * KEYS_MAX;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample(device: usize, of: Op) -> Sample<Op> {
-        Sample {
-            device,
-            of,
-            bytes: 4_096,
-            disk_ns: 6_000,
-            total_ns: Some(9_000),
-            store_ns: Some(1_000),
-        }
-    }
-
-    #[test]
-    fn devices_and_types_are_apart_and_add_up() {
-        let mut tally = Tally::default();
-        for (device, op) in [(0, Op::Read), (0, Op::Write), (0, Op::Read), (1, Op::Read)] {
-            tally.add(&sample(device, op), Part::All);
-        }
-        let ops = tally.ops(0).into_iter();
-        let seen = ops.map(|op| (op.kind, op.completed, op.bytes, op.time_ns, op.total.sum()));
-        let expected = [
-            (Kind::Op(Op::Read), 2, 8_192, 12_000, 18_000),
-            (Kind::Op(Op::Write), 1, 4_096, 6_000, 9_000),
-        ];
-        assert_eq!(seen.collect::<Vec<_>>(), expected);
-        assert_eq!(tally.ops(1)[0].store.as_ref().unwrap().count(), 1);
-        tally.clear();
-        assert!(tally.ops(0).is_empty());
-    }
-
-    #[test]
-    fn values_have_their_names() {
-        let mut tally = Tally::default();
-        tally.add(&sample(0, Op::Read), Part::Size(4_096));
-        tally.add(&sample(0, Op::Read), Part::Named("dd"));
-        let names = tally.ops(0).into_iter().map(|op| op.by.unwrap());
-        assert_eq!(names.collect::<Vec<_>>(), ["4K-8K", "dd"]);
-    }
-
-    #[test]
-    fn values_beyond_the_most_are_other_and_counted() {
-        let mut tally = Tally::default();
-        let more = KEYS_MAX + 100;
-        for at in 0..more {
-            tally.add(&sample(0, Op::Read), Part::Named(&format!("p{at}")));
-        }
-        let ops = tally.ops(0);
-        assert!(ops.len() <= KEYS_MAX + 1);
-        let all: u64 = ops.iter().map(|op| op.completed).sum();
-        assert_eq!(all, more as u64);
-        let other = ops.iter().find(|op| op.by.as_deref() == Some(OTHER));
-        assert_eq!(other.map(|op| op.completed), Some(100));
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+mod cgroup;
 mod device;
 mod error;
 mod in_flight;
@@ -14,15 +15,15 @@ mod io;
 mod options;
 mod pairing;
 mod record;
-mod submitter;
 pub mod tracefs;
 mod tracer;
 
+pub use cgroup::{Cgroups, GONE};
 pub use device::{Device, DeviceError, Layer, Number};
 pub use error::TraceError;
 pub use in_flight::InFlight;
 pub use io::{Comm, Io, Rwbs, Submitter};
 pub use options::{Options, Start};
 pub use record::{Record, What};
-pub use submitter::{Cgroups, GONE, WRITE_BACK};
+
 pub use tracer::{Progress, Tracer};

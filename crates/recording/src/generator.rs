@@ -1,7 +1,7 @@
 //! Made I/Os for the tests: a mix like that of a busy server, and I/Os without any sense.
 
 use dashpot_engine::{Duration, Op, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 use proptest::option::of;
 use proptest::prelude::*;
 
@@ -86,22 +86,24 @@ fn served(
     };
     let process = random.below(8);
     FinishedIo {
-        device: "vda".to_owned(),
+        layer: Layer::Disk,
+        device: "vda".into(),
         kind: Kind::Op(if is_write { Op::Write } else { Op::Read }),
         fua: false,
-        letters: (!is_zio).then(|| if is_write { "WS" } else { "R" }.to_owned()),
+        letters: (!is_zio).then(|| if is_write { "WS" } else { "R" }.into()),
         offset_bytes,
         length_bytes,
+        depth: is_zio.then(|| 1 + random.below(8) as u32),
         begun_ns,
         ended_ns: begun_ns + total_ns,
         at_ns: begun_ns + total_ns + 1_763_900_000_000_000_123,
         waits,
         who: Some(match is_zio {
-            true => Who::Client(format!("uid=1000 pid={}", 4_711 + process)),
+            true => Who::Client(format!("uid=1000 pid={}", 4_711 + process).into()),
             false => Who::Thread {
                 pid: 1_000 + 17 * process as i32,
-                comm: ["postgres", "mysqld", "java", "kworker/1:2"][process as usize % 4]
-                    .to_owned(),
+                comm: ["postgres", "mysqld", "java", "kworker/1:2"][process as usize % 4].into(),
+                cgroup: Some(["/system.slice/db.service", "/batch"][process as usize % 2].into()),
             },
         }),
         rule: is_zio.then_some(1),
@@ -150,8 +152,12 @@ fn any_waits() -> impl Strategy<Value = IoWaits> {
 
 fn any_who() -> impl Strategy<Value = Who> {
     prop_oneof![
-        ".{0,8}".prop_map(Who::Client),
-        (any::<i32>(), ".{0,8}").prop_map(|(pid, comm)| Who::Thread { pid, comm }),
+        ".{0,8}".prop_map(|name| Who::Client(name.into())),
+        (any::<i32>(), ".{0,8}", of("[a-z/]{0,8}")).prop_map(|(pid, comm, cgroup)| Who::Thread {
+            pid,
+            comm: comm.into(),
+            cgroup: cgroup.map(Into::into),
+        }),
     ]
 }
 
@@ -167,11 +173,15 @@ prop_compose! {
         (offset_bytes, length_bytes) in any::<(u64, u64)>(),
         (begun_ns, ended_ns, at_ns) in any::<(u64, u64, u64)>(),
         (waits, who) in (any_waits(), of(any_who())),
+        (is_volume, depth) in any::<(bool, Option<u32>)>(),
         (rule, lane, merged, requeued) in any::<(Option<u32>, Option<u32>, u32, u32)>(),
         error in of("E[A-Z]{1,8}"),
     ) -> FinishedIo {
         FinishedIo {
-            device, kind, fua, letters, offset_bytes, length_bytes, begun_ns, ended_ns, at_ns,
+            layer: if is_volume { Layer::Volume } else { Layer::Disk },
+            device: device.into(),
+            letters: letters.map(Into::into),
+            kind, fua, offset_bytes, length_bytes, depth, begun_ns, ended_ns, at_ns,
             waits, who, rule, lane, merged, requeued, error,
         }
     }

@@ -100,20 +100,24 @@ impl Recorded {
     pub(crate) fn of_row(block: &Block, row: usize) -> Recorded {
         let int = |column| block.int(column, row);
         let bits = |column| int(column).unwrap_or_default() as u64;
-        let text = |column| block.text(column, row).map(str::to_owned);
+        let name = |column| block.name(column, row).cloned();
         let at_ns = bits(column::AT);
         let ended_ns = at_ns.wrapping_add(bits(column::CLOCK));
-        let outcome = text(column::OUTCOME).filter(|outcome| outcome != OK);
-        let is_in_flight = outcome.as_deref() == Some(IN_FLIGHT);
+        let outcome = block
+            .text(column::OUTCOME, row)
+            .filter(|outcome| *outcome != OK);
+        let is_in_flight = outcome == Some(IN_FLIGHT);
         let io = FinishedIo {
-            device: text(column::DEVICE).unwrap_or_default(),
+            layer: Layer::of_word(block.text(column::LAYER, row).unwrap_or_default()),
+            device: name(column::DEVICE).unwrap_or_default(),
             kind: Kind::of_word(block.text(column::OP, row).unwrap_or_default()),
             fua: int(column::FUA) == Some(1),
-            letters: text(column::RWBS),
+            letters: name(column::RWBS),
             offset_bytes: bits(column::SECTOR)
                 .wrapping_mul(SECTOR_BYTES)
                 .wrapping_add(bits(column::IN_SECTOR)),
             length_bytes: bits(column::BYTES),
+            depth: int(column::DEPTH).map(|depth| depth as u32),
             begun_ns: ended_ns.wrapping_sub(bits(column::LATENCY)),
             ended_ns,
             at_ns,
@@ -123,20 +127,20 @@ impl Recorded {
             lane: int(column::LANE).map(|lane| lane as u32),
             merged: bits(column::MERGED) as u32,
             requeued: bits(column::REQUEUED) as u32,
-            error: outcome.filter(|_| !is_in_flight),
+            error: outcome.filter(|_| !is_in_flight).map(str::to_owned),
         };
         Recorded { io, is_in_flight }
     }
 }
 
 /// Adds an I/O to a batch of [`IOS`].
-pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, layer: Layer, is_in_flight: bool) {
+pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     let latency_ns = io.ended_ns.wrapping_sub(io.begun_ns);
     let mut row = batch.row();
     row.int(io.at_ns as i64);
     row.int(latency_ns as i64);
     row.int(io.ended_ns.wrapping_sub(io.at_ns) as i64);
-    row.text(layer_word(layer));
+    row.text(layer_word(io.layer));
     row.text(&io.device);
     row.text(io.kind.word());
     row.int(io.fua.into());
@@ -144,7 +148,7 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, layer: Layer, is_in_fligh
     row.int((io.offset_bytes / SECTOR_BYTES) as i64);
     row.int((io.offset_bytes % SECTOR_BYTES) as i64);
     row.int(io.length_bytes as i64);
-    row.maybe_int(None);
+    row.maybe_int(io.depth.map(i64::from));
     row.text(match (is_in_flight, &io.error) {
         (true, _) => IN_FLIGHT,
         (false, Some(error)) => error,
@@ -164,26 +168,27 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, layer: Layer, is_in_fligh
 }
 
 fn push_who(row: &mut Row<'_>, who: Option<&Who>) {
-    let (client, thread) = match who {
-        Some(Who::Client(name)) => (Some(name.as_str()), None),
-        Some(Who::Thread { pid, comm }) => (None, Some((*pid, comm.as_str()))),
-        None => (None, None),
+    let (client, comm, pid, cgroup) = match who {
+        Some(Who::Client(name)) => (Some(name), None, None, None),
+        Some(Who::Thread { pid, comm, cgroup }) => (None, Some(comm), Some(*pid), cgroup.as_ref()),
+        None => (None, None, None, None),
     };
-    row.maybe_text(client);
-    row.maybe_text(thread.map(|(_, comm)| comm));
-    row.maybe_int(thread.map(|(pid, _)| pid.into()));
-    row.maybe_text(None);
+    row.maybe_text(client.map(AsRef::as_ref));
+    row.maybe_text(comm.map(AsRef::as_ref));
+    row.maybe_int(pid.map(i64::from));
+    row.maybe_text(cgroup.map(AsRef::as_ref));
 }
 
 fn who_of(block: &Block, row: usize) -> Option<Who> {
-    let text = |column| block.text(column, row).map(str::to_owned);
+    let name = |column| block.name(column, row).cloned();
     let thread = || {
         Some(Who::Thread {
             pid: block.int(column::PID, row)? as i32,
-            comm: text(column::PROCESS)?,
+            comm: name(column::PROCESS)?,
+            cgroup: name(column::CGROUP),
         })
     };
-    text(column::CLIENT).map(Who::Client).or_else(thread)
+    name(column::CLIENT).map(Who::Client).or_else(thread)
 }
 
 /// The waits of a zio beside that in the queue, in the order of their columns.

@@ -272,7 +272,7 @@ pub struct Block {
 struct Loaded {
     ints: Vec<i64>,
     ids: Vec<u32>,
-    texts: Vec<Box<str>>,
+    texts: Vec<Arc<str>>,
     levels: Vec<bool>,
 }
 
@@ -286,9 +286,14 @@ impl Block {
 
     /// A text; nothing if it is null or its column was not asked for.
     pub fn text(&self, column: usize, row: usize) -> Option<&str> {
+        self.name(column, row).map(AsRef::as_ref)
+    }
+
+    /// The same text, which the rows of a block share.
+    pub(crate) fn name(&self, column: usize, row: usize) -> Option<&Arc<str>> {
         let id = self.text_id(column, row)?;
         let column = self.columns.get(column)?.as_ref()?;
-        column.texts.get(id as usize).map(Box::as_ref)
+        column.texts.get(id as usize)
     }
 
     /// The number of a text among the texts of its column in this block.

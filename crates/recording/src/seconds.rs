@@ -4,8 +4,9 @@
 //! key, because I/Os are counted in the second in which they ended and not all come in that order.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use dashpot_observe::{FinishedIo, Layer};
+use dashpot_observe::FinishedIo;
 
 use crate::batch::Batch;
 use crate::buckets::{Buckets, percentile};
@@ -87,10 +88,9 @@ pub enum Count {
 
 /// Counts the I/Os of the present second, and knows how slow they were in the last hours.
 pub(crate) struct Seconds {
-    layer: Layer,
     buckets: Buckets,
     /// The places of the series of devices, by their names.
-    devices: HashMap<String, Vec<usize>, foldhash::fast::RandomState>,
+    devices: HashMap<Arc<str>, Vec<usize>, foldhash::fast::RandomState>,
     series: Vec<Series>,
     hour: u64,
 }
@@ -121,9 +121,8 @@ const HOUR_S: u64 = 3_600;
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl Seconds {
-    pub(crate) fn new(layer: Layer) -> Seconds {
+    pub(crate) fn new() -> Seconds {
         Seconds {
-            layer,
             buckets: Buckets::new(),
             devices: HashMap::default(),
             series: Vec::new(),
@@ -166,7 +165,7 @@ impl Seconds {
     }
 
     fn place(&mut self, io: &FinishedIo) -> usize {
-        let (layer, op) = (layer_word(self.layer), io.kind.word());
+        let (layer, op) = (layer_word(io.layer), io.kind.word());
         let is_it = |series: &Series| series.layer == layer && series.op == op;
         let places = self.devices.get(&io.device).map_or(&[][..], Vec::as_slice);
         if let Some(place) = places.iter().find(|place| is_it(&self.series[**place])) {
@@ -176,7 +175,7 @@ impl Seconds {
         self.series
             .push(Series::new(&io.device, layer, op, self.buckets.len()));
         self.devices
-            .entry(io.device.clone())
+            .entry(Arc::clone(&io.device))
             .or_default()
             .push(place);
         place

@@ -1,7 +1,7 @@
 //! Files against naive lists.
 
 use bytes::Bytes;
-use dashpot_observe::{FinishedIo, IoWaits, Layer};
+use dashpot_observe::{FinishedIo, IoWaits};
 use proptest::prelude::*;
 
 use crate::batch::Batch;
@@ -30,7 +30,7 @@ fn file_of(ios: &[Recorded], rows: usize) -> Vec<u8> {
     for group in ios.chunks(rows) {
         batch.clear();
         for one in group {
-            push(&mut batch, &one.io, Layer::Disk, one.is_in_flight);
+            push(&mut batch, &one.io, one.is_in_flight);
         }
         draft.add(&batch).expect("a row group");
     }

@@ -3,6 +3,7 @@
 
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader};
+use std::sync::Arc;
 
 use crate::error::Flaw;
 
@@ -74,14 +75,14 @@ impl Unpacked {
     }
 
     /// The distinct values of a column of texts.
-    pub(crate) fn texts(&self) -> Result<Vec<Box<str>>, Flaw> {
+    pub(crate) fn texts(&self) -> Result<Vec<Arc<str>>, Flaw> {
         let mut bytes = Reader(&self.plain);
         let texts = (0..self.count).map(|_| {
             let length = u32::from_le_bytes(*bytes.take(4)?.first_chunk()?);
             let text = str::from_utf8(bytes.take(length as usize)?).ok()?;
             Some(text.into())
         });
-        let texts: Option<Vec<Box<str>>> = texts.collect();
+        let texts: Option<Vec<Arc<str>>> = texts.collect();
         texts.ok_or_else(|| Flaw::damaged("a column has other texts than it says"))
     }
 }

@@ -16,6 +16,7 @@ pub mod chart;
 pub mod clock;
 pub mod crash;
 pub mod depth;
+pub mod filtered;
 pub mod health;
 pub mod heatmap;
 pub mod iolatency;

@@ -2,12 +2,18 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use dashpot_api::KeepWord;
-use dashpot_observe::Layer;
+use dashpot_observe::{Dimension, Layer};
 use dashpot_rules::zinject::Compat;
 
 /// A layer.
 pub(super) fn layer() -> impl TypedValueParser<Value = Layer> {
     PossibleValuesParser::new(Layer::WORDS).map(|word| Layer::of_word(&word))
+}
+
+/// A dimension of I/Os.
+pub(super) fn dimension() -> impl TypedValueParser<Value = Dimension> {
+    PossibleValuesParser::new(Dimension::ALL.map(Dimension::word))
+        .try_map(|word| Dimension::parse(&word))
 }
 
 /// A release of OpenZFS.

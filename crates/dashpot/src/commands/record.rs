@@ -16,18 +16,12 @@ use crate::sources::{Source, Target};
 pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Result<()> {
     check(args);
     let target = Target::find(api, &args.device)?;
-    let question = Question::of(Subject::Ios(Wanted {
-        layer: args.layer,
-        ops: None,
-        min_ns: 0,
-        count: None,
-    }));
+    let question = Question::of(Subject::Ios(Wanted::all(args.layer)));
     if let Err(error) = target.check(&question) {
         usage(&error);
     }
     let options = Options {
         keep_bytes: args.keep,
-        layer: args.layer,
         host: rustix::system::uname()
             .nodename()
             .to_string_lossy()

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use dashpot_api::{
     By as Breakdown, Client, ClientError, DiskLatency, LatencyHistogram, OpLatency, PoolLatency,
     STARTED_AGAIN,
@@ -10,8 +10,8 @@ use dashpot_api::{
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 use dashpot_engine::{DepthTimes, Duration as ZioTime};
 use dashpot_observe::{
-    By, DeviceInterval, InFlight, Intervals, Kind, OpInterval, Question, Schedule, Seen, Span,
-    size_class, size_name,
+    DeviceInterval, Dimension, InFlight, Intervals, Kind, OpInterval, Question, Schedule, Seen,
+    Span, size_class, size_name,
 };
 use dashpot_rules::parse_size;
 
@@ -64,7 +64,7 @@ impl<'a> DaemonSource<'a> {
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<DaemonSource<'a>> {
-        let breakdown = breakdown(question.by)?;
+        let breakdown = question.by.and_then(counted);
         let last = Look::take(client, &watched, breakdown)?;
         let told = Moment::new(last.latest().unwrap_or_default());
         Ok(DaemonSource {
@@ -134,15 +134,12 @@ impl Source for DaemonSource<'_> {
     }
 }
 
-/// The breakdown in the API's terms.
-fn breakdown(by: Option<By>) -> anyhow::Result<Option<Breakdown>> {
+/// The breakdown in the API's terms. `None` if the daemon has no counters for it: events have them.
+pub(super) fn counted(by: Dimension) -> Option<Breakdown> {
     match by {
-        None => Ok(None),
-        Some(By::Client) => Ok(Some(Breakdown::Client)),
-        Some(By::Size) => Ok(Some(Breakdown::Size)),
-        Some(By::Process | By::Cgroup) => {
-            bail!("a daemon knows clients, not processes: ask for --by client")
-        }
+        Dimension::Client => Some(Breakdown::Client),
+        Dimension::Size => Some(Breakdown::Size),
+        _ => None,
     }
 }
 

@@ -1,18 +1,20 @@
 //! The sources of reports: they watch devices, interval by interval or I/O by I/O.
 
+mod counted;
 mod counters;
 mod daemon;
 mod diskstats;
+mod errno;
 mod failed;
 mod ios;
 mod kernel;
-mod kernel_tally;
+mod kernel_ios;
+mod known;
 mod pools;
 mod priority;
 mod reader;
 mod recorded;
 mod remembered;
-mod rwbs;
 mod signals;
 mod source;
 mod target;
@@ -22,6 +24,7 @@ mod wall;
 pub(crate) use daemon::between;
 pub(crate) use failed::warn_of_failed;
 pub(crate) use kernel::KernelSource;
+pub(crate) use known::check_known;
 pub(crate) use recorded::{RecordedSource, Told};
 pub(crate) use signals::{Stop, now_ns};
 pub(crate) use source::Source;

@@ -10,11 +10,12 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use dashpot_observe::{
-    By, DeviceInterval, InFlight, Intervals, KEYS_MAX, Question, Schedule, Seen, Span,
+    DeviceInterval, Dimension, InFlight, Intervals, KEYS_MAX, Predicates, Question, Schedule, Seen,
+    Span, Tally,
 };
 use dashpot_probe::{Device, Options, Progress, Start, TraceError, Tracer};
 
-use super::kernel_tally::KernelTally;
+use super::kernel_ios::KernelIos;
 use super::signals::{Stop, now_ns};
 use super::vanished::Vanished;
 
@@ -57,7 +58,10 @@ pub(super) struct Reader {
     begun_ns: u64,
     /// The moment up to which all events have been read.
     read_ns: u64,
-    tally: KernelTally,
+    ios: KernelIos,
+    tally: Tally,
+    /// Whether only some I/Os are counted, so that the I/Os in flight must be selected, too.
+    predicates: Predicates,
     /// How many events the present interval misses so far.
     lost: u64,
     unmatched: u64,
@@ -73,18 +77,20 @@ impl Reader {
     ) -> anyhow::Result<Reader> {
         let tracer = Tracer::start(&Options {
             devices: devices.to_vec(),
-            start: match question.queued {
+            start: match needs_queueing(question) {
                 true => Start::Queue,
                 false => Start::Issue,
             },
-            submitters: matches!(question.by, Some(By::Process | By::Cgroup)),
+            submitters: question.has_who(),
         })?;
         let begun_ns = now_ns();
         Ok(Reader {
             begun_ns,
             read_ns: begun_ns,
             intervals: schedule.begin(begun_ns),
-            tally: KernelTally::new(devices, question),
+            ios: KernelIos::new(devices),
+            tally: Tally::new(question.predicates.clone(), question.by),
+            predicates: question.predicates.clone(),
             tracer,
             devices: devices.to_vec(),
             stop,
@@ -177,10 +183,12 @@ impl Reader {
     /// Counts I/O that was completed before the interval's end. I/O that a CPU reports later counts
     /// in the next interval.
     fn read(&mut self, end_ns: u64) -> Result<Progress, TraceError> {
-        let (tally, begun_ns) = (&mut self.tally, self.begun_ns);
+        let (tally, ios, begun_ns) = (&mut self.tally, &mut self.ios, self.begun_ns);
         let progress = self.tracer.read(end_ns, |io| {
-            if io.completed_ns >= begun_ns {
-                tally.add(io);
+            if io.completed_ns >= begun_ns
+                && let Some(io) = ios.finished(io)
+            {
+                tally.add(&io);
             }
         })?;
         self.read_ns = self.read_ns.max(progress.until_ns);
@@ -192,11 +200,11 @@ impl Reader {
     /// The I/O of each device. Events cannot tell how busy a device was: `iostat` reads the
     /// kernel's counters for that.
     fn intervals(&mut self, span: &Span) -> Vec<DeviceInterval> {
-        let devices = self.devices.iter().enumerate();
-        let intervals = devices.map(|(at, device)| DeviceInterval {
+        let devices = self.devices.clone();
+        let intervals = devices.iter().map(|device| DeviceInterval {
             device: device.name.clone(),
             elapsed: Duration::from_nanos(span.elapsed_ns()),
-            ops: self.tally.ops(at),
+            ops: self.tally.ops(&device.name),
             busy: Duration::ZERO,
             depth_time_ns: 0,
             depths: None,
@@ -209,15 +217,20 @@ impl Reader {
 
     /// The I/Os in flight at the interval's end. It mentions doubtful I/Os only if there are no others,
     /// because most of them have probably ended.
-    fn in_flight(&self, device: &Device, at_ns: u64) -> InFlight {
-        let own = |doubtful: bool| {
-            let all = self.tracer.in_flight();
-            all.filter(move |io| io.doubtful == doubtful && device.has(io.device, io.sector))
-        };
-        let doubtful = own(false).next().is_none();
-        let oldest = own(doubtful).min_by_key(|io| io.since_ns);
+    fn in_flight(&mut self, device: &Device, at_ns: u64) -> InFlight {
+        let own = self.tracer.in_flight();
+        let own: Vec<_> = own
+            .filter(|io| device.has(io.device, io.sector))
+            .filter(|io| {
+                let record = self.ios.in_flight(io, at_ns);
+                record.is_some_and(|record| self.predicates.select(&record))
+            })
+            .collect();
+        let doubtful = own.iter().all(|io| io.doubtful);
+        let told = || own.iter().filter(|io| io.doubtful == doubtful);
+        let oldest = told().min_by_key(|io| io.since_ns);
         InFlight {
-            zios: own(doubtful).count() as u64,
+            zios: told().count() as u64,
             oldest_ns: oldest.map(|io| at_ns.saturating_sub(io.since_ns)),
             device: oldest.map(|_| device.name.clone()),
             wait: oldest.map(|io| wait(io.issued, doubtful).to_owned()),
@@ -225,6 +238,12 @@ impl Reader {
             rule: None,
         }
     }
+}
+
+/// Whether a question is about the time before the driver got an I/O.
+fn needs_queueing(question: &Question) -> bool {
+    let asks = |dimension| matches!(dimension, Dimension::Total | Dimension::Queue);
+    question.queued || question.by.is_some_and(asks) || question.predicates.dimensions().any(asks)
 }
 
 /// The place at which an I/O waits, in a word.

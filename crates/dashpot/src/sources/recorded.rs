@@ -3,8 +3,7 @@
 
 use std::path::Path;
 
-use dashpot_engine::OpSet;
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Seen, Span, Wanted};
+use dashpot_observe::{FinishedIo, IoWaits, Predicates, Seen, Span, Wanted};
 use dashpot_recording::{Blocks, Event, Query, Recording};
 
 use super::source::Source;
@@ -13,6 +12,7 @@ use super::source::Source;
 pub(crate) struct RecordedSource {
     blocks: Blocks,
     wanted: Wanted,
+    predicates: Predicates,
     /// The devices that are asked for; without names, all.
     names: Vec<String>,
     left: usize,
@@ -37,6 +37,7 @@ impl RecordedSource {
     pub(crate) fn open(
         path: &Path,
         wanted: Wanted,
+        predicates: &Predicates,
         names: &[String],
     ) -> anyhow::Result<RecordedSource> {
         let recording = Recording::open(path)?;
@@ -49,6 +50,7 @@ impl RecordedSource {
         Ok(RecordedSource {
             blocks: recording.blocks(query)?,
             wanted,
+            predicates: predicates.clone(),
             names: names.to_vec(),
             left: usize::try_from(wanted.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX),
             ahead: None,
@@ -65,7 +67,7 @@ impl RecordedSource {
             true => Told::Kernel,
             false => Told::Zios,
         };
-        let mut names: Vec<String> = ios.iter().map(|io| io.device.clone()).collect();
+        let mut names: Vec<String> = ios.iter().map(|io| io.device.to_string()).collect();
         names.sort();
         names.dedup();
         self.ahead = Some(ios);
@@ -92,12 +94,8 @@ impl RecordedSource {
     }
 
     fn takes(&self, io: &FinishedIo) -> bool {
-        let is_named = self.names.is_empty() || self.names.contains(&io.device);
-        let is_op = |ops: OpSet| {
-            let is_kind = matches!(io.kind, Kind::Op(op) if ops.meets(OpSet::of(op)));
-            is_kind || (io.fua && ops.contains(OpSet::FUA))
-        };
-        is_named && self.wanted.ops.is_none_or(is_op)
+        let is_named = self.names.is_empty() || self.names.iter().any(|name| **name == *io.device);
+        is_named && self.wanted.takes(io) && self.predicates.select(io)
     }
 }
 

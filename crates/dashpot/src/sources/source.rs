@@ -13,7 +13,7 @@ pub(crate) trait Source {
 
     /// The I/Os in flight at the last reading, of a source that gives I/Os one by one and knows them. They have
     /// no end yet.
-    fn in_flight(&self) -> Vec<FinishedIo> {
+    fn in_flight(&mut self) -> Vec<FinishedIo> {
         Vec::new()
     }
 

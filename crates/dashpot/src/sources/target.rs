@@ -2,15 +2,17 @@
 
 use anyhow::{anyhow, bail};
 use dashpot_api::{Client, ClientError, Export, LayerWord};
-use dashpot_observe::{By, Layer, Question, Schedule, Subject};
+use dashpot_observe::{Dimension, Knows, Layer, Question, Schedule, Subject, Wanted};
 use dashpot_probe::Device;
 use dashpot_rules::{ApiAddress, ParseError};
 
+use super::counted::CountedSource;
 use super::counters::CountersSource;
-use super::daemon::{DaemonSource, Watched};
+use super::daemon::{DaemonSource, Watched, counted};
 use super::failed::warn_of_failed;
 use super::ios::{IoSource, KernelStream, ZioStream};
 use super::kernel::KernelSource;
+use super::known::check_known;
 use super::remembered::Remembered;
 use super::source::Source;
 use crate::cli::reports::DeviceArgs;
@@ -173,14 +175,8 @@ impl Target {
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
         let mut layers = question.layers().iter();
         layers.try_for_each(|layer| self.check_layer(*layer))?;
-        question.by.map_or(Ok(()), |by| self.check_by(by))?;
-        match (question.past, question.by) {
-            (Some(_), Some(By::Size)) => Err(ParseError::new(
-                "--by size: a daemon remembers its seconds by client, device and type: take one of \
-                 these",
-            )),
-            _ => Ok(()),
-        }
+        check_known(question, self.knows())?;
+        check_past(question)
     }
 
     /// Whether the user has named the devices.
@@ -191,19 +187,11 @@ impl Target {
         }
     }
 
-    fn check_by(&self, by: By) -> Result<(), ParseError> {
-        let why = match (self, by) {
-            (Target::Daemon { .. }, By::Process | By::Cgroup) => {
-                "dashpot knows its clients, not what they run for; --by client, size, device and \
-                 type can be had of its disks"
-            }
-            (Target::Kernel(..), By::Client) => {
-                "the kernel's disks have no clients; --by process, cgroup, size, device and type \
-                 can be had of them"
-            }
-            _ => return Ok(()),
-        };
-        Err(ParseError::new(format!("--by {}: {why}", by.word())))
+    fn knows(&self) -> Knows {
+        match self {
+            Target::Daemon { .. } | Target::Pools { .. } => Knows::Zios,
+            Target::Kernel(..) => Knows::Kernel,
+        }
     }
 
     fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
@@ -234,6 +222,28 @@ impl Target {
     }
 }
 
+/// Refuses questions that no daemon's memory answers.
+fn check_past(question: &Question) -> Result<(), ParseError> {
+    let is_kept = |by| by == Dimension::Client;
+    match (question.past, question.by) {
+        (None, _) => Ok(()),
+        (Some(_), Some(by)) if !is_kept(by) => Err(ParseError::new(format!(
+            "--by {}: a daemon remembers its seconds by client, device and op: take one of these",
+            by.word()
+        ))),
+        (Some(_), _) if !question.predicates.is_empty() => Err(ParseError::new(
+            "--where: a daemon remembers no single I/Os of its past: leave out --last, or record them \
+             with 'dashpot record'",
+        )),
+        (Some(_), _) => Ok(()),
+    }
+}
+
+/// Whether only events answer the question: the daemon's counters know no other conditions and breakdowns.
+fn needs_events(question: &Question) -> bool {
+    !question.predicates.is_empty() || question.by.is_some_and(|by| counted(by).is_none())
+}
+
 fn watch_daemon<'a>(
     client: &'a Client,
     disks: &'a [String],
@@ -252,7 +262,17 @@ fn watch_daemon<'a>(
     }
     if let Subject::Ios(wanted) = &question.subject {
         let stream = || ZioStream::new(client, names, wanted);
-        return Ok(Box::new(IoSource::begin(wanted, schedule, stream)?));
+        let predicates = &question.predicates;
+        return Ok(Box::new(IoSource::begin(
+            wanted, predicates, schedule, stream,
+        )?));
+    }
+    if needs_events(question) {
+        let wanted = Wanted::all(layer);
+        let stream = || ZioStream::new(client, names, &wanted);
+        return Ok(Box::new(CountedSource::begin(
+            question, names, schedule, stream,
+        )?));
     }
     let names = |wanted: bool, names: &[String]| if wanted { names.to_vec() } else { Vec::new() };
     let watched = Watched {
@@ -276,7 +296,12 @@ fn watch_kernel<'a>(
     Ok(match &question.subject {
         Subject::Ios(wanted) => {
             let stream = || KernelStream::new(devices, wanted);
-            Box::new(IoSource::begin(wanted, schedule, stream)?)
+            Box::new(IoSource::begin(
+                wanted,
+                &question.predicates,
+                schedule,
+                stream,
+            )?)
         }
         Subject::Averages(_) => {
             let are_named = named == Named::Yes;

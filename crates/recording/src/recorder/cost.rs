@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use dashpot_observe::Layer;
-
 use crate::clock::{Clock, MachineClock};
 use crate::generator::server;
 use crate::ios::column;
@@ -20,7 +18,6 @@ fn cost_of_an_io() {
         let scratch = tempfile::tempdir().expect("a directory");
         let options = Options {
             keep_bytes: 1 << 30,
-            layer: Layer::Disk,
             host: "host".to_owned(),
             cpu_percent: 1_000,
         };
@@ -73,7 +70,6 @@ fn cost_of_a_question() {
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let options = Options {
         keep_bytes: 1 << 40,
-        layer: Layer::Disk,
         host: "host".to_owned(),
         cpu_percent: 1_000,
     };

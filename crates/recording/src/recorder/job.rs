@@ -1,6 +1,6 @@
 //! What the reader's thread hands to the writer.
 
-use dashpot_observe::{FinishedIo, Layer};
+use dashpot_observe::FinishedIo;
 
 use crate::batch::Batch;
 use crate::clock::Moment;
@@ -13,8 +13,6 @@ use crate::table::GROUP_ROWS;
 pub struct Options {
     /// The most bytes of all files.
     pub keep_bytes: u64,
-    /// The layer of the I/Os.
-    pub layer: Layer,
     /// The name of the host.
     pub host: String,
     /// Above this share of one CPU, in per cent, the writer leaves single I/Os out for a minute.

@@ -5,8 +5,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use dashpot_observe::Layer;
-
 use crate::clock::{Clock, MachineClock};
 use crate::directory::Directory;
 use crate::generator::server;
@@ -25,7 +23,6 @@ fn records_until_it_is_killed() {
     };
     let options = Options {
         keep_bytes: 1 << 20,
-        layer: Layer::Disk,
         host: "host".to_owned(),
         cpu_percent: 100,
     };

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-use dashpot_observe::{FinishedIo, Layer};
+use dashpot_observe::FinishedIo;
 
 use crate::batch::Batch;
 use crate::clock::{Clock, Jump, Moment, jumps};
@@ -49,7 +49,6 @@ pub struct Recorder {
     spare: Receiver<Batch>,
     writer: Option<JoinHandle<()>>,
     batch: Batch,
-    layer: Layer,
     seconds: Seconds,
     slow: Slow,
     /// The rows that are handed over with the next seal.
@@ -82,7 +81,6 @@ impl Recorder {
     ) -> Result<Recorder, RecordingError> {
         let directory = Directory::create(root)?;
         let now = clock.now();
-        let layer = options.layer;
         let state = Arc::new(State::default());
         let (jobs, taken) = sync_channel(QUEUE);
         let (give_back, spare) = channel();
@@ -104,8 +102,7 @@ impl Recorder {
             spare,
             writer: Some(writer),
             batch: Batch::new(&IOS),
-            layer,
-            seconds: Seconds::new(layer),
+            seconds: Seconds::new(),
             slow: Slow::default(),
             rows: Vec::new(),
             marks: Vec::new(),
@@ -126,7 +123,7 @@ impl Recorder {
         self.slow.look(io, &mut self.seconds);
         self.ios += 1;
         if self.state.mode() == Mode::Everything {
-            ios::push(&mut self.batch, io, self.layer, false);
+            ios::push(&mut self.batch, io, false);
             if self.batch.rows() >= GROUP_ROWS {
                 self.hand_over();
             }

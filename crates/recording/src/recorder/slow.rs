@@ -1,6 +1,7 @@
 //! Whether the I/Os of the file that is being filled are slow, so that it is kept longer than others.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use dashpot_observe::FinishedIo;
 
@@ -12,7 +13,7 @@ pub(super) struct Slow {
     /// The first reason, and the device.
     why: Option<(&'static str, String)>,
     /// When the last I/O of each device ended.
-    ended_ns: HashMap<String, u64, foldhash::fast::RandomState>,
+    ended_ns: HashMap<Arc<str>, u64, foldhash::fast::RandomState>,
 }
 
 /// An I/O that takes longer is slow, whatever is usual.
@@ -34,7 +35,7 @@ impl Slow {
             self.is("an I/O took more than 1 s", &io.device);
         }
         let Some(before_ns) = self.ended_ns.get_mut(&io.device) else {
-            self.ended_ns.insert(io.device.clone(), io.ended_ns);
+            self.ended_ns.insert(Arc::clone(&io.device), io.ended_ns);
             return;
         };
         let gap_ns = io.ended_ns.saturating_sub(*before_ns);

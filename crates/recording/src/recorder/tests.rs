@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dashpot_observe::{FinishedIo, Layer};
+use dashpot_observe::FinishedIo;
 
 use crate::clock::{Clock, Moment};
 use crate::directory::files;
@@ -61,7 +61,6 @@ impl TestClock {
 fn recorder(root: &Path, keep_bytes: u64, clock: &Arc<TestClock>) -> Recorder {
     let options = Options {
         keep_bytes,
-        layer: Layer::Disk,
         host: "host".to_owned(),
         cpu_percent: 10,
     };

@@ -151,7 +151,7 @@ impl Writer {
                 self.add(&seal.batch)?;
                 seal.batch.clear();
             }
-            ios::push(&mut seal.batch, io, self.options.layer, true);
+            ios::push(&mut seal.batch, io, true);
         }
         self.add(&seal.batch)?;
         seal.batch.clear();

@@ -3,8 +3,8 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Op, glob_matches};
 use dashpot_observe::{
-    By, DeviceInterval, Groups, Kind, Layer, OpInterval, Order, Past, Question, Schedule, Seen,
-    in_flight_of_all,
+    DeviceInterval, Dimension, Groups, Kind, Layer, OpInterval, Order, Past, Question, Schedule,
+    Seen, Unit, in_flight_of_all,
 };
 
 use super::{Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening};
@@ -41,22 +41,12 @@ pub struct IolatencyReport {
 
 /// The dimension of a breakdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Breakdown {
-    /// Devices.
-    Device,
-    /// Types.
-    Type,
-    /// A breakdown by the source.
-    By(By),
-}
+pub struct Breakdown(pub Dimension);
 
 impl Report for IolatencyReport {
     fn question(&self) -> Question {
         Question {
-            by: match self.by {
-                Some(Breakdown::By(by)) => Some(by),
-                _ => None,
-            },
+            by: self.by.and_then(Breakdown::asked),
             queued: self.queued,
             past: self.past,
             ..Question::latencies(&[self.layer])
@@ -116,7 +106,7 @@ impl IolatencyReport {
             distribution: Distribution::new(&latencies, self.boundary),
         });
         Scope::By {
-            by: by.word(),
+            by: by.0.word(),
             values: values.collect(),
         }
     }
@@ -137,26 +127,25 @@ impl IolatencyReport {
 }
 
 impl Breakdown {
-    fn word(self) -> &'static str {
-        match self {
-            Breakdown::Device => "device",
-            Breakdown::Type => "type",
-            Breakdown::By(by) => by.word(),
-        }
+    /// The dimension, unless each source tells its values apart anyway.
+    fn asked(self) -> Option<Dimension> {
+        let is_apart = matches!(self.0, Dimension::Device | Dimension::Type | Dimension::Op);
+        (!is_apart).then_some(self.0)
     }
 
     fn order(self) -> Order {
-        match self {
-            Breakdown::By(By::Size) => Order::BySize,
-            _ => Order::ByCount,
+        match self.0.unit() {
+            Unit::Name => Order::ByCount,
+            unit => Order::ByValue(unit),
         }
     }
 
     fn value_of<'a>(self, device: &'a str, op: &'a OpInterval) -> &'a str {
-        match self {
-            Breakdown::Device => device,
-            Breakdown::Type => op.rwbs.as_deref().unwrap_or(op.kind.word()),
-            Breakdown::By(_) => op.by.as_deref().unwrap_or("unknown"),
+        match self.0 {
+            Dimension::Device => device,
+            Dimension::Type => op.rwbs.as_deref().unwrap_or(op.kind.word()),
+            Dimension::Op => op.kind.word(),
+            _ => op.by.as_deref().unwrap_or("unknown"),
         }
     }
 }

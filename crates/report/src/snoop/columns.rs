@@ -76,7 +76,7 @@ pub(super) fn of_zios(waits: &[Wait], wide: bool) -> Vec<Column> {
 /// The columns for I/Os of the kernel.
 pub(super) fn of_kernel(wide: bool) -> Vec<Column> {
     let mut columns = vec![Column::left("TYPE", TYPE_WIDTH, |io| {
-        io.letters.clone().unwrap_or_default()
+        io.letters.as_deref().unwrap_or_default().to_owned()
     })];
     if wide {
         columns.push(Column::right("SECTOR", OFFSET_WIDTH, |io| {
@@ -148,15 +148,13 @@ fn rule(io: &FinishedIo) -> String {
 }
 
 fn client(io: &FinishedIo) -> String {
-    match &io.who {
-        Some(Who::Client(name)) => name.clone(),
-        _ => "-".to_owned(),
-    }
+    let client = io.who.as_ref().and_then(Who::client);
+    client.unwrap_or("-").to_owned()
 }
 
 fn thread(io: &FinishedIo) -> Option<(i32, &str)> {
     match &io.who {
-        Some(Who::Thread { pid, comm }) => Some((*pid, comm)),
+        Some(Who::Thread { pid, comm, .. }) => Some((*pid, comm)),
         _ => None,
     }
 }

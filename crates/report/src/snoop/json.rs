@@ -33,17 +33,14 @@ pub(super) fn line(io: &FinishedIo) -> impl Serialize {
 }
 
 fn zio(io: &FinishedIo, waits: &Waits) -> Value {
-    let client = match &io.who {
-        Some(Who::Client(name)) => Some(name),
-        _ => None,
-    };
     json!({
-        "device": io.device,
-        "client": client,
+        "device": *io.device,
+        "client": io.who.as_ref().and_then(Who::client),
         "op": io.kind.word(),
         "fua": io.fua,
         "offset_bytes": io.offset_bytes,
         "length_bytes": io.length_bytes,
+        "depth": io.depth,
         "error": io.error,
         "arrived_ns": io.begun_ns,
         "ended_ns": io.ended_ns,
@@ -55,13 +52,13 @@ fn zio(io: &FinishedIo, waits: &Waits) -> Value {
 }
 
 fn kernel(io: &FinishedIo, queue_ns: Option<u64>, device_ns: u64) -> Value {
-    let (pid, comm) = match &io.who {
-        Some(Who::Thread { pid, comm }) => (Some(pid), Some(comm)),
-        _ => (None, None),
+    let (pid, comm, cgroup) = match &io.who {
+        Some(Who::Thread { pid, comm, cgroup }) => (Some(pid), Some(&**comm), cgroup.as_deref()),
+        _ => (None, None, None),
     };
     json!({
-        "device": io.device,
-        "rwbs": io.letters,
+        "device": *io.device,
+        "rwbs": io.letters.as_deref(),
         "sector": io.offset_bytes / SECTOR,
         "bytes": io.length_bytes,
         "total_ns": io.total_ns(),
@@ -71,6 +68,7 @@ fn kernel(io: &FinishedIo, queue_ns: Option<u64>, device_ns: u64) -> Value {
         "requeued": io.requeued,
         "pid": pid,
         "comm": comm,
+        "cgroup": cgroup,
         "error": io.error,
     })
 }

@@ -71,7 +71,7 @@ impl SnoopReport {
             Lines::OfDisks(names) | Lines::OfKernel(names) => {
                 names.iter().map(String::as_str).collect()
             }
-            Lines::OfThePast => ios.iter().map(|io| io.device.as_str()).collect(),
+            Lines::OfThePast => ios.iter().map(|io| &*io.device).collect(),
         };
         Table::new(
             names.into_iter(),

@@ -1,7 +1,7 @@
 //! Lines, byte for byte.
 
 use dashpot_engine::{Duration, Op, Waits};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 use expect_test::expect;
 
 use super::columns::{Wait, of_kernel, of_zios};
@@ -16,17 +16,19 @@ const CLIENT: &str = "uid=1000 pid=4711";
 
 fn zio(op: Op, offset_bytes: u64, waits: Waits) -> FinishedIo {
     FinishedIo {
-        device: "c1t1d0".to_owned(),
+        layer: Layer::Disk,
+        device: "c1t1d0".into(),
         kind: Kind::Op(op),
         fua: false,
         letters: None,
         offset_bytes,
         length_bytes: 4_096,
+        depth: Some(1),
         begun_ns: 0,
         ended_ns: waits.total().as_nanos(),
         at_ns: 0,
         waits: IoWaits::Zio(waits),
-        who: Some(Who::Client(CLIENT.to_owned())),
+        who: Some(Who::Client(CLIENT.into())),
         rule: None,
         lane: None,
         merged: 0,
@@ -117,8 +119,8 @@ fn a_table_of_the_past_has_no_empty_waits() {
 
 fn io() -> FinishedIo {
     FinishedIo {
-        device: "vda".to_owned(),
-        letters: Some("WS".to_owned()),
+        device: "vda".into(),
+        letters: Some("WS".into()),
         offset_bytes: 123_456_789 * 512,
         length_bytes: 16_384,
         begun_ns: 2 * MS,
@@ -129,7 +131,8 @@ fn io() -> FinishedIo {
         },
         who: Some(Who::Thread {
             pid: 4_711,
-            comm: "postgres".to_owned(),
+            comm: "postgres".into(),
+            cgroup: Some("/db".into()),
         }),
         merged: 1,
         ..zio(Op::Write, 0, Waits::default())
@@ -162,7 +165,7 @@ fn narrow_lines_fit_80_columns() {
     let long = "a-disk-of-a-name-that-nobody-would-type-twice-0";
     let table = zios(&["c1t1d0", long], false, NARROW, 0);
     let named = FinishedIo {
-        device: long.to_owned(),
+        device: long.into(),
         ..failed()
     };
     let waits = Waits {
@@ -197,6 +200,6 @@ fn narrow_lines_fit_80_columns() {
 #[test]
 fn a_line_of_json_has_its_moment() {
     let json = |io| serde_json::to_string(&json::line(&at(7, io))).expect("JSON");
-    expect![[r#"{"at_ns":7,"arrived_ns":0,"client":"uid=1000 pid=4711","device":"c1t1d0","ended_ns":30017300,"error":null,"fua":false,"lane":0,"length_bytes":4096,"offset_bytes":8192,"op":"read","rule":3,"total_ns":30017300,"waits":{"hold_ns":30000000,"lateness_ns":16000,"queue_ns":0,"recv_ns":0,"reply_ns":0,"store_ns":1300,"suspend_ns":0,"throttle_ns":0}}"#]].assert_eq(&json(held()));
-    expect![[r#"{"at_ns":7,"bytes":16384,"comm":"postgres","device":"vda","device_ns":3000000,"error":null,"merged":1,"pid":4711,"queue_ns":2000000,"requeued":0,"rwbs":"WS","sector":123456789,"total_ns":5000000}"#]].assert_eq(&json(io()));
+    expect![[r#"{"at_ns":7,"arrived_ns":0,"client":"uid=1000 pid=4711","depth":1,"device":"c1t1d0","ended_ns":30017300,"error":null,"fua":false,"lane":0,"length_bytes":4096,"offset_bytes":8192,"op":"read","rule":3,"total_ns":30017300,"waits":{"hold_ns":30000000,"lateness_ns":16000,"queue_ns":0,"recv_ns":0,"reply_ns":0,"store_ns":1300,"suspend_ns":0,"throttle_ns":0}}"#]].assert_eq(&json(held()));
+    expect![[r#"{"at_ns":7,"bytes":16384,"cgroup":"/db","comm":"postgres","device":"vda","device_ns":3000000,"error":null,"merged":1,"pid":4711,"queue_ns":2000000,"requeued":0,"rwbs":"WS","sector":123456789,"total_ns":5000000}"#]].assert_eq(&json(io()));
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_latency, parse_ops, parse_span};
 
-use super::words::{DeviceArgs, LayerArgs, Pace};
+use super::words::{DeviceArgs, FilterArgs, LayerArgs, Pace};
 
 /// Show disk latency by time, the number of I/Os as a shade
 #[derive(Args, Clone, Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct HeatmapArgs {
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub(crate) op: Option<OpSet>,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
     /// Measure from arrival, time suspended included
     #[arg(short = 'Q')]
     pub(crate) queued: bool,

@@ -2,9 +2,11 @@
 
 use clap::{Args, ValueEnum};
 use dashpot_engine::Duration;
+use dashpot_observe::Dimension;
 use dashpot_rules::{ParseError, parse_span};
 
-use super::words::{DeviceArgs, LayerArgs, Pace};
+use super::words::{DeviceArgs, FilterArgs, LayerArgs, Pace};
+use crate::cli::words::dimension;
 
 /// Show disk latency as histograms, as perf-tools' iolatency does
 #[derive(Args, Clone, Debug)]
@@ -38,9 +40,13 @@ pub(crate) struct IolatencyArgs {
         value_name = "iolatency"
     )]
     pub(crate) compat: Option<IolatencyCompat>,
-    /// A histogram for each device, type, client, process, cgroup or size
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "WHAT")]
-    pub(crate) by: Option<ReportBy>,
+    /// A histogram for each device, type, client, process, size, rule, ...:
+    /// 'dashpot stats' lists them
+    #[arg(long, value_parser = dimension(), hide_possible_values = true)]
+    #[arg(value_name = "DIMENSION")]
+    pub(crate) by: Option<Dimension>,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
     /// Percentiles instead of histograms
     #[arg(long, conflicts_with = "compat")]
     pub(crate) percentiles: bool,
@@ -72,17 +78,6 @@ fn parse_type(text: &str) -> Result<String, ParseError> {
 
 /// The kernel's letters for types of I/O, the most frequent first.
 const LETTERS: &str = "RWFDSMANEZPU";
-
-/// The values of a report's `--by`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportBy {
-    Device,
-    Type,
-    Client,
-    Process,
-    Cgroup,
-    Size,
-}
 
 /// The values of `iolatency --compat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -16,7 +16,7 @@ use clap::Subcommand;
 
 pub(crate) use amplification::AmplificationArgs;
 pub(crate) use heatmap::HeatmapArgs;
-pub(crate) use iolatency::{IolatencyArgs, ReportBy};
+pub(crate) use iolatency::IolatencyArgs;
 pub(crate) use iostat::IostatArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use quantize::QuantizeArgs;

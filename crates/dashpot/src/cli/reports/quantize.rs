@@ -5,7 +5,7 @@ use dashpot_engine::{Duration, OpSet};
 use dashpot_observe::Layer;
 use dashpot_rules::{parse_ops, parse_span};
 
-use super::words::DeviceArgs;
+use super::words::{DeviceArgs, FilterArgs};
 use crate::cli::words::layer;
 
 /// Show latency as DTrace's quantize does, with averages and IOPS
@@ -23,6 +23,8 @@ pub(crate) struct QuantizeArgs {
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub(crate) op: Option<OpSet>,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// At disk (as clients see it), store (below the injection), or volume;

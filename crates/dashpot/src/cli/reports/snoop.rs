@@ -6,7 +6,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_duration, parse_ops, parse_span};
 
-use super::words::{DeviceArgs, LayerArgs};
+use super::words::{DeviceArgs, FilterArgs, LayerArgs};
 
 /// Show I/Os as they finish: their waits, and the rules behind them
 #[derive(Args, Clone, Debug)]
@@ -38,6 +38,8 @@ pub(crate) struct SnoopArgs {
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub(crate) op: Option<OpSet>,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
     /// Only the I/Os of a recording that `dashpot record` made
     #[arg(long = "in", value_name = "REC", conflicts_with_all = ["kernel", "lasts"])]
     pub(crate) recording: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use dashpot_engine::Duration;
-use dashpot_observe::Layer;
+use dashpot_observe::{Layer, Predicates};
 use dashpot_rules::{ParseError, parse_interval, parse_report_count};
 
 use crate::cli::words::layer;
@@ -51,6 +51,22 @@ pub(crate) struct PoolArgs {
 impl PoolArgs {
     pub(crate) fn and_pace(&self) -> Result<(&[String], Pace), ParseError> {
         split_words(&self.words)
+    }
+}
+
+/// The I/Os of a report.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct FilterArgs {
+    /// Only I/Os with these facts, such as op=write,latency>=10ms; 'dashpot stats'
+    /// lists them
+    #[arg(long = "where", value_name = "FACTS", allow_hyphen_values = true)]
+    predicates: Option<Predicates>,
+}
+
+impl FilterArgs {
+    /// The conditions; none for all I/Os.
+    pub(crate) fn predicates(&self) -> Predicates {
+        self.predicates.clone().unwrap_or_default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A report as the user asks for it on the command line.
 
-use dashpot_observe::Subject;
+use dashpot_observe::{Predicates, Subject};
+use dashpot_report::filtered::Filtered;
 use dashpot_report::report::Report;
 use dashpot_rules::{ApiAddress, ParseError};
 
@@ -16,6 +17,16 @@ pub(in crate::commands) trait Asked {
 
     /// The devices or pools that it is about.
     fn devices(&self) -> Result<DeviceArgs, ParseError>;
+
+    /// The conditions on its I/Os; none for all I/Os.
+    fn predicates(&self) -> Predicates {
+        Predicates::default()
+    }
+
+    /// The report over the I/Os of these devices that meet the conditions.
+    fn filtered(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        Ok(Filtered::of(self.report(over)?, &self.predicates()))
+    }
 
     /// The format of its output.
     fn format(&self) -> Format;

@@ -1,7 +1,7 @@
 //! `heatmap`: latencies by time. On a terminal the picture appears column by column, in a pipe at the end.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{Layer, Past, Schedule};
+use dashpot_observe::{Layer, Past, Predicates, Schedule};
 use dashpot_report::heatmap::{Crop, HeatMap, HeatmapReport};
 use dashpot_report::report::Report;
 use dashpot_rules::{ParseError, format_ops};
@@ -36,6 +36,10 @@ impl Asked for HeatmapArgs {
 
     fn devices(&self) -> Result<DeviceArgs, ParseError> {
         Ok(self.device.clone())
+    }
+
+    fn predicates(&self) -> Predicates {
+        self.filter.predicates()
     }
 
     fn format(&self) -> Format {

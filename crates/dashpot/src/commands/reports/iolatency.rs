@@ -1,13 +1,13 @@
 //! `iolatency`: latencies of disks as a histogram, once per interval.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{By, Past, Schedule};
+use dashpot_observe::{Past, Predicates, Schedule};
 use dashpot_report::iolatency::{Boundary, Breakdown, IolatencyReport, Style};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::reports::{DeviceArgs, IolatencyArgs, ReportBy};
+use crate::cli::reports::{DeviceArgs, IolatencyArgs};
 
 impl Asked for IolatencyArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
@@ -23,7 +23,7 @@ impl Asked for IolatencyArgs {
             }),
             queued: self.queued,
             types: self.iotype.clone(),
-            by: self.by.map(breakdown),
+            by: self.by.map(Breakdown),
             boundary: match self.compat {
                 Some(_) => Boundary::AsOriginal,
                 None => Boundary::AsLabelled,
@@ -41,19 +41,12 @@ impl Asked for IolatencyArgs {
         Ok(self.device.clone())
     }
 
+    fn predicates(&self) -> Predicates {
+        self.filter.predicates()
+    }
+
     fn format(&self) -> Format {
         Format::lines(self.json)
-    }
-}
-
-fn breakdown(by: ReportBy) -> Breakdown {
-    match by {
-        ReportBy::Device => Breakdown::Device,
-        ReportBy::Type => Breakdown::Type,
-        ReportBy::Client => Breakdown::By(By::Client),
-        ReportBy::Process => Breakdown::By(By::Process),
-        ReportBy::Cgroup => Breakdown::By(By::Cgroup),
-        ReportBy::Size => Breakdown::By(By::Size),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
     // The parser refuses mistakes in the options before it asks a daemon.
     refuse(asked.report(Over::Simulation));
     let target = asked.target(api)?;
-    let report = refuse(asked.report(Over::Live(&target)));
+    let report = refuse(asked.filtered(Over::Live(&target)));
     let svg = asked.svg()?;
     refuse(target.check(&report.question()));
     let mut source = asked.watch(&target, &*report)?;

@@ -1,7 +1,7 @@
 //! `quantize`: latencies of disks in powers of two, over one interval.
 
 use dashpot_engine::{Duration, OpSet};
-use dashpot_observe::{Layer, Schedule};
+use dashpot_observe::{Layer, Predicates, Schedule};
 use dashpot_report::quantize::QuantizeReport;
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
@@ -24,6 +24,10 @@ impl Asked for QuantizeArgs {
 
     fn devices(&self) -> Result<DeviceArgs, ParseError> {
         Ok(self.device.clone())
+    }
+
+    fn predicates(&self) -> Predicates {
+        self.filter.predicates()
     }
 
     fn format(&self) -> Format {

@@ -22,7 +22,12 @@ pub(super) fn snoop(args: &SnoopArgs, recording: &Path) -> anyhow::Result<()> {
             "--layer: a recording has one layer, that of its 'dashpot record': leave it out",
         ));
     }
-    let mut source = RecordedSource::open(recording, wanted(args), &args.device.devices)?;
+    let mut source = RecordedSource::open(
+        recording,
+        wanted(args),
+        &args.filter.predicates(),
+        &args.device.devices,
+    )?;
     let lines = match source.look_ahead()? {
         (Told::Kernel, names) => Lines::OfKernel(names),
         (Told::Zios, names) => Lines::OfDisks(names),

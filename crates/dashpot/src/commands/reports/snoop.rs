@@ -1,7 +1,7 @@
 //! `snoop`: a line for each finished I/O, until the last one or Ctrl-C.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{Layer, Schedule, Wanted};
+use dashpot_observe::{Layer, Predicates, Schedule, Wanted};
 use dashpot_report::report::Report;
 use dashpot_report::snoop::{Lines, SnoopReport};
 use dashpot_rules::ParseError;
@@ -27,6 +27,10 @@ impl Asked for SnoopArgs {
 
     fn devices(&self) -> Result<DeviceArgs, ParseError> {
         Ok(self.device.clone())
+    }
+
+    fn predicates(&self) -> Predicates {
+        self.filter.predicates()
     }
 
     fn format(&self) -> Format {

@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use dashpot_engine::{ClientId, Device, Event, Instant};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, OTHER, Who};
 use dashpot_sim::scenario::Scenario;
 
 use crate::commands::draft::Draft;
@@ -37,63 +39,70 @@ impl EventsFile {
 }
 
 /// The names of devices and clients.
-pub(super) struct Names {
-    disks: Vec<String>,
-    volumes: Vec<String>,
-    workloads: Vec<String>,
+pub(in crate::commands) struct Names {
+    disks: Vec<Arc<str>>,
+    volumes: Vec<Arc<str>>,
+    workloads: Vec<Arc<str>>,
+    other: Arc<str>,
 }
 
 impl Names {
-    pub(super) fn of(scenario: &Scenario) -> Names {
+    pub(in crate::commands) fn of(scenario: &Scenario) -> Names {
         Names {
             disks: scenario
                 .disks
                 .iter()
-                .map(|disk| disk.name.clone())
+                .map(|disk| disk.name.as_str().into())
                 .collect(),
             volumes: scenario
                 .volumes
                 .iter()
-                .map(|volume| volume.name.clone())
+                .map(|volume| volume.name.as_str().into())
                 .collect(),
             workloads: scenario
                 .workloads
                 .iter()
-                .map(|workload| workload.name.clone())
+                .map(|workload| workload.name.as_str().into())
                 .collect(),
+            other: OTHER.into(),
         }
     }
 
-    pub(super) fn device(&self, device: Device) -> &str {
+    fn device(&self, device: Device) -> &Arc<str> {
         let (names, at) = match device {
             Device::Disk(disk) => (&self.disks, disk.0),
             Device::Volume(volume) => (&self.volumes, volume.0),
         };
-        names.get(at as usize).map_or("", String::as_str)
+        names.get(at as usize).unwrap_or(&self.other)
     }
 
     /// Workloads that are not told apart share a name.
-    pub(super) fn client(&self, client: ClientId) -> &str {
+    fn client(&self, client: ClientId) -> &Arc<str> {
         match self.workloads.get(usize::from(client.0)) {
             Some(name) if client != ClientId::OTHER => name,
-            _ => "other",
+            _ => &self.other,
         }
     }
 
     /// The record of a finished zio.
-    pub(super) fn finished(&self, event: &Event) -> FinishedIo {
+    pub(in crate::commands) fn finished(&self, event: &Event) -> FinishedIo {
         FinishedIo {
-            device: self.device(event.device).to_owned(),
+            layer: match event.device {
+                Device::Disk(_) => Layer::Disk,
+                Device::Volume(_) => Layer::Volume,
+            },
+            device: Arc::clone(self.device(event.device)),
             kind: Kind::Op(event.op),
             fua: event.fua,
             letters: None,
             offset_bytes: event.offset,
             length_bytes: event.length.into(),
+            depth: Some(event.depth),
             begun_ns: event.arrived.as_nanos(),
             ended_ns: event.ended.as_nanos(),
             at_ns: event.ended.as_nanos(),
             waits: IoWaits::Zio(event.waits()),
-            who: Some(Who::Client(self.client(event.client).to_owned())),
+            who: Some(Who::Client(Arc::clone(self.client(event.client)))),
             rule: event.rule.map(|rule| rule.0),
             lane: event.lane,
             merged: 0,

@@ -1,7 +1,7 @@
 //! `sim`: labs under the virtual clock, one after another.
 
 mod charts;
-mod events;
+pub(in crate::commands) mod events;
 mod outcome;
 mod pieces;
 mod progress;
@@ -13,7 +13,6 @@ mod source;
 mod stage;
 mod summary;
 mod swarm;
-pub(super) mod tally;
 mod tap;
 mod tunables;
 

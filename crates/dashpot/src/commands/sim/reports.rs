@@ -38,7 +38,7 @@ pub(super) fn check(words: &ReportWords) -> Result<(), ParseError> {
 
 fn check_kind(kind: &ReportKind) -> Result<(), ParseError> {
     let asked = asked(kind);
-    let report = asked.report(Over::Simulation)?;
+    let report = asked.filtered(Over::Simulation)?;
     let why = match kind {
         _ if asked.devices()?.kernel => "-k means the kernel's disks; a simulation has its own",
         _ if asked.format() != Format::Text => {
@@ -86,7 +86,7 @@ impl<'w, 's, 'e> Running<'w, 's, 'e> {
         stage: &'s RefCell<Stage<'e>>,
     ) -> anyhow::Result<Running<'w, 's, 'e>> {
         let asked = asked(&words.kind);
-        let report = asked.report(Over::Simulation)?;
+        let report = asked.filtered(Over::Simulation)?;
         let names = asked.devices()?.devices;
         let source = SimSource::new(report.question(), &report.schedule(), names, stage)?;
         let mut showing = Showing::new(report, Kept::new(&words.words), asked.svg()?);

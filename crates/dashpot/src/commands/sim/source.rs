@@ -5,16 +5,16 @@ use std::cell::RefCell;
 
 use dashpot_engine::Instant;
 use dashpot_observe::{
-    By, DeviceInterval, Intervals, Layer, PoolInterval, Question, Schedule, Seen, Span, Subject,
+    DeviceInterval, Intervals, Knows, Layer, PoolInterval, Question, Schedule, Seen, Span, Subject,
+    Tally,
 };
 use dashpot_rules::{ParseError, nearest};
 use dashpot_sim::Simulation;
 
 use super::snapshot::{DeviceSnapshot, PoolSnapshot, devices, pools};
 use super::stage::{Stage, TapId};
-use super::tally::SimTally;
 use super::tap::Tap;
-use crate::sources::Source;
+use crate::sources::{Source, check_known};
 
 /// The source of one report.
 pub(super) struct SimSource<'s, 'e> {
@@ -50,7 +50,7 @@ impl<'s, 'e> SimSource<'s, 'e> {
         check_intervals(&schedule, simulation)?;
         let intervals = schedule.begin(simulation.now().as_nanos());
         let last = Snapshot::new(&question, &names, simulation)?;
-        let tap = tap(&question, &names, simulation)?;
+        let tap = tap(&question, &names)?;
         Ok(SimSource {
             tap: tap.map(|tap| running.add(tap)),
             stage,
@@ -123,7 +123,7 @@ fn between(
     let pairs = later.iter().zip(earlier);
     let interval = |(later, earlier): (&DeviceSnapshot, &DeviceSnapshot)| {
         let interval = later.since(earlier);
-        match tap.and_then(|tap| tap.ops(later.device)) {
+        match tap.and_then(|tap| tap.ops(&later.name)) {
             Some(ops) => DeviceInterval { ops, ..interval },
             None => interval,
         }
@@ -170,22 +170,17 @@ impl Snapshot {
 }
 
 /// A tap for a question that needs events.
-fn tap(
-    question: &Question,
-    names: &[String],
-    simulation: &Simulation,
-) -> Result<Option<Tap>, ParseError> {
+fn tap(question: &Question, names: &[String]) -> Result<Option<Tap>, ParseError> {
+    check_known(question, Knows::Zios)?;
     if let Subject::Ios(wanted) = question.subject {
-        return Ok(Some(Tap::zios(wanted, names)));
+        return Ok(Some(Tap::zios(wanted, &question.predicates, names)));
     }
-    match question.by {
-        Some(By::Process | By::Cgroup) => Err(ParseError::new(
-            "--by: a simulation's clients are its workloads: --by client, size, device and type \
-             can be had",
-        )),
-        None if !question.has_store() => Ok(None),
-        by => Ok(Some(Tap::Tally(SimTally::new(by, simulation.scenario())))),
+    let has_counters = question.by.is_none() && question.predicates.is_empty();
+    if has_counters && !question.has_store() {
+        return Ok(None);
     }
+    let tally = Tally::new(question.predicates.clone(), question.by);
+    Ok(Some(Tap::Tally(tally)))
 }
 
 fn devices_of(

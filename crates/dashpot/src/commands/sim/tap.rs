@@ -1,15 +1,14 @@
 //! The part of a simulation's events that a report takes.
 
-use dashpot_engine::{Device, Event, OpSet};
-use dashpot_observe::{FinishedIo, Layer, OpInterval, Wanted};
+use dashpot_engine::Event;
+use dashpot_observe::{FinishedIo, OpInterval, Predicates, Tally, Wanted};
 
 use super::events::Names;
-use super::tally::SimTally;
 
 /// The facts of an interval that only events carry.
 pub(super) enum Tap {
     /// Counts, by operation and value.
-    Tally(SimTally),
+    Tally(Tally),
     /// The zios one by one.
     Zios(Zios),
 }
@@ -17,6 +16,7 @@ pub(super) enum Tap {
 /// Finished zios.
 pub(super) struct Zios {
     wanted: Wanted,
+    predicates: Predicates,
     /// The names of their devices; empty for all.
     devices: Vec<String>,
     zios: Vec<FinishedIo>,
@@ -26,9 +26,10 @@ pub(super) struct Zios {
 
 impl Tap {
     /// Zios of these devices; of all, if none is named.
-    pub(super) fn zios(wanted: Wanted, devices: &[String]) -> Tap {
+    pub(super) fn zios(wanted: Wanted, predicates: &Predicates, devices: &[String]) -> Tap {
         Tap::Zios(Zios {
             wanted,
+            predicates: predicates.clone(),
             devices: devices.to_vec(),
             zios: Vec::new(),
             left_out: 0,
@@ -37,15 +38,16 @@ impl Tap {
 
     /// Takes the event of a zio that has finished.
     pub(super) fn take(&mut self, event: &Event, names: &Names) {
+        let io = names.finished(event);
         match self {
-            Tap::Tally(tally) => tally.add(event),
-            Tap::Zios(zios) if zios.are_wanted(event, names) => zios.take(event, names),
+            Tap::Tally(tally) => tally.add(&io),
+            Tap::Zios(zios) if zios.are_wanted(&io) => zios.take(io),
             Tap::Zios(_) => {}
         }
     }
 
     /// The counts of a device, if this is a tally.
-    pub(super) fn ops(&self, device: Device) -> Option<Vec<OpInterval>> {
+    pub(super) fn ops(&self, device: &str) -> Option<Vec<OpInterval>> {
         match self {
             Tap::Tally(tally) => Some(tally.ops(device)),
             Tap::Zios(_) => None,
@@ -68,24 +70,17 @@ impl Tap {
 }
 
 impl Zios {
-    fn are_wanted(&self, event: &Event, names: &Names) -> bool {
-        let layer = match event.device {
-            Device::Disk(_) => Layer::Disk,
-            Device::Volume(_) => Layer::Volume,
-        };
-        let device = names.device(event.device);
-        let ops = OpSet::of(event.op).union(if event.fua { OpSet::FUA } else { OpSet::EMPTY });
-        self.wanted.layer == layer
-            && event.ended.since(event.arrived).as_nanos() >= self.wanted.min_ns
-            && self.wanted.ops.is_none_or(|asked| asked.meets(ops))
-            && (self.devices.is_empty() || self.devices.iter().any(|chosen| chosen == device))
+    fn are_wanted(&self, io: &FinishedIo) -> bool {
+        self.wanted.takes(io)
+            && (self.devices.is_empty() || self.devices.iter().any(|chosen| **chosen == *io.device))
+            && self.predicates.select(io)
     }
 
-    fn take(&mut self, event: &Event, names: &Names) {
+    fn take(&mut self, io: FinishedIo) {
         match (self.zios.len() as u64, self.wanted.count) {
             (taken, Some(count)) if taken >= count => {}
             (ZIOS_MAX.., None) => self.left_out += 1,
-            _ => self.zios.push(names.finished(event)),
+            _ => self.zios.push(io),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use dashpot_engine::Duration as Interval;
-use dashpot_observe::{By, DeviceInterval, Intervals, KEYS_MAX, Layer, Question, Schedule, Seen};
+use dashpot_observe::{
+    DeviceInterval, Dimension, Intervals, KEYS_MAX, Layer, Question, Schedule, Seen,
+};
 use dashpot_probe::Device;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -25,7 +27,7 @@ impl Kernel {
     /// Watches until the screen is gone or a signal comes. `begun` gets the result of the start.
     pub(super) fn run(mut self, begun: impl FnOnce(anyhow::Result<()>)) {
         let question = Question {
-            by: Some(By::Process),
+            by: Some(Dimension::Process),
             ..Question::latencies(&[Layer::Disk])
         };
         let source = KernelSource::new(&self.devices, &question, &Schedule::every(STEP, None));

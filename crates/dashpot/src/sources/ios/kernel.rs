@@ -1,11 +1,11 @@
 //! The I/Os of the kernel's disks.
 
-use dashpot_engine::{Op, OpSet};
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Wanted, Who};
-use dashpot_probe::{Device, InFlight, Io, Options, Start, Tracer};
+use dashpot_engine::OpSet;
+use dashpot_observe::{FinishedIo, Wanted};
+use dashpot_probe::{Device, Io, Options, Start, Tracer};
 
-use super::errno::errno_name;
 use super::{Progress, Stream};
+use crate::sources::kernel_ios::{KernelIos, ops_of};
 use crate::sources::priority;
 use crate::sources::signals::now_ns;
 use crate::sources::vanished::Vanished;
@@ -15,6 +15,7 @@ pub(in crate::sources) struct KernelStream<'a> {
     tracer: Tracer,
     devices: &'a [Device],
     wanted: Wanted,
+    ios: KernelIos,
     vanished: Vanished,
     /// The time of the next look for devices that have vanished.
     look_ns: u64,
@@ -36,6 +37,7 @@ impl<'a> KernelStream<'a> {
             tracer,
             devices,
             wanted: *wanted,
+            ios: KernelIos::new(devices),
             vanished: Vanished::default(),
             look_ns: 0,
         })
@@ -49,11 +51,10 @@ impl Stream for KernelStream<'_> {
 
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress> {
         self.vanished.check(self.devices)?;
-        let (devices, wanted) = (self.devices, &self.wanted);
+        let (records, wanted) = (&mut self.ios, &self.wanted);
         let progress = self.tracer.read(u64::MAX, |io| {
-            let device = devices.iter().find(|one| one.has(io.device, io.sector));
-            if let Some(device) = device.filter(|_| takes(wanted, io)) {
-                ios.push(finished(io, &device.name));
+            if takes(wanted, io) {
+                ios.extend(records.finished(io));
             }
         })?;
         Ok(Progress {
@@ -63,13 +64,12 @@ impl Stream for KernelStream<'_> {
         })
     }
 
-    fn in_flight(&self) -> Vec<FinishedIo> {
-        let named = self.tracer.in_flight().filter_map(|io| {
-            let mut devices = self.devices.iter();
-            let device = devices.find(|device| device.has(io.device, io.sector))?;
-            Some(finished(&begun(&io), &device.name))
-        });
-        named.collect()
+    fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
+        let records = &mut self.ios;
+        let in_flight = self.tracer.in_flight();
+        in_flight
+            .filter_map(|io| records.in_flight(&io, now_ns))
+            .collect()
     }
 }
 
@@ -92,92 +92,4 @@ fn takes(wanted: &Wanted, io: &Io) -> bool {
     io.completed_ns.saturating_sub(begun_ns) >= wanted.min_ns && wanted.ops.is_none_or(is_op)
 }
 
-/// dashpot's operations for the kernel's letters. An `F` after the operation is FUA. Most kernels have
-/// only `N` for zeroes, and drivers' own requests have the same letter.
-fn ops_of(rwbs: &[u8]) -> OpSet {
-    let op = match (rwbs, Kind::of_letters(rwbs)) {
-        ([b'N', ..], _) => Some(Op::Zero),
-        (_, Kind::Op(op)) => Some(op),
-        (_, Kind::Other) => None,
-    };
-    let has_fua = rwbs
-        .iter()
-        .skip_while(|letter| **letter == b'F')
-        .any(|letter| *letter == b'F');
-    op.map_or(OpSet::EMPTY, OpSet::of)
-        .union(if has_fua { OpSet::FUA } else { OpSet::EMPTY })
-}
-
-/// An I/O in flight, as if it ended when it began.
-fn begun(io: &InFlight) -> Io {
-    Io {
-        device: io.device,
-        rwbs: io.rwbs,
-        sector: io.sector,
-        bytes: io.bytes,
-        queued_ns: Some(io.since_ns),
-        issued_ns: io.since_ns,
-        completed_ns: io.since_ns,
-        error: 0,
-        merged: 0,
-        requeued: 0,
-        submitter: io.submitter,
-    }
-}
-
-fn finished(io: &Io, device: &str) -> FinishedIo {
-    let letters = io.rwbs.bytes();
-    let queue_ns = |queued_ns| io.issued_ns.saturating_sub(queued_ns);
-    FinishedIo {
-        device: device.to_owned(),
-        kind: Kind::of_letters(letters),
-        fua: ops_of(letters).contains(OpSet::FUA),
-        letters: Some(io.rwbs.to_string()),
-        offset_bytes: io.sector.saturating_mul(SECTOR),
-        length_bytes: io.bytes,
-        begun_ns: io.queued_ns.unwrap_or(io.issued_ns),
-        ended_ns: io.completed_ns,
-        at_ns: io.completed_ns,
-        waits: IoWaits::Kernel {
-            queue_ns: io.queued_ns.map(queue_ns),
-            device_ns: io.completed_ns.saturating_sub(io.issued_ns),
-        },
-        who: io.submitter.map(|submitter| Who::Thread {
-            pid: submitter.pid,
-            comm: submitter.comm.to_string(),
-        }),
-        rule: None,
-        lane: None,
-        merged: io.merged,
-        requeued: io.requeued,
-        error: (io.error != 0).then(|| errno_name(io.error)),
-    }
-}
-
-/// The unit in which the kernel counts offsets.
-const SECTOR: u64 = 512;
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn letters_are_operations() {
-        let write = OpSet::of(Op::Write);
-        for (rwbs, ops) in [
-            ("R", OpSet::of(Op::Read)),
-            ("RA", OpSet::of(Op::Read)),
-            ("WS", write),
-            ("WFS", write.union(OpSet::FUA)),
-            ("FW", write),
-            ("FWFS", write.union(OpSet::FUA)),
-            ("F", OpSet::of(Op::Flush)),
-            ("FF", OpSet::of(Op::Flush)),
-            ("D", OpSet::of(Op::Trim)),
-            ("N", OpSet::of(Op::Zero)),
-        ] {
-            assert_eq!(ops_of(rwbs.as_bytes()), ops, "{rwbs}");
-        }
-    }
-}

@@ -1,11 +1,10 @@
 //! Finished I/Os one by one, from a daemon or from the kernel.
 
-mod errno;
 mod kernel;
 mod zios;
 
 use anyhow::Context;
-use dashpot_observe::{FinishedIo, Schedule, Seen, Span, Wanted};
+use dashpot_observe::{FinishedIo, Predicates, Schedule, Seen, Span, Wanted};
 
 use super::signals::{Stop, now_ns};
 use super::source::Source;
@@ -23,8 +22,8 @@ pub(super) trait Stream {
     /// second.
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
 
-    /// The I/Os in flight at the last reading, if the stream knows them.
-    fn in_flight(&self) -> Vec<FinishedIo> {
+    /// The I/Os in flight, if the stream knows them, as if they ended at this moment of its clock.
+    fn in_flight(&mut self, _now_ns: u64) -> Vec<FinishedIo> {
         Vec::new()
     }
 }
@@ -44,6 +43,7 @@ pub(super) struct Progress {
 pub(super) struct IoSource<S> {
     stream: S,
     stop: Stop,
+    predicates: Predicates,
     /// The offset from the stream's clock to nanoseconds since 1970.
     ahead_ns: u64,
     /// The time at which the watch ends, and the maximum number of I/Os.
@@ -65,6 +65,7 @@ impl<S: Stream> IoSource<S> {
     /// a part of it behind in the kernel.
     pub(super) fn begin(
         wanted: &Wanted,
+        predicates: &Predicates,
         schedule: &Schedule,
         stream: impl FnOnce() -> anyhow::Result<S>,
     ) -> anyhow::Result<IoSource<S>> {
@@ -74,6 +75,7 @@ impl<S: Stream> IoSource<S> {
             ahead_ns: unix_ns().saturating_sub(stream.now_ns()?),
             stream,
             stop,
+            predicates: predicates.clone(),
             ends_ns: now_ns().saturating_add(schedule.interval.as_nanos()),
             left: usize::try_from(wanted.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX),
             next: Next::Read,
@@ -85,6 +87,7 @@ impl<S: Stream> IoSource<S> {
         let is_last = self.stop.is_set() || now_ns() >= self.ends_ns;
         let mut ios = Vec::new();
         let progress = self.stream.read(&mut ios)?;
+        ios.retain(|io| self.predicates.select(io));
         ios.truncate(self.left);
         self.left -= ios.len();
         for io in &mut ios {
@@ -120,7 +123,8 @@ impl<S: Stream> Source for IoSource<S> {
         self.read().map(Some)
     }
 
-    fn in_flight(&self) -> Vec<FinishedIo> {
-        self.stream.in_flight()
+    fn in_flight(&mut self) -> Vec<FinishedIo> {
+        let now_ns = self.stream.now_ns();
+        now_ns.map_or_else(|_| Vec::new(), |now_ns| self.stream.in_flight(now_ns))
     }
 }

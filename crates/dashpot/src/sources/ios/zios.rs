@@ -1,9 +1,11 @@
 //! The zios of a daemon's disks or volumes.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use anyhow::ensure;
 use dashpot_api::{Client, FinishedZio, InFlightZio, STARTED_AGAIN, WantedZios};
-use dashpot_engine::Waits;
-use dashpot_observe::{FinishedIo, IoWaits, Kind, Wanted, Who};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Wanted, Who};
 use dashpot_rules::format_ops;
 
 use super::{Progress, Stream};
@@ -14,6 +16,7 @@ pub(in crate::sources) struct ZioStream<'a> {
     /// Their names.
     names: &'a [String],
     wanted: WantedZios,
+    texts: Texts,
     next: u64,
     /// The start of the daemon to which the cursor belongs.
     since_ns: u64,
@@ -28,6 +31,10 @@ impl<'a> ZioStream<'a> {
         names: &'a [String],
         wanted: &Wanted,
     ) -> anyhow::Result<ZioStream<'a>> {
+        let texts = Texts {
+            layer: wanted.layer,
+            known: HashSet::new(),
+        };
         let wanted = WantedZios {
             disk: match names {
                 [name] => Some(name.clone()),
@@ -42,6 +49,7 @@ impl<'a> ZioStream<'a> {
             client,
             names,
             wanted,
+            texts,
             next: now.next,
             since_ns: now.since_ns,
             dropped: now.dropped,
@@ -61,7 +69,8 @@ impl Stream for ZioStream<'_> {
         let missed = answer.forgotten + answer.dropped.saturating_sub(self.dropped);
         (self.next, self.dropped) = (answer.next, answer.dropped);
         let is_named = |zio: &FinishedZio| self.names.contains(&zio.disk);
-        ios.extend(answer.zios.into_iter().filter(is_named).map(finished));
+        let named = answer.zios.into_iter().filter(is_named);
+        ios.extend(named.map(|zio| self.texts.finished(zio)));
         Ok(Progress {
             missed,
             more,
@@ -71,7 +80,7 @@ impl Stream for ZioStream<'_> {
 
     /// The oldest zios in flight of each device. If the daemon does not answer, there are none to tell of, and
     /// the next reading says why.
-    fn in_flight(&self) -> Vec<FinishedIo> {
+    fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
         let Ok(status) = self.client.status(OLDEST) else {
             return Vec::new();
         };
@@ -83,58 +92,91 @@ impl Stream for ZioStream<'_> {
         let named = disks
             .chain(volumes)
             .filter(|(name, _)| self.names.contains(name));
-        let zios = named.flat_map(|(name, io)| {
-            io.oldest
+        let mut zios = Vec::new();
+        for (name, io) in named {
+            let ages = io
+                .oldest
                 .iter()
-                .map(|zio| begun(name, zio, io.at_ns.saturating_sub(zio.age_ns)))
-        });
-        zios.collect()
+                .map(|zio| (zio, io.at_ns.saturating_sub(zio.age_ns)));
+            zios.extend(ages.map(|(zio, begun_ns)| self.texts.begun(name, zio, begun_ns, now_ns)));
+        }
+        zios
     }
 }
 
-/// A zio in flight, as if it ended when it began.
-fn begun(device: &str, zio: &InFlightZio, begun_ns: u64) -> FinishedIo {
-    FinishedIo {
-        device: device.to_owned(),
-        kind: Kind::of_word(&zio.op),
-        fua: false,
-        letters: None,
-        offset_bytes: zio.offset_bytes,
-        length_bytes: zio.length_bytes.into(),
-        begun_ns,
-        ended_ns: begun_ns,
-        at_ns: begun_ns,
-        waits: IoWaits::Zio(Waits::default()),
-        who: Some(Who::Client(zio.client.clone())),
-        rule: zio.rule,
-        lane: None,
-        merged: 0,
-        requeued: 0,
-        error: None,
+/// The names in records of zios, each once.
+struct Texts {
+    layer: Layer,
+    known: HashSet<Arc<str>>,
+}
+
+impl Texts {
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.known.get(text) {
+            return Arc::clone(known);
+        }
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        let text: Arc<str> = text.into();
+        self.known.insert(Arc::clone(&text));
+        text
+    }
+
+    /// A zio in flight, as if it ended now. Its waits are not over.
+    fn begun(&mut self, device: &str, zio: &InFlightZio, begun_ns: u64, now_ns: u64) -> FinishedIo {
+        let ended_ns = now_ns.max(begun_ns);
+        FinishedIo {
+            layer: self.layer,
+            device: self.text(device),
+            kind: Kind::of_word(&zio.op),
+            fua: false,
+            letters: None,
+            offset_bytes: zio.offset_bytes,
+            length_bytes: zio.length_bytes.into(),
+            depth: None,
+            begun_ns,
+            ended_ns,
+            at_ns: ended_ns,
+            waits: IoWaits::Kernel {
+                queue_ns: None,
+                device_ns: ended_ns - begun_ns,
+            },
+            who: Some(Who::Client(self.text(&zio.client))),
+            rule: zio.rule,
+            lane: None,
+            merged: 0,
+            requeued: 0,
+            error: None,
+        }
+    }
+
+    fn finished(&mut self, zio: FinishedZio) -> FinishedIo {
+        FinishedIo {
+            layer: self.layer,
+            device: self.text(&zio.disk),
+            kind: Kind::of_word(&zio.op),
+            fua: zio.fua,
+            letters: None,
+            offset_bytes: zio.offset_bytes,
+            length_bytes: zio.length_bytes.into(),
+            depth: Some(zio.depth),
+            begun_ns: zio.arrived_ns,
+            ended_ns: zio.ended_ns,
+            at_ns: zio.ended_ns,
+            waits: IoWaits::Zio(zio.waits.waits()),
+            who: Some(Who::Client(self.text(&zio.client))),
+            rule: zio.rule,
+            lane: zio.lane,
+            merged: 0,
+            requeued: 0,
+            error: zio.error,
+        }
     }
 }
 
-fn finished(zio: FinishedZio) -> FinishedIo {
-    FinishedIo {
-        device: zio.disk,
-        kind: Kind::of_word(&zio.op),
-        fua: zio.fua,
-        letters: None,
-        offset_bytes: zio.offset_bytes,
-        length_bytes: zio.length_bytes.into(),
-        begun_ns: zio.arrived_ns,
-        ended_ns: zio.ended_ns,
-        at_ns: zio.ended_ns,
-        waits: IoWaits::Zio(zio.waits.waits()),
-        who: Some(Who::Client(zio.client)),
-        rule: zio.rule,
-        lane: zio.lane,
-        merged: 0,
-        requeued: 0,
-        error: zio.error,
-    }
-}
-
+/// The most texts that are remembered.
+const KNOWN_MAX: usize = 4_096;
 /// The most zios in an answer of the daemon.
 const LIMIT: usize = 10_000;
 /// The most zios in flight of a device that are told.

@@ -10,14 +10,14 @@ use dashpot_api::Rule;
 use dashpot_daemon::{Record, Registry, seen_rule};
 use dashpot_engine::{Device, DiskId, Instant};
 use dashpot_export::{Counted, RuleSnapshot};
-use dashpot_observe::{By, DeviceInterval, Layer};
+use dashpot_observe::{DeviceInterval, Dimension, Layer, Predicates, Tally};
 use dashpot_sim::scenario::Scenario;
 use dashpot_sim::{Simulation, Violation};
 
 use self::pools::{pool_look, pool_of, written};
 use super::frame::{ClientFrame, Condition, DiskFrame, Done, Frame, Moment};
+use crate::commands::sim::events::Names;
 use crate::commands::sim::snapshot::{DeviceSnapshot, PoolSnapshot, devices, pools};
-use crate::commands::sim::tally::SimTally;
 
 pub(super) use self::live::Live;
 
@@ -29,7 +29,8 @@ pub(super) struct Sim {
     /// How many of the scenario's commands are the lab's own.
     planned: usize,
     /// The I/O of the volumes' and disks' clients since the last frame.
-    tally: SimTally,
+    tally: Tally,
+    names: Names,
     last: Snapshot,
     /// The I/O of the clients of each device and of each pool in the last interval.
     clients: Vec<Vec<ClientFrame>>,
@@ -50,7 +51,8 @@ impl Sim {
         let mut sim = Sim {
             rules,
             planned: simulation.scenario().commands.len(),
-            tally: SimTally::new(Some(By::Client), simulation.scenario()),
+            tally: Tally::new(Predicates::default(), Some(Dimension::Client)),
+            names: Names::of(simulation.scenario()),
             clients: vec![Vec::new(); last.devices.len()],
             written: vec![None; last.pools.len()],
             last,
@@ -64,7 +66,7 @@ impl Sim {
     pub(super) fn go_to(&mut self, moment: Instant) -> Result<(), Violation> {
         self.simulation.run_until(moment)?;
         let events = self.simulation.events();
-        events.for_each(|event| self.tally.add(&event));
+        events.for_each(|event| self.tally.add(&self.names.finished(&event)));
         Ok(())
     }
 
@@ -141,7 +143,7 @@ impl Sim {
         ClientFrame::all(&DeviceInterval {
             device: String::new(),
             elapsed: done.elapsed,
-            ops: self.tally.ops(now.device),
+            ops: self.tally.ops(&now.name),
             busy: done.busy,
             depth_time_ns: 0,
             depths: None,

@@ -1,0 +1,139 @@
+//! Intervals of a stream's I/Os, counted one by one: for questions that no counter of a daemon answers.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use dashpot_observe::{
+    DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span, Tally,
+};
+
+use super::ios::Stream;
+use super::signals::{Stop, now_ns};
+use super::source::Source;
+use super::wall::unix_ns;
+
+/// Counts the I/Os of a stream that a question selects.
+pub(super) struct CountedSource<S> {
+    stream: S,
+    stop: Stop,
+    question: Question,
+    names: Vec<String>,
+    /// On the stream's clock.
+    intervals: Intervals,
+    /// The offset from that clock to nanoseconds since 1970.
+    ahead_ns: u64,
+    tally: Tally,
+    /// I/Os that ended after the present interval.
+    later: Vec<FinishedIo>,
+    lost: u64,
+}
+
+impl<S: Stream> CountedSource<S> {
+    /// Begins now. The program catches signals before the stream exists, as for
+    /// [`IoSource`](super::ios::IoSource).
+    pub(super) fn begin(
+        question: &Question,
+        names: &[String],
+        schedule: &Schedule,
+        stream: impl FnOnce() -> anyhow::Result<S>,
+    ) -> anyhow::Result<CountedSource<S>> {
+        let stop = Stop::new().context("signals cannot be caught")?;
+        let stream = stream()?;
+        let begun_ns = stream.now_ns()?;
+        Ok(CountedSource {
+            stream,
+            stop,
+            names: names.to_vec(),
+            intervals: schedule.begin(begun_ns),
+            ahead_ns: unix_ns().saturating_sub(begun_ns),
+            tally: Tally::new(question.predicates.clone(), question.by),
+            question: question.clone(),
+            later: Vec::new(),
+            lost: 0,
+        })
+    }
+
+    /// Takes what the stream has, and counts it up to a moment.
+    fn read(&mut self, end_ns: u64) -> anyhow::Result<()> {
+        let mut ios = std::mem::take(&mut self.later);
+        loop {
+            let progress = self.stream.read(&mut ios)?;
+            self.lost += progress.missed;
+            for io in ios.drain(..) {
+                match io.ended_ns < end_ns {
+                    true => self.tally.add(&io),
+                    false => self.later.push(io),
+                }
+            }
+            if !progress.more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn ended(&mut self, span: Span) -> Seen {
+        let in_flight: Vec<FinishedIo> = self
+            .stream
+            .in_flight(span.end_ns)
+            .into_iter()
+            .filter(|io| self.question.predicates.select(io))
+            .collect();
+        let devices = self.names.iter().map(|name| DeviceInterval {
+            device: name.clone(),
+            elapsed: Duration::from_nanos(span.elapsed_ns()),
+            ops: self.tally.ops(name),
+            busy: Duration::ZERO,
+            depth_time_ns: 0,
+            depths: None,
+            in_flight: oldest(&in_flight, name),
+        });
+        let devices: Vec<DeviceInterval> = devices.collect();
+        self.tally.clear();
+        let (disks, volumes) = match self.question.layers().contains(&Layer::Volume) {
+            true => (Vec::new(), devices),
+            false => (devices, Vec::new()),
+        };
+        Seen {
+            span,
+            at_ns: span.end_ns.saturating_add(self.ahead_ns),
+            disks,
+            volumes,
+            lost: std::mem::take(&mut self.lost),
+            ..Seen::default()
+        }
+    }
+}
+
+impl<S: Stream> Source for CountedSource<S> {
+    /// An interval ends when it is due: I/Os that ended later count in the next one, as do those that the
+    /// stream reports too late.
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        while let Some(due_ns) = self.intervals.due_ns() {
+            let is_stopped = self.stop.is_set();
+            let now_ns_there = self.stream.now_ns()?;
+            self.read(due_ns)?;
+            let is_last = is_stopped && now_ns_there < due_ns;
+            let at_ns = now_ns_there.min(due_ns);
+            match self.intervals.end_or_close(at_ns, is_last) {
+                Some(span) => return Ok(Some(self.ended(span))),
+                None if is_last => return Ok(None),
+                None => self
+                    .stop
+                    .sleep_until(now_ns().saturating_add(due_ns - at_ns)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The I/Os of a device in flight. Each is as old as it would have taken if it had ended now.
+fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
+    let own = || ios.iter().filter(|io| &*io.device == device);
+    let oldest_ns = own().map(FinishedIo::total_ns).max();
+    InFlight {
+        zios: own().count() as u64,
+        oldest_ns,
+        device: oldest_ns.map(|_| device.to_owned()),
+        ..InFlight::default()
+    }
+}

@@ -1,0 +1,301 @@
+//! The dimensions of I/Os: the facts by which a question selects I/Os or breaks them down.
+
+use std::borrow::Cow;
+
+use dashpot_rules::{ParseError, nearest};
+
+use super::finished::{FinishedIo, IoWaits};
+use super::kind::Kind;
+use super::layer::Layer;
+
+/// A fact about an I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dimension {
+    /// The name of its device.
+    Device,
+    /// Its operation, in dashpot's words.
+    Op,
+    /// Its operation in the kernel's letters, or in dashpot's words if there are none.
+    Type,
+    /// `yes` for a write that must be durable before its reply.
+    Fua,
+    /// The client that sent it to dashpot.
+    Client,
+    /// The name of the process that asked the kernel for it.
+    Process,
+    /// The id of that thread.
+    Pid,
+    /// The cgroup of that process.
+    Cgroup,
+    /// Its length.
+    Size,
+    /// Its first byte.
+    Offset,
+    /// How many I/Os its device had once it arrived, itself included.
+    Depth,
+    /// Its time at the device.
+    Latency,
+    /// Its time from arrival until it ended.
+    Total,
+    /// The wait for its payload.
+    Recv,
+    /// The wait for its pool's throttle.
+    Throttle,
+    /// The wait in a queue.
+    Queue,
+    /// The wait while its disk was suspended.
+    Suspend,
+    /// The time in the store.
+    Store,
+    /// The time for which rules held it.
+    Hold,
+    /// dashpot's own error.
+    Late,
+    /// The wait until the client took the reply.
+    Reply,
+    /// The id of the rule that decided its latency or its error.
+    Rule,
+    /// The lane of that rule.
+    Lane,
+    /// The error that it ended with.
+    Error,
+}
+
+/// The source of I/Os, as far as it decides which facts are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knows {
+    /// Disks or volumes of dashpot's, or of a simulation.
+    Zios,
+    /// Disks of the kernel.
+    Kernel,
+}
+
+/// The unit of a dimension's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Names, which have no order.
+    Name,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Time,
+    /// I/Os, or ids.
+    Count,
+}
+
+/// The value of a dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A name.
+    Name(Cow<'a, str>),
+    /// A number, in the unit of the dimension.
+    Number(u64),
+}
+
+/// The row of a dimension.
+struct Row {
+    word: &'static str,
+    unit: Unit,
+    meaning: &'static str,
+}
+
+impl Dimension {
+    /// All dimensions, in the order in which lists show them.
+    pub const ALL: [Dimension; 24] = [
+        Dimension::Device,
+        Dimension::Op,
+        Dimension::Type,
+        Dimension::Fua,
+        Dimension::Client,
+        Dimension::Process,
+        Dimension::Pid,
+        Dimension::Cgroup,
+        Dimension::Size,
+        Dimension::Offset,
+        Dimension::Depth,
+        Dimension::Latency,
+        Dimension::Total,
+        Dimension::Recv,
+        Dimension::Throttle,
+        Dimension::Queue,
+        Dimension::Suspend,
+        Dimension::Store,
+        Dimension::Hold,
+        Dimension::Late,
+        Dimension::Reply,
+        Dimension::Rule,
+        Dimension::Lane,
+        Dimension::Error,
+    ];
+
+    /// The dimension with this word.
+    ///
+    /// # Errors
+    ///
+    /// There is none; the error names the nearest one, or all.
+    pub fn parse(word: &str) -> Result<Dimension, ParseError> {
+        let mut all = Dimension::ALL.into_iter();
+        all.find(|dimension| dimension.word() == word)
+            .ok_or_else(|| ParseError::new(format!("there is no '{word}': {}", remedy(word))))
+    }
+
+    fn row(self) -> Row {
+        let (word, unit, meaning) = match self {
+            Dimension::Device => ("device", Unit::Name, "the disk or volume"),
+            Dimension::Op => (
+                "op",
+                Unit::Name,
+                "read, write, flush, trim, zero, cache, other",
+            ),
+            Dimension::Type => ("type", Unit::Name, "the operation in the kernel's letters"),
+            Dimension::Fua => (
+                "fua",
+                Unit::Name,
+                "yes: a write to be durable before its reply",
+            ),
+            Dimension::Client => ("client", Unit::Name, "the client that sent it to dashpot"),
+            Dimension::Process => ("process", Unit::Name, "the process that asked the kernel"),
+            Dimension::Pid => ("pid", Unit::Count, "the id of that thread"),
+            Dimension::Cgroup => ("cgroup", Unit::Name, "the cgroup of that process"),
+            Dimension::Size => ("size", Unit::Bytes, "its length"),
+            Dimension::Offset => ("offset", Unit::Bytes, "its first byte on the device"),
+            Dimension::Depth => ("depth", Unit::Count, "I/Os at the device when it arrived"),
+            Dimension::Latency => ("latency", Unit::Time, "the time at the device"),
+            Dimension::Total => ("total", Unit::Time, "from arrival until it ended"),
+            Dimension::Recv => ("recv", Unit::Time, "the wait for its payload"),
+            Dimension::Throttle => ("throttle", Unit::Time, "the wait for its pool's throttle"),
+            Dimension::Queue => ("queue", Unit::Time, "the wait in a queue"),
+            Dimension::Suspend => ("suspend", Unit::Time, "the wait for a suspended disk"),
+            Dimension::Store => ("store", Unit::Time, "the time in the store"),
+            Dimension::Hold => ("hold", Unit::Time, "the time for which rules held it"),
+            Dimension::Late => ("late", Unit::Time, "dashpot's own error"),
+            Dimension::Reply => ("reply", Unit::Time, "until the client took the reply"),
+            Dimension::Rule => ("rule", Unit::Count, "the rule that decided, by its id"),
+            Dimension::Lane => ("lane", Unit::Count, "the lane of that rule, from 0"),
+            Dimension::Error => ("error", Unit::Name, "the error that it ended with, EIO"),
+        };
+        Row {
+            word,
+            unit,
+            meaning,
+        }
+    }
+
+    /// The word on the command line.
+    pub fn word(self) -> &'static str {
+        self.row().word
+    }
+
+    /// Its meaning, in a few words.
+    pub fn meaning(self) -> &'static str {
+        self.row().meaning
+    }
+
+    /// The unit of its values.
+    pub fn unit(self) -> Unit {
+        self.row().unit
+    }
+
+    /// Whether it says who asked for the I/O, for which the kernel's events need a look at processes.
+    pub fn is_who(self) -> bool {
+        matches!(
+            self,
+            Dimension::Process | Dimension::Pid | Dimension::Cgroup
+        )
+    }
+
+    /// Whether a source knows it.
+    pub fn is_known(self, knows: Knows) -> bool {
+        match self {
+            Dimension::Process | Dimension::Pid | Dimension::Cgroup => knows == Knows::Kernel,
+            Dimension::Client
+            | Dimension::Depth
+            | Dimension::Recv
+            | Dimension::Throttle
+            | Dimension::Suspend
+            | Dimension::Store
+            | Dimension::Hold
+            | Dimension::Late
+            | Dimension::Reply
+            | Dimension::Rule
+            | Dimension::Lane => knows == Knows::Zios,
+            _ => true,
+        }
+    }
+
+    /// The value of an I/O. `None` if the source does not know it, or the I/O has none, such as no error.
+    pub fn of(self, io: &FinishedIo) -> Option<Value<'_>> {
+        let name = |name: &str| Value::Name(Cow::Owned(name.to_owned()));
+        let who = io.who.as_ref();
+        Some(match self {
+            Dimension::Device => Value::Name(Cow::Borrowed(&io.device)),
+            Dimension::Op => Value::Name(Cow::Borrowed(io.kind.word())),
+            Dimension::Type => {
+                let letters = io.letters.as_deref();
+                Value::Name(Cow::Borrowed(letters.unwrap_or(io.kind.word())))
+            }
+            Dimension::Fua => Value::Name(Cow::Borrowed(if io.fua { "yes" } else { "no" })),
+            Dimension::Client => Value::Name(Cow::Borrowed(who?.client()?)),
+            Dimension::Process => name(who?.process(io.kind)?),
+            Dimension::Pid => Value::Number(u64::try_from(who?.pid()?).ok()?),
+            Dimension::Cgroup => name(who?.cgroup(io.kind)?),
+            Dimension::Size => Value::Number(io.length_bytes),
+            Dimension::Offset => Value::Number(io.offset_bytes),
+            Dimension::Depth => Value::Number(io.depth?.into()),
+            Dimension::Latency => Value::Number(io.at_device_ns()),
+            Dimension::Total => Value::Number(io.total_ns()),
+            Dimension::Rule => Value::Number(io.rule?.into()),
+            Dimension::Lane => Value::Number(io.lane?.into()),
+            Dimension::Error => Value::Name(Cow::Borrowed(io.error.as_deref()?)),
+            _ => Value::Number(self.wait_ns(io)?),
+        })
+    }
+
+    /// The number of an I/O; `None` as for [`Dimension::of`], and for names.
+    pub fn number(self, io: &FinishedIo) -> Option<u64> {
+        match self.of(io)? {
+            Value::Number(number) => Some(number),
+            Value::Name(_) => None,
+        }
+    }
+
+    fn wait_ns(self, io: &FinishedIo) -> Option<u64> {
+        let waits = match (&io.waits, self) {
+            (IoWaits::Zio(waits), _) => waits,
+            (IoWaits::Kernel { queue_ns, .. }, Dimension::Queue) => return *queue_ns,
+            (IoWaits::Kernel { .. }, _) => return None,
+        };
+        // Only a pool has a throttle, and only the disks of a pool have a queue.
+        let wait = match self {
+            Dimension::Recv => waits.recv,
+            Dimension::Throttle if io.layer == Layer::Volume => waits.throttle,
+            Dimension::Queue => waits.queue,
+            Dimension::Suspend => waits.suspend,
+            Dimension::Store => waits.store,
+            Dimension::Hold => waits.hold,
+            Dimension::Late => waits.lateness,
+            Dimension::Reply => waits.reply,
+            _ => return None,
+        };
+        Some(wait.as_nanos())
+    }
+
+    /// The name for I/Os without a value in a breakdown.
+    pub(crate) fn missing(self, kind: Kind) -> &'static str {
+        match self {
+            Dimension::Rule | Dimension::Lane | Dimension::Error => "none",
+            // The kernel may make one flush for several processes.
+            _ if self.is_who() && kind.is_any(&[dashpot_engine::Op::Flush]) => "flush",
+            _ => "unknown",
+        }
+    }
+}
+
+/// The nearest dimension, or all of them.
+fn remedy(word: &str) -> String {
+    let words = Dimension::ALL.map(Dimension::word);
+    match nearest(word, words) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("take one of {}", words.join(", ")),
+    }
+}

@@ -1,0 +1,336 @@
+//! The conditions of a question: which I/Os it selects.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use dashpot_engine::glob_matches;
+use dashpot_rules::{ParseError, parse_duration, parse_size};
+
+use super::dimension::{Dimension, Knows, Unit, Value};
+use super::finished::FinishedIo;
+
+/// Conditions that a selected I/O meets, all of them; none selects all I/Os.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Predicates(Vec<Predicate>);
+
+/// A condition on one fact, such as `latency>=10ms`. An I/O without that fact never meets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Predicate {
+    dimension: Dimension,
+    operator: Operator,
+    /// The value as the user wrote it.
+    text: String,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    /// The name matches the text, which is a glob.
+    Name,
+    /// The number is in this range.
+    Number(RangeInclusive<u64>),
+}
+
+/// The comparison of a predicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    AtLeast,
+    AtMost,
+    Above,
+    Below,
+}
+
+impl Predicates {
+    /// Whether an I/O meets all of them.
+    pub fn select(&self, io: &FinishedIo) -> bool {
+        self.0.iter().all(|predicate| predicate.selects(io))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, predicate: Predicate) {
+        self.0.push(predicate);
+    }
+
+    /// Their dimensions.
+    pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
+        self.0.iter().map(|predicate| predicate.dimension)
+    }
+
+    /// Whether one needs to know who asked for an I/O.
+    pub fn has_who(&self) -> bool {
+        self.dimensions().any(Dimension::is_who)
+    }
+
+    /// The first dimension that a source does not know.
+    pub fn unknown_to(&self, knows: Knows) -> Option<Dimension> {
+        self.dimensions()
+            .find(|dimension| !dimension.is_known(knows))
+    }
+
+    /// Their English: `op write and latency at least 10ms`.
+    pub fn phrase(&self) -> String {
+        let phrases: Vec<String> = self.0.iter().map(Predicate::phrase).collect();
+        phrases.join(" and ")
+    }
+}
+
+impl FromStr for Predicates {
+    type Err = ParseError;
+
+    /// Parses conditions with commas between them: `op=write,latency>=10ms`.
+    fn from_str(text: &str) -> Result<Predicates, ParseError> {
+        let parsed: Result<Vec<Predicate>, ParseError> = text.split(',').map(str::parse).collect();
+        parsed.map(Predicates)
+    }
+}
+
+impl fmt::Display for Predicates {
+    /// As in the name of a statistic: `[op=write][latency>=10ms]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|predicate| write!(f, "[{predicate}]"))
+    }
+}
+
+impl Predicate {
+    fn selects(&self, io: &FinishedIo) -> bool {
+        let is_like = match (self.dimension.of(io), &self.test) {
+            (Some(Value::Name(name)), Test::Name) => {
+                glob_matches(self.text.as_bytes(), name.as_bytes())
+            }
+            (Some(Value::Number(number)), Test::Number(range)) => range.contains(&number),
+            _ => return false,
+        };
+        is_like != (self.operator == Operator::NotEqual)
+    }
+
+    fn phrase(&self) -> String {
+        let (word, text) = (self.dimension.word(), &self.text);
+        match (self.operator, text.split_once("..")) {
+            (Operator::NotEqual, _) => format!("{word} other than {text}"),
+            (Operator::Equal, Some((from, ""))) => format!("{word} at least {from}"),
+            (Operator::Equal, Some(("", to))) => format!("{word} below {to}"),
+            (Operator::Equal, Some((from, to))) => format!("{word} from {from} to below {to}"),
+            (Operator::Equal, None) => format!("{word} {text}"),
+            (Operator::AtLeast, _) => format!("{word} at least {text}"),
+            (Operator::AtMost, _) => format!("{word} at most {text}"),
+            (Operator::Above, _) => format!("{word} above {text}"),
+            (Operator::Below, _) => format!("{word} below {text}"),
+        }
+    }
+}
+
+impl FromStr for Predicate {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Predicate, ParseError> {
+        let refuse = |why: String| ParseError::new(format!("'{text}': {why}"));
+        let (word, operator, value) = split(text).ok_or_else(|| {
+            refuse("write a dimension, a comparison and a value, such as latency>=10ms".to_owned())
+        })?;
+        let dimension = Dimension::parse(word.trim()).map_err(|error| refuse(error.to_string()))?;
+        let value = value.trim();
+        if value.is_empty() {
+            return Err(refuse(format!("the value is missing: {word}{operator}…")));
+        }
+        let test = test(dimension, operator, value).map_err(|error| refuse(error.to_string()))?;
+        Ok(Predicate {
+            dimension,
+            operator,
+            text: value.to_owned(),
+            test,
+        })
+    }
+}
+
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, operator, text) = (self.dimension.word(), self.operator, &self.text);
+        write!(f, "{word}{operator}{text}")
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words = OPERATORS.iter();
+        let word = words.find(|(_, operator)| operator == self);
+        f.write_str(word.map_or("=", |(word, _)| word))
+    }
+}
+
+/// The comparisons; a longer one comes before its beginning.
+const OPERATORS: [(&str, Operator); 6] = [
+    (">=", Operator::AtLeast),
+    ("<=", Operator::AtMost),
+    ("!=", Operator::NotEqual),
+    ("=", Operator::Equal),
+    (">", Operator::Above),
+    ("<", Operator::Below),
+];
+
+/// Splits at the first comparison. A value may contain others: `client=uid=0 pid=7`.
+fn split(text: &str) -> Option<(&str, Operator, &str)> {
+    let at = text.find(['=', '<', '>', '!'])?;
+    let (word, rest) = text.split_at(at);
+    let mut operators = OPERATORS.iter();
+    let (sign, operator) = operators.find(|(sign, _)| rest.starts_with(sign))?;
+    Some((word, *operator, &rest[sign.len()..]))
+}
+
+fn test(dimension: Dimension, operator: Operator, value: &str) -> Result<Test, ParseError> {
+    match dimension.unit() {
+        Unit::Name => name_test(operator),
+        unit => number_test(unit, operator, value).map(Test::Number),
+    }
+}
+
+fn name_test(operator: Operator) -> Result<Test, ParseError> {
+    match operator {
+        Operator::Equal | Operator::NotEqual => Ok(Test::Name),
+        _ => Err(ParseError::new("names have no order: use = or !=")),
+    }
+}
+
+fn number_test(
+    unit: Unit,
+    operator: Operator,
+    value: &str,
+) -> Result<RangeInclusive<u64>, ParseError> {
+    let bounds = match (operator, value.split_once("..")) {
+        (Operator::Equal | Operator::NotEqual, Some((from, to))) => return range(unit, from, to),
+        (_, Some(_)) => return Err(ParseError::new("a range needs = or !=")),
+        (_, None) => number(unit, value)?,
+    };
+    let range = match operator {
+        Operator::Equal | Operator::NotEqual => bounds..=bounds,
+        Operator::AtLeast => bounds..=u64::MAX,
+        Operator::AtMost => 0..=bounds,
+        Operator::Above => after(bounds)?..=u64::MAX,
+        Operator::Below => 0..=before(bounds)?,
+    };
+    Ok(range)
+}
+
+/// The numbers from one to before another; without the one or the other, from the least or to the most.
+fn range(unit: Unit, from: &str, to: &str) -> Result<RangeInclusive<u64>, ParseError> {
+    let least = match from {
+        "" => 0,
+        from => number(unit, from)?,
+    };
+    let most = match to {
+        "" => u64::MAX,
+        to => before(number(unit, to)?)?,
+    };
+    match least <= most {
+        true => Ok(least..=most),
+        false => Err(ParseError::new(
+            "the range is empty: its end comes after its beginning",
+        )),
+    }
+}
+
+fn before(number: u64) -> Result<u64, ParseError> {
+    number
+        .checked_sub(1)
+        .ok_or_else(|| ParseError::new("nothing is below 0"))
+}
+
+fn after(number: u64) -> Result<u64, ParseError> {
+    number
+        .checked_add(1)
+        .ok_or_else(|| ParseError::new("nothing is above this"))
+}
+
+fn number(unit: Unit, text: &str) -> Result<u64, ParseError> {
+    match unit {
+        Unit::Time => Ok(parse_duration(text)?.as_nanos()),
+        Unit::Bytes => parse_size(text),
+        Unit::Count | Unit::Name => text
+            .parse()
+            .map_err(|_| ParseError::new(format!("'{text}' is not a number: write 0, 1, 2, …"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        match text.parse::<Predicates>() {
+            Ok(_) => "none".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn conditions_have_their_words_back_and_their_english() {
+        for (text, phrase) in [
+            ("op=write", "op write"),
+            ("client=uid=0 pid=7", "client uid=0 pid=7"),
+            ("device!=vd*", "device other than vd*"),
+            ("latency>=10ms", "latency at least 10ms"),
+            ("size<=64K", "size at most 64K"),
+            ("depth>4", "depth above 4"),
+            ("offset<1G", "offset below 1G"),
+            ("size=4K..64K", "size from 4K to below 64K"),
+            ("offset=1G..", "offset at least 1G"),
+            ("offset=..1G", "offset below 1G"),
+        ] {
+            let parsed: Predicate = text.parse().expect(text);
+            assert_eq!(
+                (parsed.to_string(), parsed.phrase()),
+                (text.to_owned(), phrase.to_owned())
+            );
+        }
+        let both: Predicates = "op=read, size=4K".parse().expect("two");
+        assert_eq!(both.to_string(), "[op=read][size=4K]");
+        assert_eq!(both.phrase(), "op read and size 4K");
+    }
+
+    #[test]
+    fn mistakes_name_the_words_and_the_remedy() {
+        for (text, message) in [
+            (
+                "",
+                "'': write a dimension, a comparison and a value, such as latency>=10ms",
+            ),
+            (
+                "op",
+                "'op': write a dimension, a comparison and a value, such as latency>=10ms",
+            ),
+            ("op=", "'op=': the value is missing: op=…"),
+            (
+                "latancy>=1ms",
+                "'latancy>=1ms': there is no 'latancy': did you mean 'latency'?",
+            ),
+            ("op>write", "'op>write': names have no order: use = or !="),
+            (
+                "size=8K..4K",
+                "'size=8K..4K': the range is empty: its end comes after its beginning",
+            ),
+            ("size>4K..8K", "'size>4K..8K': a range needs = or !="),
+            ("depth<0", "'depth<0': nothing is below 0"),
+            (
+                "depth=x",
+                "'depth=x': 'x' is not a number: write 0, 1, 2, …",
+            ),
+        ] {
+            assert_eq!(refusal(text), message);
+        }
+        assert!(
+            refusal("latency>=10").contains("10ms"),
+            "{}",
+            refusal("latency>=10")
+        );
+        assert!(refusal("size=4KB").contains("KB"));
+    }
+}

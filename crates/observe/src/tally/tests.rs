@@ -1,0 +1,253 @@
+//! A tally beside a plain list of I/Os.
+
+use std::collections::BTreeMap;
+
+use dashpot_engine::{Duration, Op, Waits};
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, prop_assert_eq, prop_oneof, proptest};
+use proptest::sample::subsequence;
+
+use super::*;
+use crate::finished::IoWaits;
+use crate::layer::Layer;
+use crate::who::Who;
+
+fn zio(device: &str, op: Op) -> FinishedIo {
+    let ns = Duration::from_nanos;
+    FinishedIo {
+        layer: Layer::Disk,
+        device: device.into(),
+        kind: Kind::Op(op),
+        fua: false,
+        letters: None,
+        offset_bytes: 0,
+        length_bytes: 4_096,
+        depth: Some(1),
+        begun_ns: 1_000,
+        ended_ns: 10_000,
+        at_ns: 10_000,
+        waits: IoWaits::Zio(Waits {
+            recv: ns(3_000),
+            store: ns(1_000),
+            hold: ns(5_000),
+            ..Waits::default()
+        }),
+        who: Some(Who::Client("one".into())),
+        rule: None,
+        lane: None,
+        merged: 0,
+        requeued: 0,
+        error: None,
+    }
+}
+
+fn kernel_io(letters: &str, comm: Option<&str>) -> FinishedIo {
+    FinishedIo {
+        kind: Kind::of_letters(letters.as_bytes()),
+        letters: Some(letters.into()),
+        depth: None,
+        waits: IoWaits::Kernel {
+            queue_ns: Some(3_000),
+            device_ns: 6_000,
+        },
+        who: comm.map(|comm| Who::Thread {
+            pid: 7,
+            comm: comm.into(),
+            cgroup: None,
+        }),
+        ..zio("vda", Op::Read)
+    }
+}
+
+fn values(tally: &Tally, device: &str) -> Vec<String> {
+    let mut values: Vec<String> = tally
+        .ops(device)
+        .into_iter()
+        .filter_map(|op| op.by)
+        .collect();
+    values.sort();
+    values
+}
+
+#[test]
+fn devices_and_types_are_apart_and_add_up() {
+    let mut tally = Tally::default();
+    for (device, op) in [
+        ("a", Op::Read),
+        ("a", Op::Write),
+        ("a", Op::Read),
+        ("b", Op::Read),
+    ] {
+        tally.add(&zio(device, op));
+    }
+    let ops = tally.ops("a").into_iter();
+    let seen = ops.map(|op| (op.kind, op.completed, op.bytes, op.time_ns, op.total.sum()));
+    let expected = [
+        (Kind::Op(Op::Read), 2, 8_192, 12_000, 18_000),
+        (Kind::Op(Op::Write), 1, 4_096, 6_000, 9_000),
+    ];
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
+    assert_eq!(
+        tally.ops("b")[0].store.as_ref().map(Histogram::count),
+        Some(1)
+    );
+    assert_eq!(tally.devices(), ["a".into(), "b".into()]);
+    tally.clear();
+    assert!(tally.ops("a").is_empty());
+}
+
+#[test]
+fn the_kernels_letters_are_apart() {
+    let mut tally = Tally::default();
+    for letters in ["R", "WS", "R"] {
+        tally.add(&kernel_io(letters, Some("dd")));
+    }
+    let ops = tally.ops("vda");
+    let seen: Vec<_> = ops
+        .iter()
+        .map(|op| (op.rwbs.as_deref(), op.completed))
+        .collect();
+    assert_eq!(seen, [(Some("R"), 2), (Some("WS"), 1)]);
+    assert_eq!((ops[0].disk.sum(), ops[0].total.sum()), (12_000, 18_000));
+}
+
+#[test]
+fn a_process_is_named_or_unknown() {
+    let mut tally = Tally::new(Predicates::default(), Some(Dimension::Process));
+    tally.add(&kernel_io("W", Some("kworker/u8:3")));
+    tally.add(&kernel_io("W", None));
+    tally.add(&kernel_io("FF", None));
+    assert_eq!(values(&tally, "vda"), ["flush", "unknown", "write-back"]);
+}
+
+#[test]
+fn offsets_that_reach_far_are_in_longer_ranges() {
+    let mut tally = Tally::new(Predicates::default(), Some(Dimension::Offset));
+    let at = |offset| FinishedIo {
+        offset_bytes: offset,
+        ..zio("a", Op::Read)
+    };
+    [0, 1 << 20, 63 << 20]
+        .map(at)
+        .iter()
+        .for_each(|io| tally.add(io));
+    assert_eq!(values(&tally, "a"), ["0-1M", "1M-2M", "63M-64M"]);
+    tally.add(&at(127 << 20));
+    assert_eq!(values(&tally, "a"), ["0-2M", "126M-128M", "62M-64M"]);
+    assert_eq!(tally.ops("a").iter().map(|op| op.completed).sum::<u64>(), 4);
+}
+
+#[test]
+fn values_beyond_the_most_are_other_and_counted() {
+    let mut tally = Tally::new(Predicates::default(), Some(Dimension::Client));
+    let more = KEYS_MAX + 100;
+    for at in 0..more {
+        tally.add(&FinishedIo {
+            who: Some(Who::Client(format!("p{at}").into())),
+            ..zio("a", Op::Read)
+        });
+    }
+    let ops = tally.ops("a");
+    assert!(ops.len() <= KEYS_MAX + 1);
+    let all: u64 = ops.iter().map(|op| op.completed).sum();
+    assert_eq!(all, more as u64);
+    let other = ops.iter().find(|op| op.by.as_deref() == Some(OTHER));
+    assert_eq!(other.map(|op| op.completed), Some(100));
+}
+
+fn some_io() -> impl Strategy<Value = FinishedIo> {
+    let client = prop_oneof![Just("one"), Just("two")];
+    let op = prop_oneof![Just(Op::Read), Just(Op::Write), Just(Op::Flush)];
+    let device = prop_oneof![Just("a"), Just("b")];
+    let hold = 0..50_000_000_u64;
+    let error = prop_oneof![Just(None), Just(Some("EIO".to_owned()))];
+    (
+        client,
+        op,
+        device,
+        0..1_u64 << 40,
+        0..20_u64,
+        hold,
+        1..9_u32,
+        error,
+    )
+        .prop_map(
+            |(client, op, device, offset, power, hold, depth, error)| FinishedIo {
+                who: Some(Who::Client(client.into())),
+                offset_bytes: offset,
+                length_bytes: 1 << power,
+                depth: Some(depth),
+                ended_ns: 1_000 + 4_000 + hold,
+                waits: IoWaits::Zio(Waits {
+                    recv: Duration::from_nanos(3_000),
+                    store: Duration::from_nanos(1_000),
+                    hold: Duration::from_nanos(hold),
+                    ..Waits::default()
+                }),
+                error,
+                ..zio(device, op)
+            },
+        )
+}
+
+/// Conditions, each beside the plain Rust that means the same.
+type Plain = (&'static str, fn(&FinishedIo) -> bool);
+const CONDITIONS: [Plain; 8] = [
+    ("op=write", |io| io.kind == Kind::Op(Op::Write)),
+    ("op!=f*", |io| io.kind != Kind::Op(Op::Flush)),
+    ("latency>=10ms", |io| io.at_device_ns() >= 10_000_000),
+    ("size=4K..64K", |io| {
+        (4_096..65_536).contains(&io.length_bytes)
+    }),
+    ("depth!=3", |io| io.depth != Some(3)),
+    ("offset<1G", |io| io.offset_bytes < 1 << 30),
+    ("error=*", |io| io.error.is_some()),
+    (
+        "client=t*",
+        |io| matches!(&io.who, Some(Who::Client(name)) if &**name == "two"),
+    ),
+];
+
+proptest! {
+    #[test]
+    fn a_tally_counts_what_a_list_has(
+        ios in vec(some_io(), 0..60),
+        picked in subsequence(CONDITIONS.to_vec(), 0..=3),
+        by in 0..Dimension::ALL.len(),
+    ) {
+        let words: Vec<&str> = picked.iter().map(|(words, _)| *words).collect();
+        let predicates = match words.is_empty() {
+            true => Predicates::default(),
+            false => words.join(",").parse().expect("conditions"),
+        };
+        let by = Dimension::ALL[by];
+        let mut tally = Tally::new(predicates, Some(by));
+        ios.iter().for_each(|io| tally.add(io));
+
+        let taken: Vec<&FinishedIo> = ios.iter().filter(|io| picked.iter().all(|(_, test)| test(io))).collect();
+        for device in ["a", "b"] {
+            let own = || taken.iter().filter(|io| &*io.device == device);
+            let ops = tally.ops(device);
+            let count: u64 = ops.iter().map(|op| op.completed).sum();
+            let bytes: u64 = ops.iter().map(|op| op.bytes).sum();
+            let time: u128 = ops.iter().map(|op| op.disk.sum()).sum();
+            let total: u128 = ops.iter().map(|op| op.total.sum()).sum();
+            prop_assert_eq!(count, own().count() as u64);
+            prop_assert_eq!(bytes, own().map(|io| io.bytes_done()).sum::<u64>());
+            prop_assert_eq!(time, own().map(|io| u128::from(io.at_device_ns())).sum::<u128>());
+            prop_assert_eq!(total, own().map(|io| u128::from(io.total_ns())).sum::<u128>());
+            if by == Dimension::Client {
+                let mut expected: BTreeMap<(Kind, &str), u64> = BTreeMap::new();
+                for io in own() {
+                    let client = io.who.as_ref().and_then(Who::client).unwrap_or_default();
+                    *expected.entry((io.kind, client)).or_default() += 1;
+                }
+                let seen: BTreeMap<(Kind, &str), u64> = ops
+                    .iter()
+                    .map(|op| ((op.kind, op.by.as_deref().unwrap_or_default()), op.completed))
+                    .collect();
+                prop_assert_eq!(seen, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The party that asked for an I/O: a client of dashpot's, or a thread of this machine.
+//!
+//! Processes dirty pages, and the kernel writes them back later, when no event tells which process
+//! it was. The kernel's threads for this have hundreds of names, such as `kworker/u8:5`, which help
+//! no reader: all their writes are named [`WRITE_BACK`]. So are the writes of `xfsaild`, which writes
+//! back metadata. The threads of a journal (`jbd2/vda-8`, `btrfs-transacti`) keep their names, because
+//! the caller of fsync waits for them. So does `kswapd0`, which runs because memory is short. Reads of
+//! a `kworker` are no write-back, and are named `kworker`. A `kworker` also queues the writes that
+//! `io.max` has held back; no event distinguishes them from write-back.
+
+use std::sync::Arc;
+
+use dashpot_engine::Op;
+
+use super::kind::Kind;
+
+/// The client or the thread that asked for an I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// A client of dashpot's, by its name.
+    Client(Arc<str>),
+    /// A thread of this machine.
+    Thread {
+        /// Its id.
+        pid: i32,
+        /// Its name.
+        comm: Arc<str>,
+        /// The path of the cgroup that governs its I/O, if the source has asked for it.
+        cgroup: Option<Arc<str>>,
+    },
+}
+
+impl Who {
+    /// The name of the client.
+    pub fn client(&self) -> Option<&str> {
+        match self {
+            Who::Client(name) => Some(name),
+            Who::Thread { .. } => None,
+        }
+    }
+
+    /// The id of the thread.
+    pub fn pid(&self) -> Option<i32> {
+        match self {
+            Who::Thread { pid, .. } => Some(*pid),
+            Who::Client(_) => None,
+        }
+    }
+
+    /// The name to show for the process, for an I/O of this kind.
+    pub fn process(&self, kind: Kind) -> Option<&str> {
+        match self {
+            Who::Thread { comm, .. } if writes_back(comm, kind) => Some(WRITE_BACK),
+            Who::Thread { comm, .. } if comm.starts_with("kworker/") => Some("kworker"),
+            Who::Thread { comm, .. } => Some(comm),
+            Who::Client(_) => None,
+        }
+    }
+
+    /// The cgroup to show, for an I/O of this kind.
+    pub fn cgroup(&self, kind: Kind) -> Option<&str> {
+        match self {
+            Who::Thread { comm, .. } if writes_back(comm, kind) => Some(WRITE_BACK),
+            Who::Thread { cgroup, .. } => cgroup.as_deref(),
+            Who::Client(_) => None,
+        }
+    }
+}
+
+fn writes_back(comm: &str, kind: Kind) -> bool {
+    let is_writer = WRITERS.iter().any(|writer| comm.starts_with(writer));
+    is_writer && kind != Kind::Op(Op::Read)
+}
+
+/// The name for writes that the kernel made on behalf of others.
+pub const WRITE_BACK: &str = "write-back";
+
+/// Threads of the kernel that write back data that others have dirtied.
+const WRITERS: [&str; 2] = ["kworker/", "xfsaild/"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_help() {
+        let name = |comm: &str, word| {
+            let who = Who::Thread {
+                pid: 1,
+                comm: comm.into(),
+                cgroup: Some("/a".into()),
+            };
+            let kind = Kind::of_word(word);
+            let cgroup = who.cgroup(kind).map(str::to_owned);
+            (who.process(kind).map(str::to_owned), cgroup)
+        };
+        for (comm, op, process, cgroup) in [
+            ("kworker/u8:5", "write", "write-back", "write-back"),
+            ("kworker/u8:5", "trim", "write-back", "write-back"),
+            ("kworker/u8:5", "read", "kworker", "/a"),
+            ("xfsaild/vda1", "write", "write-back", "write-back"),
+            ("jbd2/vda-8", "write", "jbd2/vda-8", "/a"),
+            ("my kworker/", "write", "my kworker/", "/a"),
+        ] {
+            let expected = (Some(process.to_owned()), Some(cgroup.to_owned()));
+            assert_eq!(name(comm, op), expected, "{comm} {op}");
+        }
+    }
+
+    #[test]
+    fn a_client_is_no_process() {
+        let who = Who::Client("uid=0 pid=7".into());
+        let kind = Kind::Op(Op::Read);
+        assert_eq!(who.client(), Some("uid=0 pid=7"));
+        assert_eq!(
+            (who.process(kind), who.cgroup(kind), who.pid()),
+            (None, None, None)
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! A report over the I/Os that meet conditions.
+
+use dashpot_observe::{Predicates, Question, Schedule, Seen};
+
+use crate::report::{Pages, Report, Tells, Words};
+use crate::surface::Surface;
+
+/// A report that says its conditions first, and then only has the I/Os that meet them.
+pub struct Filtered {
+    report: Box<dyn Report>,
+    predicates: Predicates,
+}
+
+impl Filtered {
+    /// The report, over the I/Os that meet these; without any, the report itself.
+    pub fn of(report: Box<dyn Report>, predicates: &Predicates) -> Box<dyn Report> {
+        match predicates.is_empty() {
+            true => report,
+            false => Box::new(Filtered {
+                report,
+                predicates: predicates.clone(),
+            }),
+        }
+    }
+}
+
+impl Report for Filtered {
+    fn question(&self) -> Question {
+        Question {
+            predicates: self.predicates.clone(),
+            ..self.report.question()
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.report.schedule()
+    }
+
+    fn tells(&self) -> Tells {
+        self.report.tells()
+    }
+
+    fn open(&mut self, surface: &Surface) -> Pages {
+        let words = format!("Only I/Os with {}.\n", self.predicates.phrase());
+        let mut pages: Pages = vec![Box::new(Words(words))];
+        pages.extend(self.report.open(surface));
+        pages
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        self.report.take(seen, surface)
+    }
+
+    fn close(&mut self, is_whole: bool, surface: &Surface) -> Pages {
+        self.report.close(is_whole, surface)
+    }
+
+    fn svg(&self) -> Option<String> {
+        self.report.svg()
+    }
+}
