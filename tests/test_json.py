@@ -17,7 +17,7 @@ UNITS = ("_ns", "_per_s", "_percent", "_bytes")
 # Figures without a unit, and names that are numbers.
 PLAIN = {
     "n", "count", "zios", "lost", "missed", "unmatched", "bytes", "merged", "requeued", "sector", "pid", "rule", "lane",
-    "requested", "achieved", "stopped", "mean_in_flight", "most", "usual",
+    "requested", "achieved", "stopped", "mean_in_flight", "most", "usual", "depth",
 }
 REPORTS = {
     "iolatency": ["iolatency", "-T", "1", "1"],

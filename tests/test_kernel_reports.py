@@ -455,7 +455,7 @@ def test_without_tracefs_it_says_what_to_mount(loop):
     (["-d", "/dev/lop0"], 1, "there are"),
     (["-d", "nonesuch"], 1, "no daemon"),
     (["-d", "/etc/passwd"], 1, "it is a file"),
-    (["-k", "--by", "client"], 2, "--by process"),
+    (["-k", "--by", "client"], 2, "the kernel's disks know processes"),
     (["-k", "--by", "colour"], 2, "colour"),
 ])
 def test_refusals_name_the_remedy(loop, nothing_left, words, code, remedy):

@@ -380,7 +380,7 @@ def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
     (["LAB", "--report", "zpool-iostat -l -w"], 2, "cannot be used with"),
     (["LAB", "--report", "txgs tonk"], 1, "--report 'txgs tonk': there is no 'tonk'; did you mean 'tank'?"),
     (["LAB", "--report", "iolatency -d d"], 1, "there is no 'd'; did you mean"),
-    (["LAB", "--report", "iolatency --by process"], 1, "--by client, size, device and type"),
+    (["LAB", "--report", "iolatency --by process"], 1, "'process' is unknown here: dashpot's disks and simulations know"),
     (["LAB", "--report", "iolatency -k"], 2, "a simulation has its own"),
     (["LAB", "--report", "iostat --layer store"], 2, "take iolatency or quantize"),
     (["LAB", "--report", "iolatency 1us"], 1, "3000000 intervals of 1us in 3s: at most 100000 are kept"),

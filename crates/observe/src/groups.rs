@@ -1,5 +1,6 @@
-//! Latencies by the values of a breakdown, in as many groups as a reader can take in.
+//! I/O by the values of a breakdown, in as many groups as a reader can take in.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use dashpot_engine::histogram::Histogram;
@@ -8,11 +9,24 @@ use super::class::class_order;
 use super::dimension::Unit;
 use super::interval::OTHER;
 
-/// Latencies by name.
+/// I/O by value.
 #[derive(Default)]
 pub struct Groups {
     places: HashMap<String, usize>,
-    groups: Vec<(String, Histogram)>,
+    groups: Vec<Group>,
+}
+
+/// The I/O of one value.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    /// The value's name.
+    pub value: String,
+    /// How many I/Os there are.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The distribution of their latencies, or of another number.
+    pub numbers: Histogram,
 }
 
 /// The order of groups.
@@ -20,66 +34,96 @@ pub struct Groups {
 pub enum Order {
     /// By number of I/Os, the largest first; then by name.
     ByCount,
+    /// By bytes, the most first; then by name.
+    ByBytes,
     /// By value, the smallest first. The names are those of classes of this unit.
     ByValue(Unit),
 }
 
 impl Groups {
-    /// Adds latencies to the group with a name.
-    pub fn add(&mut self, name: &str, latencies: &Histogram) {
-        if let Some(&place) = self.places.get(name) {
-            return self.groups[place].1.merge(latencies);
+    /// Adds I/O to the group of its value.
+    pub fn add(&mut self, group: Group) {
+        if let Some(&place) = self.places.get(&group.value) {
+            return self.groups[place].merge(&group);
         }
-        self.places.insert(name.to_owned(), self.groups.len());
-        self.groups.push((name.to_owned(), latencies.clone()));
+        self.places.insert(group.value.clone(), self.groups.len());
+        self.groups.push(group);
     }
 
-    /// The groups with any I/O, in this order. Beyond [`GROUPS_MAX`], the groups with the least I/O
-    /// become one, [`OTHER`], which comes last.
-    pub fn shown(self, order: Order) -> Vec<(String, Histogram)> {
-        let rank = |(name, latencies): &(String, Histogram)| {
-            let least = std::cmp::Reverse(latencies.count());
-            (name == OTHER, least, name.clone())
+    /// The groups with any I/O, in this order. Beyond [`NAMES_MAX`], or [`CLASSES_MAX`] if they are classes, the least groups become one, [`OTHER`],
+    /// which comes last.
+    pub fn shown(self, order: Order) -> Vec<Group> {
+        let rank = |group: &Group| {
+            let amount = match order {
+                Order::ByBytes => group.bytes,
+                Order::ByCount | Order::ByValue(_) => group.count,
+            };
+            (group.value == OTHER, Reverse(amount), group.value.clone())
         };
         let mut groups = self.groups;
-        groups.retain(|(_, latencies)| latencies.count() > 0);
+        groups.retain(|group| group.count > 0);
         groups.sort_by_cached_key(rank);
-        let has_other = groups.last().is_some_and(|(name, _)| name == OTHER);
-        if groups.len() > GROUPS_MAX || has_other {
-            let kept = (groups.len() - usize::from(has_other)).min(GROUPS_MAX - 1);
-            let mut other = Histogram::default();
-            let rest = groups.drain(kept..);
-            rest.for_each(|(_, latencies)| other.merge(&latencies));
-            groups.push((OTHER.to_owned(), other));
+        let has_other = groups.last().is_some_and(|group| group.value == OTHER);
+        if groups.len() > order.most() || has_other {
+            let kept = (groups.len() - usize::from(has_other)).min(order.most() - 1);
+            let mut other = Group {
+                value: OTHER.to_owned(),
+                ..Group::default()
+            };
+            groups.drain(kept..).for_each(|group| other.merge(&group));
+            groups.push(other);
         }
         if let Order::ByValue(unit) = order {
-            groups.sort_by_cached_key(|(name, _)| class_order(name, unit));
+            groups.sort_by_cached_key(|group| class_order(&group.value, unit));
         }
         groups
     }
 }
 
-/// The most groups that are shown, including the group of the rest.
-const GROUPS_MAX: usize = 16;
+impl Order {
+    /// The most groups that are shown, including the group of the rest.
+    fn most(self) -> usize {
+        match self {
+            Order::ByCount | Order::ByBytes => NAMES_MAX,
+            Order::ByValue(_) => CLASSES_MAX,
+        }
+    }
+}
+
+impl Group {
+    fn merge(&mut self, more: &Group) {
+        self.count += more.count;
+        self.bytes += more.bytes;
+        self.numbers.merge(&more.numbers);
+    }
+}
+
+/// The most names that a reader compares.
+const NAMES_MAX: usize = 16;
+/// The most classes: as many as offsets have ranges, with the rest.
+const CLASSES_MAX: usize = 65;
 
 #[cfg(test)]
 mod tests {
-    use super::{GROUPS_MAX, Groups, Order, Unit};
+    use super::{CLASSES_MAX, Group, Groups, NAMES_MAX, Order, Unit};
     use dashpot_engine::histogram::Histogram;
 
-    fn latencies(count: u64) -> Histogram {
-        Histogram::of(1_000_000, count)
+    fn group(value: &str, count: u64) -> Group {
+        Group {
+            value: value.to_owned(),
+            count,
+            bytes: 1_000 / count.max(1),
+            numbers: Histogram::of(1_000_000, count),
+        }
     }
 
     fn shown(counts: &[(&str, u64)], order: Order) -> Vec<(String, u64)> {
         let mut groups = Groups::default();
         for (name, count) in counts {
-            groups.add(name, &latencies(*count));
+            groups.add(group(name, *count));
         }
         let shown = groups.shown(order).into_iter();
-        shown
-            .map(|(name, latencies)| (name, latencies.count()))
-            .collect()
+        shown.map(|group| (group.value, group.count)).collect()
     }
 
     #[test]
@@ -94,33 +138,38 @@ mod tests {
         let names = |order| shown(&counts, order).into_iter().map(|(name, _)| name);
         let by_count: Vec<_> = names(Order::ByCount).collect();
         assert_eq!(by_count, ["4K-8K", "1M-2M", "8K-16K"]);
+        let by_bytes: Vec<_> = names(Order::ByBytes).collect();
+        assert_eq!(by_bytes, ["4K-8K", "1M-2M", "8K-16K"]);
         let by_size: Vec<_> = names(Order::ByValue(Unit::Bytes)).collect();
         assert_eq!(by_size, ["4K-8K", "8K-16K", "1M-2M"]);
     }
 
     #[test]
     fn the_rest_is_other_and_last_and_nothing_is_lost() {
-        let names: Vec<String> = (0..40).map(|i| format!("n{i:02}")).collect();
+        let names: Vec<String> = (0..90).map(|i| format!("n{i:02}")).collect();
         let counts = names
             .iter()
             .zip(1..)
             .map(|(name, count)| (name.as_str(), count));
         let counts: Vec<_> = [("other", 1_000)].into_iter().chain(counts).collect();
-        for order in [Order::ByCount, Order::ByValue(Unit::Bytes)] {
+        for (order, most) in [
+            (Order::ByCount, NAMES_MAX),
+            (Order::ByValue(Unit::Bytes), CLASSES_MAX),
+        ] {
             let shown = shown(&counts, order);
-            assert_eq!(shown.len(), GROUPS_MAX);
+            assert_eq!(shown.len(), most);
             assert_eq!(shown.last().unwrap().0, "other");
             let all: u64 = shown.iter().map(|(_, count)| count).sum();
-            assert_eq!(all, 1_000 + 40 * 41 / 2);
-            assert!(shown.iter().any(|(name, _)| name == "n39"));
+            assert_eq!(all, 1_000 + 90 * 91 / 2);
+            assert!(shown.iter().any(|(name, _)| name == "n89"));
         }
     }
 
     #[test]
     fn as_many_as_fit_are_all_shown() {
-        let names: Vec<String> = (0..GROUPS_MAX).map(|i| i.to_string()).collect();
+        let names: Vec<String> = (0..NAMES_MAX).map(|i| i.to_string()).collect();
         let counts: Vec<_> = names.iter().map(|name| (name.as_str(), 1)).collect();
         let shown = shown(&counts, Order::ByCount);
-        assert!(shown.len() == GROUPS_MAX && shown.iter().all(|(name, _)| name != "other"));
+        assert!(shown.len() == NAMES_MAX && shown.iter().all(|(name, _)| name != "other"));
     }
 }

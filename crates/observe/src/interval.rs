@@ -28,6 +28,7 @@ pub struct DeviceInterval {
 }
 
 /// The I/O of one operation of a device; in a breakdown, of one value.
+#[derive(Clone)]
 pub struct OpInterval {
     /// The operation.
     pub kind: Kind,
@@ -51,6 +52,8 @@ pub struct OpInterval {
     pub disk: Histogram,
     /// Latencies of the store alone, without the injection, if the source knows them.
     pub store: Option<Histogram>,
+    /// The numbers that the question measures, if it measures some and the I/Os have them.
+    pub measured: Option<Histogram>,
 }
 
 impl DeviceInterval {
@@ -98,6 +101,9 @@ impl OpInterval {
         self.disk.merge(&more.disk);
         if let (Some(store), Some(more)) = (&mut self.store, &more.store) {
             store.merge(more);
+        }
+        if let Some(more) = &more.measured {
+            self.measured.get_or_insert_default().merge(more);
         }
     }
 
@@ -156,6 +162,7 @@ mod tests {
                 total: latencies.clone(),
                 disk: latencies,
                 store: None,
+                measured: None,
             }
         };
         DeviceInterval {

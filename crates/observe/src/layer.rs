@@ -19,6 +19,15 @@ impl Layer {
     /// The words for all layers.
     pub const WORDS: [&str; 3] = ["volume", "disk", "store"];
 
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Layer::Volume => "volume",
+            Layer::Disk => "disk",
+            Layer::Store => "store",
+        }
+    }
+
     /// The layer of one of these words. Any other word stands for disks.
     pub fn of_word(word: &str) -> Layer {
         match word {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use dashpot_engine::glob_matches;
 use dashpot_rules::{ParseError, parse_duration, parse_size};
 
-use super::dimension::{Dimension, Knows, Unit, Value};
+use super::dimension::{Dimension, Unit, Value};
 use super::finished::FinishedIo;
 
 /// Conditions that a selected I/O meets, all of them; none selects all I/Os.
@@ -54,6 +54,12 @@ impl Predicates {
         self.0.is_empty()
     }
 
+    /// These and more.
+    pub fn and(mut self, more: Predicates) -> Predicates {
+        self.0.extend(more.0);
+        self
+    }
+
     /// Adds one.
     pub fn push(&mut self, predicate: Predicate) {
         self.0.push(predicate);
@@ -62,17 +68,6 @@ impl Predicates {
     /// Their dimensions.
     pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
         self.0.iter().map(|predicate| predicate.dimension)
-    }
-
-    /// Whether one needs to know who asked for an I/O.
-    pub fn has_who(&self) -> bool {
-        self.dimensions().any(Dimension::is_who)
-    }
-
-    /// The first dimension that a source does not know.
-    pub fn unknown_to(&self, knows: Knows) -> Option<Dimension> {
-        self.dimensions()
-            .find(|dimension| !dimension.is_known(knows))
     }
 
     /// Their English: `op write and latency at least 10ms`.
@@ -102,6 +97,16 @@ impl fmt::Display for Predicates {
 }
 
 impl Predicate {
+    /// The condition that an I/O has a name of this dimension at all.
+    pub(crate) fn any(dimension: Dimension) -> Predicate {
+        Predicate {
+            dimension,
+            operator: Operator::Equal,
+            text: "*".to_owned(),
+            test: Test::Name,
+        }
+    }
+
     fn selects(&self, io: &FinishedIo) -> bool {
         let is_like = match (self.dimension.of(io), &self.test) {
             (Some(Value::Name(name)), Test::Name) => {

@@ -18,6 +18,8 @@ pub struct Question {
     pub predicates: Predicates,
     /// The breakdown of each operation.
     pub by: Option<Dimension>,
+    /// The numbers whose distribution is needed, beside those of latencies.
+    pub measure: Option<Dimension>,
     /// Whether latencies from arrival are needed. On the kernel's disks they take more events.
     pub queued: bool,
     /// The past that the report covers; `None` if it begins now.
@@ -83,6 +85,7 @@ impl Question {
             subject,
             predicates: Predicates::default(),
             by: None,
+            measure: None,
             queued: false,
             past: None,
         }
@@ -101,7 +104,18 @@ impl Question {
 
     /// Whether the source must know who asked for an I/O.
     pub fn has_who(&self) -> bool {
-        self.by.is_some_and(Dimension::is_who) || self.predicates.has_who()
+        self.dimensions().any(Dimension::is_who)
+    }
+
+    /// The facts about I/Os that it asks for, beside those that each source has.
+    pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
+        let own = [self.by, self.measure].into_iter().flatten();
+        own.chain(self.predicates.dimensions())
+    }
+
+    /// Whether it only asks for what counters of operations answer: no breakdown and no condition.
+    pub fn is_plain(&self) -> bool {
+        self.dimensions().next().is_none()
     }
 
     /// Whether latencies of stores are needed, which are known only from events.

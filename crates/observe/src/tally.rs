@@ -15,12 +15,14 @@ use super::finished::FinishedIo;
 use super::interval::{OTHER, OpInterval};
 use super::kind::Kind;
 use super::predicate::Predicates;
+use super::question::Question;
 
 /// The counts of an interval so far.
 #[derive(Debug, Default)]
 pub struct Tally {
     predicates: Predicates,
     by: Option<Dimension>,
+    measure: Option<Dimension>,
     counted: HashMap<Key, Counted, RandomState>,
     names: Names,
     offsets: Offsets,
@@ -54,6 +56,7 @@ struct Counted {
     /// Left out while each I/O took as long as at the device.
     total: Option<Histogram>,
     store: Option<Histogram>,
+    measured: Option<Histogram>,
 }
 
 /// An index into the names.
@@ -77,13 +80,22 @@ impl Tally {
         }
     }
 
+    /// Counts the I/Os that a question selects, with its breakdown and what it measures.
+    pub fn of(question: &Question) -> Tally {
+        Tally {
+            measure: question.measure,
+            ..Tally::new(question.predicates.clone(), question.by)
+        }
+    }
+
     /// Counts an I/O, if it is selected.
     pub fn add(&mut self, io: &FinishedIo) {
         if !self.predicates.select(io) {
             return;
         }
         let key = self.key(io);
-        self.counted.entry(key).or_default().add(io);
+        let measured = self.measure.and_then(|dimension| dimension.number(io));
+        self.counted.entry(key).or_default().add(io, measured);
     }
 
     fn key(&mut self, io: &FinishedIo) -> Key {
@@ -178,6 +190,7 @@ impl Tally {
             total: counted.total.as_ref().unwrap_or(&counted.disk).clone(),
             disk: counted.disk.clone(),
             store: counted.store.clone(),
+            measured: counted.measured.clone(),
         }
     }
 
@@ -201,7 +214,7 @@ impl Tally {
 }
 
 impl Counted {
-    fn add(&mut self, io: &FinishedIo) {
+    fn add(&mut self, io: &FinishedIo, measured: Option<u64>) {
         let (disk_ns, total_ns) = (io.at_device_ns(), io.total_ns());
         if self.total.is_none() && total_ns != disk_ns {
             self.total = Some(self.disk.clone());
@@ -211,6 +224,9 @@ impl Counted {
         }
         if let Some(ns) = io.in_store_ns() {
             self.store.get_or_insert_default().record(ns);
+        }
+        if let Some(number) = measured {
+            self.measured.get_or_insert_default().record(number);
         }
         self.completed += 1;
         self.bytes += io.bytes_done();
@@ -224,6 +240,9 @@ impl Counted {
         }
         if let Some(store) = &other.store {
             self.store.get_or_insert_default().merge(store);
+        }
+        if let Some(measured) = &other.measured {
+            self.measured.get_or_insert_default().merge(measured);
         }
         self.completed += other.completed;
         self.bytes += other.bytes;

@@ -140,7 +140,7 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     row.int(io.at_ns as i64);
     row.int(latency_ns as i64);
     row.int(io.ended_ns.wrapping_sub(io.at_ns) as i64);
-    row.text(layer_word(io.layer));
+    row.text(io.layer.word());
     row.text(&io.device);
     row.text(io.kind.word());
     row.int(io.fua.into());
@@ -270,12 +270,3 @@ const NO_WAITS: IoWaits = IoWaits::Kernel {
 };
 const OK: &str = "ok";
 const IN_FLIGHT: &str = "in flight";
-
-/// The word of a layer.
-pub(crate) fn layer_word(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Volume => "volume",
-        Layer::Disk => "disk",
-        Layer::Store => "store",
-    }
-}

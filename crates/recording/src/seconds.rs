@@ -10,7 +10,6 @@ use dashpot_observe::FinishedIo;
 
 use crate::batch::Batch;
 use crate::buckets::{Buckets, percentile};
-use crate::ios::layer_word;
 use crate::read::Block;
 use crate::table::Table;
 
@@ -165,7 +164,7 @@ impl Seconds {
     }
 
     fn place(&mut self, io: &FinishedIo) -> usize {
-        let (layer, op) = (layer_word(io.layer), io.kind.word());
+        let (layer, op) = (io.layer.word(), io.kind.word());
         let is_it = |series: &Series| series.layer == layer && series.op == op;
         let places = self.devices.get(&io.device).map_or(&[][..], Vec::as_slice);
         if let Some(place) = places.iter().find(|place| is_it(&self.series[**place])) {

@@ -23,7 +23,7 @@ use super::percentiles::write_percentiles;
 use super::report::Page;
 use super::table::Room;
 
-pub use self::report::{Breakdown, IolatencyReport};
+pub use self::report::IolatencyReport;
 
 /// The width of the bar.
 const BAR_WIDTH: usize = 38;

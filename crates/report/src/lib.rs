@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 
 pub mod amplification;
+mod breakdown;
 pub mod chart;
 pub mod clock;
 pub mod crash;
@@ -28,6 +29,8 @@ pub mod proof;
 pub mod quantize;
 pub mod report;
 pub mod snoop;
+pub mod stat;
+pub mod stats;
 pub mod surface;
 pub mod table;
 pub mod txgs;

@@ -200,6 +200,7 @@ mod tests {
             total: latency.clone(),
             disk: latency,
             store: None,
+            measured: None,
         }
     }
 

@@ -44,6 +44,11 @@ pub trait Page: fmt::Display {
     /// The output of `--json`; `None` for words that only the text has.
     fn json(&self) -> Option<&dyn erased_serde::Serialize>;
 
+    /// The output of `--csv`, of a report that has it.
+    fn rows(&self) -> Option<Rows> {
+        None
+    }
+
     /// A remark to print beside the text, if the text must stay the original tool's byte for byte.
     fn remark(&self) -> Option<String> {
         None
@@ -53,6 +58,15 @@ pub trait Page: fmt::Display {
     fn is_picture(&self) -> bool {
         false
     }
+}
+
+/// A table of plain figures, for other programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// The name of each column, with its unit. It is the same for each page of a report.
+    pub head: Vec<&'static str>,
+    /// The cells. An absent figure is an empty cell.
+    pub rows: Vec<Vec<String>>,
 }
 
 /// Pages in display order.

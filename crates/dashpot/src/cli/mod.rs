@@ -21,6 +21,7 @@ mod record;
 pub(crate) mod reports;
 mod rule;
 mod sim;
+mod stats;
 mod top;
 mod words;
 mod zinject;
@@ -46,6 +47,7 @@ pub(crate) use pool::{GetArgs, SetArgs};
 pub(crate) use proof::ProofArgs;
 pub(crate) use record::RecordArgs;
 pub(crate) use sim::{ReportWords, SimArgs};
+pub(crate) use stats::StatsArgs;
 pub(crate) use top::TopArgs;
 pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};
 
@@ -119,6 +121,7 @@ pub(crate) enum Command {
     Dmsetup(DmsetupArgs),
     #[command(flatten)]
     Report(ReportKind),
+    Stats(StatsArgs),
     Record(RecordArgs),
     Top(TopArgs),
     Zinject(ZinjectArgs),

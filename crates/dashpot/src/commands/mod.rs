@@ -32,6 +32,7 @@ mod screen;
 mod serve;
 mod signals;
 mod sim;
+mod stats;
 mod status;
 mod suspend;
 mod top;
@@ -88,6 +89,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume(args) => resume::resume(&client()?, &args)?,
         Command::Report(kind) => reports::show(api.as_ref(), &kind)?,
+        Command::Stats(args) => stats::stats(&args)?,
         Command::Record(args) => record::record(api.as_ref(), &args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,

@@ -46,7 +46,7 @@ impl<S: Stream> CountedSource<S> {
             names: names.to_vec(),
             intervals: schedule.begin(begun_ns),
             ahead_ns: unix_ns().saturating_sub(begun_ns),
-            tally: Tally::new(question.predicates.clone(), question.by),
+            tally: Tally::of(question),
             question: question.clone(),
             later: Vec::new(),
             lost: 0,

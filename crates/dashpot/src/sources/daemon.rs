@@ -338,6 +338,7 @@ fn op_interval(later: &OpLatency, before: &[&OpLatency]) -> anyhow::Result<OpInt
             Some(_) => Some(difference(|op| op.store.as_ref())?),
             None => None,
         },
+        measured: None,
     })
 }
 

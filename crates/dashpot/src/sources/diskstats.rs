@@ -146,6 +146,7 @@ impl Transfers {
             total: Histogram::default(),
             disk: Histogram::default(),
             store: None,
+            measured: None,
         }
     }
 

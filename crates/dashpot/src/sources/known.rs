@@ -5,16 +5,14 @@ use dashpot_rules::ParseError;
 
 /// Refuses a question about facts that the source does not know.
 pub(crate) fn check_known(question: &Question, knows: Knows) -> Result<(), ParseError> {
-    if let Some(dimension) = question.by.filter(|by| !by.is_known(knows)) {
-        return Err(unknown("--by", dimension, knows));
-    }
-    match question.predicates.unknown_to(knows) {
-        Some(dimension) => Err(unknown("--where", dimension, knows)),
+    let mut asked = question.dimensions();
+    match asked.find(|dimension| !dimension.is_known(knows)) {
+        Some(dimension) => Err(unknown(dimension, knows)),
         None => Ok(()),
     }
 }
 
-fn unknown(option: &str, dimension: Dimension, knows: Knows) -> ParseError {
+fn unknown(dimension: Dimension, knows: Knows) -> ParseError {
     let whose = match knows {
         Knows::Zios => "dashpot's disks and simulations know their clients, not processes",
         Knows::Kernel => "the kernel's disks know processes, not dashpot's clients, rules or waits",
@@ -24,5 +22,7 @@ fn unknown(option: &str, dimension: Dimension, knows: Knows) -> ParseError {
         .filter(|known| known.is_known(knows));
     let known: Vec<&str> = known.map(Dimension::word).collect();
     let (word, known) = (dimension.word(), known.join(", "));
-    ParseError::new(format!("{option} {word}: {whose}; take one of {known}"))
+    ParseError::new(format!(
+        "'{word}' is unknown here: {whose}; take one of {known}"
+    ))
 }

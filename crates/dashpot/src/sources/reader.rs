@@ -89,7 +89,7 @@ impl Reader {
             read_ns: begun_ns,
             intervals: schedule.begin(begun_ns),
             ios: KernelIos::new(devices),
-            tally: Tally::new(question.predicates.clone(), question.by),
+            tally: Tally::of(question),
             predicates: question.predicates.clone(),
             tracer,
             devices: devices.to_vec(),
@@ -243,7 +243,7 @@ impl Reader {
 /// Whether a question is about the time before the driver got an I/O.
 fn needs_queueing(question: &Question) -> bool {
     let asks = |dimension| matches!(dimension, Dimension::Total | Dimension::Queue);
-    question.queued || question.by.is_some_and(asks) || question.predicates.dimensions().any(asks)
+    question.queued || question.dimensions().any(asks)
 }
 
 /// The place at which an I/O waits, in a word.

@@ -172,6 +172,7 @@ fn op(one: &SecondLatency) -> anyhow::Result<OpInterval> {
         total: latency.clone(),
         disk: latency,
         store: None,
+        measured: None,
     })
 }
 

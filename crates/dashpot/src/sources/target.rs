@@ -241,7 +241,12 @@ fn check_past(question: &Question) -> Result<(), ParseError> {
 
 /// Whether only events answer the question: the daemon's counters know no other conditions and breakdowns.
 fn needs_events(question: &Question) -> bool {
-    !question.predicates.is_empty() || question.by.is_some_and(|by| counted(by).is_none())
+    let is_counted = |by| counted(by).is_some();
+    let others = Question {
+        by: question.by.filter(|by| !is_counted(*by)),
+        ..question.clone()
+    };
+    !others.is_plain()
 }
 
 fn watch_daemon<'a>(

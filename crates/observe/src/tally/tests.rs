@@ -214,14 +214,20 @@ proptest! {
         ios in vec(some_io(), 0..60),
         picked in subsequence(CONDITIONS.to_vec(), 0..=3),
         by in 0..Dimension::ALL.len(),
+        measure in 0..Dimension::ALL.len(),
     ) {
         let words: Vec<&str> = picked.iter().map(|(words, _)| *words).collect();
         let predicates = match words.is_empty() {
             true => Predicates::default(),
             false => words.join(",").parse().expect("conditions"),
         };
-        let by = Dimension::ALL[by];
-        let mut tally = Tally::new(predicates, Some(by));
+        let (by, measure) = (Dimension::ALL[by], Dimension::ALL[measure]);
+        let mut tally = Tally::of(&Question {
+            predicates,
+            by: Some(by),
+            measure: Some(measure),
+            ..Question::latencies(&[Layer::Disk])
+        });
         ios.iter().for_each(|io| tally.add(io));
 
         let taken: Vec<&FinishedIo> = ios.iter().filter(|io| picked.iter().all(|(_, test)| test(io))).collect();
@@ -232,6 +238,8 @@ proptest! {
             let bytes: u64 = ops.iter().map(|op| op.bytes).sum();
             let time: u128 = ops.iter().map(|op| op.disk.sum()).sum();
             let total: u128 = ops.iter().map(|op| op.total.sum()).sum();
+            let measured: u128 = ops.iter().filter_map(|op| op.measured.as_ref()).map(Histogram::sum).sum();
+            prop_assert_eq!(measured, own().filter_map(|io| measure.number(io)).map(u128::from).sum::<u128>());
             prop_assert_eq!(count, own().count() as u64);
             prop_assert_eq!(bytes, own().map(|io| io.bytes_done()).sum::<u64>());
             prop_assert_eq!(time, own().map(|io| u128::from(io.at_device_ns())).sum::<u128>());

@@ -3,11 +3,12 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Op, glob_matches};
 use dashpot_observe::{
-    DeviceInterval, Dimension, Groups, Kind, Layer, OpInterval, Order, Past, Question, Schedule,
-    Seen, Unit, in_flight_of_all,
+    DeviceInterval, Dimension, Group, Groups, Kind, Layer, OpInterval, Past, Question, Schedule,
+    Seen, in_flight_of_all,
 };
 
 use super::{Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening};
+use crate::breakdown::{is_always_apart, order_of, value_of};
 use crate::clock::time_of_day;
 use crate::report::{Pages, Report, Words};
 use crate::surface::Surface;
@@ -28,7 +29,7 @@ pub struct IolatencyReport {
     /// The types that it takes, as a glob over the kernel's letters; `None` for all.
     pub types: Option<String>,
     /// The breakdown; `None` for a single histogram.
-    pub by: Option<Breakdown>,
+    pub by: Option<Dimension>,
     /// The edges of rows.
     pub boundary: Boundary,
     /// The style of latencies.
@@ -39,14 +40,10 @@ pub struct IolatencyReport {
     pub wide: bool,
 }
 
-/// The dimension of a breakdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Breakdown(pub Dimension);
-
 impl Report for IolatencyReport {
     fn question(&self) -> Question {
         Question {
-            by: self.by.and_then(Breakdown::asked),
+            by: self.by.filter(|by| !is_always_apart(*by)),
             queued: self.queued,
             past: self.past,
             ..Question::latencies(&[self.layer])
@@ -99,14 +96,21 @@ impl IolatencyReport {
             return Scope::All(Distribution::new(&all, self.boundary));
         };
         let mut groups = Groups::default();
-        taken.for_each(|(device, op, latencies)| groups.add(by.value_of(device, op), latencies));
-        let shown = groups.shown(by.order()).into_iter();
-        let values = shown.map(|(value, latencies)| Value {
-            value,
-            distribution: Distribution::new(&latencies, self.boundary),
+        taken.for_each(|(device, op, latencies)| {
+            groups.add(Group {
+                value: value_of(by, device, op).to_owned(),
+                count: latencies.count(),
+                bytes: op.bytes,
+                numbers: latencies.clone(),
+            });
+        });
+        let shown = groups.shown(order_of(by)).into_iter();
+        let values = shown.map(|group| Value {
+            value: group.value,
+            distribution: Distribution::new(&group.numbers, self.boundary),
         });
         Scope::By {
-            by: by.0.word(),
+            by: by.word(),
             values: values.collect(),
         }
     }
@@ -123,30 +127,6 @@ impl IolatencyReport {
         });
         all.filter(move |(_, op)| has_type(op, glob))
             .filter_map(|(device, op)| Some((device, op, op.measured(self.layer, self.queued)?)))
-    }
-}
-
-impl Breakdown {
-    /// The dimension, unless each source tells its values apart anyway.
-    fn asked(self) -> Option<Dimension> {
-        let is_apart = matches!(self.0, Dimension::Device | Dimension::Type | Dimension::Op);
-        (!is_apart).then_some(self.0)
-    }
-
-    fn order(self) -> Order {
-        match self.0.unit() {
-            Unit::Name => Order::ByCount,
-            unit => Order::ByValue(unit),
-        }
-    }
-
-    fn value_of<'a>(self, device: &'a str, op: &'a OpInterval) -> &'a str {
-        match self.0 {
-            Dimension::Device => device,
-            Dimension::Type => op.rwbs.as_deref().unwrap_or(op.kind.word()),
-            Dimension::Op => op.kind.word(),
-            _ => op.by.as_deref().unwrap_or("unknown"),
-        }
     }
 }
 

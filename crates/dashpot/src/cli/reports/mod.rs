@@ -8,6 +8,7 @@ mod iostat;
 mod observe;
 mod quantize;
 mod snoop;
+mod stat;
 mod txgs;
 mod words;
 mod zpool_iostat;
@@ -21,6 +22,7 @@ pub(crate) use iostat::IostatArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use quantize::QuantizeArgs;
 pub(crate) use snoop::SnoopArgs;
+pub(crate) use stat::StatArgs;
 pub(crate) use txgs::TxgsArgs;
 pub(crate) use words::{DeviceArgs, Pace};
 pub(crate) use zpool_iostat::ZpoolIostatArgs;
@@ -33,6 +35,7 @@ pub(crate) enum ReportKind {
     Quantize(QuantizeArgs),
     Heatmap(HeatmapArgs),
     Snoop(SnoopArgs),
+    Stat(StatArgs),
     Observe(ObserveArgs),
     Amplification(AmplificationArgs),
     ZpoolIostat(ZpoolIostatArgs),

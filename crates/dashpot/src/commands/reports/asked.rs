@@ -71,6 +71,8 @@ pub(in crate::commands) enum Format {
     Text,
     /// A line of JSON for each page.
     JsonLines,
+    /// A line for each row of each page, below one head.
+    Csv,
     /// Indented JSON, for a report of one interval.
     Json,
 }

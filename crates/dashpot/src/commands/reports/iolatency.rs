@@ -2,7 +2,7 @@
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Past, Predicates, Schedule};
-use dashpot_report::iolatency::{Boundary, Breakdown, IolatencyReport, Style};
+use dashpot_report::iolatency::{Boundary, IolatencyReport, Style};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
@@ -23,7 +23,7 @@ impl Asked for IolatencyArgs {
             }),
             queued: self.queued,
             types: self.iotype.clone(),
-            by: self.by.map(Breakdown),
+            by: self.by,
             boundary: match self.compat {
                 Some(_) => Boundary::AsOriginal,
                 None => Boundary::AsLabelled,

@@ -13,6 +13,7 @@ mod quantize;
 mod recorded;
 mod showing;
 mod snoop;
+mod stat;
 mod txgs;
 mod zpool_iostat;
 
@@ -34,6 +35,7 @@ pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
         ReportKind::Quantize(args) => args,
         ReportKind::Heatmap(args) => args,
         ReportKind::Snoop(args) => args,
+        ReportKind::Stat(args) => args,
         ReportKind::Observe(args) => args,
         ReportKind::Amplification(args) => args,
         ReportKind::ZpoolIostat(args) => args,
@@ -56,5 +58,5 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
     let svg = asked.svg()?;
     refuse(target.check(&report.question()));
     let mut source = asked.watch(&target, &*report)?;
-    Showing::new(report, Stdout(asked.format()), svg).run(&mut *source)
+    Showing::new(report, Stdout::new(asked.format()), svg).run(&mut *source)
 }

@@ -1,7 +1,7 @@
 //! The places for a report's pages.
 
 use dashpot_export::complain;
-use dashpot_report::report::Pages;
+use dashpot_report::report::{Pages, Rows};
 use dashpot_report::surface::Surface;
 use serde::Serialize;
 use serde_json::Value;
@@ -28,7 +28,11 @@ pub(in crate::commands) trait Out {
 }
 
 /// Standard output, in a format.
-pub(in crate::commands) struct Stdout(pub(in crate::commands) Format);
+pub(in crate::commands) struct Stdout {
+    format: Format,
+    /// Whether the head of a CSV has been printed.
+    has_head: bool,
+}
 
 /// Memory: a simulation's reports are printed when all of them are complete.
 pub(in crate::commands) struct Kept {
@@ -50,19 +54,43 @@ impl Kept {
     }
 }
 
+impl Stdout {
+    pub(in crate::commands) fn new(format: Format) -> Stdout {
+        Stdout {
+            format,
+            has_head: false,
+        }
+    }
+
+    fn print_rows(&mut self, rows: &Rows) -> anyhow::Result<()> {
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        if !std::mem::replace(&mut self.has_head, true) {
+            csv.write_record(&rows.head)?;
+        }
+        for row in &rows.rows {
+            csv.write_record(row)?;
+        }
+        print(&String::from_utf8(csv.into_inner()?)?)
+    }
+}
+
 impl Out for Stdout {
     fn surface(&self) -> Surface {
         screen::surface(self.is_text())
     }
 
     fn is_text(&self) -> bool {
-        self.0 == Format::Text
+        self.format == Format::Text
     }
 
     fn put(&mut self, pages: &Pages) -> anyhow::Result<()> {
-        match self.0 {
+        match self.format {
             Format::Text => print_texts(pages),
             Format::JsonLines => print_lines(pages),
+            Format::Csv => {
+                let mut rows = pages.iter().filter_map(|page| page.rows());
+                rows.try_for_each(|rows| self.print_rows(&rows))
+            }
             Format::Json => match &values(pages).collect::<Vec<_>>()[..] {
                 [] => Ok(()),
                 [one] => print_json(one),

@@ -34,5 +34,10 @@ pub(super) fn snoop(args: &SnoopArgs, recording: &Path) -> anyhow::Result<()> {
     };
     let schedule = Schedule::once(Duration::MAX);
     let report = SnoopReport::new(schedule, wanted(args), lines, args.wide);
-    Showing::new(Box::new(report), Stdout(Format::lines(args.json)), None).run(&mut source)
+    Showing::new(
+        Box::new(report),
+        Stdout::new(Format::lines(args.json)),
+        None,
+    )
+    .run(&mut source)
 }

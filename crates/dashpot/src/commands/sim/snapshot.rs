@@ -185,6 +185,7 @@ fn op_between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
         total: latency(LatencyKind::Total),
         disk,
         store: None,
+        measured: None,
     }
 }
 

@@ -175,11 +175,10 @@ fn tap(question: &Question, names: &[String]) -> Result<Option<Tap>, ParseError>
     if let Subject::Ios(wanted) = question.subject {
         return Ok(Some(Tap::zios(wanted, &question.predicates, names)));
     }
-    let has_counters = question.by.is_none() && question.predicates.is_empty();
-    if has_counters && !question.has_store() {
+    if question.is_plain() && !question.has_store() {
         return Ok(None);
     }
-    let tally = Tally::new(question.predicates.clone(), question.by);
+    let tally = Tally::of(question);
     Ok(Some(Tap::Tally(tally)))
 }
 

@@ -1,0 +1,34 @@
+//! `stat`: any statistic.
+
+use clap::Args;
+use dashpot_observe::Statistic;
+
+use super::words::{DeviceArgs, FilterArgs, Pace};
+
+/// Show any statistic: I/Os, bytes, errors or latencies, by any fact about them
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples: slow writes by client; bytes of one of the kernel's disks by process
+  dashpot stat 'disk.ops[op=write][latency>=10ms][client]' 1
+  dashpot stat 'disk.bytes[process]' -d /dev/vda 5 3
+'dashpot stats' lists the words.")]
+pub(crate) struct StatArgs {
+    /// The statistic: LAYER.METRIC[condition]...[DIMENSION]
+    #[arg(value_name = "STATISTIC")]
+    pub(crate) statistic: Statistic,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// Shorten no name where the terminal is narrow
+    #[arg(long)]
+    pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    pub(crate) json: bool,
+    /// Print comma-separated values
+    #[arg(long)]
+    pub(crate) csv: bool,
+}

@@ -1,0 +1,12 @@
+//! `stats`: the words of statistics.
+
+use clap::Args;
+
+/// List the words of statistics: layers, metrics, dimensions, and who knows each
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot stats")]
+pub(crate) struct StatsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,349 @@
+//! Statistics: questions by name, `LAYER.METRIC[condition]...[breakdown]`.
+//!
+//! The form is that of Oracle's ZFS Storage Appliance Analytics: `disk.ops[op=write][latency>=10ms][client]`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_rules::{ParseError, nearest};
+
+use super::dimension::{Dimension, Unit};
+use super::interval::OpInterval;
+use super::layer::Layer;
+use super::predicate::{Predicate, Predicates};
+use super::question::Question;
+
+/// A statistic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statistic {
+    /// The layer: disks or volumes.
+    pub layer: Layer,
+    /// What is counted or measured.
+    pub metric: Metric,
+    /// The I/Os that count.
+    pub predicates: Predicates,
+    /// The breakdown.
+    pub by: Option<Dimension>,
+}
+
+/// The metric of a statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// The number of I/Os.
+    Ops,
+    /// Their bytes.
+    Bytes,
+    /// The number of I/Os that failed.
+    Errors,
+    /// The distribution of a number that each I/O has.
+    Of(Dimension),
+}
+
+impl Metric {
+    /// The metrics that count.
+    pub const COUNTS: [Metric; 3] = [Metric::Ops, Metric::Bytes, Metric::Errors];
+
+    /// The word in a statistic's name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Metric::Ops => "ops",
+            Metric::Bytes => "bytes",
+            Metric::Errors => "errors",
+            Metric::Of(dimension) => dimension.word(),
+        }
+    }
+
+    /// Its meaning, in a few words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Metric::Ops => "the number of I/Os",
+            Metric::Bytes => "the bytes that they moved",
+            Metric::Errors => "the number of I/Os that failed",
+            Metric::Of(dimension) => dimension.meaning(),
+        }
+    }
+
+    /// All metrics: those that count, and the dimensions that are numbers.
+    pub fn all() -> impl Iterator<Item = Metric> {
+        let numbers = Dimension::ALL.into_iter().filter(|one| is_measure(*one));
+        Metric::COUNTS.into_iter().chain(numbers.map(Metric::Of))
+    }
+
+    fn parse(word: &str) -> Result<Metric, ParseError> {
+        let found = Metric::all().find(|metric| metric.word() == word);
+        found.ok_or_else(|| {
+            let words: Vec<&str> = Metric::all().map(Metric::word).collect();
+            let remedy = match nearest(word, words.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("take one of {}", words.join(", ")),
+            };
+            ParseError::new(format!("there is no metric '{word}': {remedy}"))
+        })
+    }
+}
+
+/// Whether the values of a dimension are amounts, of which a distribution makes sense: ids are none.
+fn is_measure(dimension: Dimension) -> bool {
+    match dimension.unit() {
+        Unit::Bytes | Unit::Time => true,
+        Unit::Count => dimension == Dimension::Depth,
+        Unit::Name => false,
+    }
+}
+
+/// Whether each interval has the distribution of a number, asked for or not.
+fn is_always_measured(dimension: Dimension) -> bool {
+    matches!(dimension, Dimension::Latency | Dimension::Total)
+}
+
+impl Statistic {
+    /// Its question to a source.
+    pub fn question(&self) -> Question {
+        Question {
+            by: self.breakdown(),
+            measure: self.measure().filter(|number| !is_always_measured(*number)),
+            queued: self.measure() == Some(Dimension::Total),
+            predicates: self.selected(),
+            ..Question::latencies(&[self.layer])
+        }
+    }
+
+    /// The distribution of its number among the I/Os of an operation.
+    pub fn numbers<'a>(&self, op: &'a OpInterval) -> Option<&'a Histogram> {
+        match self.measure()? {
+            Dimension::Latency => Some(&op.disk),
+            Dimension::Total => Some(&op.total),
+            _ => op.measured.as_ref(),
+        }
+    }
+
+    /// The breakdown. A number without another one is broken down by its own classes.
+    pub fn breakdown(&self) -> Option<Dimension> {
+        match self.metric {
+            Metric::Of(number) => self.by.or(Some(number)),
+            _ => self.by,
+        }
+    }
+
+    /// The number whose distribution it shows.
+    pub fn measure(&self) -> Option<Dimension> {
+        match self.metric {
+            Metric::Of(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The conditions, with that of errors.
+    fn selected(&self) -> Predicates {
+        let mut selected = self.predicates.clone();
+        if self.metric == Metric::Errors {
+            selected.push(Predicate::any(Dimension::Error));
+        }
+        selected
+    }
+
+    /// Its English: `Disk I/Os with op write and latency at least 10ms, by client`.
+    pub fn title(&self) -> String {
+        let layer = self.layer.word();
+        let subject = match self.metric {
+            Metric::Ops => format!("{layer} I/Os"),
+            Metric::Bytes => format!("bytes of {layer} I/Os"),
+            Metric::Errors => format!("failed {layer} I/Os"),
+            Metric::Of(number) => format!("{} of {layer} I/Os", number.word()),
+        };
+        let with = match self.predicates.is_empty() {
+            true => String::new(),
+            false => format!(" with {}", self.predicates.phrase()),
+        };
+        let by = self.by.map(|by| format!(", by {}", by.word()));
+        capitalized(&(subject + &with + &by.unwrap_or_default()))
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (layer, metric) = (self.layer.word(), self.metric.word());
+        write!(f, "{layer}.{metric}{}", self.predicates)?;
+        match self.by {
+            Some(by) => write!(f, "[{}]", by.word()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Statistic {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Statistic, ParseError> {
+        let (head, parts) = text.split_at(text.find('[').unwrap_or(text.len()));
+        let (layer, metric) = head.split_once('.').ok_or_else(|| {
+            ParseError::new("write a layer and a metric with a '.' between them, such as disk.ops")
+        })?;
+        let mut statistic = Statistic {
+            layer: parse_layer(layer)?,
+            metric: Metric::parse(metric)?,
+            predicates: Predicates::default(),
+            by: None,
+        };
+        for part in brackets(parts)? {
+            statistic.add(part)?;
+        }
+        statistic.check()
+    }
+}
+
+impl Statistic {
+    /// Adds a condition or the breakdown.
+    fn add(&mut self, part: &str) -> Result<(), ParseError> {
+        if part.contains(['=', '<', '>', '!']) {
+            self.predicates.push(part.parse()?);
+            return Ok(());
+        }
+        let by = Dimension::parse(part)?;
+        match self.by.replace(by) {
+            None => Ok(()),
+            Some(first) => Err(ParseError::new(format!(
+                "[{}] and [{}]: a statistic has one breakdown: make the other a condition, \
+                 such as [{0}=...]",
+                first.word(),
+                by.word()
+            ))),
+        }
+    }
+
+    fn check(self) -> Result<Statistic, ParseError> {
+        match (self.metric, self.by) {
+            (Metric::Of(Dimension::Offset), Some(by)) => {
+                let by = by.word();
+                Err(ParseError::new(format!(
+                    "[{by}]: percentiles of offsets say nothing: take {}.ops[{by}], or leave [{by}] out",
+                    self.layer.word()
+                )))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+fn parse_layer(word: &str) -> Result<Layer, ParseError> {
+    match word {
+        "disk" => Ok(Layer::Disk),
+        "volume" => Ok(Layer::Volume),
+        "store" => Err(ParseError::new(
+            "a store's times are a metric of its disk: write disk.store",
+        )),
+        _ => Err(ParseError::new(format!(
+            "there is no layer '{word}': take disk or volume"
+        ))),
+    }
+}
+
+/// The parts between brackets: `[a][b]`.
+fn brackets(text: &str) -> Result<Vec<&str>, ParseError> {
+    let mut rest = text;
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let part = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let Some((part, after)) = part else {
+            return Err(ParseError::new(format!(
+                "'{rest}': write each condition and the breakdown in brackets, such as [op=write][client]"
+            )));
+        };
+        parts.push(part);
+        rest = after;
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_printed_alike_and_have_their_english() {
+        for (name, title) in [
+            ("disk.ops", "Disk I/Os"),
+            (
+                "disk.ops[op=write][latency>=10ms][client]",
+                "Disk I/Os with op write and latency at least 10ms, by client",
+            ),
+            (
+                "disk.bytes[device=vda][process]",
+                "Bytes of disk I/Os with device vda, by process",
+            ),
+            ("volume.ops[size]", "Volume I/Os, by size"),
+            ("disk.latency[rule]", "Latency of disk I/Os, by rule"),
+            ("volume.errors[error]", "Failed volume I/Os, by error"),
+        ] {
+            let statistic: Statistic = name.parse().expect(name);
+            assert_eq!(statistic.to_string(), name);
+            assert_eq!(statistic.title(), title);
+        }
+    }
+
+    #[test]
+    fn a_number_is_broken_down_by_its_own_classes_unless_asked_otherwise() {
+        let of = |name: &str| name.parse::<Statistic>().expect(name).question();
+        let latency = of("disk.latency");
+        assert_eq!(latency.by, Some(Dimension::Latency));
+        assert_eq!(
+            (latency.measure, of("disk.size").measure),
+            (None, Some(Dimension::Size))
+        );
+        assert_eq!(of("disk.latency[client]").by, Some(Dimension::Client));
+        assert!(of("disk.ops").is_plain());
+        let errors = of("disk.errors[client]").predicates;
+        assert_eq!(errors.to_string(), "[error=*]");
+    }
+
+    #[test]
+    fn mistakes_name_the_part_and_the_remedy() {
+        for (name, message) in [
+            (
+                "ops",
+                "write a layer and a metric with a '.' between them, such as disk.ops",
+            ),
+            ("disc.ops", "there is no layer 'disc': take disk or volume"),
+            (
+                "store.latency",
+                "a store's times are a metric of its disk: write disk.store",
+            ),
+            (
+                "disk.latancy",
+                "there is no metric 'latancy': did you mean 'latency'?",
+            ),
+            (
+                "disk.ops[client][size]",
+                "[client] and [size]: a statistic has one breakdown: make the other a condition, such as \
+                 [client=...]",
+            ),
+            (
+                "disk.ops[client",
+                "'[client': write each condition and the breakdown in brackets, such as [op=write][client]",
+            ),
+            (
+                "disk.ops[clint]",
+                "there is no 'clint': did you mean 'client'?",
+            ),
+            (
+                "disk.offset[client]",
+                "[client]: percentiles of offsets say nothing: take disk.ops[client], or leave [client] out",
+            ),
+            (
+                "disk.pid",
+                "there is no metric 'pid': take one of ops, bytes, errors, size, offset, depth, latency, \
+                 total, recv, throttle, queue, suspend, store, hold, late, reply",
+            ),
+        ] {
+            let refused = name.parse::<Statistic>().expect_err(name);
+            assert_eq!(refused.to_string(), message, "{name}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Breakdowns: which groups a report shows, and the value that an operation's I/O belongs to.
+
+use dashpot_observe::{Dimension, OpInterval, Order, Unit};
+
+/// Whether each source tells its values apart without being asked.
+pub(crate) fn is_always_apart(by: Dimension) -> bool {
+    matches!(by, Dimension::Device | Dimension::Type | Dimension::Op)
+}
+
+/// The order of its groups, if amounts are I/Os.
+pub(crate) fn order_of(by: Dimension) -> Order {
+    match by.unit() {
+        Unit::Name => Order::ByCount,
+        unit => Order::ByValue(unit),
+    }
+}
+
+/// The value of a device's operation.
+pub(crate) fn value_of<'a>(by: Dimension, device: &'a str, op: &'a OpInterval) -> &'a str {
+    match by {
+        Dimension::Device => device,
+        Dimension::Type => op.rwbs.as_deref().unwrap_or(op.kind.word()),
+        Dimension::Op => op.kind.word(),
+        _ => op.by.as_deref().unwrap_or("unknown"),
+    }
+}

@@ -1,0 +1,259 @@
+//! `stat`: any statistic, once per interval: I/Os and bytes by the values of its breakdown, and of a number its
+//! distribution.
+
+mod numbers;
+mod report;
+
+use std::fmt;
+
+use dashpot_observe::{Group, InFlight, Length, Mention, Unit};
+use dashpot_rules::{nice_number, thousands, visible};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use self::numbers::Numbers;
+use super::clock::time_of_day;
+use super::per_second;
+use super::report::{Page, Rows};
+use super::table::{Column, Room, prose_within, table_within};
+
+pub use self::report::StatReport;
+
+/// An interval of a statistic. JSON: `{"statistic": "disk.latency[op=write][client]", "title": "Latency of disk
+/// I/Os with op write, by client", "at_ns": 1764000000000000000, "elapsed_ns": 1000000000, "missed": 0,
+/// "count": 5, "bytes": 20480, "numbers": numbers, "by": "client", "values": [{"value": "uid=0 pid=7",
+/// "count": 5, "bytes": 20480, "numbers": numbers}, …], "in_flight": in flight, "lost": 0}`. Only a statistic
+/// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`, with `_bytes` after the names for bytes, and
+/// nothing for counts. Only a breakdown has `by` and `values`. For the kernel's disks it also has
+/// `"unmatched": 0`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stat {
+    /// The statistic's name.
+    pub statistic: String,
+    /// Its English.
+    pub title: String,
+    /// The interval's end.
+    pub at_ns: u64,
+    /// The length of the interval, and the intervals that it stands for.
+    #[serde(flatten)]
+    pub length: Length,
+    /// All selected I/Os.
+    #[serde(flatten)]
+    pub all: Amount,
+    /// Their breakdown.
+    #[serde(flatten)]
+    pub values: Option<Values>,
+    /// The I/Os in flight at the interval's end.
+    pub in_flight: InFlight,
+    /// Number of events that are missing because a buffer was full.
+    pub lost: u64,
+    /// Number of completions whose start was not seen; `None` if the source sees every start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmatched: Option<u64>,
+    /// The interval's end as local time, from a midnight.
+    #[serde(skip)]
+    pub local_ns: u64,
+    /// Which I/Os in flight the remark mentions.
+    #[serde(skip)]
+    pub mention: Mention,
+    /// Whether the bars are of bytes.
+    #[serde(skip)]
+    pub bars_of_bytes: bool,
+    /// The room for the text.
+    #[serde(skip)]
+    pub room: Room,
+}
+
+/// An amount of I/O.
+#[derive(Clone, Debug, Serialize)]
+pub struct Amount {
+    /// How many I/Os.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The distribution of the statistic's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<Numbers>,
+}
+
+/// The values of a breakdown.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// The word of the dimension.
+    by: &'static str,
+    /// Each value, in display order.
+    each: Vec<(String, Amount)>,
+    /// Whether the text shows numbers of each value. Those of a class of these numbers are its edges.
+    with_numbers: bool,
+}
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Value<'a> {
+            value: &'a str,
+            #[serde(flatten)]
+            amount: &'a Amount,
+        }
+        let each = self.each.iter();
+        let values: Vec<Value<'_>> = each
+            .map(|(value, amount)| Value { value, amount })
+            .collect();
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("by", self.by)?;
+        map.serialize_entry("values", &values)?;
+        map.end()
+    }
+}
+
+impl Amount {
+    /// The I/O of a group, with its numbers in this unit.
+    fn of(group: &Group, unit: Option<Unit>) -> Amount {
+        Amount {
+            count: group.count,
+            bytes: group.bytes,
+            numbers: unit.map(|unit| Numbers::of(&group.numbers, unit)),
+        }
+    }
+}
+
+impl Page for Stat {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
+    }
+
+    fn rows(&self) -> Option<Rows> {
+        let by = self.values.as_ref().map(|values| values.by);
+        let mut head = vec!["at_ns", "elapsed_ns"];
+        head.extend(by);
+        head.extend(["count", "bytes"]);
+        if let Some(numbers) = &self.all.numbers {
+            head.extend(numbers.columns());
+        }
+        let rows = match &self.values {
+            None => vec![self.row(None, &self.all)],
+            Some(values) => {
+                let each = values.each.iter();
+                each.map(|(value, amount)| self.row(Some(value), amount))
+                    .collect()
+            }
+        };
+        Some(Rows { head, rows })
+    }
+
+    fn remark(&self) -> Option<String> {
+        self.in_flight.line(self.mention, self.length.elapsed)
+    }
+}
+
+impl Stat {
+    fn row(&self, value: Option<&String>, amount: &Amount) -> Vec<String> {
+        let elapsed_ns = self.length.elapsed.as_nanos().to_string();
+        let mut row = vec![self.at_ns.to_string(), elapsed_ns];
+        row.extend(value.cloned());
+        row.extend([amount.count.to_string(), amount.bytes.to_string()]);
+        if let Some(numbers) = &amount.numbers {
+            let or_empty =
+                |figure: Option<u64>| figure.map_or_else(String::new, |it| it.to_string());
+            row.extend(numbers.figures().map(or_empty));
+        }
+        row
+    }
+
+    /// `10:32:01  1.00 s  1,234 I/Os (1,234/s), 5,054,464 bytes (4.82M/s)`
+    fn summary(&self) -> String {
+        let Amount { count, bytes, .. } = self.all;
+        let elapsed = self.length.elapsed;
+        let rate = |amount: u64| per_second(amount, elapsed).round() as u64;
+        format!(
+            "{}  {:.2} s: {} I/Os ({}/s), {} bytes ({}/s)",
+            time_of_day(self.local_ns),
+            elapsed.as_secs_f64(),
+            thousands(count),
+            thousands(rate(count)),
+            thousands(bytes),
+            nice_number(rate(bytes))
+        )
+    }
+}
+
+impl fmt::Display for Stat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&prose_within(self.room, &self.summary()))?;
+        if let Some(numbers) = &self.all.numbers
+            && self.all.count > 0
+        {
+            f.write_str(&prose_within(self.room, &numbers.sentence()))?;
+        }
+        match &self.values {
+            Some(values) if !values.each.is_empty() => {
+                writeln!(f, "{}", self.table(values))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Stat {
+    fn table(&self, values: &Values) -> String {
+        let mut columns = vec![
+            Column::Text(values.by),
+            Column::Figure("I/Os"),
+            Column::Figure("%"),
+            Column::Figure("bytes"),
+            Column::Figure("%"),
+        ];
+        match values.with_numbers {
+            true => columns.extend(["p50", "p90", "p99", "max"].map(Column::Figure)),
+            false => columns.push(Column::Text("")),
+        }
+        let taken = match values.with_numbers {
+            true => FIGURES_WIDTH + NUMBERS_WIDTH,
+            false => FIGURES_WIDTH + 2 + BAR_WIDTH,
+        };
+        let rows = values.each.iter().map(|(value, amount)| {
+            let mut row = vec![self.room.name_beside(taken, &visible(value))];
+            row.extend(self.shares(amount));
+            match (&amount.numbers, values.with_numbers) {
+                (Some(numbers), true) => row.extend(numbers.cells()),
+                _ => row.push(self.bar(values, amount)),
+            }
+            row
+        });
+        table_within(self.room, &columns, rows)
+    }
+
+    fn shares(&self, amount: &Amount) -> [String; 4] {
+        let share = |part: u64, all: u64| match all {
+            0 => "-".to_owned(),
+            _ => format!("{:.1}", 100.0 * part as f64 / all as f64),
+        };
+        [
+            thousands(amount.count),
+            share(amount.count, self.all.count),
+            nice_number(amount.bytes),
+            share(amount.bytes, self.all.bytes),
+        ]
+    }
+
+    /// A bar as long as the amount's part of the largest one.
+    fn bar(&self, values: &Values, amount: &Amount) -> String {
+        let length = |amount: &Amount| match self.bars_of_bytes {
+            true => amount.bytes,
+            false => amount.count,
+        };
+        let most = values.each.iter().map(|(_, amount)| length(amount)).max();
+        let part = u128::from(length(amount)) * BAR_WIDTH as u128;
+        "#".repeat(part.div_ceil(u128::from(most.unwrap_or(0).max(1))) as usize)
+    }
+}
+
+/// The width of the longest bar.
+const BAR_WIDTH: usize = 24;
+/// The width of I/Os, bytes and their shares, with the gaps before them.
+const FIGURES_WIDTH: usize = 11 + 7 + 8 + 7;
+/// The width of percentiles, with the gaps before them.
+const NUMBERS_WIDTH: usize = 4 * 9;
+
+#[cfg(test)]
+mod tests;
