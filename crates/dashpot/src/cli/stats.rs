@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// List the words of statistics: layers, metrics, dimensions, and who knows each
+/// List the words of statistics, and whose disks know each
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot stats")]
 pub(crate) struct StatsArgs {

@@ -5,7 +5,7 @@ use dashpot_observe::Statistic;
 
 use super::words::{DeviceArgs, FilterArgs, Pace};
 
-/// Show any statistic: I/Os, bytes, errors or latencies, by any fact about them
+/// Show I/Os, bytes, errors or latencies by any fact about them
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples: slow writes by client; bytes of one of the kernel's disks by process
