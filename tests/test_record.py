@@ -76,7 +76,7 @@ def test_snoop_selects(recorded):
     assert {io["op"] for io in snoop(recording, "--op", "flush,trim")} == {"flush", "trim"}
     assert [io["fua"] for io in snoop(recording, "--op", "fua")] == [True] * 3
     assert len(snoop(recording, "-n", "7")) == 7
-    assert snoop(recording, "-d", "other") == []
+    assert "the recording has d" in run(BINARY, "snoop", "--in", recording, "-d", "other", code=1).stderr
     header, *lines = run(BINARY, "snoop", "--in", recording, "--wide").stdout.splitlines()
     assert header.split()[:3] == ["TIME", "DISK", "OP"] and len(lines) == len(told)
 
@@ -220,7 +220,7 @@ def test_a_full_disk_ends_the_recording_with_a_mark(daemon, directory):
     assert "exit 1" in out and "the recording ended early" in err and "No space left" in err, out + err
     copy = directory / "copy"
     assert not [path for path in copy.rglob("*") if path.name.endswith(".draft")]
-    assert all(io["device"] == "d" for io in snoop(copy))
+    assert not files(copy) or all(io["device"] == "d" for io in snoop(copy))
     assert any(b"stopped" in path.read_bytes() for path in files(copy, "marks"))
 
 

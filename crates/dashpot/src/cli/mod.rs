@@ -23,6 +23,7 @@ mod rule;
 mod sim;
 mod stats;
 mod top;
+mod when;
 mod words;
 mod zinject;
 
@@ -49,6 +50,7 @@ pub(crate) use record::RecordArgs;
 pub(crate) use sim::{ReportWords, SimArgs};
 pub(crate) use stats::StatsArgs;
 pub(crate) use top::TopArgs;
+pub(crate) use when::{When, shown_moment};
 pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};
 
 /// A slow disk you control, and a microscope for storage latency.

@@ -3,7 +3,7 @@
 use dashpot_engine::OpSet;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{
-    DeviceInterval, Layer, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all,
+    DeviceInterval, Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all,
 };
 
 use super::{Aggregation, Disk, Quantize, Scope};
@@ -17,6 +17,8 @@ pub struct QuantizeReport {
     pub layers: Vec<Layer>,
     /// Its one interval.
     pub schedule: Schedule,
+    /// The past that it covers; `None` if it begins now.
+    pub past: Option<Past>,
     /// The operations that it takes.
     pub ops: OpSet,
     /// Whether each disk has numbers of its own.
@@ -25,7 +27,10 @@ pub struct QuantizeReport {
 
 impl Report for QuantizeReport {
     fn question(&self) -> Question {
-        Question::latencies(&self.layers)
+        Question {
+            past: self.past,
+            ..Question::latencies(&self.layers)
+        }
     }
 
     fn schedule(&self) -> Schedule {

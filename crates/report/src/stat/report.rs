@@ -2,8 +2,8 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{
-    DeviceInterval, Dimension, Group, Groups, Metric, OpInterval, Order, Question, Schedule, Seen,
-    Statistic, Unit, in_flight_of_all,
+    DeviceInterval, Dimension, Group, Groups, Metric, OpInterval, Order, Past, Question, Schedule,
+    Seen, Statistic, Unit, in_flight_of_all,
 };
 
 use super::{Amount, Stat, Values};
@@ -18,6 +18,8 @@ pub struct StatReport {
     pub statistic: Statistic,
     /// Its intervals.
     pub schedule: Schedule,
+    /// The past that it covers; `None` if it begins now.
+    pub past: Option<Past>,
     /// Whether names are shown whole where the terminal is narrow.
     pub wide: bool,
 }
@@ -27,6 +29,7 @@ impl Report for StatReport {
         let question = self.statistic.question();
         Question {
             by: question.by.filter(|by| !is_always_apart(*by)),
+            past: self.past,
             ..question
         }
     }

@@ -47,6 +47,7 @@ fn shown(name: &str, ops: Vec<OpInterval>, columns: u16) -> (String, String, Opt
     let mut report = StatReport {
         statistic: name.parse().expect("a statistic"),
         schedule: Schedule::once(dashpot_engine::Duration::MAX),
+        past: None,
         wide: false,
     };
     let room = Room(Some(columns));

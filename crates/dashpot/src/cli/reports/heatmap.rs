@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dashpot_engine::{Duration, OpSet};
-use dashpot_rules::{parse_latency, parse_ops, parse_span};
+use dashpot_rules::{parse_latency, parse_ops};
 
-use super::words::{DeviceArgs, FilterArgs, LayerArgs, Pace};
+use super::words::{DeviceArgs, FilterArgs, LayerArgs, Pace, PeriodArgs};
 
 /// Show disk latency by time, the number of I/Os as a shade
 #[derive(Args, Clone, Debug)]
@@ -41,10 +41,8 @@ pub(crate) struct HeatmapArgs {
     /// Write the picture to this file, too, at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Show the past: this long, or as far as the daemon remembers
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
-    #[arg(conflicts_with_all = ["queued", "interval"])]
-    pub(crate) last: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) period: PeriodArgs,
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// Print JSON, a line for each column

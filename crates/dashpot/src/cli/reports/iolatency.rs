@@ -1,11 +1,10 @@
 //! `iolatency`: latencies as histograms.
 
 use clap::{Args, ValueEnum};
-use dashpot_engine::Duration;
 use dashpot_observe::Dimension;
-use dashpot_rules::{ParseError, parse_span};
+use dashpot_rules::ParseError;
 
-use super::words::{DeviceArgs, FilterArgs, LayerArgs, Pace};
+use super::words::{DeviceArgs, FilterArgs, LayerArgs, Pace, PeriodArgs};
 use crate::cli::words::dimension;
 
 /// Show disk latency as histograms, as perf-tools' iolatency does
@@ -18,7 +17,7 @@ use crate::cli::words::dimension;
 )]
 pub(crate) struct IolatencyArgs {
     /// Measure from arrival, time suspended included; on the kernel's disks from
-    /// block_bio_queue, the wait for a tag and the scheduler included
+    /// block_bio_queue
     #[arg(short = 'Q')]
     pub(crate) queued: bool,
     /// Print the time of day before each histogram
@@ -28,11 +27,11 @@ pub(crate) struct IolatencyArgs {
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
     pub(crate) at: LayerArgs,
-    /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*', and on
-    /// the kernel's disks over all its letters, such as '*S*' and '*M*'
+    /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*'; on the
+    /// kernel's disks over all its letters
     #[arg(short = 'i', value_name = "TYPE", value_parser = parse_type)]
     pub(crate) iotype: Option<String>,
-    /// Use the bucket edges of iolatency's code, not those of its labels
+    /// Use the bucket edges of iolatency's code
     #[arg(
         long,
         value_enum,
@@ -40,8 +39,7 @@ pub(crate) struct IolatencyArgs {
         value_name = "iolatency"
     )]
     pub(crate) compat: Option<IolatencyCompat>,
-    /// A histogram for each device, type, client, process, size, rule, ...:
-    /// 'dashpot stats' lists them
+    /// A histogram for each value of this: see 'dashpot stats'
     #[arg(long, value_parser = dimension(), hide_possible_values = true)]
     #[arg(value_name = "DIMENSION")]
     pub(crate) by: Option<Dimension>,
@@ -50,10 +48,8 @@ pub(crate) struct IolatencyArgs {
     /// Percentiles instead of histograms
     #[arg(long, conflicts_with = "compat")]
     pub(crate) percentiles: bool,
-    /// Print one report about the past: this long, or as far as the daemon remembers
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
-    #[arg(conflicts_with_all = ["queued", "interval"])]
-    pub(crate) last: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) period: PeriodArgs,
     /// Shorten no name where the terminal is narrow
     #[arg(long)]
     pub(crate) wide: bool,

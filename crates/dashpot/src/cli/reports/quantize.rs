@@ -5,7 +5,7 @@ use dashpot_engine::{Duration, OpSet};
 use dashpot_observe::Layer;
 use dashpot_rules::{parse_ops, parse_span};
 
-use super::words::{DeviceArgs, FilterArgs};
+use super::words::{DeviceArgs, FilterArgs, PeriodArgs};
 use crate::cli::words::layer;
 
 /// Show latency as DTrace's quantize does, with averages and IOPS
@@ -36,6 +36,8 @@ pub(crate) struct QuantizeArgs {
         value_name = "LAYER"
     )]
     pub(crate) layers: Vec<Layer>,
+    #[command(flatten)]
+    pub(crate) period: PeriodArgs,
     /// How long to look [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]

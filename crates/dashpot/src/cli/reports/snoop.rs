@@ -1,12 +1,10 @@
 //! `snoop`: a line for each finished I/O.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_duration, parse_ops, parse_span};
 
-use super::words::{DeviceArgs, FilterArgs, LayerArgs};
+use super::words::{DeviceArgs, FilterArgs, LayerArgs, PeriodArgs};
 
 /// Show I/Os as they finish: their waits, and the rules behind them
 #[derive(Args, Clone, Debug)]
@@ -40,9 +38,8 @@ pub(crate) struct SnoopArgs {
     pub(crate) op: Option<OpSet>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Only the I/Os of a recording that `dashpot record` made
-    #[arg(long = "in", value_name = "REC", conflicts_with_all = ["kernel", "lasts"])]
-    pub(crate) recording: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) period: PeriodArgs,
     /// How long to look [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]

@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_observe::Statistic;
 
-use super::words::{DeviceArgs, FilterArgs, Pace};
+use super::words::{DeviceArgs, FilterArgs, Pace, PeriodArgs};
 
 /// Show I/Os, bytes, errors or latencies by any fact about them
 #[derive(Args, Clone, Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct StatArgs {
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) period: PeriodArgs,
     /// Shorten no name where the terminal is narrow
     #[arg(long)]
     pub(crate) wide: bool,

@@ -1,10 +1,13 @@
 //! Options that several reports have.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Predicates};
-use dashpot_rules::{ParseError, parse_interval, parse_report_count};
+use dashpot_rules::{ParseError, parse_interval, parse_report_count, parse_span};
 
+use crate::cli::When;
 use crate::cli::words::layer;
 
 /// How often, and how many times.
@@ -57,8 +60,7 @@ impl PoolArgs {
 /// The I/Os of a report.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
-    /// Only I/Os with these facts, such as op=write,latency>=10ms; 'dashpot stats'
-    /// lists them
+    /// Only such I/Os: op=write,latency>=10ms,...
     #[arg(long = "where", value_name = "FACTS", allow_hyphen_values = true)]
     predicates: Option<Predicates>,
 }
@@ -68,6 +70,23 @@ impl FilterArgs {
     pub(crate) fn predicates(&self) -> Predicates {
         self.predicates.clone().unwrap_or_default()
     }
+}
+
+/// The past that a report is about.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PeriodArgs {
+    /// The I/Os of a recording that 'dashpot record' made
+    #[arg(long = "in", value_name = "REC", conflicts_with = "kernel")]
+    pub(crate) recording: Option<PathBuf>,
+    /// Of a recording, from this time on, such as 03:10
+    #[arg(long, value_name = "TIME", requires = "recording")]
+    pub(crate) from: Option<When>,
+    /// Of a recording, up to this time
+    #[arg(long, value_name = "TIME", requires = "recording")]
+    pub(crate) to: Option<When>,
+    /// The past of a daemon's memory, or of a recording's end
+    #[arg(long, value_name = "TIME", value_parser = parse_span, conflicts_with = "from")]
+    pub(crate) last: Option<Duration>,
 }
 
 /// The layer of a report.

@@ -1,14 +1,15 @@
 //! A report as the user asks for it on the command line.
 
-use dashpot_observe::{Predicates, Subject};
+use dashpot_engine::Duration;
+use dashpot_observe::{Past, Predicates, Schedule, Subject};
 use dashpot_report::filtered::Filtered;
 use dashpot_report::report::Report;
 use dashpot_rules::{ApiAddress, ParseError};
 
-use crate::cli::reports::DeviceArgs;
+use crate::cli::reports::{DeviceArgs, Pace, PeriodArgs};
 use crate::commands::draft::Draft;
 use crate::commands::output::usage;
-use crate::sources::{Source, Target};
+use crate::sources::{Recorded, Source, Target};
 
 /// A report, and the user's choices about it.
 pub(in crate::commands) trait Asked {
@@ -21,6 +22,11 @@ pub(in crate::commands) trait Asked {
     /// The conditions on its I/Os; none for all I/Os.
     fn predicates(&self) -> Predicates {
         Predicates::default()
+    }
+
+    /// The past that it is about.
+    fn period(&self) -> Option<&PeriodArgs> {
+        None
     }
 
     /// The report over the I/Os of these devices that meet the conditions.
@@ -61,8 +67,40 @@ pub(in crate::commands) trait Asked {
 pub(in crate::commands) enum Over<'a> {
     /// Live disks.
     Live(&'a Target),
+    /// A recording.
+    Recorded(&'a Recorded),
     /// The names of their devices.
     Simulation,
+}
+
+impl Over<'_> {
+    /// The intervals that the user asks for. Without a word about them, a recording's period is one interval.
+    pub(super) fn schedule(self, pace: &Pace, default: Duration) -> Schedule {
+        let default = match self {
+            Over::Recorded(_) => Duration::MAX,
+            Over::Live(_) | Over::Simulation => default,
+        };
+        Schedule::every(pace.interval.unwrap_or(default), pace.count)
+    }
+
+    /// The past of a report: of a recording, or of the memory of a daemon.
+    pub(super) fn past(self, period: &PeriodArgs, each_second: bool) -> Option<Past> {
+        let last = match self {
+            Over::Recorded(_) => Some(Duration::MAX),
+            Over::Live(_) | Over::Simulation => period.last,
+        };
+        last.map(|last| Past { last, each_second })
+    }
+}
+
+/// Refuses intervals of the memory of a daemon, which is told as a whole.
+pub(super) fn check_pace(period: &PeriodArgs, pace: &Pace) -> Result<(), ParseError> {
+    match (&period.recording, period.last, pace.interval) {
+        (None, Some(_), Some(_)) => Err(ParseError::new(
+            "--last cannot be used with an interval: a daemon tells its past as a whole; a recording              (--in REC) has intervals",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The format of a report.

@@ -1,26 +1,24 @@
 //! `heatmap`: latencies by time. On a terminal the picture appears column by column, in a pipe at the end.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{Layer, Past, Predicates, Schedule};
+use dashpot_observe::{Layer, Predicates, Schedule};
 use dashpot_report::heatmap::{Crop, HeatMap, HeatmapReport};
 use dashpot_report::report::Report;
 use dashpot_rules::{ParseError, format_ops};
 
-use super::asked::{Asked, Format, Over};
-use crate::cli::reports::{DeviceArgs, HeatmapArgs};
+use super::asked::{Asked, Format, Over, check_pace};
+use crate::cli::reports::{DeviceArgs, HeatmapArgs, PeriodArgs};
 use crate::commands::draft::Draft;
 
 impl Asked for HeatmapArgs {
-    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        check_pace(&self.period, &self.pace)?;
         let interval = self.pace.interval.unwrap_or(INTERVAL);
         let layer = self.at.layer;
         Ok(Box::new(HeatmapReport {
             layer,
             schedule: Schedule::every(interval, self.pace.count),
-            past: self.last.map(|last| Past {
-                last,
-                each_second: true,
-            }),
+            past: over.past(&self.period, true),
             queued: self.queued,
             ops: self.op,
             svg: self.svg.is_some(),
@@ -40,6 +38,10 @@ impl Asked for HeatmapArgs {
 
     fn predicates(&self) -> Predicates {
         self.filter.predicates()
+    }
+
+    fn period(&self) -> Option<&PeriodArgs> {
+        Some(&self.period)
     }
 
     fn format(&self) -> Format {

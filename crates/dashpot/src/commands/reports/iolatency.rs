@@ -1,26 +1,23 @@
 //! `iolatency`: latencies of disks as a histogram, once per interval.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{Past, Predicates, Schedule};
+use dashpot_observe::Predicates;
 use dashpot_report::iolatency::{Boundary, IolatencyReport, Style};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over};
-use crate::cli::reports::{DeviceArgs, IolatencyArgs};
+use super::asked::{Asked, Format, Over, check_pace};
+use crate::cli::reports::{DeviceArgs, IolatencyArgs, PeriodArgs};
 
 impl Asked for IolatencyArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        let interval = self.pace.interval.unwrap_or(INTERVAL);
+        check_pace(&self.period, &self.pace)?;
         Ok(Box::new(IolatencyReport {
             layer: self.at.layer,
-            schedule: Schedule::every(interval, self.pace.count),
+            schedule: over.schedule(&self.pace, INTERVAL),
             // A simulation ends by itself.
             endless: matches!(over, Over::Live(_)) && self.pace.count.is_none(),
-            past: self.last.map(|last| Past {
-                last,
-                each_second: false,
-            }),
+            past: over.past(&self.period, false),
             queued: self.queued,
             types: self.iotype.clone(),
             by: self.by,
@@ -43,6 +40,10 @@ impl Asked for IolatencyArgs {
 
     fn predicates(&self) -> Predicates {
         self.filter.predicates()
+    }
+
+    fn period(&self) -> Option<&PeriodArgs> {
+        Some(&self.period)
     }
 
     fn format(&self) -> Format {

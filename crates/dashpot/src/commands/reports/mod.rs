@@ -10,7 +10,6 @@ mod iostat;
 mod observe;
 mod out;
 mod quantize;
-mod recorded;
 mod showing;
 mod snoop;
 mod stat;
@@ -19,9 +18,12 @@ mod zpool_iostat;
 
 use dashpot_rules::ApiAddress;
 
+use std::path::Path;
+
 use self::asked::refuse;
 use self::out::Stdout;
-use crate::cli::reports::ReportKind;
+use crate::cli::reports::{PeriodArgs, ReportKind};
+use crate::sources::{Recorded, watch_recorded};
 
 pub(super) use asked::{Asked, Format, Over};
 pub(super) use out::Kept;
@@ -45,18 +47,29 @@ pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
 
 /// Shows a report over live disks.
 pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
-    if let ReportKind::Snoop(args) = kind
-        && let Some(recording) = &args.recording
-    {
-        return recorded::snoop(args, recording);
-    }
     let asked = asked(kind);
     // The parser refuses mistakes in the options before it asks a daemon.
     refuse(asked.report(Over::Simulation));
+    if let Some(period) = asked.period()
+        && let Some(recording) = &period.recording
+    {
+        return show_recorded(asked, period, recording);
+    }
     let target = asked.target(api)?;
     let report = refuse(asked.filtered(Over::Live(&target)));
     let svg = asked.svg()?;
     refuse(target.check(&report.question()));
     let mut source = asked.watch(&target, &*report)?;
+    Showing::new(report, Stdout::new(asked.format()), svg).run(&mut *source)
+}
+
+/// Shows a report over a recording.
+fn show_recorded(asked: &dyn Asked, period: &PeriodArgs, recording: &Path) -> anyhow::Result<()> {
+    let names = refuse(asked.devices()).devices;
+    let recorded = Recorded::open(recording, period, &names)?;
+    let report = refuse(asked.filtered(Over::Recorded(&recorded)));
+    let svg = asked.svg()?;
+    refuse(recorded.check(&report.question()));
+    let mut source = watch_recorded(&recorded, &report.question(), &report.schedule())?;
     Showing::new(report, Stdout::new(asked.format()), svg).run(&mut *source)
 }

@@ -7,16 +7,17 @@ use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::reports::{DeviceArgs, QuantizeArgs};
+use crate::cli::reports::{DeviceArgs, PeriodArgs, QuantizeArgs};
 
 impl Asked for QuantizeArgs {
-    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         Ok(Box::new(QuantizeReport {
             layers: match &self.layers[..] {
                 [] => vec![Layer::Disk],
                 named => named.to_vec(),
             },
             schedule: Schedule::once(self.lasts.unwrap_or(Duration::MAX)),
+            past: over.past(&self.period, false),
             ops: self.op.unwrap_or(OpSet::ALL),
             by_disk: self.by.is_some(),
         }))
@@ -28,6 +29,10 @@ impl Asked for QuantizeArgs {
 
     fn predicates(&self) -> Predicates {
         self.filter.predicates()
+    }
+
+    fn period(&self) -> Option<&PeriodArgs> {
+        Some(&self.period)
     }
 
     fn format(&self) -> Format {

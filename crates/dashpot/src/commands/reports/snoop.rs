@@ -1,13 +1,13 @@
 //! `snoop`: a line for each finished I/O, until the last one or Ctrl-C.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{Layer, Predicates, Schedule, Wanted};
+use dashpot_observe::{Knows, Layer, Predicates, Schedule, Wanted};
 use dashpot_report::report::Report;
 use dashpot_report::snoop::{Lines, SnoopReport};
 use dashpot_rules::ParseError;
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::reports::{DeviceArgs, SnoopArgs};
+use crate::cli::reports::{DeviceArgs, PeriodArgs, SnoopArgs};
 use crate::sources::Target;
 
 impl Asked for SnoopArgs {
@@ -15,6 +15,11 @@ impl Asked for SnoopArgs {
         if self.at.layer == Layer::Store {
             return Err(ParseError::new(
                 "a store has no I/Os of its own: see STORE in '--layer disk'",
+            ));
+        }
+        if self.period.last.is_some() && self.period.recording.is_none() {
+            return Err(ParseError::new(
+                "--last: a daemon remembers no single I/Os: name a recording, --in REC",
             ));
         }
         let schedule = Schedule::once(self.lasts.unwrap_or(Duration::MAX));
@@ -33,13 +38,17 @@ impl Asked for SnoopArgs {
         self.filter.predicates()
     }
 
+    fn period(&self) -> Option<&PeriodArgs> {
+        Some(&self.period)
+    }
+
     fn format(&self) -> Format {
         Format::lines(self.json)
     }
 }
 
 /// The I/Os that the user wants.
-pub(super) fn wanted(args: &SnoopArgs) -> Wanted {
+fn wanted(args: &SnoopArgs) -> Wanted {
     Wanted {
         layer: args.at.layer,
         ops: args.op,
@@ -52,6 +61,10 @@ fn lines(over: Over<'_>, layer: Layer) -> Lines {
     match over {
         Over::Live(target @ Target::Kernel(..)) => Lines::OfKernel(target.names(layer)),
         Over::Live(target) => Lines::OfDisks(target.names(layer)),
+        Over::Recorded(recorded) => match recorded.knows() {
+            Knows::Kernel => Lines::OfKernel(recorded.names().to_vec()),
+            Knows::Zios => Lines::OfDisks(recorded.names().to_vec()),
+        },
         Over::Simulation => Lines::OfThePast,
     }
 }

@@ -1,17 +1,17 @@
 //! `stat`: any statistic, once per interval.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{Schedule, Statistic};
+use dashpot_observe::Statistic;
 use dashpot_report::report::Report;
 use dashpot_report::stat::StatReport;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over};
-use crate::cli::reports::{DeviceArgs, StatArgs};
+use super::asked::{Asked, Format, Over, check_pace};
+use crate::cli::reports::{DeviceArgs, PeriodArgs, StatArgs};
 
 impl Asked for StatArgs {
-    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        let interval = self.pace.interval.unwrap_or(INTERVAL);
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        check_pace(&self.period, &self.pace)?;
         Ok(Box::new(StatReport {
             statistic: Statistic {
                 predicates: self
@@ -21,13 +21,18 @@ impl Asked for StatArgs {
                     .and(self.filter.predicates()),
                 ..self.statistic.clone()
             },
-            schedule: Schedule::every(interval, self.pace.count),
+            schedule: over.schedule(&self.pace, INTERVAL),
+            past: over.past(&self.period, false),
             wide: self.wide,
         }))
     }
 
     fn devices(&self) -> Result<DeviceArgs, ParseError> {
         Ok(self.device.clone())
+    }
+
+    fn period(&self) -> Option<&PeriodArgs> {
+        Some(&self.period)
     }
 
     fn format(&self) -> Format {

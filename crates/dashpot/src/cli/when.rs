@@ -1,0 +1,100 @@
+//! Moments of the past, as users write them.
+
+use std::str::FromStr;
+
+use anyhow::Context;
+use dashpot_rules::ParseError;
+use jiff::civil::{DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+/// A moment: `03:10`, `2026-11-23T03:10:05`, or one with an offset from UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// A time of day.
+    Time(Time),
+    /// A date and a time of day, of this host's zone.
+    DateTime(DateTime),
+    /// A moment, whatever the zone.
+    Moment(Timestamp),
+}
+
+impl When {
+    /// The moment in nanoseconds since 1970. A time of day is the last one before the end of a recording.
+    pub(crate) fn before(self, end_ns: u64) -> anyhow::Result<u64> {
+        let zone = TimeZone::system();
+        let end = Timestamp::from_nanosecond(end_ns.into())?;
+        let moment = match self {
+            When::Moment(moment) => moment,
+            When::DateTime(date_time) => zone.to_timestamp(date_time)?,
+            When::Time(time) => {
+                let date = zone.to_datetime(end).date();
+                let today = zone.to_timestamp(date.to_datetime(time))?;
+                match today <= end {
+                    true => today,
+                    false => zone.to_timestamp(date.checked_sub(1.day())?.to_datetime(time))?,
+                }
+            }
+        };
+        u64::try_from(moment.as_nanosecond()).context("the time is before 1970")
+    }
+}
+
+impl FromStr for When {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<When, ParseError> {
+        if let Ok(moment) = text.parse() {
+            return Ok(When::Moment(moment));
+        }
+        // A text with a date is also one of a time of day.
+        if let Ok(date_time) = text.parse() {
+            return Ok(When::DateTime(date_time));
+        }
+        text.parse().map(When::Time).map_err(|_| {
+            ParseError::new(
+                "write a time of day, 03:10 or 03:10:05, a date with it, 2026-11-23T03:10, or a moment \
+                 with its offset, 2026-11-23T03:10Z",
+            )
+        })
+    }
+}
+
+/// A moment as this host's zone has it: `2026-11-23T03:10:05`.
+pub(crate) fn shown_moment(ns: u64) -> String {
+    let moment = Timestamp::from_nanosecond(ns.into()).unwrap_or(Timestamp::MAX);
+    let local = TimeZone::system().to_datetime(moment);
+    local.strftime("%Y-%m-%dT%H:%M:%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END_NS: u64 = 1_763_868_600_000_000_000; // 2025-11-23T03:30:00Z
+
+    #[test]
+    fn a_time_of_day_is_the_last_before_the_end() {
+        let zone = TimeZone::system();
+        let end = Timestamp::from_nanosecond(END_NS.into()).expect("a moment");
+        let local = zone.to_datetime(end).time();
+        let of = |time: Time| When::Time(time).before(END_NS).expect("a moment");
+        assert_eq!(of(local), END_NS);
+        let minute_ns = 60_000_000_000;
+        assert_eq!(of(local - 1.minute()), END_NS - minute_ns);
+        assert_eq!(
+            of(local + 1.minute()),
+            END_NS - 24 * 60 * minute_ns + minute_ns
+        );
+    }
+
+    #[test]
+    fn moments_are_read() {
+        let moment = |text: &str| text.parse::<When>().expect(text).before(END_NS);
+        assert_eq!(moment("2025-11-23T03:30Z").expect("a moment"), END_NS);
+        assert_eq!(moment("2025-11-23T04:30+01:00").expect("a moment"), END_NS);
+        let dated = "2025-11-23T03:10".parse::<When>();
+        assert!(matches!(dated, Ok(When::DateTime(_))), "{dated:?}");
+        assert!("yesterday".parse::<When>().is_err() && "25:00".parse::<When>().is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! The intervals of a period of a recording. Each is read by itself, so that one interval is in memory, and each
+//! I/O counts where it ended, in whatever order the recorder got it.
+
+use std::time::Duration;
+
+use dashpot_observe::{
+    DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span, Tally,
+};
+
+use super::period::{Period, Recorded};
+use crate::sources::source::Source;
+
+/// The intervals that are still to be read.
+pub(super) struct RecordedIntervals<'a> {
+    recorded: &'a Recorded,
+    question: Question,
+    intervals: Intervals,
+}
+
+impl<'a> RecordedIntervals<'a> {
+    pub(super) fn begin(
+        recorded: &'a Recorded,
+        question: &Question,
+        schedule: &Schedule,
+    ) -> RecordedIntervals<'a> {
+        RecordedIntervals {
+            recorded,
+            question: question.clone(),
+            intervals: schedule.begin(recorded.period.from_ns),
+        }
+    }
+
+    fn read(&self, span: Span) -> anyhow::Result<Seen> {
+        let period = Period {
+            from_ns: span.start_ns,
+            to_ns: span.end_ns,
+        };
+        let mut tally = Tally::of(&self.question);
+        let mut in_flight = Vec::new();
+        for block in self.recorded.blocks(period.query())? {
+            for one in block?.ios() {
+                match one.is_in_flight {
+                    _ if !self.recorded.is_named(&one.io) => {}
+                    true => in_flight.push(one.io),
+                    false => tally.add(&one.io),
+                }
+            }
+        }
+        let selects = |io: &FinishedIo| self.question.predicates.select(io);
+        in_flight.retain(selects);
+        let names = self.recorded.names.iter();
+        let devices = names.map(|name| DeviceInterval {
+            device: name.clone(),
+            elapsed: Duration::from_nanos(span.elapsed_ns()),
+            ops: tally.ops(name),
+            busy: Duration::ZERO,
+            depth_time_ns: 0,
+            depths: None,
+            in_flight: at_the_last_seal(&in_flight, name),
+        });
+        let devices: Vec<DeviceInterval> = devices.collect();
+        let (disks, volumes) = match self.recorded.layer {
+            Layer::Volume => (Vec::new(), devices),
+            Layer::Disk | Layer::Store => (devices, Vec::new()),
+        };
+        Ok(Seen {
+            span,
+            at_ns: span.end_ns,
+            disks,
+            volumes,
+            lost: self.recorded.lost(period)?,
+            ..Seen::default()
+        })
+    }
+}
+
+impl Source for RecordedIntervals<'_> {
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        let Some(due_ns) = self.intervals.due_ns() else {
+            return Ok(None);
+        };
+        let to_ns = self.recorded.period.to_ns;
+        let is_last = due_ns >= to_ns;
+        let span = self.intervals.end_or_close(due_ns.min(to_ns), is_last);
+        span.map(|span| self.read(span)).transpose()
+    }
+}
+
+/// The I/Os of a device that were in flight when the last file of the interval was sealed. A recorder writes them
+/// with their age then.
+fn at_the_last_seal(ios: &[FinishedIo], device: &str) -> InFlight {
+    let own = || ios.iter().filter(|io| &*io.device == device);
+    let Some(sealed_ns) = own().map(|io| io.at_ns).max() else {
+        return InFlight::default();
+    };
+    let last = own().filter(|io| io.at_ns == sealed_ns);
+    let oldest_ns = last.clone().map(FinishedIo::total_ns).max();
+    InFlight {
+        zios: last.count() as u64,
+        oldest_ns,
+        device: Some(device.to_owned()),
+        ..InFlight::default()
+    }
+}

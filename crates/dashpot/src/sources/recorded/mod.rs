@@ -1,0 +1,27 @@
+//! Recordings as sources of reports: a period of the past, interval by interval or I/O by I/O.
+
+mod intervals;
+mod ios;
+mod period;
+
+use dashpot_observe::{Question, Schedule, Subject};
+
+use self::intervals::RecordedIntervals;
+use self::ios::RecordedIos;
+use super::source::Source;
+
+pub(crate) use period::Recorded;
+
+/// Begins to read the answer to a question from a recording.
+pub(crate) fn watch_recorded<'a>(
+    recorded: &'a Recorded,
+    question: &Question,
+    schedule: &Schedule,
+) -> anyhow::Result<Box<dyn Source + 'a>> {
+    Ok(match question.subject {
+        Subject::Ios(wanted) => {
+            Box::new(RecordedIos::begin(recorded, wanted, &question.predicates)?)
+        }
+        _ => Box::new(RecordedIntervals::begin(recorded, question, schedule)),
+    })
+}

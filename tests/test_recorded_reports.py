@@ -1,0 +1,169 @@
+"""Reports over recordings: the same question of the live disks and of the recording made meanwhile has the same
+answer, and a period of the past can be chosen.
+"""
+
+import json
+import re
+import signal
+
+import pytest
+
+from conftest import BINARY, eventually, run
+from kernel import dd, is_watching, loop_in_memory, takes_a_kernel
+from test_events import ask
+from test_kernel_reports import started
+from timed import Client
+
+# Each is asked of the daemon while it works, and of the recording afterwards.
+STATISTICS = [
+    "disk.ops[op]", "disk.bytes[device]", "disk.latency", "disk.latency[rule]", "disk.hold[lane]", "disk.total[op]",
+    "disk.ops[client]", "disk.ops[op=write][latency>=3ms][size]", "disk.errors[error]", "disk.store[op]", "disk.depth",
+    "disk.size[op!=read]", "disk.ops[offset]", "disk.ops[error=*][op]", "disk.queue[op]", "disk.reply[fua]",
+]
+N = 460
+
+
+def work(daemon):
+    a, b = Client(daemon, "a"), Client(daemon, "b")
+    a.many(100, 8, a.write)
+    a.many(200, 8)
+    a.many(10, 2, lambda offset: a.write(offset, 65536))
+    b.many(150, 4)
+    eventually(lambda: len(ask(daemon, "/v1/events", after=0)["zios"]) == N, "all zios are told")
+
+
+def over(report):
+    report.send_signal(signal.SIGINT)
+    text, errors = report.communicate(timeout=60)
+    assert report.returncode == 0 and "lost" not in errors, errors
+    return text
+
+
+def asked(recording, statistic, *words):
+    text = run(BINARY, "stat", statistic, "--in", recording, "--json", *words).stdout
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def counts(document):
+    """I/Os and bytes, of all and of each value."""
+    values = {value["value"]: (value["count"], value["bytes"]) for value in document["values"]}
+    return document["count"], document["bytes"], values
+
+
+def test_a_recording_answers_as_the_live_disks_did(serve, directory):
+    daemon = serve("-d", "a=ram,size=4M", "-d", "b=ram,size=4M")
+    daemon.cli("inject", "a", "-D", "3ms:2", "-T", "write")
+    daemon.cli("inject", "b", "-e", "EIO", "-T", "read", "--every", "7")
+    recording = directory / "rec"
+    recorder = daemon.start("record", "-o", recording)
+    assert "until Ctrl-C" in recorder.stdout.readline()
+    live = {name: daemon.start("stat", name, "--json", "--api", f"unix:{daemon.api}", "1") for name in STATISTICS}
+    # A report prints its first interval when it has watched for one: from then on it misses nothing.
+    for report in live.values():
+        assert json.loads(report.stdout.readline())["count"] == 0
+    work(daemon)
+    texts = {name: over(report) for name, report in live.items()}
+    over(recorder)
+    for name, text in texts.items():
+        [recorded] = asked(recording, name)
+        intervals = [json.loads(line) for line in text.splitlines()]
+        assert sum(one["count"] for one in intervals) == recorded["count"], name
+        assert sum(one["bytes"] for one in intervals) == recorded["bytes"], name
+        values = {}
+        for one in intervals:
+            for value in one.get("values", []):
+                amount = values.setdefault(value["value"], [0, 0])
+                amount[0] += value["count"]
+                amount[1] += value["bytes"]
+        told = {value["value"]: [value["count"], value["bytes"]] for value in recorded.get("values", [])}
+        assert told == values, name
+
+
+@pytest.fixture
+def recording(serve, directory):
+    """A recording of a daemon's two disks."""
+    daemon = serve("-d", "a=ram,size=4M", "-d", "b=ram,size=4M")
+    daemon.cli("inject", "a", "-D", "3ms:2", "-T", "write")
+    daemon.cli("inject", "b", "-e", "EIO", "-T", "read", "--every", "7")
+    recorder = daemon.start("record", "-o", directory / "rec")
+    assert "until Ctrl-C" in recorder.stdout.readline()
+    work(daemon)
+    over(recorder)
+    return directory / "rec"
+
+
+def test_intervals_of_a_recording_add_up(recording):
+    [whole] = asked(recording, "disk.latency[op]")
+    assert whole["count"] == N and whole["lost"] == 0
+    for words in (["20ms"], ["7ms"]):
+        parts = asked(recording, "disk.latency[op]", *words)
+        assert len(parts) > 2 and sum(part["count"] for part in parts) == N
+        assert sum(part["elapsed_ns"] for part in parts) == whole["elapsed_ns"]
+        ends = [part["at_ns"] for part in parts]
+        assert ends == sorted(ends) and ends[-1] == whole["at_ns"]
+    half = f"{whole['elapsed_ns'] // 2}ns"
+    [late] = asked(recording, "disk.latency[op]", "--last", half)
+    assert 0 < late["count"] < N
+    firsts = asked(recording, "disk.latency[op]", "7ms", "2")
+    assert len(firsts) == 2
+
+
+def test_each_report_reads_the_recording(recording):
+    by_op = {value["value"]: value["count"] for value in asked(recording, "disk.ops[op]")[0]["values"]}
+    assert by_op == {"read": 350, "write": 110}
+    report = json.loads(run(BINARY, "iolatency", "--in", recording, "--by", "op", "--json").stdout)
+    assert {value["value"]: value["latency"]["n"] for value in report["values"]} == by_op
+    report = json.loads(run(BINARY, "quantize", "--in", recording, "--op", "write", "--json").stdout)
+    assert report["total"]["latency"]["n"] == 110
+    layers = run(BINARY, "quantize", "--in", recording, "--layer", "disk", "--layer", "store").stdout
+    assert "store, below the injection:" in layers
+    columns = run(BINARY, "heatmap", "--in", recording, "--json").stdout.splitlines()
+    assert sum(bucket["count"] for column in columns for bucket in json.loads(column)["rows"]) == N
+    assert f"{N} I/Os" in run(BINARY, "heatmap", "--in", recording).stdout
+    slow = run(BINARY, "snoop", "--in", recording, "--where", "latency>=3ms", "-d", "a", "--json").stdout.splitlines()
+    assert len(slow) == 110
+    text = run(BINARY, "iolatency", "--in", recording, "--by", "device", "--percentiles").stdout
+    assert "Tracing" not in text and re.search(r"^a +310 ", text, re.M) and re.search(r"^b +150 ", text, re.M)
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--in", "REC", "-d", "c"], "-d c: the recording has a, b"),
+    (["--in", "REC", "--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00"], "none in that period"),
+    (["--in", "REC", "--from", "2020-01-02T00:00", "--to", "2020-01-01T00:00"], "the period ends before it begins"),
+    (["--in", "REC", "--from", "noon"], "write a time of day, 03:10"),
+    (["--in", "REC", "--layer", "volume"], "the recording is one of disks: ask about --layer disk"),
+    (["--in", "REC", "--by", "process"], "'process' is unknown here"),
+    (["--in", "REC", "-k"], "cannot be used with"),
+    (["--from", "03:10"], "--in <REC>"),
+    (["--in", "/nowhere"], "No such file"),
+    (["--last", "1m", "1"], "--last cannot be used with an interval"),
+], ids=str)
+def test_bad_words_are_refused(recording, words, message):
+    words = [recording if word == "REC" else word for word in words]
+    refused = run(BINARY, "iolatency", *words, code=None)
+    assert refused.returncode in (1, 2) and message in refused.stderr, refused.stderr
+
+
+def test_a_period_that_begins_too_early_is_said(recording):
+    done = run(BINARY, "stat", "disk.ops", "--in", recording, "--from", "2020-01-01T00:00")
+    assert f" {N} I/Os" in done.stdout and "single I/Os begin at" in done.stderr
+
+
+@takes_a_kernel
+def test_a_recording_of_the_kernels_disks_answers_as_they_did(directory):
+    names = ["disk.ops[type]", "disk.bytes[process]", "disk.latency[op]", "disk.ops[size][op=write]"]
+    with loop_in_memory() as loop:
+        recorder = started(["record", "-d", loop.path, "-o", directory / "rec"])
+        assert "until Ctrl-C" in recorder.stdout.readline()
+        live = {name: started(["stat", name, "-d", loop.path, "--json", "600"]) for name in names}
+        for report in live.values():
+            eventually(lambda report=report: is_watching(report.pid), "it watches")
+        dd("if=/dev/zero", f"of={loop.path}", "bs=64k", "count=40", "oflag=direct")
+        dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=100", "iflag=direct")
+        told = {name: json.loads(over(report)) for name, report in live.items()}
+        over(recorder)
+    for name in names:
+        [recorded] = asked(directory / "rec", name)
+        # Each reader has events of its own, with times of their own: latencies differ by microseconds.
+        assert counts(recorded) == counts(told[name]), name
+        assert recorded["count"] > 0
