@@ -33,6 +33,11 @@ impl Engine {
             },
             Command::Tune { pool, changes } => self.tune(pool, changes, actions),
             Command::Crash(pool) => self.crash(pool, actions),
+            Command::Repair(pool) => {
+                let repaired = self.with_pool(pool.0 as usize, actions, Pool::repair);
+                let repaired = repaired.ok_or(CommandError::UnknownPool(pool));
+                repaired.map(|()| Answer::Done)
+            }
             Command::Drain => {
                 for pool in 0..self.pools.len() {
                     self.with_pool(pool, actions, Pool::drain);

@@ -23,6 +23,8 @@ pub(super) struct BlockWrite {
     pub(super) failed: bool,
     /// Whether it waits until the pool has a place for its block.
     pub(super) unplaced: bool,
+    /// Whether it waits for the repair of a mirror.
+    pub(super) held: bool,
     /// Bytes that no longer count as dirty, because some sides have written them.
     pub(super) retired: u32,
 }

@@ -52,7 +52,9 @@ impl Pool {
         let edges = self.volumes.iter().flat_map(|volume| volume.edges.values());
         let edges = edges.filter_map(|edge| edge.buf);
         let reads = self.reads.live().map(|id| self.reads[id].buf);
-        let mut buffers: Vec<Buf> = contents.chain(edges).chain(reads).collect();
+        let copied = self.mirrors.iter().filter_map(|mirrors| mirrors.buf());
+        let all = contents.chain(edges).chain(reads).chain(copied);
+        let mut buffers: Vec<Buf> = all.collect();
         // A version on its way to a disk is in the block table, too.
         buffers.sort_unstable();
         buffers.dedup();
@@ -69,6 +71,9 @@ impl Pool {
         }
         self.volumes.iter_mut().for_each(Volume::begin_anew);
         self.placement.iter_mut().for_each(Placement::power_cut);
+        self.mirrors
+            .iter_mut()
+            .for_each(|mirrors| mirrors.power_cut());
         self.unplaced.clear();
         self.done_at_once.clear();
         (self.writes, self.reads) = (Slab::default(), Slab::default());

@@ -13,6 +13,7 @@ use super::pool::Pool;
 use super::stats::Class;
 use super::step::Step;
 use super::volume::{LIVE_TXGS, Piece, Volume};
+use crate::time::Instant;
 use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
 /// Into the open txg.
@@ -113,11 +114,11 @@ impl Pool {
     }
 
     /// Adds the extents of a txg to the batches of their disks, as far as they can go.
-    pub(super) fn enlist_extents(&mut self, volume: usize, txg: u64) {
+    pub(super) fn enlist_extents(&mut self, volume: usize, txg: u64, now: Instant) {
         for start in self.volumes[volume].extents.ready(txg) {
             if let Some(extent) = self.volumes[volume].extents.take(start) {
                 let id = self.begin_extent(volume, start, extent, Class::AsyncWrite);
-                self.enlist_write(id);
+                self.enlist_write(id, now);
             }
         }
     }

@@ -8,6 +8,7 @@ use super::pool::Pool;
 use super::queue::Queued;
 use super::stats::Class;
 use super::step::{Child, Step, SyncFor, Work};
+use super::tag::Tag;
 use super::volume::{LIVE_TXGS, slot_of};
 use super::watchers::Watcher;
 use crate::bytes::Buf;
@@ -66,6 +67,9 @@ impl Pool {
 
     /// Puts a write into the queues of its disks.
     pub(super) fn queue_write(&mut self, id: u32, step: &Step<'_>) {
+        if self.mirrors.is_some() && !self.mark_regions(id, step.now) {
+            return;
+        }
         for part in self.parts(id) {
             let queued = self.queued_write(id, part);
             for disk in &self.members[part.member] {
@@ -93,6 +97,7 @@ impl Pool {
             left: 0,
             failed: false,
             unplaced: false,
+            held: false,
             retired: 0,
         };
         write.sides = self.sides_of(&write);
@@ -124,7 +129,7 @@ impl Pool {
             op,
             offset: part.offset,
             length: part.rows * self.volumes[write.volume].block_size,
-            tag: id << 1,
+            tag: Tag::Write(id).pack(),
             alone: false,
         }
     }
@@ -150,6 +155,9 @@ impl Pool {
 
     /// Ends a write: all sides have answered.
     pub(super) fn end_write(&mut self, id: u32, step: &mut Step<'_>) {
+        if self.mirrors.is_some() {
+            self.unmark_regions(id, step.now);
+        }
         if self.placement.is_some() {
             self.note_places(id);
         }
@@ -297,10 +305,16 @@ impl Pool {
             }
             return;
         }
+        if self.writes[id].held {
+            self.writes[id].class = Class::SyncWrite;
+            return;
+        }
         for part in self.parts(id) {
             for side in 0..self.members[part.member].len() {
                 let disk = self.members[part.member][side];
-                self.disks[disk].queue.promote(id << 1, Class::SyncWrite);
+                self.disks[disk]
+                    .queue
+                    .promote(Tag::Write(id).pack(), Class::SyncWrite);
                 self.pump(disk, step);
             }
         }
@@ -378,17 +392,18 @@ impl Pool {
         outcome: Outcome,
         step: &mut Step<'_>,
     ) {
-        match tag & 1 {
-            0 => self.side_written(tag >> 1, outcome, step),
-            _ => self.side_read(disk, tag >> 1, outcome, step),
+        match Tag::unpack(tag) {
+            Tag::Write(id) => self.side_written(id, outcome, step),
+            Tag::Read(id) => self.side_read(disk, id, outcome, step),
+            Tag::Repair => self.piece_done(disk, outcome, step),
         }
     }
 
     /// The client's zio behind a part of a child.
     pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
-        match tag & 1 {
-            0 => {
-                let write = &self.writes[tag >> 1];
+        match Tag::unpack(tag) {
+            Tag::Write(id) => {
+                let write = &self.writes[id];
                 match write.cause {
                     Cause::Through(zio) => Some(zio),
                     Cause::Extent(_) => {
@@ -398,7 +413,8 @@ impl Pool {
                     Cause::Dirty(_) | Cause::Replaced => self.first_watcher(write),
                 }
             }
-            _ => Some(self.reads[tag >> 1].zio),
+            Tag::Read(id) => Some(self.reads[id].zio),
+            Tag::Repair => None,
         }
     }
 
@@ -408,9 +424,10 @@ impl Pool {
     }
 
     pub(super) fn buf_of(&self, tag: u32) -> Option<Buf> {
-        match tag & 1 {
-            0 => self.writes[tag >> 1].content.buf(),
-            _ => Some(self.reads[tag >> 1].buf),
+        match Tag::unpack(tag) {
+            Tag::Write(id) => self.writes[id].content.buf(),
+            Tag::Read(id) => Some(self.reads[id].buf),
+            Tag::Repair => self.mirrors.as_ref().and_then(|mirrors| mirrors.buf()),
         }
     }
 }

@@ -13,18 +13,22 @@ mod flush;
 mod home;
 mod limits;
 mod locks;
+mod mirrors;
 mod placement;
 mod places;
 #[expect(clippy::module_inception)]
 mod pool;
 mod queue;
 mod read;
+mod regions;
+mod repair;
 mod request;
 mod slab;
 pub(crate) mod stats;
 mod step;
 mod sync;
 mod table;
+mod tag;
 mod throttle;
 pub(crate) mod tunable;
 mod txg;
@@ -40,8 +44,8 @@ pub use config::{
 };
 pub(crate) use pool::Pool;
 pub use stats::{
-    Admissions, Class, ClassStats, PoolState, PoolStats, QueueState, QueueStats, ThrottleLevel,
-    Traffic, TxgState, TxgStats,
+    Admissions, Class, ClassStats, MirrorStats, PoolState, PoolStats, QueueState, QueueStats,
+    ThrottleLevel, Traffic, TxgState, TxgStats,
 };
 pub(crate) use step::{Buffers, Children, Ended, Step};
 pub use tunable::{Tunable, TunableError, TunableInfo, Tunables, Unit};

@@ -14,7 +14,7 @@ use super::blocks::Content;
 use super::placement::{Place, Placement};
 use super::pool::Pool;
 use super::stats::Class;
-use super::step::Step;
+use super::step::{Covers, Step};
 use super::tunable::Tunable;
 
 /// The part of a write on one member.
@@ -63,6 +63,11 @@ impl Pool {
         };
         let mut places = placement.placed(volume, range);
         places.any(|place| place.member() == member)
+    }
+
+    /// The bytes of a part of a write on its member.
+    pub(super) fn range_of(&self, id: u32, part: Part) -> Range<u64> {
+        part.offset..part.end(self.volumes[self.writes[id].volume].block_size)
     }
 
     /// How many sides a write goes to; none if it needs a place first, or no disk has its blocks.
@@ -311,17 +316,24 @@ impl Pool {
         }
     }
 
-    /// How many first writes a sync of a disk will cover that begins now.
-    pub(super) fn covers(&self, disk: usize) -> u64 {
-        let placement = self.placement.as_ref();
-        placement.map_or(0, |placement| placement.covers(self.side_of(disk).0))
+    /// What a sync of a disk will cover that begins now.
+    pub(super) fn covers(&self, disk: usize) -> Covers {
+        let member = || self.side_of(disk).0;
+        let (placement, mirrors) = (self.placement.as_ref(), self.mirrors.as_ref());
+        Covers {
+            firsts: placement.map_or(0, |placement| placement.covers(member())),
+            quiet: mirrors.map_or(0, |mirrors| mirrors.covers(member())),
+        }
     }
 
     /// Notes that a disk has synced.
-    pub(super) fn note_sync(&mut self, disk: usize, covers: u64) {
+    pub(super) fn note_sync(&mut self, disk: usize, covers: Covers) {
         let (member, side) = self.side_of(disk);
         if let Some(placement) = &mut self.placement {
-            placement.synced(member, side, covers);
+            placement.synced(member, side, covers.firsts);
+        }
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.flushed(member, side, covers.quiet);
         }
     }
 

@@ -8,6 +8,7 @@
 //! place on the disks and is written there (no allocator, no metadata, no ZIL). There is no cache
 //! of clean blocks. And a FLUSH writes home the blocks that it must make durable.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -16,6 +17,7 @@ use super::config::{
     Layout, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy,
 };
 use super::limits::{check_layout, limits};
+use super::mirrors::Mirrors;
 use super::placement::Placement;
 use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
@@ -41,6 +43,8 @@ pub(crate) struct Pool {
     /// The places of blocks under the dynamic layout.
     pub(super) placement: Option<Placement>,
     pub(super) unplaced: Unplaced,
+    /// `None` if all members are single disks.
+    pub(super) mirrors: Option<Box<Mirrors>>,
     /// Writes of blocks that no disk has, and that need none.
     pub(super) done_at_once: VecDeque<u32>,
     pub(super) throttle_config: ThrottleConfig,
@@ -123,6 +127,7 @@ impl Pool {
             members,
             placement,
             unplaced: Unplaced::default(),
+            mirrors: Mirrors::new(config.members.iter().map(|sides| sides_of(sides))),
             done_at_once: VecDeque::new(),
             batches: disks.iter().map(|_| Vec::new()).collect(),
             disks: disks.iter().map(leaf).collect(),
@@ -359,12 +364,14 @@ impl Pool {
     /// Makes dirty data go home at once from now on.
     pub(crate) fn drain(&mut self, step: &mut Step<'_>) {
         self.drains = true;
+        self.stop_repairing(step);
         self.settle(step);
     }
 
     /// Fails the writes that wait, and every later zio.
     pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
         self.closing = Some(errno);
+        self.stop_repairing(step);
         let waiting = self
             .requests
             .ids(|phase| matches!(phase, Phase::Locking(_)));
@@ -415,15 +422,20 @@ impl Pool {
                 break;
             }
         }
-        self.deadline = self.find_deadline();
+        if self.mirrors.is_some() {
+            self.go_on_repairing(step);
+        }
+        self.deadline = self.find_deadline(step.now);
     }
 
     /// The engine asks for the deadline after every step, so each step computes it once.
-    fn find_deadline(&self) -> Instant {
+    fn find_deadline(&self, now: Instant) -> Instant {
         let retry = self.retries.front().map_or(Instant::NEVER, |(at, _)| *at);
         let wake = self.throttle.next_wake().unwrap_or(Instant::NEVER);
         let timer = self.txgs.next_deadline(self.txg_timeout());
-        retry.min(wake).min(timer)
+        let mirrors = self.mirrors.as_ref();
+        let repair = mirrors.map_or(Instant::NEVER, |mirrors| mirrors.next_deadline(now));
+        retry.min(wake).min(timer).min(repair)
     }
 
     /// Notes that one of the things that a request waits for is done.
@@ -473,3 +485,9 @@ impl Pool {
 /// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, and its zvols have up to 128 KiB by default. Larger
 /// blocks are useful for comparison.
 const BLOCK_MAX: u32 = 1 << 20;
+
+/// The number of a mirror's sides, and the bytes that all of them have.
+fn sides_of(sides: &[PoolDisk]) -> (usize, u64) {
+    let smallest = sides.iter().map(|disk| disk.size).min();
+    (sides.len(), smallest.unwrap_or(0))
+}

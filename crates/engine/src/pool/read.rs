@@ -7,6 +7,7 @@ use super::queue::Queued;
 use super::request::Phase;
 use super::stats::Class;
 use super::step::Step;
+use super::tag::Tag;
 use crate::bytes::{Move, Span};
 use crate::zio::{Errno, Op, Outcome, ZioId};
 
@@ -96,7 +97,7 @@ impl Pool {
             op: Op::Read,
             offset: read.offset,
             length: self.volumes[read.volume].block_size,
-            tag: id << 1 | 1,
+            tag: Tag::Read(id).pack(),
             alone: false,
         };
         self.disks[disk].queue.push(step.now, queued);
@@ -104,12 +105,15 @@ impl Pool {
         true
     }
 
-    /// The side of a block's member with the fewest zios, or the first side. If several sides have
+    /// The side of a block's member with the fewest zios, or the first side. A region that
+    /// is out of sync is read from the first side. If several sides have
     /// equally few zios, the block's place decides, as in ZFS, so that even one reader uses all sides.
     fn choose_side(&self, read: &BlockRead) -> Option<usize> {
         let sides = &self.members[read.member];
         let untried = (0..sides.len()).filter(|side| read.tried >> side & 1 == 0);
-        if self.tunables.reads_primary() {
+        let mirrors = self.mirrors.as_ref();
+        let in_sync = mirrors.is_none_or(|m| m.are_in_sync(read.member, read.offset));
+        if !in_sync || self.tunables.reads_primary() {
             return untried.min();
         }
         let row = read.offset / u64::from(self.volumes[read.volume].block_size);

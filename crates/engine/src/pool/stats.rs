@@ -28,10 +28,27 @@ pub struct PoolStats {
     pub queued: Traffic,
     /// The zios that reached the disks.
     pub disks: Traffic,
+    /// The regions of its mirrors; `None` if it has no mirrors.
+    pub mirrors: Option<MirrorStats>,
     /// Transaction groups, the oldest first: the last hundred that are done, and the live ones.
     pub txgs: Vec<TxgStats>,
     /// The queue of each disk, in the order of the configuration.
     pub queues: Vec<QueueStats>,
+}
+
+/// The regions of the mirrors of a pool, and their repair. Regions have 1 MiB, and more on disks above 1 TiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MirrorStats {
+    /// Regions with writes that no FLUSH of all sides has covered.
+    pub dirty_regions: u32,
+    /// Regions whose sides may differ: out of sync, or being repaired.
+    pub nosync_regions: u32,
+    /// The bytes of these regions.
+    pub nosync_bytes: u64,
+    /// The bytes that were copied to other sides since the pool was made.
+    pub repaired_bytes: u64,
+    /// Copies that failed. Each is repeated.
+    pub failed_pieces: u64,
 }
 
 /// How close a throttle is to holding writes back, and how long it would delay a write now. Bytes
@@ -57,6 +74,8 @@ pub struct PoolState {
     pub dirty: u64,
     /// Writes that wait for admission.
     pub throttled: u32,
+    /// Whether the sides of a mirror may differ.
+    pub repairs: bool,
     /// The live txgs, the oldest first.
     pub txgs: Vec<(u64, TxgState)>,
     /// By disk, in the order of the configuration.
@@ -177,9 +196,9 @@ pub enum Class {
     SyncRead,
     /// Writes that a client waits for.
     SyncWrite,
-    /// Reads that no client waits for.
+    /// Reads that no client waits for: those of a repair.
     AsyncRead,
-    /// The dirty data of a txg.
+    /// The dirty data of a txg, and the writes of a repair.
     AsyncWrite,
     /// Trims.
     Trim,

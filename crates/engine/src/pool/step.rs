@@ -81,10 +81,19 @@ pub(crate) struct Child {
 pub(crate) enum Work {
     /// An I/O that was picked from the disk's queue.
     Picked(PickedId),
-    /// A sync of the disk. It is not queued, as in ZFS. It covers so many of the first writes of blocks.
-    Sync { who: SyncFor, covers: u64 },
+    /// A sync of the disk. It is not queued, as in ZFS.
+    Sync { who: SyncFor, covers: Covers },
     /// Nothing any more: its pool has crashed.
     Orphan,
+}
+
+/// What a sync covers, by count: what had ended on its member when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Covers {
+    /// First writes of blocks.
+    pub(super) firsts: u64,
+    /// Writes after which a region was quiet.
+    pub(super) quiet: u64,
 }
 
 /// The cause of a disk's sync.

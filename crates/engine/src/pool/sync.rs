@@ -10,6 +10,7 @@ use super::step::{Step, SyncFor};
 use super::tunable::Tunable;
 use super::volume::slot_of;
 use crate::bytes::{Move, Span};
+use crate::time::Instant;
 use crate::zio::{Errno, Outcome};
 
 impl Pool {
@@ -45,10 +46,10 @@ impl Pool {
         let slot = slot_of(txg);
         for volume in 0..self.volumes.len() {
             // Before the blocks: some are newer than an extent of their txg.
-            self.enlist_extents(volume, txg);
+            self.enlist_extents(volume, txg, step.now);
             let blocks = core::mem::take(&mut self.volumes[volume].dirtied[slot]);
             for block in &blocks {
-                self.enlist(volume, *block, txg);
+                self.enlist(volume, *block, txg, step.now);
             }
             // A flush looks here for blocks that are not home yet.
             self.volumes[volume].dirtied[slot] = blocks;
@@ -63,7 +64,7 @@ impl Pool {
     }
 
     /// Adds a block to the batch of its disks, unless it is home or on its way already.
-    fn enlist(&mut self, volume: usize, block: u32, txg: u64) {
+    fn enlist(&mut self, volume: usize, block: u32, txg: u64, now: Instant) {
         let target = &self.volumes[volume];
         let version = target.blocks.get(block).version(slot_of(txg));
         let (Some(content), None) = (version, target.write_of(block)) else {
@@ -71,11 +72,14 @@ impl Pool {
         };
         let class = Class::AsyncWrite;
         let id = self.begin_write(volume, (block, 1), content, Cause::Dirty(txg), class);
-        self.enlist_write(id);
+        self.enlist_write(id, now);
     }
 
-    pub(super) fn enlist_write(&mut self, id: u32) {
+    pub(super) fn enlist_write(&mut self, id: u32, now: Instant) {
         if !self.can_be_queued(id) {
+            return;
+        }
+        if self.mirrors.is_some() && !self.mark_regions(id, now) {
             return;
         }
         if self.placement.is_some() {

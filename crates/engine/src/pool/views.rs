@@ -25,6 +25,7 @@ impl Pool {
             admissions: self.throttle.admissions(),
             volumes: self.asked,
             disks: self.reached_disks(),
+            mirrors: self.mirrors.as_ref().map(|mirrors| mirrors.stats()),
             txgs: txgs.collect(),
             ..PoolStats::default()
         };
@@ -44,6 +45,10 @@ impl Pool {
         PoolState {
             dirty: self.throttle.dirty(),
             throttled: self.throttle.waiting(),
+            repairs: self
+                .mirrors
+                .as_ref()
+                .is_some_and(|mirrors| mirrors.differ()),
             txgs: self.txgs.live().collect(),
             queues: self.disks.iter().map(Leaf::state).collect(),
         }

@@ -784,7 +784,7 @@ impl Naive {
                 Ok(Answer::Resumed { waiting })
             }
             Command::Update(rule, spec) => self.update(rule, spec),
-            Command::Tune { pool, .. } | Command::Crash(pool) => {
+            Command::Tune { pool, .. } | Command::Crash(pool) | Command::Repair(pool) => {
                 Err(CommandError::UnknownPool(pool))
             }
             Command::Drain => Ok(Answer::Done),

@@ -24,6 +24,10 @@ pub(crate) struct Machine {
     working: BTreeMap<(Instant, u64), ZioId>,
     started: u64,
     random: Random,
+    /// By disk: so many in 16 of its writes, zeroes and trims fail.
+    pub(crate) bad: Vec<u64>,
+    /// Whether as many of its reads fail.
+    pub(crate) bad_reads: bool,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }
 
@@ -82,6 +86,8 @@ impl Machine {
             working: BTreeMap::new(),
             started: 0,
             random: Random::new(seed),
+            bad: vec![0; count],
+            bad_reads: false,
             ended: Vec::new(),
         }
     }
@@ -135,6 +141,8 @@ impl Machine {
         }
         self.payloads.clear();
         self.ended.clear();
+        let repair = Command::Repair(PoolId(0));
+        self.step(Input::Command(CommandId(2), repair));
     }
 
     /// All bytes of the volume.
@@ -208,16 +216,36 @@ impl Machine {
 
     fn finish(&mut self, id: ZioId) {
         let zio = self.engine.child(id).unwrap();
+        let can_fail = match zio.op {
+            Op::Read => self.bad_reads,
+            op => op != Op::Flush,
+        };
+        if can_fail && self.random.below(16) < self.bad[zio.device.0 as usize] {
+            return self.fail(id, &zio);
+        }
+        self.work(id, &zio);
+        self.step(Input::Done(id, Ok(())));
+    }
+
+    /// Fails a zio, whose work the disk has done or not.
+    fn fail(&mut self, id: ZioId, zio: &Zio) {
+        if self.random.below(2) == 0 {
+            self.work(id, zio);
+        }
+        self.step(Input::Done(id, Err(Errno::Io)));
+    }
+
+    fn work(&mut self, id: ZioId, zio: &Zio) {
         let segments: Vec<Segment> = self.engine.segments(id).collect();
         let disk = &mut self.disks[zio.device.0 as usize];
         let mut at = zio.offset as usize;
         for segment in segments {
             match segment {
                 Segment::Gap(length) => at += length as usize,
-                Segment::Buf(buf, _) => {
-                    let end = at + self.block_size as usize;
+                Segment::Buf(buf, length) => {
+                    let end = at + length as usize;
                     let bytes = self.buffers.entry(buf).or_default();
-                    bytes.resize(self.block_size as usize, 0xee);
+                    bytes.resize(length as usize, 0xee);
                     match zio.op {
                         Op::Read => bytes.copy_from_slice(&disk[at..end]),
                         _ => disk[at..end].copy_from_slice(bytes),
@@ -238,7 +266,6 @@ impl Machine {
                 &disk[zio.offset as usize..][..zio.length as usize],
             ),
         }
-        self.step(Input::Done(id, Ok(())));
     }
 
     fn note_sync(&mut self, id: ZioId) {

@@ -9,3 +9,4 @@ mod extents;
 mod hand;
 mod locks;
 mod machine;
+mod repair;

@@ -40,6 +40,7 @@ impl Shard {
             ..PoolLoss::default()
         };
         if loss.was_off {
+            self.command(Command::Repair(pool), Box::new(|_| ()));
             return Ok(loss);
         }
         if !cut.goes_on() {
@@ -55,7 +56,10 @@ impl Shard {
             loss.disks
                 .push(self.cut_store(device, &Cut { seed, ..*cut })?);
         }
-        self.switch(&exports, cut.then != Then::Off);
+        if cut.then != Then::Off {
+            self.switch(&exports, true);
+            self.command(Command::Repair(pool), Box::new(|_| ()));
+        }
         Ok(loss)
     }
 

@@ -50,6 +50,12 @@ impl Layout {
         }
     }
 
+    /// The pairs of a disk and the first side of its mirror.
+    pub(crate) fn mirrored(&self) -> impl Iterator<Item = (usize, usize)> {
+        let sides = self.sides.iter().enumerate();
+        sides.filter_map(|(disk, sides)| Some((disk, *sides.first()?)))
+    }
+
     /// The number of a new write, which begins at this sector.
     pub(crate) fn new_write(&mut self, target: Target, first: u64) -> u64 {
         self.writes.push((target, first));

@@ -33,6 +33,13 @@ impl Media {
         *self.visible.get(sector)
     }
 
+    /// The first sector at which two disks differ.
+    pub(crate) fn difference(&self, other: &Media) -> Option<u64> {
+        let touched = self.visible.iter().chain(other.visible.iter());
+        let mut touched = touched.map(|(sector, _)| sector);
+        touched.find(|sector| self.read(*sector) != other.read(*sector))
+    }
+
     pub(crate) fn write(&mut self, first: u64, contents: Vec<Content>, durable: bool) {
         for (sector, content) in (first..).zip(&contents) {
             *self.visible.get_mut(sector) = *content;

@@ -8,6 +8,7 @@
 //!   one place of one volume for ever.
 //! - After a loss of power the disks hold all data that was flushed, or written with FUA: on all
 //!   sides of a mirror.
+//! - In the end, the sides of each mirror hold the same.
 //! - The figures of a pool are consistent ([`views`]).
 
 mod history;
@@ -393,6 +394,21 @@ impl Checker {
     /// Checks that the figures of the pools are consistent.
     pub(crate) fn check_views(&mut self, engine: &Engine) -> Checked {
         self.views.check(engine)
+    }
+
+    /// Checks that the sides of mirrors hold the same.
+    pub(crate) fn check_mirrors(&self) -> Checked {
+        for (disk, first) in self.layout.mirrored() {
+            let (media, other) = (&self.media[disk], &self.media[first]);
+            if let Some(sector) = media.difference(other) {
+                return Err(format!(
+                    "sector {sector} of disk {disk} holds {}, and of disk {first} {}",
+                    media.read(sector),
+                    other.read(sector)
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that flushed data would survive if the power were lost now.

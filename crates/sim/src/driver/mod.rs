@@ -99,8 +99,8 @@ impl Simulation {
         Ok(place)
     }
 
-    /// Begins no more calls, and runs until no call is in flight and nothing is dirty, or until a
-    /// moment. Returns whether the former came first.
+    /// Begins no more calls, and runs until no call is in flight, nothing is dirty and no mirror is to be
+    /// repaired, or until a moment. Returns whether the former came first.
     pub fn drain(&mut self, until: Instant) -> Result<bool, Violation> {
         self.closing = true;
         while self.is_busy() && self.go_on(until)? {}
@@ -197,12 +197,20 @@ impl Simulation {
         checked.map_err(|what| self.violation(what))
     }
 
+    /// Checks that the sides of mirrors hold the same, once nothing is left to be done. A scenario without
+    /// checks always passes.
+    pub fn check_mirrors(&self) -> Result<(), Violation> {
+        let checker = self.checker.as_ref();
+        let checked = checker.map_or(Ok(()), |checker| checker.check_mirrors());
+        checked.map_err(|what| self.violation(what))
+    }
+
     fn is_busy(&self) -> bool {
         let mut pools = (0..self.scenario.pools.len() as u32).map(PoolId);
         self.calls.len() > 0
             || pools.any(|pool| {
                 let state = self.engine.pool_state(pool);
-                state.is_some_and(|state| state.dirty > 0)
+                state.is_some_and(|state| state.dirty > 0 || state.repairs)
             })
     }
 

@@ -58,6 +58,7 @@ pub fn run_seed(seed: u64) -> Result<Summary, Violation> {
         return Err(never_ends(&simulation));
     }
     simulation.check_power_loss(seed)?;
+    simulation.check_mirrors()?;
     Ok(summary(seed, &simulation))
 }
 

@@ -1,0 +1,259 @@
+//! The mirrors of a pool: their regions, and the piece of one that is being repaired.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::regions::Regions;
+use super::stats::MirrorStats;
+use crate::bytes::Buf;
+use crate::time::{Duration, Instant};
+
+/// The mirrors of a pool.
+#[derive(Debug)]
+pub(super) struct Mirrors {
+    /// By member; `None` for a single disk.
+    pub(super) regions: Vec<Option<Regions>>,
+    pub(super) recovery: Option<Recovery>,
+    /// Writes that wait for the piece that is copied.
+    pub(super) held: Vec<u32>,
+    /// When the next piece may begin.
+    pub(super) not_before: Instant,
+    /// Whether no piece may begin: the power is off, or the pool ends.
+    pub(super) stopped: bool,
+    /// Whether there are more regions to clean.
+    pub(super) cleans: bool,
+    repaired: u64,
+    failed: u64,
+}
+
+/// A region that is being repaired.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recovery {
+    pub(super) member: usize,
+    pub(super) region: u32,
+    /// Where the present piece begins on the member.
+    pub(super) at: u64,
+    pub(super) phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    /// The piece waits for its time, and for the writes in flight.
+    Waits,
+    /// A side reads the piece. `tried` has the sides that were asked, one bit each.
+    Reads { buf: Buf, length: u32, tried: u64 },
+    /// The other sides write the piece.
+    Writes {
+        buf: Buf,
+        length: u32,
+        left: u32,
+        failed: bool,
+    },
+}
+
+impl Mirrors {
+    /// The mirrors among these members, which are given as numbers of sides and the bytes that all sides have.
+    /// `None` if there are none.
+    pub(super) fn new(members: impl Iterator<Item = (usize, u64)>) -> Option<Box<Mirrors>> {
+        let regions = members.map(|(sides, size)| (sides > 1).then(|| Regions::new(sides, size)));
+        let regions: Vec<Option<Regions>> = regions.collect();
+        let has_mirrors = regions.iter().any(Option::is_some);
+        has_mirrors.then(|| {
+            Box::new(Mirrors {
+                regions,
+                recovery: None,
+                held: Vec::new(),
+                not_before: Instant::ZERO,
+                stopped: false,
+                cleans: false,
+                repaired: 0,
+                failed: 0,
+            })
+        })
+    }
+
+    pub(super) fn stats(&self) -> MirrorStats {
+        let regions = || self.regions.iter().flatten();
+        MirrorStats {
+            dirty_regions: regions().map(Regions::dirty).sum(),
+            nosync_regions: regions().map(Regions::nosync).sum(),
+            nosync_bytes: regions().map(Regions::nosync_bytes).sum(),
+            repaired_bytes: self.repaired,
+            failed_pieces: self.failed,
+        }
+    }
+
+    /// Whether the sides of a member hold the same at this place, up to writes in flight.
+    pub(super) fn are_in_sync(&self, member: usize, offset: u64) -> bool {
+        let regions = self.regions[member].as_ref();
+        regions.is_none_or(|regions| regions.is_in_sync(offset))
+    }
+
+    /// Whether a region is out of sync.
+    pub(super) fn differ(&self) -> bool {
+        let mut regions = self.regions.iter().flatten();
+        regions.any(|regions| regions.nosync() > 0)
+    }
+
+    /// How often regions of a member have become quiet: a FLUSH that begins now covers these.
+    pub(super) fn covers(&self, member: usize) -> u64 {
+        self.regions[member].as_ref().map_or(0, Regions::covers)
+    }
+
+    /// Notes that a side of a member has completed a FLUSH.
+    pub(super) fn flushed(&mut self, member: usize, side: usize, covers: u64) {
+        if let Some(regions) = &mut self.regions[member] {
+            regions.flushed(side, covers);
+            self.cleans = true;
+        }
+    }
+
+    /// Forgets what is in flight. Dirty regions are out of sync, and their repair waits until the pool
+    /// is told to begin with it.
+    pub(super) fn power_cut(&mut self) {
+        self.regions
+            .iter_mut()
+            .flatten()
+            .for_each(Regions::power_cut);
+        self.recovery = None;
+        self.held.clear();
+        self.stopped = true;
+    }
+
+    pub(super) fn buf(&self) -> Option<Buf> {
+        match self.recovery?.phase {
+            Phase::Waits => None,
+            Phase::Reads { buf, .. } | Phase::Writes { buf, .. } => Some(buf),
+        }
+    }
+
+    /// When there is something to clean, or a piece to copy.
+    #[inline]
+    pub(super) fn next_deadline(&self, now: Instant) -> Instant {
+        match self.recovery {
+            _ if self.cleans => now,
+            _ if self.stopped => Instant::NEVER,
+            Some(recovery) => match recovery.phase {
+                Phase::Waits if self.is_quiet(&recovery) => self.not_before,
+                _ => Instant::NEVER,
+            },
+            None if self.differ() => self.not_before,
+            None => Instant::NEVER,
+        }
+    }
+
+    /// Cleans some of the regions that FLUSHes have covered.
+    pub(super) fn clean(&mut self) {
+        self.cleans = false;
+        for regions in self.regions.iter_mut().flatten() {
+            self.cleans |= regions.clear_covered(CLEANED_AT_ONCE);
+        }
+    }
+
+    /// Begins no more pieces.
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+        if let Some(recovery) = self.recovery
+            && matches!(recovery.phase, Phase::Waits)
+        {
+            self.give_up(recovery);
+        }
+    }
+
+    fn give_up(&mut self, recovery: Recovery) {
+        self.recovery = None;
+        if let Some(regions) = &mut self.regions[recovery.member] {
+            regions.not_recovered(recovery.region);
+        }
+    }
+
+    fn is_quiet(&self, recovery: &Recovery) -> bool {
+        let regions = self.regions[recovery.member].as_ref();
+        regions.is_none_or(|regions| regions.is_quiet(recovery.region))
+    }
+
+    /// Whether a write of this range of a member must wait for the repair.
+    pub(super) fn holds(&self, member: usize, range: &Range<u64>, now: Instant) -> bool {
+        let Some(recovery) = self.recovery.filter(|recovery| recovery.member == member) else {
+            return false;
+        };
+        let copies = !matches!(recovery.phase, Phase::Waits) || now >= self.not_before;
+        let regions = self.regions[member].as_ref();
+        copies && regions.is_some_and(|regions| regions.of(range).contains(&recovery.region))
+    }
+
+    /// The next piece to copy, if its time has come.
+    pub(super) fn next_piece(&mut self, now: Instant) -> Option<Recovery> {
+        if self.stopped || now < self.not_before {
+            return None;
+        }
+        if self.recovery.is_none() {
+            self.recovery = self.next_region();
+        }
+        let recovery = self.recovery?;
+        let is_due = matches!(recovery.phase, Phase::Waits) && self.is_quiet(&recovery);
+        is_due.then_some(recovery)
+    }
+
+    fn next_region(&mut self) -> Option<Recovery> {
+        let regions = self.regions.iter_mut().enumerate();
+        let mut found = regions.filter_map(|(member, regions)| {
+            let regions = regions.as_mut()?;
+            let region = regions.recover()?;
+            Some(Recovery {
+                member,
+                region,
+                at: regions.range(region).start,
+                phase: Phase::Waits,
+            })
+        });
+        found.next()
+    }
+
+    /// The length of the piece that begins at a place: a power of two, as buffers are.
+    pub(super) fn piece_length(&self, recovery: &Recovery) -> u32 {
+        let regions = self.regions[recovery.member].as_ref();
+        let end = regions.map_or(0, |regions| regions.range(recovery.region).end);
+        1 << (end - recovery.at).clamp(1, PIECE).ilog2()
+    }
+
+    /// Ends a piece of this length: goes on to the next one, or ends the repair of the region.
+    pub(super) fn piece_copied(&mut self, recovery: Recovery, length: u32, now: Instant) {
+        self.not_before = now + PACE;
+        self.repaired += u64::from(length);
+        let at = recovery.at + u64::from(length);
+        let Some(regions) = &mut self.regions[recovery.member] else {
+            return;
+        };
+        let phase = Phase::Waits;
+        self.recovery = Some(Recovery {
+            at,
+            phase,
+            ..recovery
+        });
+        if at >= regions.range(recovery.region).end {
+            regions.recovered(recovery.region);
+            self.recovery = None;
+        }
+        if self.stopped {
+            self.stop();
+        }
+    }
+
+    pub(super) fn piece_failed(&mut self, recovery: Recovery, now: Instant) {
+        self.failed += 1;
+        self.not_before = now + AGAIN_AFTER;
+        self.give_up(recovery);
+    }
+}
+
+/// The most bytes of a piece.
+const PIECE: u64 = 128 << 10;
+/// The time from the end of one piece to the beginning of the next. The writes that have waited for the piece go
+/// meanwhile. A repair copies at most 125 MiB/s, and a pass of the shard begins at most one piece of a pool.
+const PACE: Duration = Duration::from_millis(1);
+/// How many regions of a mirror one step cleans.
+const CLEANED_AT_ONCE: usize = 256;
+/// How long the repair waits after a failure. Until then the pool has written again what it can.
+pub(super) const AGAIN_AFTER: Duration = Duration::from_secs(1);

@@ -1,0 +1,268 @@
+//! The regions of a mirror: where its sides may differ.
+//!
+//! After the write-intent bitmap of Linux's md and the region log of its dm-raid1. A region is marked
+//! dirty before the first write to it is queued. It is clean again once no write to it is in flight, and
+//! every side has completed a FLUSH that began after the last one had ended. After a power cut the
+//! dirty regions are out of sync.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::{Range, RangeInclusive};
+
+use super::table::Table;
+
+/// What is known about a region, in the words of dm-raid1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    /// The sides hold the same, and will after a power cut.
+    #[default]
+    Clean,
+    /// The sides may differ after a power cut.
+    Dirty,
+    /// The sides may differ now.
+    Nosync,
+    /// A repair makes the sides the same.
+    Recovering,
+}
+
+/// The regions of one mirror.
+#[derive(Debug)]
+pub(super) struct Regions {
+    /// The bytes that all sides have.
+    size: u64,
+    /// The logarithm of the size of a region.
+    shift: u32,
+    table: Table<Region>,
+    /// How many regions are dirty, and how many are out of sync or recovering.
+    dirty: u32,
+    nosync: u32,
+    /// How often a region has become quiet: its last write in flight has ended.
+    ended: u64,
+    /// By side: how many of these the FLUSHes of its disk have covered.
+    covered: Vec<u64>,
+    /// Regions that have become quiet, each once, with the number of that moment.
+    quiet: VecDeque<(u32, u64)>,
+    /// Where to look for the next region to repair.
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Region {
+    state: State,
+    /// Whether it is in the list of quiet regions.
+    listed: bool,
+    /// Writes in flight.
+    writes: u32,
+    /// When it last became quiet.
+    ended: u64,
+}
+
+impl Regions {
+    pub(super) fn new(sides: usize, size: u64) -> Regions {
+        let needed = u64::BITS - size.saturating_sub(1).leading_zeros();
+        Regions {
+            size: size / SECTOR * SECTOR,
+            shift: REGION_SHIFT.max(needed.saturating_sub(REGIONS_SHIFT)),
+            table: Table::default(),
+            dirty: 0,
+            nosync: 0,
+            ended: 0,
+            covered: vec![0; sides],
+            quiet: VecDeque::new(),
+            next: 0,
+        }
+    }
+
+    /// How many regions are dirty.
+    pub(super) fn dirty(&self) -> u32 {
+        self.dirty
+    }
+
+    /// How many regions are out of sync, the recovering one included.
+    pub(super) fn nosync(&self) -> u32 {
+        self.nosync
+    }
+
+    /// The bytes of the regions that are out of sync.
+    pub(super) fn nosync_bytes(&self) -> u64 {
+        (u64::from(self.nosync) << self.shift).min(self.size)
+    }
+
+    /// The regions of a range in bytes, which is not empty.
+    pub(super) fn of(&self, range: &Range<u64>) -> RangeInclusive<u32> {
+        (range.start >> self.shift) as u32..=((range.end - 1) >> self.shift) as u32
+    }
+
+    /// The bytes of a region.
+    pub(super) fn range(&self, region: u32) -> Range<u64> {
+        let start = u64::from(region) << self.shift;
+        start..self.size.min(start + (1 << self.shift))
+    }
+
+    /// Whether the sides hold the same at this place, up to writes in flight.
+    pub(super) fn is_in_sync(&self, offset: u64) -> bool {
+        let region = self.table.get((offset >> self.shift) as u32);
+        matches!(region.state, State::Clean | State::Dirty)
+    }
+
+    /// Whether no write to a region is in flight.
+    pub(super) fn is_quiet(&self, region: u32) -> bool {
+        self.table.get(region).writes == 0
+    }
+}
+
+/// Writes.
+impl Regions {
+    /// Notes that a write is about to be queued.
+    pub(super) fn begin(&mut self, range: &Range<u64>) {
+        for at in self.of(range) {
+            self.change(at, |region| {
+                region.writes += 1;
+                if region.state == State::Clean {
+                    region.state = State::Dirty;
+                }
+            });
+        }
+    }
+
+    /// Notes that all sides have answered to a write. After a failure its regions are out of sync.
+    pub(super) fn end(&mut self, range: &Range<u64>, failed: bool) {
+        for at in self.of(range) {
+            self.change(at, |region| {
+                region.writes -= 1;
+                if failed {
+                    region.state = State::Nosync;
+                }
+            });
+            if self.is_quiet(at) {
+                self.note_quiet(at);
+            }
+        }
+    }
+
+    fn note_quiet(&mut self, at: u32) {
+        self.ended += 1;
+        let ended = self.ended;
+        let set = |region: &mut Region| {
+            region.ended = ended;
+            core::mem::replace(&mut region.listed, true)
+        };
+        if !self.table.edit(at, set) {
+            self.quiet.push_back((at, ended));
+        }
+    }
+
+    /// How often regions have become quiet: a FLUSH that begins now covers these.
+    pub(super) fn covers(&self) -> u64 {
+        self.ended
+    }
+
+    /// Notes that a side has completed a FLUSH.
+    pub(super) fn flushed(&mut self, side: usize, covers: u64) {
+        self.covered[side] = self.covered[side].max(covers);
+    }
+
+    /// Cleans regions that the FLUSHes of all sides have covered. As a step of the engine is bounded, it
+    /// cleans at most so many, and returns whether there may be more.
+    pub(super) fn clear_covered(&mut self, most: usize) -> bool {
+        let covered = self.covered.iter().min().copied().unwrap_or(0);
+        for _ in 0..most {
+            let Some((at, _)) = self.quiet.front().filter(|(_, ended)| *ended <= covered) else {
+                return false;
+            };
+            let at = *at;
+            self.quiet.pop_front();
+            let region = self.table.get(at);
+            if region.writes == 0 && region.ended > covered {
+                self.quiet.push_back((at, region.ended));
+                continue;
+            }
+            self.change(at, |region| {
+                region.listed = false;
+                if region.writes == 0 && region.state == State::Dirty {
+                    *region = Region::default();
+                }
+            });
+        }
+        true
+    }
+}
+
+/// Repair.
+impl Regions {
+    /// Forgets the writes in flight. Every dirty region is out of sync.
+    pub(super) fn power_cut(&mut self) {
+        let touched: Vec<u32> = self.table.used(0..u32::MAX).collect();
+        for at in touched {
+            self.change(at, |region| {
+                *region = Region {
+                    state: State::Nosync,
+                    ..Region::default()
+                };
+            });
+        }
+        self.quiet.clear();
+    }
+
+    /// Begins to repair a region that is out of sync.
+    pub(super) fn recover(&mut self) -> Option<u32> {
+        if self.nosync == 0 {
+            return None;
+        }
+        let found = self.first_nosync(self.next..u32::MAX);
+        let found = found.or_else(|| self.first_nosync(0..self.next))?;
+        self.change(found, |region| region.state = State::Recovering);
+        self.next = found + 1;
+        Some(found)
+    }
+
+    fn first_nosync(&self, range: Range<u32>) -> Option<u32> {
+        let is_nosync = |at: &u32| self.table.get(*at).state == State::Nosync;
+        self.table.used(range).find(is_nosync)
+    }
+
+    /// Ends the repair of a region. Its sides hold the same, unless a write to it has failed meanwhile.
+    /// The copies are in caches of disks, so the region is dirty.
+    pub(super) fn recovered(&mut self, at: u32) {
+        if self.table.get(at).state == State::Recovering {
+            self.change(at, |region| region.state = State::Dirty);
+        }
+        self.note_quiet(at);
+    }
+
+    /// Gives the repair of a region up for now.
+    pub(super) fn not_recovered(&mut self, at: u32) {
+        self.change(at, |region| region.state = State::Nosync);
+    }
+
+    /// Changes a region, and counts it as what it is then.
+    fn change(&mut self, at: u32, change: impl FnOnce(&mut Region)) {
+        let (before, after) = self.table.edit(at, |region| {
+            let before = region.state;
+            change(region);
+            (before, region.state)
+        });
+        if before == after {
+            return;
+        }
+        for (state, up) in [(before, false), (after, true)] {
+            let count = match state {
+                State::Clean => continue,
+                State::Dirty => &mut self.dirty,
+                State::Nosync | State::Recovering => &mut self.nosync,
+            };
+            *count = if up { *count + 1 } else { *count - 1 };
+        }
+    }
+}
+
+/// The least region: 1 MiB.
+const REGION_SHIFT: u32 = 20;
+/// A mirror has at most this many regions, as a power of two. On disks above 1 TiB they are larger, so that a
+/// mirror's table has at most 24 MiB.
+const REGIONS_SHIFT: u32 = 20;
+const SECTOR: u64 = 512;
+
+#[cfg(test)]
+mod tests;

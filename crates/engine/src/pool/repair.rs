@@ -1,0 +1,249 @@
+//! The repair of mirrors: after a power cut, or after a write that failed, the sides hold the same again.
+//!
+//! The order of events is that of Linux's dm-raid1. Until a region is in sync, its reads go to the first
+//! side that can be read, so that no client sees a block change that it did not write. The repair copies
+//! from that side to the others, one piece at a time. A piece waits until no write to its region is in
+//! flight, and writes to the region wait until the piece is copied. Unlike dm-raid1, writes go to all sides
+//! of a region that is out of sync, and those wait for a piece, not for a region.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::mirrors::{AGAIN_AFTER, Mirrors, Phase, Recovery};
+use super::pool::Pool;
+use super::queue::Queued;
+use super::regions::Regions;
+use super::stats::Class;
+use super::step::Step;
+use super::tag::Tag;
+use crate::bytes::Buf;
+use crate::time::Instant;
+use crate::zio::{Errno, Op, Outcome};
+
+/// Writes.
+impl Pool {
+    /// Marks the regions of a write that is about to be queued. False if it has to wait for the repair,
+    /// which queues it later.
+    #[inline(never)]
+    pub(super) fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
+        let parts = || {
+            self.parts(id)
+                .map(|part| (part.member, self.range_of(id, part)))
+        };
+        let Some(mirrors) = &self.mirrors else {
+            return true;
+        };
+        let is_held = mirrors.recovery.is_some()
+            && parts().any(|(member, range)| mirrors.holds(member, &range, now));
+        self.writes[id].held = is_held;
+        let Some(mut mirrors) = self.mirrors.take() else {
+            return true;
+        };
+        if is_held {
+            mirrors.held.push(id);
+        } else {
+            self.each_region_of(id, &mut mirrors, Regions::begin);
+        }
+        self.mirrors = Some(mirrors);
+        !is_held
+    }
+
+    /// Notes that all sides have answered to a write.
+    #[inline(never)]
+    pub(super) fn unmark_regions(&mut self, id: u32, now: Instant) {
+        let failed = self.writes[id].failed;
+        if let Some(mut mirrors) = self.mirrors.take() {
+            if failed && !mirrors.differ() {
+                mirrors.not_before = now + AGAIN_AFTER;
+            }
+            self.each_region_of(id, &mut mirrors, |regions, range| {
+                regions.end(range, failed);
+            });
+            self.mirrors = Some(mirrors);
+        }
+    }
+
+    fn each_region_of(
+        &self,
+        id: u32,
+        mirrors: &mut Mirrors,
+        mut act: impl FnMut(&mut Regions, &Range<u64>),
+    ) {
+        for part in self.parts(id) {
+            if let Some(regions) = &mut mirrors.regions[part.member] {
+                act(regions, &self.range_of(id, part));
+            }
+        }
+    }
+
+    /// Queues the writes that have waited for a piece.
+    fn release_held(&mut self, step: &mut Step<'_>) {
+        let take = |mirrors: &mut Box<Mirrors>| core::mem::take(&mut mirrors.held);
+        let mut held = self.mirrors.as_mut().map_or_else(Vec::new, take);
+        for id in held.drain(..) {
+            self.push_write(id, step);
+        }
+        if let Some(mirrors) = &mut self.mirrors
+            && mirrors.held.is_empty()
+        {
+            mirrors.held = held;
+        }
+    }
+}
+
+/// Copies.
+impl Pool {
+    /// Begins to repair what a power cut has left, once the power is on again.
+    pub(crate) fn repair(&mut self, step: &mut Step<'_>) {
+        let ends = self.closing.is_some() || self.drains;
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.stopped = ends;
+        }
+        self.settle(step);
+    }
+
+    /// Begins no more pieces, because the pool ends.
+    pub(super) fn stop_repairing(&mut self, step: &mut Step<'_>) {
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.stop();
+            self.release_held(step);
+        }
+    }
+
+    /// Cleans some regions, and begins the next piece, if its time has come.
+    #[inline(never)]
+    pub(super) fn go_on_repairing(&mut self, step: &mut Step<'_>) {
+        let Some(mirrors) = &mut self.mirrors else {
+            return;
+        };
+        if mirrors.cleans {
+            mirrors.clean();
+        }
+        if let Some(recovery) = mirrors.next_piece(step.now) {
+            let length = mirrors.piece_length(&recovery);
+            let buf = step.buffers.allocate(length);
+            self.read_piece(recovery, (buf, length), 0, step);
+        }
+    }
+
+    /// Asks the first side that was not tried to read a piece.
+    fn read_piece(
+        &mut self,
+        recovery: Recovery,
+        (buf, length): (Buf, u32),
+        tried: u64,
+        step: &mut Step<'_>,
+    ) {
+        let sides = &self.members[recovery.member];
+        let Some(side) = (0..sides.len()).find(|side| tried >> side & 1 == 0) else {
+            step.free(buf);
+            self.end_piece(recovery, Err(Errno::Io), length, step);
+            return;
+        };
+        let disk = sides[side];
+        let tried = tried | 1 << side;
+        self.enter(recovery, Phase::Reads { buf, length, tried });
+        self.queue_piece(disk, Op::Read, recovery.at, length, step);
+    }
+
+    fn enter(&mut self, recovery: Recovery, phase: Phase) {
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.recovery = Some(Recovery { phase, ..recovery });
+        }
+    }
+
+    fn queue_piece(&mut self, disk: usize, op: Op, offset: u64, length: u32, step: &mut Step<'_>) {
+        let class = match op {
+            Op::Read => Class::AsyncRead,
+            _ => Class::AsyncWrite,
+        };
+        let queued = Queued {
+            class,
+            op,
+            offset,
+            length,
+            tag: Tag::Repair.pack(),
+            alone: true,
+        };
+        self.disks[disk].queue.push(step.now, queued);
+        self.pump(disk, step);
+    }
+
+    /// Notes that a disk has read or written a piece, or failed to.
+    pub(super) fn piece_done(&mut self, disk: usize, outcome: Outcome, step: &mut Step<'_>) {
+        let Some(recovery) = self.mirrors.as_ref().and_then(|mirrors| mirrors.recovery) else {
+            return;
+        };
+        match recovery.phase {
+            Phase::Waits => {}
+            Phase::Reads { buf, length, tried } if outcome.is_err() => {
+                self.read_piece(recovery, (buf, length), tried, step);
+            }
+            Phase::Reads { buf, length, .. } => {
+                self.write_piece(recovery, (buf, length), disk, step);
+            }
+            Phase::Writes {
+                buf,
+                length,
+                left,
+                failed,
+            } => {
+                let (left, failed) = (left - 1, failed || outcome.is_err());
+                if left == 0 {
+                    step.free(buf);
+                    let outcome = if failed { Err(Errno::Io) } else { Ok(()) };
+                    self.end_piece(recovery, outcome, length, step);
+                } else {
+                    let phase = Phase::Writes {
+                        buf,
+                        length,
+                        left,
+                        failed,
+                    };
+                    self.enter(recovery, phase);
+                }
+            }
+        }
+    }
+
+    /// Writes a piece to all sides but the one that has read it.
+    fn write_piece(
+        &mut self,
+        recovery: Recovery,
+        (buf, length): (Buf, u32),
+        source: usize,
+        step: &mut Step<'_>,
+    ) {
+        let sides = self.members[recovery.member].len();
+        let phase = Phase::Writes {
+            buf,
+            length,
+            left: sides as u32 - 1,
+            failed: false,
+        };
+        self.enter(recovery, phase);
+        for side in 0..sides {
+            let disk = self.members[recovery.member][side];
+            if disk != source {
+                self.queue_piece(disk, Op::Write, recovery.at, length, step);
+            }
+        }
+    }
+
+    fn end_piece(
+        &mut self,
+        recovery: Recovery,
+        outcome: Outcome,
+        length: u32,
+        step: &mut Step<'_>,
+    ) {
+        if let Some(mirrors) = &mut self.mirrors {
+            match outcome {
+                Ok(()) => mirrors.piece_copied(recovery, length, step.now),
+                Err(_) => mirrors.piece_failed(recovery, step.now),
+            }
+        }
+        self.release_held(step);
+    }
+}

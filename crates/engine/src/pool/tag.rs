@@ -1,0 +1,45 @@
+//! The tags of I/Os in the queues of disks.
+
+/// The owner of an I/O in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    /// The repair of a mirror, which has one I/O in a queue at a time.
+    Repair,
+    /// A side of this write.
+    Write(u32),
+    /// This read.
+    Read(u32),
+}
+
+impl Tag {
+    /// The tag as a number: small and dense, as queues need it.
+    #[inline]
+    pub(super) fn pack(self) -> u32 {
+        match self {
+            Tag::Repair => 0,
+            Tag::Read(id) => id << 1 | 1,
+            Tag::Write(id) => (id + 1) << 1,
+        }
+    }
+
+    #[inline]
+    pub(super) fn unpack(tag: u32) -> Tag {
+        match tag {
+            0 => Tag::Repair,
+            _ if tag & 1 == 1 => Tag::Read(tag >> 1),
+            _ => Tag::Write((tag >> 1) - 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tag;
+
+    #[test]
+    fn tags_are_small_and_dense() {
+        let tags = [Tag::Repair, Tag::Read(0), Tag::Write(0), Tag::Read(1)];
+        assert_eq!(tags.map(Tag::pack), [0, 1, 2, 3]);
+        assert_eq!(tags.map(|tag| Tag::unpack(tag.pack())), tags);
+    }
+}
