@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use dashpot_rules::{ParseError, nearest};
+use serde::{Serialize, Serializer};
 
 use super::finished::{FinishedIo, IoWaits};
 use super::kind::Kind;
@@ -288,6 +289,12 @@ impl Dimension {
             _ if self.is_who() && kind.is_any(&[dashpot_engine::Op::Flush]) => "flush",
             _ => "unknown",
         }
+    }
+}
+
+impl Serialize for Dimension {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
     }
 }
 

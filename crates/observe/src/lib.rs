@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod class;
+pub mod diff;
 mod dimension;
 mod finished;
 mod groups;
@@ -16,6 +17,7 @@ mod intervals;
 mod kind;
 mod layer;
 mod length;
+mod parts;
 mod percentiles;
 mod pool;
 mod predicate;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use dashpot_engine::histogram::Histogram;
 use foldhash::fast::RandomState;
 
-use super::class::{Class, Offsets};
-use super::dimension::{Dimension, Value};
+use super::dimension::Dimension;
 use super::finished::FinishedIo;
-use super::interval::{OTHER, OpInterval};
+use super::interval::OpInterval;
 use super::kind::Kind;
+use super::parts::{Name, Names, Part, Parts};
 use super::predicate::Predicates;
 use super::question::Question;
 
@@ -24,8 +24,7 @@ pub struct Tally {
     by: Option<Dimension>,
     measure: Option<Dimension>,
     counted: HashMap<Key, Counted, RandomState>,
-    names: Names,
-    offsets: Offsets,
+    parts: Parts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,17 +36,6 @@ struct Key {
     part: Part,
 }
 
-/// The value of a breakdown that an I/O belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Part {
-    /// There is no breakdown.
-    All,
-    Class(Class),
-    Named(Name),
-    Missing,
-    Other,
-}
-
 #[derive(Debug, Default)]
 struct Counted {
     completed: u64,
@@ -57,17 +45,6 @@ struct Counted {
     total: Option<Histogram>,
     store: Option<Histogram>,
     measured: Option<Histogram>,
-}
-
-/// An index into the names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Name(usize);
-
-/// Names in the order of their first I/Os.
-#[derive(Debug, Default)]
-struct Names {
-    places: HashMap<Arc<str>, Name, RandomState>,
-    names: Vec<Arc<str>>,
 }
 
 impl Tally {
@@ -100,12 +77,12 @@ impl Tally {
 
     fn key(&mut self, io: &FinishedIo) -> Key {
         let key = Key {
-            device: self.names.intern(&io.device),
+            device: self.parts.names.intern(&io.device),
             kind: io.kind,
             letters: io
                 .letters
                 .as_deref()
-                .map(|letters| self.names.intern(letters)),
+                .map(|letters| self.parts.names.intern(letters)),
             part: self.part(io),
         };
         let is_full = self.counted.len() >= KEYS_MAX && key.part != Part::All;
@@ -122,34 +99,20 @@ impl Tally {
         let Some(by) = self.by else {
             return Part::All;
         };
-        match by.of(io) {
-            None => Part::Missing,
-            Some(Value::Number(offset)) if by == Dimension::Offset => self.range(offset),
-            Some(Value::Number(number)) => Part::Class(Class::of(number, by.unit())),
-            Some(Value::Name(name)) => match self.names.known(&name) {
-                Some(name) => Part::Named(name),
-                None if self.names.names.len() >= NAMES_MAX => Part::Other,
-                None => Part::Named(self.names.intern(&name)),
-            },
+        let doublings = self.parts.reach(by, io);
+        if doublings > 0 {
+            self.merge_ranges(doublings);
         }
+        self.parts.of(by, io)
     }
 
-    /// The range of an offset. If ranges must grow for it, those that become one are counted together.
-    fn range(&mut self, offset: u64) -> Part {
-        let doublings = self.offsets.reach(offset);
-        if doublings > 0 {
-            for (key, counted) in std::mem::take(&mut self.counted) {
-                let part = match key.part {
-                    Part::Class(class) => Part::Class(Offsets::merged(class, doublings)),
-                    part => part,
-                };
-                self.counted
-                    .entry(Key { part, ..key })
-                    .or_default()
-                    .merge(&counted);
-            }
+    /// Counts those ranges of offsets together that have become one.
+    fn merge_ranges(&mut self, doublings: u32) {
+        for (key, counted) in std::mem::take(&mut self.counted) {
+            let part = key.part.merged(doublings);
+            let merged = self.counted.entry(Key { part, ..key }).or_default();
+            merged.merge(&counted);
         }
-        Part::Class(self.offsets.class(offset))
     }
 
     /// The devices of the selected I/Os, in the order of their names.
@@ -157,19 +120,19 @@ impl Tally {
         let names = self
             .counted
             .keys()
-            .map(|key| Arc::clone(self.names.of(key.device)));
+            .map(|key| Arc::clone(self.parts.names.of(key.device)));
         let sorted: BTreeSet<Arc<str>> = names.collect();
         sorted.into_iter().collect()
     }
 
     /// The I/O of a device, by type and value.
     pub fn ops(&self, device: &str) -> Vec<OpInterval> {
-        let Some(device) = self.names.known(device) else {
+        let Some(device) = self.parts.names.known(device) else {
             return Vec::new();
         };
         let own = self.counted.iter().filter(|(key, _)| key.device == device);
         let mut own: Vec<_> = own.collect();
-        let letters = |key: &Key| key.letters.map(|letters| self.names.of(letters));
+        let letters = |key: &Key| key.letters.map(|letters| self.parts.names.of(letters));
         own.sort_unstable_by_key(|(key, _)| (letters(key), key.kind, key.part));
         own.into_iter()
             .map(|(key, counted)| self.op(key, counted))
@@ -181,8 +144,10 @@ impl Tally {
             kind: key.kind,
             rwbs: key
                 .letters
-                .map(|letters| self.names.of(letters).to_string()),
-            by: self.value(key),
+                .map(|letters| self.parts.names.of(letters).to_string()),
+            by: self
+                .by
+                .and_then(|by| self.parts.name(by, key.kind, key.part)),
             completed: counted.completed,
             bytes: counted.bytes,
             time_ns: counted.disk.sum(),
@@ -194,22 +159,10 @@ impl Tally {
         }
     }
 
-    fn value(&self, key: &Key) -> Option<String> {
-        let by = self.by?;
-        Some(match key.part {
-            Part::All => return None,
-            Part::Class(class) if by == Dimension::Offset => self.offsets.name(class),
-            Part::Class(class) => class.name(by.unit()),
-            Part::Named(name) => self.names.of(name).to_string(),
-            Part::Missing => by.missing(key.kind).to_owned(),
-            Part::Other => OTHER.to_owned(),
-        })
-    }
-
     /// Begins the next interval.
     pub fn clear(&mut self) {
         self.counted.clear();
-        self.names = Names::default();
+        self.parts.names = Names::default();
     }
 }
 
@@ -250,32 +203,8 @@ impl Counted {
     }
 }
 
-impl Names {
-    fn known(&self, name: &str) -> Option<Name> {
-        self.places.get(name).copied()
-    }
-
-    fn of(&self, name: Name) -> &Arc<str> {
-        &self.names[name.0]
-    }
-
-    fn intern(&mut self, name: &str) -> Name {
-        if let Some(known) = self.known(name) {
-            return known;
-        }
-        let place = Name(self.names.len());
-        let name: Arc<str> = name.into();
-        self.places.insert(Arc::clone(&name), place);
-        self.names.push(name);
-        place
-    }
-}
-
 /// The most sets of histograms in an interval. At 10 to 20 KiB for a histogram they take at most 120
 /// MiB. Values beyond that are counted as [`OTHER`].
 pub const KEYS_MAX: usize = 2_048;
-/// The most names of an interval, those of devices and types included.
-const NAMES_MAX: usize = 2 * KEYS_MAX;
-
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use crate::seconds::{self, SECONDS, Second};
 use crate::table::Table;
 
 /// A recording.
+#[derive(Clone, Debug)]
 pub struct Recording {
     root: PathBuf,
 }

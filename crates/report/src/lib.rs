@@ -17,6 +17,7 @@ pub mod chart;
 pub mod clock;
 pub mod crash;
 pub mod depth;
+pub mod diff;
 pub mod filtered;
 pub mod health;
 pub mod heatmap;

@@ -10,6 +10,7 @@
 mod attach;
 mod check;
 mod control;
+mod diff;
 mod dmsetup;
 mod generate;
 mod lab;
@@ -40,6 +41,7 @@ pub(crate) use control::{
     ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, ResetArgs, ResumeArgs, StatusArgs,
     SuspendArgs, UpdateArgs,
 };
+pub(crate) use diff::DiffArgs;
 pub(crate) use dmsetup::{DmAction, DmsetupArgs, TableArgs};
 pub(crate) use generate::{CompletionsArgs, ManArgs};
 pub(crate) use lab::{LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen};
@@ -50,7 +52,7 @@ pub(crate) use record::RecordArgs;
 pub(crate) use sim::{ReportWords, SimArgs};
 pub(crate) use stats::StatsArgs;
 pub(crate) use top::TopArgs;
-pub(crate) use when::{When, shown_moment};
+pub(crate) use when::{Between, When, shown_moment};
 pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};
 
 /// A slow disk you control, and a microscope for storage latency.
@@ -125,6 +127,7 @@ pub(crate) enum Command {
     Report(ReportKind),
     Stats(StatsArgs),
     Record(RecordArgs),
+    Diff(DiffArgs),
     Top(TopArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),

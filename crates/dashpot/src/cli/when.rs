@@ -20,23 +20,65 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// The moment in nanoseconds since 1970. A time of day is the last one before the end of a recording.
+    /// The moment in nanoseconds since 1970. A time of day is the last one up to this end.
     pub(crate) fn before(self, end_ns: u64) -> anyhow::Result<u64> {
+        match self.on_the_day_of(end_ns, 0)? {
+            late_ns if self.is_time() && late_ns > end_ns => self.on_the_day_of(end_ns, -1),
+            ns => Ok(ns),
+        }
+    }
+
+    /// Likewise, but a time of day is the first one from this beginning on.
+    pub(crate) fn after(self, begin_ns: u64) -> anyhow::Result<u64> {
+        match self.on_the_day_of(begin_ns, 0)? {
+            early_ns if self.is_time() && early_ns < begin_ns => self.on_the_day_of(begin_ns, 1),
+            ns => Ok(ns),
+        }
+    }
+
+    fn is_time(self) -> bool {
+        matches!(self, When::Time(_))
+    }
+
+    /// The moment; of a time of day, on the day of another moment or some days later.
+    fn on_the_day_of(self, ns: u64, later: i64) -> anyhow::Result<u64> {
         let zone = TimeZone::system();
-        let end = Timestamp::from_nanosecond(end_ns.into())?;
         let moment = match self {
             When::Moment(moment) => moment,
             When::DateTime(date_time) => zone.to_timestamp(date_time)?,
             When::Time(time) => {
-                let date = zone.to_datetime(end).date();
-                let today = zone.to_timestamp(date.to_datetime(time))?;
-                match today <= end {
-                    true => today,
-                    false => zone.to_timestamp(date.checked_sub(1.day())?.to_datetime(time))?,
-                }
+                let day = zone
+                    .to_datetime(Timestamp::from_nanosecond(ns.into())?)
+                    .date();
+                zone.to_timestamp(day.checked_add(later.days())?.to_datetime(time))?
             }
         };
         u64::try_from(moment.as_nanosecond()).context("the time is before 1970")
+    }
+}
+
+/// A period: `03:10..03:15`. Its end is excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Between {
+    /// Its beginning.
+    pub(crate) from: When,
+    /// Its end.
+    pub(crate) to: When,
+}
+
+impl FromStr for Between {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Between, ParseError> {
+        let Some((from, to)) = text.split_once("..") else {
+            return Err(ParseError::new(
+                "write a beginning and an end with '..' between them: 03:10..03:15",
+            ));
+        };
+        Ok(Between {
+            from: from.parse()?,
+            to: to.parse()?,
+        })
     }
 }
 
@@ -85,6 +127,12 @@ mod tests {
         assert_eq!(
             of(local + 1.minute()),
             END_NS - 24 * 60 * minute_ns + minute_ns
+        );
+        let after = |time: Time| When::Time(time).after(END_NS).expect("a moment");
+        assert_eq!(after(local + 1.minute()), END_NS + minute_ns);
+        assert_eq!(
+            after(local - 1.minute()),
+            END_NS + 24 * 60 * minute_ns - minute_ns
         );
     }
 

@@ -8,6 +8,7 @@ mod child;
 mod clear;
 mod crash;
 mod devices;
+mod diff;
 mod dmsetup;
 mod doctor;
 mod draft;
@@ -91,6 +92,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Report(kind) => reports::show(api.as_ref(), &kind)?,
         Command::Stats(args) => stats::stats(&args)?,
         Command::Record(args) => record::record(api.as_ref(), &args)?,
+        Command::Diff(args) => diff::diff(&args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return top::top(api.as_ref(), &args),

@@ -5,7 +5,14 @@ use dashpot_rules::ParseError;
 
 /// Refuses a question about facts that the source does not know.
 pub(crate) fn check_known(question: &Question, knows: Knows) -> Result<(), ParseError> {
-    let mut asked = question.dimensions();
+    check_dimensions(question.dimensions(), knows)
+}
+
+/// Refuses the first of these facts that the source does not know.
+pub(crate) fn check_dimensions(
+    mut asked: impl Iterator<Item = Dimension>,
+    knows: Knows,
+) -> Result<(), ParseError> {
     match asked.find(|dimension| !dimension.is_known(knows)) {
         Some(dimension) => Err(unknown(dimension, knows)),
         None => Ok(()),

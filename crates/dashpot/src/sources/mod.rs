@@ -24,7 +24,7 @@ mod wall;
 pub(crate) use daemon::between;
 pub(crate) use failed::warn_of_failed;
 pub(crate) use kernel::KernelSource;
-pub(crate) use known::check_known;
+pub(crate) use known::{check_dimensions, check_known};
 pub(crate) use recorded::{Recorded, watch_recorded};
 pub(crate) use signals::{Stop, now_ns};
 pub(crate) use source::Source;

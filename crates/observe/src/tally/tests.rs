@@ -9,6 +9,7 @@ use proptest::sample::subsequence;
 
 use super::*;
 use crate::finished::IoWaits;
+use crate::interval::OTHER;
 use crate::layer::Layer;
 use crate::who::Who;
 

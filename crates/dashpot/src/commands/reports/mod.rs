@@ -66,7 +66,7 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
 /// Shows a report over a recording.
 fn show_recorded(asked: &dyn Asked, period: &PeriodArgs, recording: &Path) -> anyhow::Result<()> {
     let names = refuse(asked.devices()).devices;
-    let recorded = Recorded::open(recording, period, &names)?;
+    let recorded = Recorded::open(recording, &names)?.part(period)?;
     let report = refuse(asked.filtered(Over::Recorded(&recorded)));
     let svg = asked.svg()?;
     refuse(recorded.check(&report.question()));

@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
 use dashpot_recording::{Blocks, Event, Query, Recording};
 use dashpot_rules::ParseError;
 
 use crate::cli::reports::PeriodArgs;
-use crate::cli::{When, shown_moment};
+use crate::cli::shown_moment;
 use crate::sources::known::check_known;
 
 /// A period of a recording.
+#[derive(Clone)]
 pub(crate) struct Recorded {
     recording: Recording,
     /// The devices that are asked for; without names from the user, all that were recorded.
@@ -31,12 +33,8 @@ pub(super) struct Period {
 }
 
 impl Recorded {
-    /// Opens a recording, and finds the period and the devices that are asked for.
-    pub(crate) fn open(
-        path: &Path,
-        args: &PeriodArgs,
-        names: &[String],
-    ) -> anyhow::Result<Recorded> {
+    /// Opens a recording, of which these devices are asked for; without names, all.
+    pub(crate) fn open(path: &Path, names: &[String]) -> anyhow::Result<Recorded> {
         let recording = Recording::open(path)?;
         let (first_ns, last_ns) = recording
             .period()?
@@ -54,9 +52,54 @@ impl Recorded {
                 IoWaits::Kernel { .. } => Knows::Kernel,
                 IoWaits::Zio(_) => Knows::Zios,
             },
-            period: part(whole, args)?,
+            period: whole,
             recording,
         })
+    }
+
+    /// The part of it that is asked for.
+    pub(crate) fn part(&self, args: &PeriodArgs) -> anyhow::Result<Recorded> {
+        Ok(Recorded {
+            period: part(self.period, args)?,
+            ..self.clone()
+        })
+    }
+
+    /// What is left of it before and after a part.
+    pub(crate) fn without(&self, part: &Recorded) -> Vec<Recorded> {
+        let before = Period {
+            to_ns: part.period.from_ns,
+            ..self.period
+        };
+        let after = Period {
+            from_ns: part.period.to_ns,
+            ..self.period
+        };
+        let left = [before, after].into_iter();
+        left.filter(|period| period.from_ns < period.to_ns)
+            .map(|period| Recorded {
+                period,
+                ..self.clone()
+            })
+            .collect()
+    }
+
+    /// Its length.
+    pub(crate) fn lasted(&self) -> Duration {
+        Duration::from_nanos(self.period.to_ns - self.period.from_ns)
+    }
+
+    /// Calls for each I/O that ended in it.
+    pub(crate) fn each(&self, mut of: impl FnMut(&FinishedIo)) -> anyhow::Result<()> {
+        for block in self.blocks(self.period.query())? {
+            let ios = block?.ios();
+            let finished = ios.iter().filter(|one| !one.is_in_flight);
+            finished
+                .map(|one| &one.io)
+                .filter(|io| self.is_named(io))
+                .for_each(&mut of);
+        }
+        Ok(())
     }
 
     /// The names of its devices.
@@ -119,14 +162,18 @@ impl Period {
 
 /// The part of the period of single I/Os that is asked for.
 fn part(whole: Period, args: &PeriodArgs) -> anyhow::Result<Period> {
-    let moment = |when: Option<When>| when.map(|when| when.before(whole.to_ns));
-    let to_ns = moment(args.to).transpose()?.unwrap_or(whole.to_ns);
+    let from_ns = args.from.map(|from| from.before(whole.to_ns)).transpose()?;
+    let to_ns = match (args.to, from_ns) {
+        (None, _) => whole.to_ns,
+        (Some(to), None) => to.before(whole.to_ns)?,
+        (Some(to), Some(from_ns)) => to.after(from_ns)?,
+    };
     let from_ns = match args.last {
         Some(last) => to_ns.saturating_sub(last.as_nanos()),
-        None => moment(args.from).transpose()?.unwrap_or(whole.from_ns),
+        None => from_ns.unwrap_or(whole.from_ns),
     };
     if to_ns <= from_ns {
-        bail!("--from and --to: the period ends before it begins");
+        bail!("the period ends before it begins");
     }
     if to_ns <= whole.from_ns || from_ns >= whole.to_ns {
         let [first, last] = [whole.from_ns, whole.to_ns].map(shown_moment);

@@ -1,0 +1,45 @@
+//! `diff`: what is different.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use dashpot_observe::Predicates;
+
+use super::when::Between;
+
+/// Show what is different about the slow I/Os of recordings
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+I/Os are slow beyond the 99th percentile of the other side, or as --slow says.
+A value differs by its share of the slow time beside its share of the I/Os.
+
+Examples: five minutes beside the rest; a good day beside a bad one; slow I/Os
+  dashpot diff --in today.rec --during 03:10..03:15
+  dashpot diff --in bad.rec --baseline good.rec
+  dashpot diff --in today.rec --slow 'latency>=10ms'")]
+pub(crate) struct DiffArgs {
+    /// The recording that 'dashpot record' made
+    #[arg(long = "in", value_name = "REC")]
+    pub(crate) recording: PathBuf,
+    /// The period in question: 03:10..03:15 [the whole recording]
+    #[arg(long, value_name = "FROM..TO")]
+    pub(crate) during: Option<Between>,
+    /// The period to compare it with [all but --during]
+    #[arg(long, value_name = "FROM..TO")]
+    pub(crate) against: Option<Between>,
+    /// Another recording to compare it with
+    #[arg(long, value_name = "REC")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Compare such I/Os with all of the period: latency>=10ms,...
+    #[arg(long, value_name = "FACTS", conflicts_with_all = ["against", "baseline"])]
+    pub(crate) slow: Option<Predicates>,
+    /// Only such I/Os, on both sides: op=write,...
+    #[arg(long = "where", value_name = "FACTS")]
+    pub(crate) predicates: Option<Predicates>,
+    /// Only this device; may be given several times
+    #[arg(short = 'd', long = "device", value_name = "DEVICE")]
+    pub(crate) devices: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

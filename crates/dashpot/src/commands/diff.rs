@@ -1,0 +1,113 @@
+//! `diff`: what is different between two periods of recordings.
+
+use dashpot_engine::Duration;
+use dashpot_observe::diff::{Comparison, Diff, Side, Slow, Usual};
+use dashpot_observe::{Dimension, FinishedIo, Predicates};
+use dashpot_report::diff::DiffReport;
+use dashpot_rules::ParseError;
+
+use super::output::{print, print_json, usage};
+use super::screen::room;
+use crate::cli::reports::PeriodArgs;
+use crate::cli::{Between, DiffArgs};
+use crate::sources::{Recorded, check_dimensions};
+
+pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<()> {
+    check(args);
+    let sides = Sides::open(args)?;
+    let report = DiffReport {
+        comparison: sides.compare(args.slow.as_ref())?,
+        slow: args.slow.as_ref().map(Predicates::phrase),
+        room: room(false),
+    };
+    match args.json {
+        true => print_json(&report.comparison),
+        false => print(&report.to_string()),
+    }
+}
+
+fn check(args: &DiffArgs) {
+    let has_period = args.during.is_some() || args.against.is_some();
+    if !has_period && args.baseline.is_none() && args.slow.is_none() {
+        usage(&ParseError::new(
+            "there is nothing to compare with: add --during FROM..TO, --baseline REC or --slow FACTS",
+        ));
+    }
+}
+
+/// The I/Os to compare.
+struct Sides {
+    here: Recorded,
+    there: Vec<Recorded>,
+    predicates: Predicates,
+}
+
+impl Sides {
+    fn open(args: &DiffArgs) -> anyhow::Result<Sides> {
+        let whole = Recorded::open(&args.recording, &args.devices)?;
+        let here = part(&whole, args.during)?;
+        let there = match (&args.baseline, args.against, &args.slow) {
+            (_, _, Some(_)) => Vec::new(),
+            (Some(baseline), against, None) => {
+                vec![part(&Recorded::open(baseline, &args.devices)?, against)?]
+            }
+            (None, Some(against), None) => vec![part(&whole, Some(against))?],
+            (None, None, None) => whole.without(&here),
+        };
+        let predicates = args.predicates.clone().unwrap_or_default();
+        let slow = args.slow.iter().flat_map(Predicates::dimensions);
+        let asked: Vec<Dimension> = predicates.dimensions().chain(slow).collect();
+        if let Err(error) = check_dimensions(asked.into_iter(), here.knows()) {
+            usage(&error);
+        }
+        Ok(Sides {
+            here,
+            there,
+            predicates,
+        })
+    }
+
+    fn compare(&self, slow: Option<&Predicates>) -> anyhow::Result<Comparison> {
+        let slow = match slow {
+            Some(slow) => Slow::Where(slow.clone()),
+            None => Slow::Beyond(self.usual()?),
+        };
+        let has_other = matches!(slow, Slow::Beyond(_));
+        let mut diff = Diff::new(slow, self.here.knows());
+        self.each(&self.here, |io| diff.add(Side::Here, io))?;
+        for part in &self.there {
+            self.each(part, |io| diff.add(Side::There, io))?;
+        }
+        let lasted = |parts: &[Recorded]| {
+            parts
+                .iter()
+                .fold(Duration::ZERO, |sum, part| sum + part.lasted())
+        };
+        Ok(diff.compare(self.here.lasted(), has_other.then(|| lasted(&self.there))))
+    }
+
+    fn usual(&self) -> anyhow::Result<Usual> {
+        let mut usual = Usual::default();
+        for part in &self.there {
+            self.each(part, |io| usual.add(io))?;
+        }
+        Ok(usual)
+    }
+
+    fn each(&self, part: &Recorded, mut of: impl FnMut(&FinishedIo)) -> anyhow::Result<()> {
+        part.each(|io| {
+            if self.predicates.select(io) {
+                of(io);
+            }
+        })
+    }
+}
+
+/// The part of a recording between two moments, or all of it.
+fn part(whole: &Recorded, between: Option<Between>) -> anyhow::Result<Recorded> {
+    whole.part(&PeriodArgs {
+        from: between.map(|between| between.from),
+        to: between.map(|between| between.to),
+        ..PeriodArgs::default()
+    })
+}

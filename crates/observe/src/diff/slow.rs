@@ -1,0 +1,66 @@
+//! Which I/Os are slow, and by how much.
+
+use std::collections::HashMap;
+
+use dashpot_engine::histogram::Histogram;
+
+use crate::finished::{FinishedIo, IoWaits};
+use crate::kind::Kind;
+use crate::predicate::Predicates;
+
+/// Which I/Os are slow.
+#[derive(Debug)]
+pub enum Slow {
+    /// Those beyond what is usual: only the time beyond it counts.
+    Beyond(Usual),
+    /// Those that meet conditions: their whole time counts.
+    Where(Predicates),
+}
+
+/// The usual times of I/Os, by operation.
+#[derive(Debug, Default)]
+pub struct Usual {
+    times: HashMap<Kind, Histogram>,
+}
+
+impl Slow {
+    /// The slow time of an I/O, in nanoseconds; `None` if it is not slow.
+    pub(super) fn slow_ns(&self, io: &FinishedIo) -> Option<u64> {
+        match self {
+            Slow::Beyond(usual) => {
+                let beyond_ns = waited_ns(io).saturating_sub(usual.limit_ns(io.kind)?);
+                (beyond_ns > 0).then_some(beyond_ns)
+            }
+            Slow::Where(predicates) => predicates.select(io).then(|| waited_ns(io)),
+        }
+    }
+}
+
+impl Usual {
+    /// Counts an I/O of the side that is compared with.
+    pub fn add(&mut self, io: &FinishedIo) {
+        self.times.entry(io.kind).or_default().record(waited_ns(io));
+    }
+
+    /// The 99th percentile of an operation; of too few, the longest. `None` if there were none: then nothing
+    /// is known to be slow.
+    fn limit_ns(&self, kind: Kind) -> Option<u64> {
+        let times = self.times.get(&kind)?;
+        match times.count() {
+            ENOUGH.. => times.quantile(990_000),
+            _ => times.max(),
+        }
+    }
+}
+
+/// The time that an I/O waited, without dashpot's own error and without the time that its client took.
+fn waited_ns(io: &FinishedIo) -> u64 {
+    let others = match &io.waits {
+        IoWaits::Zio(waits) => waits.lateness + waits.recv + waits.reply,
+        IoWaits::Kernel { .. } => return io.total_ns(),
+    };
+    io.total_ns().saturating_sub(others.as_nanos())
+}
+
+/// Fewer I/Os have no 99th percentile.
+const ENOUGH: u64 = 100;

@@ -1,0 +1,196 @@
+//! The sums of both sides, by every fact about their I/Os.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::dimension::{Dimension, Knows};
+use crate::finished::FinishedIo;
+use crate::kind::Kind;
+use crate::parts::{Part, Parts};
+
+use super::slow::Slow;
+
+/// One of the two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The side in question.
+    Here,
+    /// The side that it is compared with.
+    There,
+}
+
+/// The sums of both sides so far.
+#[derive(Debug)]
+pub struct Diff {
+    slow: Slow,
+    pub(super) dimensions: Vec<Dimension>,
+    pub(super) waits: Vec<Dimension>,
+    parts: Parts,
+    pub(super) here: Sums,
+    pub(super) there: Sums,
+}
+
+/// The sums of a side.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    pub(super) all: Sum,
+    pub(super) of: HashMap<(Dimension, Part), Sum, RandomState>,
+    /// How long the slow I/Os had each of the waits, in nanoseconds.
+    pub(super) waited_ns: Vec<u128>,
+}
+
+/// An amount of I/O.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) ios: u64,
+    pub(super) bytes: u64,
+    pub(super) time_ns: u128,
+    pub(super) slow: u64,
+    pub(super) slow_ns: u128,
+}
+
+impl Diff {
+    /// Compares I/Os of a source by all facts that it knows and that cannot be the slowness itself.
+    pub fn new(slow: Slow, knows: Knows) -> Diff {
+        let known =
+            |dimension: &Dimension| dimension.is_known(knows) && !is_again(*dimension, knows);
+        let waits: Vec<Dimension> = WAITS.into_iter().filter(known).collect();
+        let sums = || Sums {
+            waited_ns: vec![0; waits.len()],
+            ..Sums::default()
+        };
+        Diff {
+            slow,
+            dimensions: COMPARED.into_iter().filter(known).collect(),
+            here: sums(),
+            there: sums(),
+            waits,
+            parts: Parts::default(),
+        }
+    }
+
+    /// Counts an I/O of a side.
+    pub fn add(&mut self, side: Side, io: &FinishedIo) {
+        let sum = Sum::of(io, self.slow.slow_ns(io));
+        for at in 0..self.dimensions.len() {
+            let by = self.dimensions[at];
+            self.reach(by, io);
+            let part = self.parts.of(by, io);
+            self.side(side).add((by, part), &sum);
+        }
+        let waits = std::mem::take(&mut self.waits);
+        let sums = self.side(side);
+        sums.all.merge(&sum);
+        if sum.slow > 0 {
+            for (waited_ns, wait) in sums.waited_ns.iter_mut().zip(&waits) {
+                *waited_ns += u128::from(wait.number(io).unwrap_or(0));
+            }
+        }
+        self.waits = waits;
+    }
+
+    fn side(&mut self, side: Side) -> &mut Sums {
+        match side {
+            Side::Here => &mut self.here,
+            Side::There => &mut self.there,
+        }
+    }
+
+    fn reach(&mut self, by: Dimension, io: &FinishedIo) {
+        let doublings = self.parts.reach(by, io);
+        if doublings > 0 {
+            self.here.merge_ranges(by, doublings);
+            self.there.merge_ranges(by, doublings);
+        }
+    }
+
+    pub(super) fn name(&self, by: Dimension, part: Part) -> String {
+        let name = self.parts.name(by, Kind::Other, part);
+        name.unwrap_or_default()
+    }
+}
+
+impl Sums {
+    fn add(&mut self, key: (Dimension, Part), sum: &Sum) {
+        let is_full = self.of.len() >= KEYS_MAX && !self.of.contains_key(&key);
+        let key = match is_full {
+            true => (key.0, Part::Other),
+            false => key,
+        };
+        self.of.entry(key).or_default().merge(sum);
+    }
+
+    fn merge_ranges(&mut self, of: Dimension, doublings: u32) {
+        for ((by, part), sum) in std::mem::take(&mut self.of) {
+            let part = match by == of {
+                true => part.merged(doublings),
+                false => part,
+            };
+            self.of.entry((by, part)).or_default().merge(&sum);
+        }
+    }
+
+    pub(super) fn get(&self, key: (Dimension, Part)) -> Sum {
+        self.of.get(&key).copied().unwrap_or_default()
+    }
+}
+
+impl Sum {
+    /// The amount of one I/O, of whose time so much is slow.
+    fn of(io: &FinishedIo, slow_ns: Option<u64>) -> Sum {
+        Sum {
+            ios: 1,
+            bytes: io.bytes_done(),
+            time_ns: io.total_ns().into(),
+            slow: slow_ns.is_some().into(),
+            slow_ns: slow_ns.unwrap_or(0).into(),
+        }
+    }
+
+    fn merge(&mut self, more: &Sum) {
+        self.ios += more.ios;
+        self.bytes += more.bytes;
+        self.time_ns += more.time_ns;
+        self.slow += more.slow;
+        self.slow_ns += more.slow_ns;
+    }
+}
+
+/// The dimensions that are compared. Of those that say the same, the earlier one is told first.
+const COMPARED: [Dimension; 14] = [
+    Dimension::Rule,
+    Dimension::Lane,
+    Dimension::Device,
+    Dimension::Op,
+    Dimension::Type,
+    Dimension::Size,
+    Dimension::Offset,
+    Dimension::Client,
+    Dimension::Process,
+    Dimension::Pid,
+    Dimension::Cgroup,
+    Dimension::Fua,
+    Dimension::Error,
+    Dimension::Depth,
+];
+
+/// Whether a dimension says the same as another one: zios have no letters, so their type is their operation.
+fn is_again(dimension: Dimension, knows: Knows) -> bool {
+    dimension == Dimension::Type && knows == Knows::Zios
+}
+
+/// The parts of a latency.
+const WAITS: [Dimension; 8] = [
+    Dimension::Recv,
+    Dimension::Throttle,
+    Dimension::Queue,
+    Dimension::Suspend,
+    Dimension::Store,
+    Dimension::Hold,
+    Dimension::Late,
+    Dimension::Reply,
+];
+
+/// The most values that are told apart. A value beyond takes part as [`OTHER`](crate::interval::OTHER).
+const KEYS_MAX: usize = 65_536;

@@ -1,0 +1,196 @@
+//! Random runs under a constant of 10 ms, one of which has an effect of 3 times on a few percent of its I/Os.
+
+use std::sync::Arc;
+
+use dashpot_engine::{Duration, Op, Random, Waits};
+
+use super::*;
+use crate::dimension::{Dimension, Knows};
+use crate::finished::{FinishedIo, IoWaits};
+use crate::kind::Kind;
+use crate::layer::Layer;
+use crate::who::Who;
+
+const MS: u64 = 1_000_000;
+const IOS: u64 = 6_000;
+const LASTED: Duration = Duration::from_secs(60);
+
+/// A side of a run: which of its I/Os take 30 ms.
+struct Run {
+    random: Random,
+    is_slow: fn(&FinishedIo) -> bool,
+    /// How many more I/Os per thousand the client `c3` does.
+    more: u64,
+}
+
+impl Run {
+    /// Ten disks, eight clients, reads and writes of 4K to 128K. The host stops now and then.
+    fn io(&mut self, at: u64) -> FinishedIo {
+        let disk = self.random.below(10);
+        let client = match self.random.below(1_000) {
+            some if some < self.more => 3,
+            _ => self.random.below(8),
+        };
+        let stop = match self.random.below(100) {
+            0..10 => self.random.below(36 * MS),
+            _ => self.random.below(MS / 10),
+        };
+        let mut io = FinishedIo {
+            layer: Layer::Disk,
+            device: format!("d{disk}").into(),
+            kind: Kind::Op([Op::Read, Op::Write][self.random.below(2) as usize]),
+            fua: false,
+            letters: None,
+            offset_bytes: self.random.below(1 << 36),
+            length_bytes: 4_096 << self.random.below(6),
+            depth: Some(1 + self.random.below(8) as u32),
+            begun_ns: at * 10 * MS,
+            ended_ns: 0,
+            at_ns: 0,
+            waits: IoWaits::Zio(Waits::default()),
+            who: Some(Who::Client(Arc::from(format!("c{client}")))),
+            rule: None,
+            lane: None,
+            merged: 0,
+            requeued: 0,
+            error: None,
+        };
+        let hold_ns = match (self.is_slow)(&io) {
+            true => 30 * MS,
+            false => 10 * MS + self.random.below(MS / 5),
+        };
+        io.ended_ns = io.begun_ns + hold_ns + stop;
+        io.at_ns = io.ended_ns;
+        io.waits = IoWaits::Zio(Waits {
+            hold: Duration::from_nanos(hold_ns),
+            lateness: Duration::from_nanos(stop),
+            ..Waits::default()
+        });
+        io
+    }
+}
+
+fn never(_: &FinishedIo) -> bool {
+    false
+}
+
+fn ios(seed: u64, is_slow: fn(&FinishedIo) -> bool, more: u64) -> Vec<FinishedIo> {
+    let random = Random::new(seed);
+    let mut run = Run {
+        random,
+        is_slow,
+        more,
+    };
+    (0..IOS).map(|at| run.io(at)).collect()
+}
+
+fn compared(here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
+    compared_within(LASTED, here, there)
+}
+
+/// As many I/Os there in the usual time.
+fn compared_within(lasted: Duration, here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
+    let mut usual = Usual::default();
+    there.iter().for_each(|io| usual.add(io));
+    let mut diff = Diff::new(Slow::Beyond(usual), Knows::Zios);
+    here.iter().for_each(|io| diff.add(Side::Here, io));
+    there.iter().for_each(|io| diff.add(Side::There, io));
+    diff.compare(lasted, Some(LASTED))
+}
+
+/// The first value that differs, as `device d3`.
+fn first(comparison: &Comparison) -> String {
+    match comparison.differs.first() {
+        Some(first) => format!("{} {}", first.dimension.word(), first.values[0].value),
+        None => format!("{:?}", comparison.finding),
+    }
+}
+
+fn has_client(io: &FinishedIo, name: &str) -> bool {
+    io.who.as_ref().and_then(Who::client) == Some(name)
+}
+
+/// How many of twenty seeds have this first line.
+#[track_caller]
+fn assert_found(is_slow: fn(&FinishedIo) -> bool, expected: &[&str]) {
+    let found = |seed: &u64| {
+        let here = ios(*seed, is_slow, 0);
+        first(&compared(&here, &ios(seed + 100, never, 0)))
+    };
+    let wrong: Vec<(u64, String)> = (0..20)
+        .map(|seed| (seed, found(&seed)))
+        .filter(|(_, found)| !expected.contains(&found.as_str()))
+        .collect();
+    assert!(wrong.len() <= 1, "{expected:?}: {wrong:?}");
+}
+
+#[test]
+fn an_effect_on_few_ios_is_the_first_line() {
+    assert_found(
+        |io| &*io.device == "d3" && io.offset_bytes % 5 == 0,
+        &["device d3"],
+    );
+    assert_found(
+        |io| has_client(io, "c5") && io.offset_bytes % 5 == 0,
+        &["client c5"],
+    );
+    assert_found(
+        |io| io.length_bytes == 65_536 && io.offset_bytes % 7 == 0,
+        &["size 64K-128K"],
+    );
+    assert_found(
+        |io| (20..22).contains(&(io.offset_bytes >> 30)),
+        &["offset 20G-21G", "offset 21G-22G"],
+    );
+}
+
+#[test]
+fn nothing_differs_between_two_steady_runs() {
+    let differs = |seed: &u64| {
+        let comparison = compared(&ios(*seed, never, 0), &ios(seed + 100, never, 0));
+        !comparison.differs.is_empty() || !comparison.rose.is_empty()
+    };
+    let wrong: Vec<u64> = (0..20).filter(differs).collect();
+    assert!(wrong.len() <= 1, "{wrong:?}");
+}
+
+#[test]
+fn a_client_that_only_does_more_is_not_blamed_but_told() {
+    let all = |io: &FinishedIo| io.offset_bytes.is_multiple_of(20);
+    // As many I/Os in less time, most of the difference by one client.
+    let lasted = Duration::from_secs(36);
+    let comparison = compared_within(lasted, &ios(1, all, 400), &ios(2, never, 0));
+    assert_eq!(comparison.finding, Finding::Slow);
+    assert_eq!(comparison.differs, Vec::new());
+    let rose = comparison.rose.first().expect("someone did more");
+    assert_eq!(
+        (rose.dimension, rose.value.as_str()),
+        (Dimension::Client, "c3")
+    );
+}
+
+#[test]
+fn slow_ios_beside_the_rest_and_where_their_time_went() {
+    let slow = "latency>=25ms".parse().expect("a condition");
+    let mut diff = Diff::new(Slow::Where(slow), Knows::Zios);
+    let is_slow = |io: &FinishedIo| has_client(io, "c5");
+    for io in &ios(3, is_slow, 0) {
+        diff.add(Side::Here, io);
+    }
+    let comparison = diff.compare(LASTED, None);
+    assert_eq!(first(&comparison), "client c5");
+    assert_eq!(comparison.spent[0].wait, Dimension::Hold);
+    assert!(comparison.alike.contains(&Dimension::Device));
+}
+
+#[test]
+fn the_sums_are_those_of_the_ios() {
+    let here = ios(4, |io| &*io.device == "d3", 0);
+    let comparison = compared(&here, &ios(5, never, 0));
+    assert_eq!(comparison.here.count, IOS);
+    let of_d3 = here.iter().filter(|io| &*io.device == "d3").count() as u64;
+    let value = &comparison.differs[0].values[0];
+    // A few slow ones of the other disks are the usual hundredth.
+    assert_eq!((value.value.as_str(), value.slow_count), ("d3", of_d3));
+    assert!((value.ios_percent - 100.0 * of_d3 as f64 / IOS as f64).abs() < 1e-9);
+}

@@ -1,0 +1,118 @@
+//! The values of breakdowns: a short key for each, and its name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::class::{Class, Offsets};
+use super::dimension::{Dimension, Value};
+use super::finished::FinishedIo;
+use super::interval::OTHER;
+use super::kind::Kind;
+
+/// The value of a breakdown that an I/O belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Part {
+    /// There is no breakdown.
+    All,
+    /// A class of numbers.
+    Class(Class),
+    /// A name.
+    Named(Name),
+    /// The I/O has no such fact.
+    Missing,
+    /// There was no room to tell the value apart.
+    Other,
+}
+
+/// An index into the names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Name(usize);
+
+/// Names in the order of their first I/Os.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    places: HashMap<Arc<str>, Name, RandomState>,
+    names: Vec<Arc<str>>,
+}
+
+/// The parts that I/Os have had so far.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) names: Names,
+    offsets: Offsets,
+}
+
+impl Parts {
+    /// Makes ranges of offsets long enough for an I/O. Returns by how many doublings they have grown: then
+    /// [`Part::merged`] is the range that an earlier one has become part of.
+    pub(crate) fn reach(&mut self, by: Dimension, io: &FinishedIo) -> u32 {
+        match by {
+            Dimension::Offset => self.offsets.reach(io.offset_bytes),
+            _ => 0,
+        }
+    }
+
+    /// The part of an I/O, which is within reach.
+    pub(crate) fn of(&mut self, by: Dimension, io: &FinishedIo) -> Part {
+        match by.of(io) {
+            None => Part::Missing,
+            Some(Value::Number(offset)) if by == Dimension::Offset => {
+                Part::Class(self.offsets.class(offset))
+            }
+            Some(Value::Number(number)) => Part::Class(Class::of(number, by.unit())),
+            Some(Value::Name(name)) => match self.names.known(&name) {
+                Some(name) => Part::Named(name),
+                None if self.names.names.len() >= NAMES_MAX => Part::Other,
+                None => Part::Named(self.names.intern(&name)),
+            },
+        }
+    }
+
+    /// The name of a part of I/Os of this kind; `None` without a breakdown.
+    pub(crate) fn name(&self, by: Dimension, kind: Kind, part: Part) -> Option<String> {
+        Some(match part {
+            Part::All => return None,
+            Part::Class(class) if by == Dimension::Offset => self.offsets.name(class),
+            Part::Class(class) => class.name(by.unit()),
+            Part::Named(name) => self.names.of(name).to_string(),
+            Part::Missing => by.missing(kind).to_owned(),
+            Part::Other => OTHER.to_owned(),
+        })
+    }
+}
+
+impl Part {
+    /// The part that a range of offsets has become part of.
+    pub(crate) fn merged(self, doublings: u32) -> Part {
+        match self {
+            Part::Class(class) => Part::Class(Offsets::merged(class, doublings)),
+            part => part,
+        }
+    }
+}
+
+impl Names {
+    pub(crate) fn known(&self, name: &str) -> Option<Name> {
+        self.places.get(name).copied()
+    }
+
+    pub(crate) fn of(&self, name: Name) -> &Arc<str> {
+        &self.names[name.0]
+    }
+
+    pub(crate) fn intern(&mut self, name: &str) -> Name {
+        if let Some(known) = self.known(name) {
+            return known;
+        }
+        let place = Name(self.names.len());
+        let name: Arc<str> = name.into();
+        self.places.insert(Arc::clone(&name), place);
+        self.names.push(name);
+        place
+    }
+}
+
+/// The most names, those of devices and types included.
+pub(crate) const NAMES_MAX: usize = 4_096;

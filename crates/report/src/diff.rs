@@ -1,0 +1,261 @@
+//! `diff`: what is different between two sides of recorded I/Os.
+
+use std::fmt;
+
+use super::report::Page;
+use super::table::{Column, Room, prose_within, table_within};
+use dashpot_observe::diff::{
+    Compared, Comparison, FACTOR_LEAST, Finding, IOS_LEAST, Metered, POINTS_LEAST, Rose, SideSum,
+};
+use dashpot_rules::{nice_number, short_time, thousands, visible};
+
+/// The comparison, whose JSON is that of [`Comparison`].
+#[derive(Clone, Debug)]
+pub struct DiffReport {
+    /// The comparison.
+    pub comparison: Comparison,
+    /// The words for what is slow, such as `latency at least 10ms`; `None` for I/Os beyond what is usual there.
+    pub slow: Option<String>,
+    /// The room for the text.
+    pub room: Room,
+}
+
+impl Page for DiffReport {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(&self.comparison)
+    }
+}
+
+impl fmt::Display for DiffReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = &self.comparison;
+        let mut lines = vec![self.first_line(), self.here_line()];
+        lines.extend(found.there.as_ref().map(there_line));
+        f.write_str(&prose_within(self.room, &lines.join("\n")))?;
+        if !found.differs.is_empty() {
+            write!(f, "\n{}", self.table())?;
+        }
+        let after: Vec<String> = [self.alike_line(), self.spent_line()]
+            .into_iter()
+            .flatten()
+            .chain(found.rose.iter().map(rose_line))
+            .collect();
+        match after.is_empty() {
+            true => Ok(()),
+            false => write!(f, "\n{}", prose_within(self.room, &after.join("\n"))),
+        }
+    }
+}
+
+impl DiffReport {
+    /// The finding, in a sentence.
+    fn first_line(&self) -> String {
+        let found = &self.comparison;
+        match (found.finding, found.differs.first()) {
+            (Finding::TooFew, _) => format!(
+                "Nothing to tell: {} slow I/Os here, and fewer than {IOS_LEAST} say nothing.",
+                thousands(found.here.slow_count)
+            ),
+            (Finding::NotSlower, _) => format!(
+                "Nothing differs: here is no slower than there (the share of slow I/Os rose by less than {FACTOR_LEAST} times)."
+            ),
+            (Finding::Slow, None) => format!(
+                "Slower, but alike everywhere: no value has {POINTS_LEAST} points more of the slow time than of the I/Os."
+            ),
+            (Finding::Slow, Some(first)) => sentence(first),
+        }
+    }
+
+    fn here_line(&self) -> String {
+        let slow = match &self.slow {
+            Some(words) => format!("with {words}"),
+            None => "slower than the 99th percentile there".to_owned(),
+        };
+        let here = &self.comparison.here;
+        format!(
+            "Here: {} I/Os in {}, of which {} {slow}: {} of slow time.",
+            thousands(here.count),
+            short_time(here.elapsed_ns),
+            thousands(here.slow_count),
+            short_time(here.slow_ns)
+        )
+    }
+
+    fn table(&self) -> String {
+        let columns = [
+            Column::Text("DIMENSION"),
+            Column::Text("value"),
+            Column::Figure("slow time %"),
+            Column::Figure("I/Os %"),
+            Column::Figure("slow I/Os"),
+        ];
+        let rows = self.comparison.differs.iter().flat_map(|one| {
+            let shown = one.values.iter().filter(|value| value.points() > 0.0);
+            shown.enumerate().map(|(at, value)| {
+                let dimension = if at == 0 { one.dimension.word() } else { "" };
+                vec![
+                    dimension.to_owned(),
+                    self.room.name_beside(TAKEN, &visible(&value.value)),
+                    format!("{:.1}", value.slow_percent),
+                    format!("{:.1}", value.ios_percent),
+                    thousands(value.slow_count),
+                ]
+            })
+        });
+        table_within(self.room, &columns, rows)
+    }
+
+    fn alike_line(&self) -> Option<String> {
+        let words: Vec<&str> = self.comparison.alike.iter().map(|one| one.word()).collect();
+        (!words.is_empty()).then(|| format!("Not different: {}.", words.join(", ")))
+    }
+
+    fn spent_line(&self) -> Option<String> {
+        let spent = self.comparison.spent.iter();
+        let words: Vec<String> = spent
+            .map(|one| format!("{} {:.0} %", one.wait.word(), one.percent))
+            .collect();
+        (!words.is_empty())
+            .then(|| format!("The slow I/Os spent their time in: {}.", words.join(", ")))
+    }
+}
+
+fn there_line(there: &SideSum) -> String {
+    format!(
+        "There: {} I/Os in {}, of which {} were as slow: {}.",
+        thousands(there.count),
+        short_time(there.elapsed_ns),
+        thousands(there.slow_count),
+        short_time(there.slow_ns)
+    )
+}
+
+fn sentence(first: &Compared) -> String {
+    let Some(value) = first.values.first() else {
+        return String::new();
+    };
+    format!(
+        "Slower: {} {} has {:.0} % of the slow time and {:.0} % of the I/Os.",
+        first.dimension.word(),
+        visible(&value.value),
+        value.slow_percent,
+        value.ios_percent
+    )
+}
+
+fn rose_line(rose: &Rose) -> String {
+    let amount = |figure: f64| match rose.metric {
+        Metered::Ops => format!("{figure:.0} I/Os per second"),
+        Metered::Bytes => format!("{} bytes per second", nice_number(figure.round() as u64)),
+        Metered::Depth => format!("{figure:.1} I/Os in flight"),
+    };
+    format!(
+        "More than there: {} {}: {}, there {}.",
+        rose.dimension.word(),
+        visible(&rose.value),
+        amount(rose.here_per_s),
+        amount(rose.there_per_s)
+    )
+}
+
+/// The width of the other columns, with the gaps before them.
+const TAKEN: usize = 11 + 13 + 8 + 12;
+
+#[cfg(test)]
+mod tests {
+    use dashpot_observe::Dimension;
+    use dashpot_observe::diff::{Spent, ValueShare};
+    use expect_test::expect;
+
+    use super::*;
+    use crate::table::assert_fits;
+
+    fn side(slow_count: u64) -> SideSum {
+        SideSum {
+            elapsed_ns: 60_000_000_000,
+            count: 12_345,
+            slow_count,
+            slow_ns: slow_count * 20_000_000,
+        }
+    }
+
+    fn report(finding: Finding, differs: Vec<Compared>) -> DiffReport {
+        DiffReport {
+            comparison: Comparison {
+                here: side(310),
+                there: Some(side(2)),
+                finding,
+                differs,
+                alike: vec![Dimension::Op, Dimension::Size],
+                spent: vec![Spent {
+                    wait: Dimension::Hold,
+                    percent: 98.7,
+                }],
+                rose: vec![Rose {
+                    dimension: Dimension::Client,
+                    value: "uid=0 pid=7".to_owned(),
+                    metric: Metered::Ops,
+                    there_per_s: 10.0,
+                    here_per_s: 523.4,
+                }],
+            },
+            slow: None,
+            room: Room(Some(80)),
+        }
+    }
+
+    #[test]
+    fn the_finding_comes_first_and_lines_fit() {
+        let value = |value: &str, slow_percent, ios_percent| ValueShare {
+            value: value.to_owned(),
+            slow_percent,
+            ios_percent,
+            slow_count: 300,
+        };
+        let compared = |dimension, value: ValueShare| Compared {
+            dimension,
+            points: value.points(),
+            values: vec![value],
+        };
+        let differs = vec![
+            compared(Dimension::Device, value("d3", 98.2, 10.1)),
+            compared(
+                Dimension::Process,
+                value(
+                    "a name that is much longer than its column has room for",
+                    40.0,
+                    1.0,
+                ),
+            ),
+        ];
+        let text = report(Finding::Slow, differs).to_string();
+        assert_fits(Room(Some(80)), &text);
+        expect![[r#"
+            Slower: device d3 has 98 % of the slow time and 10 % of the I/Os.
+            Here: 12,345 I/Os in 60.0s, of which 310 slower than the 99th percentile there:
+            6.20s of slow time.
+            There: 12,345 I/Os in 60.0s, of which 2 were as slow: 40.0ms.
+
+            DIMENSION  value                                 slow time %  I/Os %  slow I/Os
+            device     d3                                           98.2    10.1        300
+            process    a name that is muc…lumn has room for         40.0     1.0        300
+
+            Not different: op, size.
+            The slow I/Os spent their time in: hold 99 %.
+            More than there: client uid=0 pid=7: 523 I/Os per second, there 10 I/Os per
+            second.
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn nothing_is_said_in_so_many_words() {
+        let first = |finding| {
+            let text = report(finding, Vec::new()).to_string();
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        assert!(first(Finding::NotSlower).starts_with("Nothing differs: here is no slower"));
+        assert!(first(Finding::TooFew).starts_with("Nothing to tell: 310 slow I/Os"));
+        assert!(first(Finding::Slow).starts_with("Slower, but alike everywhere"));
+    }
+}
