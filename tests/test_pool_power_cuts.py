@@ -5,8 +5,10 @@ import random
 
 import pytest
 
+from conftest import eventually
 from pools import LAYOUTS, POLICIES, VOLUME, lab
 from test_lossy import SECTOR, SECTORS, Sectors, versions
+from test_pools import Api
 from timed import nbd
 
 CUTS = 15
@@ -70,6 +72,80 @@ def test_a_pool_that_is_off_takes_no_client_and_loses_its_memory(serve, director
     client = connect(daemon)
     assert client.pread(65536, 0) == b"f" * 65536
     assert client.pread(65536, 1 << 20) == bytes(65536)
+
+
+def mirrors(daemon):
+    return Api(daemon).ask("/v1/pools/tank")["mirrors"]
+
+
+def sides_of(directory):
+    """The bytes of the volume on each side, as its file has them."""
+    return [(directory / f"{disk}.img").read_bytes()[: 8 << 20] for disk in "ab"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_sides_of_a_mirror_are_made_the_same_after_power_cuts(serve, directory, policy):
+    path, _ = lab(directory, policy, "mirror", "lossy:file:{disk}.img", size="8M")
+    daemon = serve(path)
+    # The cuts come while a transaction group syncs.
+    daemon.cli("set", "tank", "zfs_dirty_data_max=64K", "zfs_write_limit_override=64K")
+    daemon.cli("inject", "all", "-D", "1ms", "-T", "write,flush")
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    draw, version = random.Random(seed), 0
+    for _ in range(CUTS):
+        client, wrote = connect(daemon), {}
+        for _ in range(draw.randrange(1, 60)):
+            version += 1
+            block = draw.randrange(1024)
+            client.pwrite(content(version, 16), block * 8192, 0)
+            wrote[block] = version
+            if draw.random() < 0.1:
+                client.flush()
+        daemon.cli("crash", "tank", "--restart", "--seed", draw.randrange(1 << 32))
+        client = connect(daemon)
+        first = [client.pread(8192, block * 8192) for block in wrote]
+        eventually(lambda: mirrors(daemon)["nosync_regions"] == 0, "a repaired mirror")
+        again = [client.pread(8192, block * 8192) for block in wrote]
+        assert first == again, "a block has changed that no client wrote"
+        client.flush()
+        eventually(lambda: mirrors(daemon)["dirty_regions"] == 0, "clean regions")
+        left, right = sides_of(directory)
+        assert left == right
+    assert mirrors(daemon)["repaired_bytes"] >= 1 << 20
+
+
+def test_the_repair_waits_for_the_power(serve, directory):
+    daemon = serve(lab(directory, "through", "mirror", "lossy:ram", size="8M")[0])
+    connect(daemon).pwrite(b"x" * 8192, 0)
+    assert mirrors(daemon)["dirty_regions"] == 1
+    daemon.cli("crash", "tank", "--off")
+    assert mirrors(daemon)["nosync_bytes"] == 1 << 20
+    assert "repairs (1M left)" in daemon.cli("status").stdout
+    daemon.cli("crash", "tank", "--restart")
+    eventually(lambda: "repairs" not in daemon.cli("status").stdout, "a repaired mirror")
+    assert mirrors(daemon)["repaired_bytes"] == 1 << 20
+
+
+def test_a_write_that_failed_on_one_side_is_repaired(serve, directory):
+    daemon = serve(lab(directory, "through", "mirror", "file:{disk}.img", size="8M")[0])
+    client = connect(daemon)
+    client.pwrite(b"old" * 2048 + b"old!" * 512, 0, nbd.CMD_FLAG_FUA)
+    daemon.cli("inject", "b", "-e", "EIO", "-T", "write")
+    with pytest.raises(nbd.Error):
+        client.pwrite(b"new!" * 2048, 0)
+    found = client.pread(8192, 0)
+    said = eventually(
+        lambda: "failed copies" in (text := daemon.cli("status").stdout) and text, "a repair that fails"
+    )
+    assert "repairs (1M left)" in said and "clear the rule" in said
+    daemon.cli("clear", "all")
+    eventually(lambda: mirrors(daemon)["nosync_regions"] == 0, "a repaired mirror")
+    assert client.pread(8192, 0) == found
+    client.flush()
+    left, right = sides_of(directory)
+    assert left == right and left[:8192] == found
+    assert "repair" not in daemon.cli("status").stdout
 
 
 def test_a_pool_on_disks_that_lose_nothing_is_refused(serve, directory):

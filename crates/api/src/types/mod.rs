@@ -44,7 +44,7 @@ pub use export::{Clock, Export, LayerWord, STARTED_AGAIN};
 pub use host::Host;
 pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, OpLatency};
 pub use memory::{ClientMemory, Memory};
-pub use pool::{Admitted, Level, Pool, PoolTraffic, TrafficSum, Txg, TxgWord};
+pub use pool::{Admitted, Level, Mirrors, Pool, PoolTraffic, TrafficSum, Txg, TxgWord};
 pub use pool_latency::{ClassLatency, PoolLatency, SizeBucket, SizeHistogram};
 pub use promise::{CanHold, LATENESS_NS, LATENESS_OF_BURST_NS, Promise};
 pub use reclaim::Reclaim;

@@ -1,6 +1,6 @@
 //! A pool at one moment: its throttle, its traffic, its transaction groups.
 
-use dashpot_engine::pool::{Admissions, ThrottleLevel, Traffic, TxgState, TxgStats};
+use dashpot_engine::pool::{Admissions, MirrorStats, ThrottleLevel, Traffic, TxgState, TxgStats};
 use dashpot_engine::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -41,8 +41,25 @@ pub struct Pool {
     pub admissions: Admitted,
     /// The operations of clients, and those that became of them.
     pub traffic: PoolTraffic,
+    /// The regions of its mirrors, and their repair; null if it has no mirrors.
+    pub mirrors: Option<Mirrors>,
     /// The memory for blocks that its shard holds, for all of the shard's pools.
     pub memory_bytes: u64,
+}
+
+/// Where the sides of a pool's mirrors may differ: in regions of 1 MiB, or more on disks above 1 TiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Mirrors {
+    /// Regions with writes that no flush of all sides has covered: a power cut leaves them out of sync.
+    pub dirty_regions: u32,
+    /// Regions that are out of sync or being repaired: their sides may differ.
+    pub nosync_regions: u32,
+    /// The bytes of these regions, which the repair has left.
+    pub nosync_bytes: u64,
+    /// Bytes that repairs have copied to other sides since the start.
+    pub repaired_bytes: u64,
+    /// Copies that failed since the start. Each is repeated.
+    pub failed_pieces: u64,
 }
 
 /// How close a throttle is to holding writes back.
@@ -134,6 +151,18 @@ pub enum TxgWord {
     Syncing,
     /// It is on the disks.
     Committed,
+}
+
+impl From<MirrorStats> for Mirrors {
+    fn from(stats: MirrorStats) -> Mirrors {
+        Mirrors {
+            dirty_regions: stats.dirty_regions,
+            nosync_regions: stats.nosync_regions,
+            nosync_bytes: stats.nosync_bytes,
+            repaired_bytes: stats.repaired_bytes,
+            failed_pieces: stats.failed_pieces,
+        }
+    }
 }
 
 impl From<ThrottleLevel> for Level {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use dashpot_engine::pool::{PoolStats, Traffic};
+use dashpot_engine::pool::{MirrorStats, PoolStats, Traffic};
 use dashpot_export::PoolSnapshot;
 use prometheus_client::registry::Unit;
 
@@ -22,6 +22,7 @@ pub(super) struct PoolScrape {
 pub(super) fn write(page: &mut Page<'_>, pools: &[PoolScrape]) -> fmt::Result {
     write_throttle(page, pools)?;
     write_admissions(page, pools)?;
+    write_mirrors(page, pools)?;
     page.counter(&OPERATIONS, traffic(pools, |sum| [sum.reads, sum.writes]))?;
     page.counter(
         &BYTES,
@@ -51,6 +52,28 @@ fn write_admissions(page: &mut Page<'_>, pools: &[PoolScrape]) -> fmt::Result {
     page.counter(&DELAYED, each(pools, delayed))?;
     let stopped = |pool: &PoolStats| pool.admissions.dirty_over_max + pool.admissions.write_limit;
     page.counter(&STOPPED, each(pools, stopped))
+}
+
+fn write_mirrors(page: &mut Page<'_>, pools: &[PoolScrape]) -> fmt::Result {
+    page.gauge(
+        &DIRTY_REGIONS,
+        mirrors(pools, |mirrors| mirrors.dirty_regions.into()),
+    )?;
+    page.gauge(&NOSYNC, mirrors(pools, |mirrors| mirrors.nosync_bytes))?;
+    page.counter(&REPAIRED, mirrors(pools, |mirrors| mirrors.repaired_bytes))?;
+    page.counter(
+        &FAILED_PIECES,
+        mirrors(pools, |mirrors| mirrors.failed_pieces),
+    )
+}
+
+/// A sample for each pool that is served and has mirrors.
+fn mirrors<'a>(
+    pools: &'a [PoolScrape],
+    value: impl Fn(&MirrorStats) -> u64 + 'a,
+) -> impl Iterator<Item = (Labels<'a>, u64)> {
+    let all = each(pools, |stats| stats.mirrors.as_ref());
+    all.filter_map(move |(labels, mirrors)| Some((labels, value(mirrors?))))
 }
 
 fn labels(pool: &PoolScrape) -> Labels<'_> {
@@ -117,6 +140,26 @@ const DEGRADED: Metric = Metric(
     "pool_degraded",
     None,
     "Whether a disk fails writes of acknowledged data, which the pool repeats",
+);
+const DIRTY_REGIONS: Metric = Metric(
+    "pool_mirror_dirty_regions",
+    None,
+    "Regions of mirrors with writes that no flush of all sides has covered",
+);
+const NOSYNC: Metric = Metric(
+    "pool_mirror_nosync",
+    Some(Unit::Bytes),
+    "The regions of mirrors whose sides may differ, until they are repaired",
+);
+const REPAIRED: Metric = Metric(
+    "pool_mirror_repaired",
+    Some(Unit::Bytes),
+    "Bytes that repairs of mirrors have copied to other sides",
+);
+const FAILED_PIECES: Metric = Metric(
+    "pool_mirror_failed_pieces",
+    None,
+    "Copies of repairs that failed, and are repeated",
 );
 const TXG: Metric = Metric("pool_txg", None, "The number of the open transaction group");
 const ADMITTED: Metric = Metric("pool_writes_admitted", None, "Writes that were admitted");

@@ -45,6 +45,7 @@ impl PoolFacts<'_> {
             level: stats.level.into(),
             admissions: stats.admissions.into(),
             traffic: traffic(stats),
+            mirrors: stats.mirrors.map(Into::into),
             memory_bytes: snapshot.as_ref().map_or(0, |snapshot| snapshot.memory),
             failed: snapshot.err(),
         }

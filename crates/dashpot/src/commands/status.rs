@@ -184,10 +184,12 @@ fn disk_row(disk: &Disk) -> Vec<String> {
 
 fn pool_row(pool: &Pool) -> Vec<String> {
     let level = &pool.level;
-    let state = match (&pool.failed, pool.degraded) {
-        (Some(why), _) => format!("failed ({why})"),
-        (None, true) => "degraded".to_owned(),
-        (None, false) => "ok".to_owned(),
+    let nosync = pool.mirrors.map_or(0, |mirrors| mirrors.nosync_bytes);
+    let state = match (&pool.failed, pool.degraded, nosync) {
+        (Some(why), ..) => format!("failed ({why})"),
+        (None, true, _) => "degraded".to_owned(),
+        (None, false, 0) => "ok".to_owned(),
+        (None, false, left) => format!("repairs ({} left)", nice_number(left)),
     };
     let delay = match (level.filled_bytes >= level.stops_at_bytes, level.delay_ns) {
         (true, _) => "stop".to_owned(),
@@ -208,16 +210,20 @@ fn pool_row(pool: &Pool) -> Vec<String> {
     ]
 }
 
-/// How to mend a pool, if a disk fails its writes.
+/// How to mend a pool, if a disk fails its writes, or the copies of a repair.
 fn remedy(pool: &Pool) -> String {
-    match pool.degraded {
-        true => format!(
-            "{}: a disk fails writes that clients believe done, and the pool repeats them: clear the \
-             rule that fails them (`dashpot list`), or mend the store\n",
-            pool.name
-        ),
-        false => String::new(),
-    }
+    let fails = match (pool.degraded, pool.mirrors) {
+        (true, _) => "a disk fails writes that clients believe done",
+        (false, Some(mirrors)) if mirrors.nosync_bytes > 0 && mirrors.failed_pieces > 0 => {
+            "a disk has failed copies that would repair a mirror"
+        }
+        _ => return String::new(),
+    };
+    format!(
+        "{}: {fails}, and the pool repeats them: clear the rule that fails them (`dashpot list`), or mend \
+         the store\n",
+        pool.name
+    )
 }
 
 fn volume_row(volume: &Volume) -> Vec<String> {
