@@ -145,6 +145,11 @@ impl Machine {
         self.step(Input::Command(CommandId(2), repair));
     }
 
+    /// Makes dirty data go home, because the pool is about to end.
+    pub(crate) fn drain(&mut self) {
+        self.step(Input::Command(CommandId(3), Command::Drain));
+    }
+
     /// All bytes of the volume.
     pub(crate) fn read_all(&mut self) -> Vec<u8> {
         let reply = vec![0xdd; self.size as usize];

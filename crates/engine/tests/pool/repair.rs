@@ -15,6 +15,9 @@ const BLOCKS: usize = 2_048;
 /// The blocks that are used: some of the ends of each region.
 const USED: [usize; 6] = [0, 1, 3, 1_023, 1_024, 2_047];
 
+/// The most bytes that are copied at a time.
+const PIECE: u64 = 128 << 10;
+
 /// For each used block: what it may hold, by the last byte of each.
 struct Run {
     machine: Machine,
@@ -207,4 +210,30 @@ fn after_failed_writes_of_sides_they_are_made_the_same() {
 #[test]
 fn after_all_failures_of_sides_they_are_made_the_same() {
     fail_sides(true);
+}
+
+#[test]
+fn a_pool_that_ends_repairs_no_more_and_holds_nothing_back() {
+    each_pool(|mut run| {
+        (0..30).for_each(|_| run.some_io());
+        run.crash();
+        for id in 2..8 {
+            let which = run.random.below(USED.len() as u64) as usize;
+            let data = run.new_content(which);
+            let offset = (USED[which] * BLOCK) as u64;
+            run.machine
+                .submit(ZioId(id), Op::Write, false, offset, data);
+        }
+        (0..run.random.below(40)).for_each(|_| {
+            run.machine.advance();
+        });
+        let before = run.mirrors().repaired_bytes;
+        run.machine.drain();
+        while run.machine.advance() {}
+        let after = run.mirrors().repaired_bytes;
+        assert!(after - before <= PIECE, "another piece has begun");
+        assert_eq!(run.machine.ended.len(), 6, "a write never ends");
+        assert_eq!(run.machine.engine.dirty(), 0);
+        assert_eq!(run.machine.buffers(), 0, "a buffer was never freed");
+    });
 }
