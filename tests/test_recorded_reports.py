@@ -3,6 +3,7 @@ answer, and a period of the past can be chosen.
 """
 
 import json
+import os
 import re
 import signal
 
@@ -167,3 +168,30 @@ def test_a_recording_of_the_kernels_disks_answers_as_they_did(directory):
         # Each reader has events of its own, with times of their own: latencies differ by microseconds.
         assert counts(recorded) == counts(told[name]), name
         assert recorded["count"] > 0
+
+
+# Parts of recordings.
+
+def test_a_part_of_a_recording_is_one_of_its_own(recording, directory):
+    [whole] = asked(recording, "disk.latency[client]")
+    done = run(BINARY, "record", "cut", recording, "-o", directory / "same")
+    assert f"{N} I/Os" in done.stdout
+    assert asked(directory / "same", "disk.latency[client]") == [whole]
+    run(BINARY, "record", "cut", recording, "--where", "op=write", "-d", "a", "-o", directory / "part")
+    assert asked(directory / "part", "disk.ops[op]")[0]["count"] == 110
+    assert not list((directory / "part").rglob("*.draft"))
+    said = run(BINARY, "record", "cut", recording, "-o", directory / "part", code=1).stderr
+    assert "exists: name a directory that does not" in said
+    assert "the recording has a, b" in run(BINARY, "record", "cut", recording, "-d", "x", "-o", "/x", code=1).stderr
+
+
+def test_an_anonymous_part_has_no_names(recording, directory):
+    ticket = directory / "ticket"
+    run(BINARY, "record", "cut", recording, "--anonymous", "-o", ticket)
+    [told] = asked(ticket, "disk.ops[client]")
+    assert told["count"] == N
+    assert {value["value"] for value in told["values"]} == {"client1"}
+    assert {value["value"] for value in asked(ticket, "disk.ops[device]")[0]["values"]} == {"device1", "device2"}
+    for path in ticket.rglob("*.parquet"):
+        text = path.read_bytes()
+        assert b"uid=" not in text and os.uname().nodename.encode() not in text, path

@@ -9,6 +9,7 @@
 mod batch;
 mod buckets;
 mod clock;
+mod cut;
 mod directory;
 mod error;
 mod evict;
@@ -18,6 +19,7 @@ mod growing;
 mod ios;
 mod marks;
 mod named;
+mod open;
 mod pages;
 mod read;
 mod reader;
@@ -31,6 +33,7 @@ mod unpack;
 mod write;
 
 pub use clock::{Clock, MachineClock, Moment};
+pub use cut::Cut;
 pub use error::RecordingError;
 pub use ios::{Recorded, column};
 pub use marks::{Event, Mark};

@@ -97,6 +97,11 @@ impl TableFile {
         })
     }
 
+    /// The name of the host that made it.
+    pub(crate) fn host(&self) -> Option<String> {
+        seal::host_of(&self.meta)
+    }
+
     /// The number of row groups.
     pub(crate) fn groups(&self) -> usize {
         self.meta.num_row_groups()

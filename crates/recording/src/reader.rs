@@ -70,6 +70,14 @@ impl Recording {
         Ok(from_ns.zip(to_ns))
     }
 
+    /// The name of the host whose I/Os it has, by its last file.
+    pub fn host(&self) -> Result<Option<String>, RecordingError> {
+        match self.segments()?.last() {
+            Some((path, _)) => Ok(TableFile::open(path, &IOS)?.host()),
+            None => Ok(None),
+        }
+    }
+
     /// The I/Os of a query, in the order in which they were recorded, in blocks.
     pub fn blocks(&self, query: Query) -> Result<Blocks, RecordingError> {
         let is_asked =

@@ -130,6 +130,13 @@ pub(crate) fn is_signed(footer: &[u8]) -> bool {
     said == format!("{:016x}", XxHash64::oneshot(0, &unsigned))
 }
 
+/// The host of a file.
+pub(crate) fn host_of(meta: &ParquetMetaData) -> Option<String> {
+    let pairs = meta.file_metadata().key_value_metadata()?;
+    let host = pairs.iter().find(|pair| pair.key == HOST)?;
+    host.value.clone()
+}
+
 /// The checksums of the columns of a file that this version can read.
 pub(crate) fn checksums_of(meta: &ParquetMetaData, table: &Table) -> Result<String, Flaw> {
     let pairs = meta.file_metadata().key_value_metadata();

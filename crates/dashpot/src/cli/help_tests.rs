@@ -10,7 +10,9 @@ fn every_level() -> Vec<String> {
     let below = root
         .get_subcommands()
         .map(|command| format!("dashpot {}", command.get_name()));
-    below.chain(["dashpot".to_owned()]).collect()
+    below
+        .chain(["dashpot", "dashpot record cut"].map(str::to_owned))
+        .collect()
 }
 
 #[test]

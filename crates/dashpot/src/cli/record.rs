@@ -2,15 +2,18 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use dashpot_engine::Duration;
+use dashpot_observe::Predicates;
 use dashpot_rules::{parse_size, parse_span};
 
 use super::reports::DeviceArgs;
+use super::when::When;
 use super::words::layer;
 
 /// Record the I/Os of disks in files, for later questions
 #[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 REC is a directory of Parquet files, which DuckDB, ClickHouse, Polars and pandas
 read, too: ios/ has every I/O, seconds/ the counts of each second, marks/ losses
@@ -25,11 +28,13 @@ Example: what took 10 ms or longer, in DuckDB
 Example: the same, in dashpot
   dashpot snoop --in today.rec --min 10ms")]
 pub(crate) struct RecordArgs {
+    #[command(subcommand)]
+    pub(crate) cut: Option<RecordCommand>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// The directory of the recording; it is made, or continued
-    #[arg(short = 'o', long, value_name = "REC")]
-    pub(crate) output: PathBuf,
+    #[arg(short = 'o', long, value_name = "REC", required = true)]
+    pub(crate) output: Option<PathBuf>,
     /// At most this many bytes [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "2G")]
     #[arg(hide_default_value = true)]
@@ -42,4 +47,42 @@ pub(crate) struct RecordArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
+}
+
+/// What can be done with a recording.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum RecordCommand {
+    Cut(CutArgs),
+}
+
+/// Make a recording of a part of another one, such as for a ticket
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+--anonymous gives devices, clients, processes and cgroups numbers for names, and
+leaves out the host and the words of marks; times, sizes and offsets stay.
+
+Example: five minutes, without names
+  dashpot record cut today.rec --from 03:10 --to 03:15 -o ticket.rec --anonymous")]
+pub(crate) struct CutArgs {
+    /// The recording
+    #[arg(value_name = "REC")]
+    pub(crate) recording: PathBuf,
+    /// From this time on, such as 03:10
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<When>,
+    /// Up to this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<When>,
+    /// Only such I/Os: op=write,latency>=10ms,...
+    #[arg(long = "where", value_name = "FACTS")]
+    pub(crate) predicates: Option<Predicates>,
+    /// Only this device; may be given several times
+    #[arg(short = 'd', long = "device", value_name = "DEVICE")]
+    pub(crate) devices: Vec<String>,
+    /// The directory of the new recording
+    #[arg(short = 'o', long, value_name = "NEW")]
+    pub(crate) output: PathBuf,
+    /// Numbers in the place of names
+    #[arg(long)]
+    pub(crate) anonymous: bool,
 }

@@ -7,6 +7,7 @@ mod check;
 mod child;
 mod clear;
 mod crash;
+mod cut;
 mod devices;
 mod diff;
 mod dmsetup;
@@ -48,7 +49,7 @@ use anyhow::Context;
 use dashpot_api::Client;
 use dashpot_rules::{ApiAddress, ParseError, parse_api};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, RecordCommand};
 
 pub(crate) use attacher::become_attacher;
 pub(crate) use child::{FAILED, become_command};
@@ -91,7 +92,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Resume(args) => resume::resume(&client()?, &args)?,
         Command::Report(kind) => reports::show(api.as_ref(), &kind)?,
         Command::Stats(args) => stats::stats(&args)?,
-        Command::Record(args) => record::record(api.as_ref(), &args)?,
+        Command::Record(args) => match &args.cut {
+            Some(RecordCommand::Cut(args)) => cut::cut(args)?,
+            None => record::record(api.as_ref(), &args)?,
+        },
         Command::Diff(args) => diff::diff(&args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,

@@ -1,5 +1,6 @@
 //! `record`: records the I/Os of disks until its time is over, or until Ctrl-C.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -15,6 +16,11 @@ use crate::sources::{Source, Target};
 /// Records the I/Os of disks.
 pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Result<()> {
     check(args);
+    let Some(output) = &args.output else {
+        usage(&ParseError::new(
+            "-o REC: name the directory of the recording",
+        ));
+    };
     let target = Target::find(api, &args.device)?;
     let question = Question::of(Subject::Ios(Wanted::all(args.layer)));
     if let Err(error) = target.check(&question) {
@@ -28,13 +34,13 @@ pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Res
             .into_owned(),
         cpu_percent: CPU_PERCENT,
     };
-    let mut recorder = Recorder::create(&args.output, options, Arc::new(MachineClock))?;
+    let mut recorder = Recorder::create(output, options, Arc::new(MachineClock))?;
     let schedule = Schedule::once(args.lasts.unwrap_or(Duration::MAX));
     let mut source = target.watch(&question, &schedule)?;
-    print(&beginning(args, &target))?;
+    print(&beginning(args, output, &target))?;
     let watched = take_all(&mut *source, &mut recorder);
     let summary = recorder.finish(&source.in_flight());
-    print(&text(args, &target, &summary))?;
+    print(&text(output, &target, &summary))?;
     match summary.stopped {
         Some(why) => bail!("the recording ended early: {why}"),
         None => watched,
@@ -76,12 +82,12 @@ fn take_all(source: &mut dyn Source, recorder: &mut Recorder) -> anyhow::Result<
 }
 
 /// The line that says that recording has begun.
-fn beginning(args: &RecordArgs, target: &Target) -> String {
+fn beginning(args: &RecordArgs, output: &Path, target: &Target) -> String {
     let until = match args.lasts {
         Some(lasts) => format!("for {lasts}"),
         None => "until Ctrl-C".to_owned(),
     };
-    let (output, names) = (args.output.display(), target.names(args.layer).join(", "));
+    let (output, names) = (output.display(), target.names(args.layer).join(", "));
     format!("{output}: recording {names} {until}\n")
 }
 
@@ -99,13 +105,13 @@ fn figures(summary: &Summary) -> String {
 }
 
 /// The last line. The kernel loses events, several of which make an I/O, and the recorder and a daemon lose I/Os.
-fn text(args: &RecordArgs, target: &Target, summary: &Summary) -> String {
+fn text(output: &Path, target: &Target, summary: &Summary) -> String {
     let lost = match (summary.lost, target) {
         (0, _) => "nothing was lost".to_owned(),
         (lost, Target::Kernel(..)) => format!("{} events or I/Os were lost", thousands(lost)),
         (lost, _) => format!("{} I/Os were lost", thousands(lost)),
     };
-    let output = args.output.display();
+    let output = output.display();
     format!("{output}: {}; {lost}\n", figures(summary))
 }
 

@@ -14,12 +14,12 @@ use crate::directory::{Directory, files, number_of, segment_name, segment_of};
 use crate::error::{Flaw, RecordingError};
 use crate::evict::{Segment, victims};
 use crate::growing::Growing;
-use crate::ios::{self, IOS, column};
+use crate::ios::{self, IOS};
 use crate::marks::{self, Event, MARKS, Mark};
+use crate::open::OpenFile;
 use crate::seal::Label;
 use crate::seconds::{self, SECONDS, Second};
 use crate::table::{GROUP_ROWS, Table};
-use crate::write::Draft;
 
 /// The writer.
 pub(super) struct Writer {
@@ -28,11 +28,9 @@ pub(super) struct Writer {
     options: Options,
     clock: Arc<dyn Clock>,
     state: Arc<State>,
-    draft: Option<Draft>,
-    /// The rows of the draft, how many of them are of finished I/Os, and when the first and the last ended.
-    rows: usize,
+    open: OpenFile,
+    /// How many rows of the open file are of finished I/Os.
     finished: u64,
-    period: Option<(u64, u64)>,
     next: u64,
     segments: Vec<Segment>,
     seconds: Growing,
@@ -70,10 +68,8 @@ impl Writer {
             options,
             clock,
             state,
-            draft: None,
-            rows: 0,
+            open: OpenFile::default(),
             finished: 0,
-            period: None,
             next,
             segments,
             used: None,
@@ -117,7 +113,7 @@ impl Writer {
         batch.clear();
         // The recorder may have ended.
         let _ = give_back.send(batch);
-        match self.rows >= 2 * SEAL_IOS {
+        match self.open.rows() >= 2 * SEAL_IOS {
             true => self.seal_ios(&self.clock.now(), false),
             false => Ok(()),
         }
@@ -125,23 +121,8 @@ impl Writer {
 
     /// Adds a row group to the file.
     fn add(&mut self, batch: &Batch) -> Result<(), RecordingError> {
-        if batch.rows() == 0 {
-            return Ok(());
-        }
-        let root = self.root.clone();
-        let mut draft = match self.draft.take() {
-            Some(draft) => draft,
-            None => Draft::new(&IOS).map_err(refused(&root))?,
-        };
-        draft.add(batch).map_err(refused(&root))?;
-        self.draft = Some(draft);
-        self.rows += batch.rows();
-        for at_ns in &batch.columns[column::AT].ints {
-            let at_ns = *at_ns as u64;
-            let (first, last) = self.period.unwrap_or((at_ns, at_ns));
-            self.period = Some((first.min(at_ns), last.max(at_ns)));
-        }
-        Ok(())
+        let added = self.open.add(batch);
+        added.map_err(refused(&self.root))
     }
 
     fn seal(&mut self, mut seal: Seal, give_back: &Sender<Batch>) -> Result<(), RecordingError> {
@@ -177,24 +158,15 @@ impl Writer {
     }
 
     fn seal_ios(&mut self, now: &Moment, is_slow: bool) -> Result<(), RecordingError> {
-        let (Some(draft), Some((from_ns, to_ns))) = (self.draft.take(), self.period.take()) else {
+        let label = self.label(&IOS, now);
+        let sealed = self.open.seal(&label, self.next, is_slow);
+        let Some((segment, bytes)) = sealed.map_err(refused(&self.root))? else {
             return Ok(());
-        };
-        let bytes = draft
-            .seal(&self.label(&IOS, now))
-            .map_err(refused(&self.root))?;
-        let segment = Segment {
-            number: self.next,
-            from_ns,
-            to_ns,
-            is_slow,
-            bytes: bytes.len() as u64,
         };
         self.directory
             .publish(&IOS, &segment_name(&segment), &bytes)?;
         self.next += 1;
         self.segments.push(segment);
-        self.rows = 0;
         self.state.add_ios(std::mem::take(&mut self.finished));
         Ok(())
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
-use dashpot_recording::{Blocks, Event, Query, Recording};
+use dashpot_recording::{Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording};
 use dashpot_rules::ParseError;
 
 use crate::cli::reports::PeriodArgs;
@@ -91,15 +91,39 @@ impl Recorded {
 
     /// Calls for each I/O that ended in it.
     pub(crate) fn each(&self, mut of: impl FnMut(&FinishedIo)) -> anyhow::Result<()> {
+        self.each_recorded(|one| {
+            if !one.is_in_flight {
+                of(&one.io);
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls for each I/O of it, those in flight when a file was sealed included.
+    pub(crate) fn each_recorded(
+        &self,
+        mut of: impl FnMut(RecordedIo) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         for block in self.blocks(self.period.query())? {
-            let ios = block?.ios();
-            let finished = ios.iter().filter(|one| !one.is_in_flight);
-            finished
-                .map(|one| &one.io)
-                .filter(|io| self.is_named(io))
-                .for_each(&mut of);
+            let own = block?
+                .ios()
+                .into_iter()
+                .filter(|one| self.is_named(&one.io));
+            own.into_iter().try_for_each(&mut of)?;
         }
         Ok(())
+    }
+
+    /// The name of the host that made it.
+    pub(crate) fn host(&self) -> anyhow::Result<Option<String>> {
+        Ok(self.recording.host()?)
+    }
+
+    /// Its marks.
+    pub(crate) fn marks(&self) -> anyhow::Result<Vec<Mark>> {
+        let mut marks = self.recording.marks()?;
+        marks.retain(|mark| self.period.has(mark.at_ns));
+        Ok(marks)
     }
 
     /// The names of its devices.

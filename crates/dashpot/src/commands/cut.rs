@@ -1,0 +1,88 @@
+//! `record cut`: a recording of a part of another one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use dashpot_observe::{FinishedIo, Who};
+use dashpot_recording::{Cut, Mark};
+use dashpot_rules::{nice_number, thousands};
+
+use super::output::{print, usage};
+use crate::cli::CutArgs;
+use crate::cli::reports::PeriodArgs;
+use crate::sources::{Recorded, check_dimensions};
+
+pub(super) fn cut(args: &CutArgs) -> anyhow::Result<()> {
+    if args.output.exists() {
+        let output = args.output.display();
+        bail!("'{output}' exists: name a directory that does not");
+    }
+    let part = Recorded::open(&args.recording, &args.devices)?.part(&PeriodArgs {
+        from: args.from,
+        to: args.to,
+        ..PeriodArgs::default()
+    })?;
+    let predicates = args.predicates.clone().unwrap_or_default();
+    if let Err(error) = check_dimensions(predicates.dimensions(), part.knows()) {
+        usage(&error);
+    }
+    let mut names = args.anonymous.then(Numbers::default);
+    let host = match args.anonymous {
+        true => ANONYMOUS.to_owned(),
+        false => part.host()?.unwrap_or_default(),
+    };
+    let mut cut = Cut::create(&args.output, &host)?;
+    part.each_recorded(|mut one| {
+        if !predicates.select(&one.io) {
+            return Ok(());
+        }
+        if let Some(names) = &mut names {
+            names.replace(&mut one.io);
+        }
+        Ok(cut.add(&one)?)
+    })?;
+    for mut mark in part.marks()? {
+        if let Some(names) = &mut names {
+            names.replace_in_mark(&mut mark);
+        }
+        cut.mark(&mark);
+    }
+    let (ios, bytes) = cut.finish().context("the new recording")?;
+    let output = args.output.display();
+    let (ios, bytes) = (thousands(ios), nice_number(bytes));
+    print(&format!("{output}: {ios} I/Os, {bytes} bytes\n"))
+}
+
+/// Numbers in the place of names, the same for the same name.
+#[derive(Default)]
+struct Numbers(HashMap<(&'static str, String), Arc<str>>);
+
+impl Numbers {
+    fn replace(&mut self, io: &mut FinishedIo) {
+        io.device = self.number("device", &io.device);
+        io.who = io.who.take().map(|who| match who {
+            Who::Client(name) => Who::Client(self.number("client", &name)),
+            Who::Thread { pid, comm, cgroup } => Who::Thread {
+                pid,
+                comm: self.number("process", &comm),
+                cgroup: cgroup.map(|cgroup| self.number("cgroup", &cgroup)),
+            },
+        });
+    }
+
+    fn replace_in_mark(&mut self, mark: &mut Mark) {
+        let device = mark.device.take();
+        mark.device = device.map(|device| self.number("device", &device).to_string());
+        mark.text = None;
+    }
+
+    fn number(&mut self, kind: &'static str, name: &str) -> Arc<str> {
+        let same = self.0.keys().filter(|(other, _)| *other == kind).count();
+        let place = self.0.entry((kind, name.to_owned()));
+        let number = place.or_insert_with(|| format!("{kind}{}", same + 1).into());
+        Arc::clone(number)
+    }
+}
+
+const ANONYMOUS: &str = "anonymous";
