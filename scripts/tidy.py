@@ -363,8 +363,14 @@ class Help:
 
     def has(self, command, option):
         if command not in self.options:
-            self.options[command] = set(re.findall(r"(?<![\w-])(?:--[a-z][\w-]*|-[A-Za-z])\b", self.ask(command)))
+            self.options[command] = set(re.findall(r"(?<![\w-])(?:--[a-z][\w-]*|-[A-Za-z])\b", self.ask(*command.split())))
         return option in self.options[command]
+
+    def nested(self, words):
+        """The command of a line of words: `record`, or `record cut` where there is one."""
+        command, below = words[1], words[2] if len(words) > 2 else ""
+        is_word = re.fullmatch(r"[a-z][a-z-]*", below)
+        return f"{command} {below}" if is_word and re.search(rf"^  {below}\s", self.ask(command), re.M) else command
 
 
 def unknown_words(line, known):
@@ -377,6 +383,8 @@ def unknown_words(line, known):
     if re.match(r"[a-z]", command) and command not in known.commands:
         yield f"there is no `dashpot {command}`"
         return
+    if re.match(r"[a-z]", command):
+        command = known.nested(words)
     for word in words[2:]:
         if re.match(r"--$|[|&;<>]", word):
             return
