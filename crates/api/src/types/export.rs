@@ -47,6 +47,9 @@ pub struct Clock {
     pub now_ns: u64,
     /// When the daemon started. If two answers differ in this, their counters cannot be compared.
     pub started_ns: u64,
+    /// The same moment as `now_ns` by the wall clock of the daemon's host, in nanoseconds since 1970. It may
+    /// jump; the daemon's clock does not.
+    pub unix_ns: u64,
 }
 
 /// The message of a report when its two answers come from different starts of the daemon.

@@ -1,7 +1,7 @@
 //! Histograms of latencies since the start: percentiles and occupied buckets. All have one layout.
 
 use dashpot_engine::histogram::{
-    BadBucket, Histogram, Moments, Sparse, bucket_of, lower_bound, upper_bound,
+    BUCKETS, BadBucket, Histogram, LAYOUT, Moments, Sparse, bucket_of, lower_bound, upper_bound,
 };
 use dashpot_engine::{LatencyKind, Op, OpStats};
 use dashpot_observe::Percentiles;
@@ -44,6 +44,27 @@ pub struct DiskLatency {
     /// Every operation, in display order. In a breakdown: the operations of each part, one part
     /// after the other.
     pub ops: Vec<OpLatency>,
+}
+
+/// The boundaries of all latency histograms: they are frozen under their name.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Layout {
+    /// The name of the boundaries.
+    #[schema(example = "v1")]
+    pub layout: String,
+    /// The smallest latency of each bucket, in ascending order. A bucket ends where the next one begins, and
+    /// the last has no end.
+    pub from_ns: Vec<u64>,
+}
+
+impl Layout {
+    /// The boundaries of this program.
+    pub fn current() -> Layout {
+        Layout {
+            layout: LAYOUT.to_owned(),
+            from_ns: (0..BUCKETS).map(lower_bound).collect(),
+        }
+    }
 }
 
 /// The latencies of one operation.

@@ -42,7 +42,7 @@ pub use disk::{Disk, Status, Suspension};
 pub use event::{FinishedZio, FinishedZios, ZioWaits};
 pub use export::{Clock, Export, LayerWord, STARTED_AGAIN};
 pub use host::Host;
-pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, OpLatency};
+pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, Layout, OpLatency};
 pub use memory::{ClientMemory, Memory};
 pub use pool::{Admitted, Level, Mirrors, Pool, PoolTraffic, TrafficSum, Txg, TxgWord};
 pub use pool_latency::{ClassLatency, PoolLatency, SizeBucket, SizeHistogram};

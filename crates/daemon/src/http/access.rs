@@ -16,6 +16,7 @@ use dashpot_api::Error;
 
 use super::answer::Guest;
 use super::error::refuse;
+use super::page;
 
 /// Names by which a host reaches itself.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -126,7 +127,8 @@ fn is_named(name: &str) -> impl Fn(&str) -> bool {
 }
 
 /// Passes requests that the token and the names allow. `/healthz` reveals nothing, so it is open to
-/// everyone.
+/// everyone. The files of the page reveal nothing of this daemon, and a browser asks for them before the
+/// page can show the token, so they need the right names only.
 pub(super) async fn guard(
     State(access): State<Arc<Access>>,
     mut request: Request,
@@ -139,6 +141,7 @@ pub(super) async fn guard(
             }
         }
         Err(_) if request.uri().path() == "/healthz" => {}
+        Err((StatusCode::UNAUTHORIZED, _)) if page::has(request.uri().path()) => {}
         Err((status, error)) => return refuse(status, error),
     }
     // The handlers do not know the token, and would refuse it as an unknown option.

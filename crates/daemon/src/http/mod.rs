@@ -12,6 +12,7 @@ mod handover;
 mod lease;
 mod listen;
 mod openapi;
+mod page;
 mod router;
 mod routes;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Response,
 use utoipa::{Modify, OpenApi};
 
 use super::charged::JsonAnswer;
+use super::page;
 use super::routes::{disks, events, meta, pools, rules, seconds, status, volumes};
 use crate::{Refusal, RefusalKind};
 
@@ -23,12 +24,13 @@ use crate::{Refusal, RefusalKind};
                        nanoseconds, sizes integers of bytes.",
     ),
     paths(
-        meta::index,
+        page::index,
         meta::healthz,
         meta::version,
         openapi,
         meta::exports,
         meta::clock,
+        meta::layout,
         status::status,
         disks::list,
         disks::show,

@@ -12,19 +12,20 @@ use dashpot_api::Error;
 
 use super::access::{Access, guard};
 use super::error::refuse;
-use super::openapi;
 use super::routes::{disks, events, meta, pools, rules, seconds, status, volumes};
+use super::{openapi, page};
 use crate::Daemon;
 
 /// The API of a daemon. Over TCP, requests need a token.
 pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
     let router = Router::new()
-        .route("/", get(meta::index))
+        .route("/", get(page::index))
         .route("/healthz", get(meta::healthz))
         .route("/v1/version", get(meta::version))
         .route("/v1/openapi.json", get(openapi::openapi))
         .route("/v1/exports", get(meta::exports))
         .route("/v1/clock", get(meta::clock))
+        .route("/v1/layout", get(meta::layout))
         .route("/v1/status", get(status::status))
         .route("/v1/disks", get(disks::list))
         .route("/v1/disks/{disk}", get(disks::show))
@@ -65,6 +66,8 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .with_state(daemon);
+    let router =
+        page::other_paths().fold(router, |router, path| router.route(path, get(page::file)));
     match access {
         Some(access) => router.layer(from_fn_with_state(access, guard)),
         None => router,

@@ -112,7 +112,7 @@ async fn serve_lab(
             None => None,
         };
         let announced = announce(
-            &door.url,
+            &door,
             metrics_url.as_deref(),
             running.exports(),
             devices.as_ref(),
@@ -135,26 +135,30 @@ async fn serve_lab(
 }
 
 fn announce(
-    api: &str,
+    door: &Door,
     metrics: Option<&str>,
     exports: &[Export],
     devices: Option<&Devices>,
     ready: Option<&mut ReadyFile>,
 ) -> anyhow::Result<()> {
     if let Some(ready) = ready {
-        ready.publish(api, metrics, exports)?;
+        ready.publish(&door.url, metrics, exports)?;
     }
     let devices = devices.map(Devices::lines).unwrap_or_default();
-    print(&(announcement(api, metrics, exports) + &devices))
+    print(&(announcement(door, metrics, exports) + &devices))
 }
 
-fn announcement(api: &str, metrics: Option<&str>, exports: &[Export]) -> String {
+fn announcement(door: &Door, metrics: Option<&str>, exports: &[Export]) -> String {
     let lines = exports.iter().flat_map(|export| {
         let uris = export.uris.iter();
         uris.map(move |uri| format!("{}  {uri}\n", export.name))
     });
     let metrics = metrics.map_or(String::new(), |url| format!("metrics  {url}\n"));
-    format!("{}API  {api}\n{metrics}", lines.collect::<String>())
+    let Door { url, page, .. } = door;
+    format!(
+        "{}API  {url}\npage  {page}\n{metrics}",
+        lines.collect::<String>()
+    )
 }
 
 /// The paths of sockets, and the directories that exist only for them.
@@ -205,9 +209,11 @@ impl Places {
     }
 }
 
-/// The address of the API, and the token that it needs.
+/// The addresses of the API and of its page, and the token that they need.
 struct Door {
     url: String,
+    /// The address of the page, or how to get one.
+    page: String,
     access: Option<Arc<Access>>,
     _token: Option<TokenFile>,
 }
@@ -217,6 +223,7 @@ impl Door {
         let Address::Tcp(socket) = api.address() else {
             return Ok(Door {
                 url: api.address().to_string(),
+                page: "the page needs a port: --api tcp:127.0.0.1:0".to_owned(),
                 access: None,
                 _token: None,
             });
@@ -226,6 +233,8 @@ impl Door {
         let file = TokenFile::write(socket, &token)?;
         Ok(Door {
             url: format!("http://{socket}/?token={token}"),
+            // A browser sends no fragment, so the token gets into no log and no other page's referrer.
+            page: format!("http://{socket}/#token={token}"),
             access: Some(Arc::new(Access::new(token, Hosts::new(allowed_hosts)))),
             _token: Some(file),
         })

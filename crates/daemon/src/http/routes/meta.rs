@@ -1,28 +1,15 @@
 //! The program's version, its exports and its clock: answers that need no shard.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::State;
-use dashpot_api::{Clock, Export, VersionInfo};
+use dashpot_api::{Clock, Export, Layout, VersionInfo};
 use dashpot_export::{DiskInfo, VolumeInfo};
 
 use crate::http::charged::JsonAnswer;
 use crate::{Daemon, Refusal, wire};
-
-/// The text that a browser or curl shows at the API's address.
-const INDEX: &str = "This is the API of dashpot, a slow disk that you control: /v1/status says what \
-                     it serves, /v1/openapi.json describes every request, and 'dashpot status' \
-                     shows the same in a terminal.\n";
-
-/// One sentence about this API.
-#[utoipa::path(get, path = "/", operation_id = "get_index", tag = "daemon",
-    responses(
-        (status = 200, body = str, description = "A sentence."),
-    ))]
-pub(crate) async fn index() -> &'static str {
-    INDEX
-}
 
 /// The disks and volumes as they were started. The daemon asks no shard, so it answers even if a disk hangs.
 #[utoipa::path(get, path = "/v1/exports", operation_id = "list_exports", tag = "daemon",
@@ -55,10 +42,21 @@ pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<JsonAns
         (status = 200, body = Clock, description = "The time, and when the daemon started."),
     ))]
 pub(crate) async fn clock(State(daemon): State<Arc<Daemon>>) -> Json<Clock> {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Json(Clock {
         now_ns: daemon.now().as_nanos(),
         started_ns: daemon.started().as_nanos(),
+        unix_ns: since_epoch.map_or(0, |since| since.as_nanos() as u64),
     })
+}
+
+/// The boundaries of all latency histograms. The daemon asks no shard.
+#[utoipa::path(get, path = "/v1/layout", operation_id = "get_layout", tag = "daemon",
+    responses(
+        (status = 200, body = Layout, description = "The boundaries."),
+    ))]
+pub(crate) async fn layout() -> Json<Layout> {
+    Json(Layout::current())
 }
 
 /// Answers as long as the daemon runs. The daemon asks no shard.

@@ -1,0 +1,21 @@
+// Builds the page into dist/, or into the directory that is given. Equal sources give equal bytes.
+import { cp, mkdir } from "node:fs/promises";
+import { build } from "esbuild";
+
+const out = process.argv[2] ?? "dist";
+
+await mkdir(out, { recursive: true });
+await cp("static", out, { recursive: true });
+await build({
+  entryPoints: { page: "src/main.tsx" },
+  outdir: out,
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  charset: "utf8",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  logLevel: "warning",
+});

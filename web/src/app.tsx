@@ -1,0 +1,135 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Feed } from "./model/feed";
+import { type Route, VIEWS, type ViewName, go, useRoute } from "./route";
+import { keep } from "./token";
+import { Help } from "./ui/help";
+import { isDark, useFeed, useKeys, useTick } from "./ui/hooks";
+import { Rail } from "./ui/rail";
+import { turnTheme } from "./ui/theme";
+import { Worksheet } from "./views/worksheet";
+import { clock, lasting } from "./words";
+
+const TITLES: Record<ViewName, string> = { worksheet: "Worksheet" };
+const JUMPS: Record<string, ViewName> = { w: "worksheet" };
+
+export function App({ feed }: { feed: Feed }) {
+  useFeed(feed);
+  const route = useRoute();
+  const [help, setHelp] = useState(false);
+  const [menu, setMenu] = useState(false);
+  const [going, setGoing] = useState(false);
+  const [dark, setDark] = useState(isDark());
+  useEffect(() => {
+    document.title = `dashpot: ${TITLES[route.view]}`;
+    setMenu(false);
+  }, [route]);
+  const turn = (): void => {
+    turnTheme(dark);
+    setDark(!dark);
+  };
+  useKeys((key) => {
+    const jump = going ? JUMPS[key] : undefined;
+    setGoing(key === "g");
+    if (jump) go({ view: jump, options: new URLSearchParams() });
+    else if (key === "?") setHelp(!help);
+    else if (key === "t") turn();
+    else return key === "g";
+    return true;
+  });
+  return (
+    <div class={`app view-${route.view} ${menu ? "menu-open" : ""}`}>
+      <header class="top">
+        <button class="menu plain" aria-label="Sources" aria-expanded={menu} onClick={() => setMenu(!menu)}>≡</button>
+        <a class="brand" href="#worksheet"><Mark />dashpot</a>
+        <nav aria-label="Views">
+          {VIEWS.map((view) => (
+            <a key={view} href={`#${view}`} aria-current={view === route.view ? "page" : undefined}>{TITLES[view]}</a>
+          ))}
+        </nav>
+        <span class="space" />
+        <Contact feed={feed} />
+        <button class="plain theme" aria-label={dark ? "Light theme" : "Dark theme"} title="Light or dark (t)" onClick={turn}>◐</button>
+        <button class="keys" onClick={() => setHelp(true)}>Keys ?</button>
+      </header>
+      <Trouble feed={feed} />
+      <Body feed={feed} route={route} dark={dark} />
+      {help && <Help close={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+function Body({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }) {
+  if (feed.status === null || feed.past === null) return <main class="empty">{feed.contact.kind === "refused" ? null : <p>Waiting for the daemon…</p>}</main>;
+  return (
+    <>
+      <Rail feed={feed} route={route} />
+      {route.view === "worksheet" && <Worksheet feed={feed} route={route} dark={dark} />}
+    </>
+  );
+}
+
+function Mark() {
+  return (
+    <svg class="mark" width="18" height="14" viewBox="0 0 18 14" fill="none" stroke="currentColor" stroke-width="1.4" aria-hidden="true">
+      <path d="M0 7h7M7 4v6M4.5 1.5h8v11h-8M12.5 7H18" />
+    </svg>
+  );
+}
+
+/** How good the contact is, in words: the dot only repeats it. */
+function Contact({ feed }: { feed: Feed }) {
+  useTick(1_000);
+  const { contact } = feed;
+  const words = {
+    connecting: "connecting…",
+    live: `live, ${((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind`,
+    lost: "no contact",
+    refused: "refused",
+  }[contact.kind];
+  return (
+    <span class={`contact ${contact.kind}`} role="status"><i aria-hidden="true" />{words}</span>
+  );
+}
+
+/** What is wrong with the contact, and the one step that helps. */
+function Trouble({ feed }: { feed: Feed }) {
+  useTick(1_000);
+  const { contact } = feed;
+  if (contact.kind === "refused") return <TokenForm feed={feed} />;
+  if (contact.kind === "lost") {
+    const left = Math.max(0, Math.ceil((contact.retryAt - Date.now()) / 1_000));
+    return (
+      <p class="trouble" role="alert">
+        <b>No contact</b> for {lasting((Date.now() - contact.since) * 1e6)} ({contact.why}), next try in {left} s.
+        {feed.answeredAt > 0 && ` What you see is up to ${clock(feed.answeredAt)}.`} <button class="link" onClick={() => feed.soon(0)}>Try now</button>
+      </p>
+    );
+  }
+  if (!feed.outdated) return null;
+  return (
+    <p class="trouble" role="alert">
+      The daemon was replaced by another version, and this page is of the one before. <button class="link" onClick={() => location.reload()}>Reload</button>
+    </p>
+  );
+}
+
+function TokenForm({ feed }: { feed: Feed }) {
+  const [text, setText] = useState("");
+  if (feed.contact.kind !== "refused") return null;
+  const { status, why, remedy } = feed.contact;
+  const use = (event: Event): void => {
+    event.preventDefault();
+    const token = /token=([0-9a-zA-Z]+)/.exec(text)?.[1] ?? text.trim();
+    keep(token);
+    feed.useToken(token);
+  };
+  if (status !== 401) return <p class="trouble" role="alert"><b>{why}.</b> {remedy}</p>;
+  return (
+    <form class="trouble" aria-live="assertive" onSubmit={use}>
+      <b>{feed.api.token === null ? "This link has no token." : "This link’s token is not the daemon’s."}</b> Take the link that <code>dashpot serve</code> printed
+      after “page”: a daemon makes a new token at each start.
+      <label>Link or token <input value={text} autoComplete="off" spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} /></label>
+      <button disabled={text.trim() === ""}>Use it</button>
+    </form>
+  );
+}

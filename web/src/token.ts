@@ -1,0 +1,34 @@
+// The token arrives in the fragment of the address (or in its query, when the API's own address is
+// opened). It is stripped at once, so that a copied address never holds it, and kept for this tab.
+
+const KEY = "dashpot-token";
+
+/** Takes the token out of the address, if there is one there; else the one that this tab has kept. */
+export function takeToken(): string | null {
+  const { hash, search, pathname } = location;
+  const inHash = /(?:^#|&)token=([0-9a-zA-Z]+)/.exec(hash)?.[1];
+  const inSearch = new URLSearchParams(search).get("token");
+  const token = inHash ?? inSearch;
+  if (token === null || token === undefined) return kept();
+  const rest = hash.replace(/(^#|&)token=[^&]*/, "").replace(/^[#&]+/, "");
+  history.replaceState(null, "", pathname + (rest ? `#${rest}` : ""));
+  keep(token);
+  return token;
+}
+
+/** Keeps a token for this tab. */
+export function keep(token: string): void {
+  try {
+    sessionStorage.setItem(KEY, token);
+  } catch {
+    // A browser that keeps nothing asks for the token again after a reload.
+  }
+}
+
+function kept(): string | null {
+  try {
+    return sessionStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,80 @@
+import { histogramOf } from "../heatmap/grid";
+import type { Feed } from "../model/feed";
+import { written } from "../model/question";
+import { type Route, go } from "../route";
+import { UNKNOWN, cut, latency, rate } from "../words";
+
+/** The figures of a device are those of its last closed seconds. */
+const LATELY = 10;
+
+export interface Lately {
+  opsPerSecond: number | null;
+  p99: number | null;
+}
+
+/** What a device did in the last closed seconds that the page knows of. */
+export function lately(feed: Feed, layer: "disk" | "volume", device: string): Lately {
+  const { past, layout } = feed;
+  if (!past || !layout) return { opsPerSecond: null, p99: null };
+  const from = Math.max(past.to - LATELY, past.spans.at(-1)?.from ?? past.to);
+  if (from >= past.to) return { opsPerSecond: null, p99: null };
+  const all = histogramOf(past, layout, { layer, device, op: null, client: null }, from, past.to);
+  return { opsPerSecond: all.count / (past.to - from), p99: all.percentile(990_000) ?? (all.count > 0 ? all.max : null) };
+}
+
+export function Rail({ feed, route }: { feed: Feed; route: Route }) {
+  const { status } = feed;
+  if (!status) return null;
+  const shown = route.view === "worksheet" ? route.options.getAll("s") : [];
+  return (
+    <aside class="rail" aria-label="Sources">
+      <Sources title="Disks" layer="disk" names={status.disks.map((disk) => disk.name)} feed={feed} shown={shown} />
+      {status.volumes.length > 0 && (
+        <Sources title="Volumes" layer="volume" names={status.volumes.map((volume) => volume.name)} feed={feed} shown={shown} />
+      )}
+      <p class="note">A click shows a source; with Shift it is added.</p>
+    </aside>
+  );
+}
+
+interface SourcesProps {
+  title: string;
+  layer: "disk" | "volume";
+  names: string[];
+  feed: Feed;
+  shown: string[];
+}
+
+function Sources({ title, layer, names, feed, shown }: SourcesProps) {
+  return (
+    <table>
+      <thead><tr><th scope="col">{title}</th><th scope="col">ops/s</th><th scope="col" title="of the last 10 s; the slowest, below 100 I/Os">p99</th></tr></thead>
+      <tbody>
+        {names.map((name) => <Source key={name} layer={layer} name={name} feed={feed} shown={shown} />)}
+      </tbody>
+    </table>
+  );
+}
+
+function Source({ layer, name, feed, shown }: { layer: "disk" | "volume"; name: string; feed: Feed; shown: string[] }) {
+  const question = written({ layer, device: name, op: null, client: null });
+  const { opsPerSecond, p99 } = lately(feed, layer, name);
+  const hasRule = feed.rules.some((rule) => rule.disk === name && rule.state === "active");
+  const show = (event: MouseEvent): void => {
+    event.preventDefault();
+    const options = new URLSearchParams();
+    const others = event.shiftKey ? shown.filter((one) => one !== question) : [];
+    for (const one of [...others, question]) options.append("s", one);
+    go({ view: "worksheet", options });
+  };
+  return (
+    <tr class={shown.includes(question) ? "chosen" : ""}>
+      <th scope="row">
+        {hasRule && <i class="armed" role="img" aria-label="a rule is armed" title="a rule is armed" />}
+        <a href={`#worksheet?s=${encodeURIComponent(question)}`} onClick={show} title={name}>{cut(name, 13)}</a>
+      </th>
+      <td>{opsPerSecond === null ? UNKNOWN : rate(opsPerSecond)}</td>
+      <td>{latency(p99)}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,59 @@
+import type { View } from "../heatmap/grid";
+import type { Feed, Happening } from "../model/feed";
+import type { Past } from "../model/past";
+import type { Cursor } from "../views/worksheet";
+import { clock, cut } from "../words";
+
+const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800];
+const LABELS = 10;
+
+/** Where time lines are drawn: whole steps of the wall clock. */
+export function timeLines(past: Past, view: View): { first: number; every: number } {
+  const every = STEPS.find((step) => (view.to - view.from) / step <= LABELS) ?? 3_600;
+  const zoneMs = new Date(past.wall(view.to)).getTimezoneOffset() * 60_000;
+  const wall = (past.wall(view.from) - zoneMs) / 1_000;
+  return { first: view.from + (Math.ceil(wall / every) * every - wall), every };
+}
+
+export function share(view: View, second: number): number {
+  return (second - view.from) / (view.to - view.from);
+}
+
+export function Ruler({ past, view, cursor }: { past: Past; view: View; cursor: Cursor | null }) {
+  const { first, every } = timeLines(past, view);
+  const marks: number[] = [];
+  for (let second = first; second < view.to; second += every) marks.push(second);
+  return (
+    <div class="ruler" aria-hidden="true">
+      {marks.map((second) => {
+        const at = share(view, second);
+        return at < 0.03 || at > 0.97 ? null : <span key={Math.round(past.wall(second))} style={{ left: `${at * 100}%` }}>{clock(past.wall(second))}</span>;
+      })}
+      {cursor && share(view, cursor.second) >= 0 && (
+        <span class="flag" style={{ left: `${share(view, cursor.second + view.step / 2) * 100}%` }}>{clock(past.wall(cursor.second))}</span>
+      )}
+    </div>
+  );
+}
+
+/** Rules as brackets from armed to ended, and what else happened. */
+export function EventLane({ feed, view }: { feed: Feed; view: View }) {
+  const seen = feed.happenings.filter((one) => (one.until ?? view.to) >= view.from && one.second <= view.to);
+  return (
+    <div class="lane">
+      {seen.map((one) => <Bracket key={one.key} happening={one} view={view} />)}
+    </div>
+  );
+}
+
+function Bracket({ happening, view }: { happening: Happening; view: View }) {
+  const from = Math.max(0, share(view, happening.second));
+  const to = Math.min(1, share(view, happening.until ?? view.to));
+  const letters = Math.max(0, Math.floor((to - from) * 130));
+  const style = { left: `${from * 100}%`, width: happening.kind === "rule" ? `${(to - from) * 100}%` : undefined };
+  return (
+    <span class={`bracket ${happening.kind} ${happening.until === null ? "open" : ""}`} style={style} title={happening.words}>
+      {happening.kind === "note" ? happening.words : letters > 6 && cut(happening.words, letters)}
+    </span>
+  );
+}

@@ -1,0 +1,63 @@
+import type { View } from "../heatmap/grid";
+import type { Feed } from "../model/feed";
+import { clock, lasting, zone } from "../words";
+
+export const SPANS = [
+  { key: "1", seconds: 60, words: "1 min" },
+  { key: "5", seconds: 300, words: "5 min" },
+  { key: "h", seconds: 3_600, words: "1 h" },
+];
+
+interface TimeBarProps {
+  feed: Feed;
+  view: View;
+  paused: boolean;
+  span: number;
+  toggle: () => void;
+  move: (seconds: number) => void;
+  now: () => void;
+  setSpan: (seconds: number) => void;
+}
+
+export function TimeBar({ feed, view, paused, span, toggle, move, now, setSpan }: TimeBarProps) {
+  const past = feed.past!;
+  const behind = past.to - view.to;
+  return (
+    <div class="timebar" role="group" aria-label="Time">
+      <span class="segments">
+        <button aria-pressed={!paused} onClick={() => paused && toggle()}>Live</button>
+        <button aria-pressed={paused} onClick={() => paused || toggle()}>Paused</button>
+      </span>
+      <button class="plain" aria-label="Back" title="Back ([)" onClick={() => move(-span / 2)}>‹</button>
+      <button class="plain" aria-label="Forward" title="Forward (])" onClick={() => move(span / 2)}>›</button>
+      <button class="plain" aria-label="To now" title="To now (0)" onClick={now}>›|</button>
+      <span class="rule" />
+      <button class="plain" aria-label="Zoom out" title="Zoom out (−)" onClick={() => setSpan(span * 2)}>−</button>
+      <button class="plain" aria-label="Zoom in" title="Zoom in (+)" onClick={() => setSpan(span / 2)}>+</button>
+      <span class="segments spans">
+        {SPANS.map((one) => (
+          <button key={one.key} aria-pressed={span === one.seconds} onClick={() => setSpan(one.seconds)}>{one.words}</button>
+        ))}
+      </span>
+      <span class="range">
+        <b>{clock(past.wall(view.from))} – {clock(past.wall(view.to))}</b> {zone()}
+        {view.step > 1 && `, ${view.step} s a column`}
+        {paused && behind > 0 && `, ${lasting(behind * 1e9)} behind`}
+      </span>
+      <span class="space" />
+      <CopyLink />
+    </div>
+  );
+}
+
+function CopyLink() {
+  const copy = (event: MouseEvent): void => {
+    const button = event.currentTarget as HTMLButtonElement;
+    const done = (words: string): void => {
+      button.textContent = words;
+      setTimeout(() => (button.textContent = "Copy link"), 2_000);
+    };
+    navigator.clipboard.writeText(location.href).then(() => done("Copied"), () => done("Cannot copy"));
+  };
+  return <button class="copy" title="The link holds what is shown, and no token" onClick={copy}>Copy link</button>;
+}
