@@ -1,6 +1,6 @@
 # Each target is one script or one cargo command; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help deps build run install test guest test-all experiments verdicts bench soak fmt lint
+.PHONY: help deps build page run install test guest test-all experiments verdicts bench soak fmt lint
 
 # Where `make install` puts the program, its man pages and its completions; DESTDIR is put before it.
 PREFIX ?= /usr/local
@@ -13,6 +13,9 @@ deps: ## name the tools that are missing, and install them (NO_DEPS=1: only name
 
 build: ## build the program: target/debug/dashpot
 	cargo build --workspace
+
+page: ## build the page of web/src into web/dist, which the program embeds (needs Node)
+	cd web && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
 
 run: ## serve the default lab under a small load, with a live report (DEMO_SECONDS=N ends it)
 	@scripts/run

@@ -82,12 +82,12 @@ function Contact({ feed }: { feed: Feed }) {
   const { contact } = feed;
   const words = {
     connecting: "connecting…",
-    live: `live, ${((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind`,
+    live: "live",
     lost: "no contact",
     refused: "refused",
   }[contact.kind];
   return (
-    <span class={`contact ${contact.kind}`} role="status"><i aria-hidden="true" />{words}</span>
+    <span class={`contact ${contact.kind}`} ><i aria-hidden="true" />{words}{contact.kind === "live" && <small> {((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind</small>}</span>
   );
 }
 

@@ -207,7 +207,7 @@ function Plot({ feed, question, grid, view, dark, colour, most, enhance, hues, c
   const [ref, { width, height }] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const past = feed.past!;
-  const lines = timeLines(past, view);
+  const lines = timeLines(past, view, width);
   useEffect(() => {
     const element = canvas.current;
     if (!element || width === 0) return;

@@ -113,7 +113,7 @@ export class Feed {
       this.api.get<Rule[]>("/v1/rules"),
     ]);
     if (this.next === null && past.readFrom === 0) {
-      past.readFrom = Math.max(Math.ceil(seconds.since_ns / 1e9), Math.floor(after / 1e9) + 1);
+      past.readFrom = Math.max(Math.floor(seconds.since_ns / 1e9), Math.floor(after / 1e9) + 1);
     }
     past.add(seconds);
     // Seconds without I/O are not in the answer, but they are over.

@@ -69,7 +69,7 @@ export class Past {
     for (const second of said.seconds) this.addSecond(second, only);
     if (only !== undefined) {
       const device = this.device(only);
-      device.readFrom = Math.ceil(said.since_ns / SECOND);
+      device.readFrom = Math.floor(said.since_ns / SECOND);
       device.reading = false;
     }
     this.forget();
@@ -77,7 +77,7 @@ export class Past {
 
   private advance(said: Schemas["Seconds"]): void {
     const to = Math.floor(said.running.start_ns / SECOND);
-    const since = Math.ceil(said.since_ns / SECOND);
+    const since = Math.floor(said.since_ns / SECOND);
     let span = this.spans.at(-1);
     if (span === undefined || this.fresh) {
       if (span === undefined || since >= span.to) {

@@ -5,11 +5,13 @@ import type { Cursor } from "../views/worksheet";
 import { clock, cut } from "../words";
 
 const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800];
-const LABELS = 10;
+/** A label takes about this many pixels. */
+const LABEL_PX = 78;
 
 /** Where time lines are drawn: whole steps of the wall clock. */
-export function timeLines(past: Past, view: View): { first: number; every: number } {
-  const every = STEPS.find((step) => (view.to - view.from) / step <= LABELS) ?? 3_600;
+export function timeLines(past: Past, view: View, width: number): { first: number; every: number } {
+  const labels = Math.max(2, width / LABEL_PX);
+  const every = STEPS.find((step) => (view.to - view.from) / step <= labels) ?? 3_600;
   const zoneMs = new Date(past.wall(view.to)).getTimezoneOffset() * 60_000;
   const wall = (past.wall(view.from) - zoneMs) / 1_000;
   return { first: view.from + (Math.ceil(wall / every) * every - wall), every };
@@ -19,8 +21,8 @@ export function share(view: View, second: number): number {
   return (second - view.from) / (view.to - view.from);
 }
 
-export function Ruler({ past, view, cursor }: { past: Past; view: View; cursor: Cursor | null }) {
-  const { first, every } = timeLines(past, view);
+export function Ruler({ past, view, cursor, width }: { past: Past; view: View; cursor: Cursor | null; width: number }) {
+  const { first, every } = timeLines(past, view, width);
   const marks: number[] = [];
   for (let second = first; second < view.to; second += every) marks.push(second);
   return (

@@ -60,10 +60,11 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   });
   return (
     <main class="worksheet">
+      <h1 class="reader">Worksheet</h1>
       <TimeBar feed={feed} view={view} paused={pausedAt !== null} toggle={toggle} move={move} now={() => pause(null)} span={span} setSpan={setSpan} />
       <div class="clock-lane">
         <div class="across" ref={ref}>
-          <Ruler past={past} view={view} cursor={cursor} />
+          <Ruler past={past} view={view} cursor={cursor} width={width} />
           <EventLane feed={feed} view={view} />
         </div>
       </div>

@@ -376,6 +376,10 @@ fn over_tcp_the_token_is_asked_for_but_not_by_healthz() {
     assert_eq!(get("/v1/disks?token=secret&oldest=3", "localhost"), 200);
     assert_eq!(get("/v1/status?token=secret", "evil.example"), 403);
     assert_eq!(get("/healthz", "evil.example"), 200);
+    for file in ["/", "/page.js", "/page.css"] {
+        assert_eq!(get(file, "localhost"), 200);
+        assert_eq!(get(file, "evil.example"), 403);
+    }
 }
 
 /// Requests over TCP as curl would send them.

@@ -1,0 +1,84 @@
+"""The page, in Chromium: web/tests/look.mjs drives it."""
+
+import gzip
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BINARY, ROOT, eventually, run
+
+WEB = ROOT / "web"
+MISSING = [tool for tool in ("node", "chromium") if shutil.which(tool) is None]
+if not (WEB / "node_modules/playwright-core").exists():
+    MISSING.append("web/node_modules")
+in_chromium = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} is missing: `make deps` installs it")
+
+HOSTILE = "<img src=x onerror=window.hit=1>"
+
+
+def start(serve, *words):
+    """A daemon with the page, and the address that it prints for it."""
+    daemon = serve("-d", "d=ram,size=64M", *words)
+    found = eventually(lambda: re.search(r"^page  (http\S+#token=\S+)$", daemon.output(), re.M))
+    daemon.page = found.group(1)
+    return daemon
+
+
+@pytest.fixture
+def served(serve):
+    """A daemon with the page and a disk under load."""
+    daemon = start(serve, "-r", f"d -D 1ms --client '{HOSTILE}'", "--api", "tcp:127.0.0.1:0")
+    daemon.load = subprocess.Popen(
+        [BINARY, "load", daemon.uri("d"), "--rate", "200", "--depth", "4", "--write", "50%"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    yield daemon
+    daemon.load.kill()
+    daemon.load.wait()
+
+
+def look(scenario, address, *words):
+    """Looks at the page. A scenario that fails prints why."""
+    command = ["node", "tests/look.mjs", scenario, address, *words]
+    done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, timeout=80)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@in_chromium
+@pytest.mark.parametrize("scenario", ["loads", "tells", "refuses", "explains", "passes"])
+def test_in_a_browser(served, scenario):
+    look(scenario, served.page)
+
+
+@in_chromium
+def test_hostile_words_run_no_script(served):
+    look("escapes", served.page, HOSTILE)
+
+
+@in_chromium
+def test_a_daemon_that_comes_back_is_met_again(serve):
+    first = start(serve, "--api", "tcp:127.0.0.1:0")
+    port = re.search(r":(\d+)/", first.page).group(1)
+    run("nbdcopy", "--no-extents", first.uri("d"), "null:")
+    looking = subprocess.Popen(
+        ["node", "tests/look.mjs", "returns", first.page], cwd=WEB, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert looking.stdout.readline() == "seen\n", looking.stderr.read()
+        first.stop()
+        second = start(serve, "--api", f"tcp:127.0.0.1:{port}")
+        _, complaints = looking.communicate(second.page + "\n", timeout=60)
+        assert looking.returncode == 0, complaints
+    finally:
+        looking.kill()
+
+
+def test_the_page_is_small():
+    files = [path.read_bytes() for path in (WEB / "dist").iterdir()]
+    assert sum(len(gzip.compress(data, 9)) for data in files) < 60_000
+
+
+def test_without_a_port_the_hint_is_printed(serve):
+    daemon = serve("-d", "d=ram,size=64M")
+    assert "page  the page needs a port: --api tcp:127.0.0.1:0" in daemon.output()

@@ -1,0 +1,138 @@
+// Looks at the page of a daemon in Chromium: node look.mjs SCENARIO ADDRESS [ARGUMENT…]
+// Ends with 0 if the page does what the scenario says; else it prints why not.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const [scenario, address, ...rest] = process.argv.slice(2);
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"];
+
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS });
+const page = await browser.newPage({ viewport: { width: 1280, height: 720 } });
+const complaints = [];
+const asked = [];
+page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
+page.on("pageerror", (error) => complaints.push(String(error)));
+page.on("request", (request) => asked.push(request.url()));
+
+const counted = (more = 0) => page.waitForFunction((least) => Number(document.querySelector(".plot")?.dataset.count) > least, more);
+const text = (selector) => page.locator(selector).first().innerText();
+
+const scenarios = {
+  /** It loads under its policy, asks its own daemon alone, and keeps the token out of its address. */
+  async loads() {
+    await page.goto(address);
+    await counted();
+    const { origin } = new URL(address);
+    assert.deepEqual(asked.filter((url) => !url.startsWith(`${origin}/`)), []);
+    assert.ok(!page.url().includes("token"), page.url());
+    assert.ok(asked.every((url) => !url.includes("token")), "the token is in an address");
+    await page.reload();
+    await counted();
+    assert.deepEqual(complaints, []);
+  },
+
+  /** The card tells the figures of a cell, and the keyboard reaches them. */
+  async tells() {
+    await page.goto(address);
+    await counted(20);
+    await page.keyboard.press("m");
+    await page.locator(".card").waitFor();
+    const said = await text(".card");
+    assert.match(said, /I\/Os in this cell\s+[1-9]/);
+    assert.match(said, /at or above/);
+    assert.equal(await text(".segments [aria-pressed=true]"), "Paused");
+    await page.keyboard.press("0");
+    await page.keyboard.press("Escape");
+    for (const key of ["y", "c", "c", "E", "1", "+", "[", "]", "0"]) await page.keyboard.press(key);
+    assert.deepEqual(complaints, []);
+  },
+
+  /** A wrong token, and none, are explained; the right one helps. */
+  async refuses() {
+    const { origin, hash } = new URL(address);
+    await page.goto(`${origin}/#token=0123456789abcdef`);
+    await page.getByText("This link’s token is not the daemon’s.").waitFor();
+    await page.getByLabel("Link or token").fill(origin + "/" + hash);
+    await page.getByRole("button", { name: "Use it" }).click();
+    await counted();
+    await page.evaluate(() => sessionStorage.clear());
+    await page.goto(`${origin}/#worksheet`);
+    await page.reload();
+    await page.getByText("This link has no token.").waitFor();
+  },
+
+  /** A link that cannot be read, and one to a disk that is gone, say so. */
+  async explains() {
+    const { origin, hash } = new URL(address);
+    await page.goto(`${origin}/${hash}&worksheet?s=${encodeURIComponent("disk.ops[latncy]")}&s=${encodeURIComponent("disk.ops[device=gone][latency]")}`);
+    await page.getByText("There is no dimension latncy").waitFor();
+    await page.getByText("It is not part of this lab now").waitFor();
+    await page.getByRole("button", { name: "Open without this panel" }).click();
+    await page.getByText("There is no dimension latncy").waitFor({ state: "detached" });
+    assert.deepEqual(complaints, []);
+  },
+
+  /** Words of rules and links are text, whatever they hold. */
+  async escapes() {
+    const { origin, hash } = new URL(address);
+    const link = `s=${encodeURIComponent(`disk.ops[device=${rest[0]}][latency]`)}`;
+    await page.goto(`${origin}/${hash}&worksheet?${link}`);
+    await page.locator(".panel-title").getByTitle(rest[0], { exact: true }).waitFor();
+    await page.locator(".bracket.rule").waitFor();
+    assert.match(await page.locator(".bracket.rule").getAttribute("title"), /<img src=x/);
+    assert.equal(await page.evaluate(() => window.hit), undefined);
+    assert.equal(await page.locator("img, main script").count(), 0);
+    assert.deepEqual(complaints, []);
+  },
+
+  /** A daemon that goes is reported, and one that comes back with another token is met again. */
+  async returns() {
+    await page.goto(address);
+    await counted();
+    process.stdout.write("seen\n");
+    await page.getByText("No contact").first().waitFor();
+    const link = await new Promise((resolve) => process.stdin.once("data", (data) => resolve(String(data).trim())));
+    await page.goto(link);
+    await page.getByText("the daemon was started again").waitFor();
+    await page.locator(".contact.live").waitFor();
+    process.stdin.unref();
+  },
+
+  /** The accessibility checker finds nothing, in both themes. */
+  async passes() {
+    const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      await page.goto(address);
+      await page.reload();
+      await counted();
+      const found = await page.evaluate(`(() => { ${axe}; return axe.run(); })()`);
+      const told = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`);
+      assert.deepEqual(told, [], colorScheme);
+    }
+  },
+
+  /** Pictures for a reader's eyes. */
+  async pictures() {
+    const [directory] = rest;
+    for (const [name, width, height] of [["1280", 1280, 720], ["1920", 1920, 1080], ["phone", 390, 844]]) {
+      for (const colorScheme of ["light", "dark"]) {
+        await page.setViewportSize({ width, height });
+        await page.emulateMedia({ colorScheme });
+        await page.goto(address);
+        await page.reload();
+        await counted();
+        await page.waitForTimeout(1_500);
+        await page.screenshot({ path: `${directory}/${name}-${colorScheme}.png` });
+      }
+    }
+  },
+};
+
+try {
+  await scenarios[scenario]();
+} finally {
+  await browser.close();
+}
