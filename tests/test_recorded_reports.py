@@ -195,3 +195,26 @@ def test_an_anonymous_part_has_no_names(recording, directory):
     for path in ticket.rglob("*.parquet"):
         text = path.read_bytes()
         assert b"uid=" not in text and os.uname().nodename.encode() not in text, path
+
+
+def test_each_fact_is_that_of_the_single_ios(recording):
+    """A question reads only the columns that it needs: each has to be among them."""
+    ios = [json.loads(line) for line in run(BINARY, "snoop", "--in", recording, "--json").stdout.splitlines()]
+    for wait in ("recv", "throttle", "queue", "suspend", "store", "hold", "reply"):
+        [told] = asked(recording, f"disk.{wait}")
+        longest = max(io["waits"][f"{wait}_ns"] for io in ios)
+        # Disks have no throttle.
+        expected = None if wait == "throttle" else longest
+        assert told["numbers"]["max_ns"] == expected, wait
+    assert asked(recording, "disk.late")[0]["numbers"]["max_ns"] == max(io["waits"]["lateness_ns"] for io in ios)
+    assert asked(recording, "disk.depth")[0]["numbers"]["max"] == max(io["depth"] for io in ios)
+    for fact in ("client", "rule", "lane"):
+        [told] = asked(recording, f"disk.ops[{fact}]")
+        values = {value["value"]: value["count"] for value in told["values"]}
+        expected = [str(io[fact]) if io[fact] is not None else "none" for io in ios]
+        assert values == {value: expected.count(value) for value in set(expected)}
+    far = sum(io["offset_bytes"] >= 2**20 for io in ios)
+    assert asked(recording, "disk.ops[offset>=1M]")[0]["count"] == far
+    slow = sorted(io["total_ns"] for io in ios)[-50]
+    expected = sum(io["total_ns"] >= slow for io in ios)
+    assert asked(recording, f"disk.ops[total>={slow}ns]")[0]["count"] == expected

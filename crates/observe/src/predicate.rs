@@ -60,6 +60,12 @@ impl Predicates {
         self
     }
 
+    /// A time that each selected I/O took at least, from arrival to its end: no part of it takes longer.
+    pub fn least_ns(&self) -> u64 {
+        let bounds = self.0.iter().filter_map(Predicate::least_ns);
+        bounds.max().unwrap_or(0)
+    }
+
     /// Adds one.
     pub fn push(&mut self, predicate: Predicate) {
         self.0.push(predicate);
@@ -104,6 +110,18 @@ impl Predicate {
             operator: Operator::Equal,
             text: "*".to_owned(),
             test: Test::Name,
+        }
+    }
+
+    /// The least time that it allows.
+    fn least_ns(&self) -> Option<u64> {
+        match &self.test {
+            Test::Number(range)
+                if self.dimension.unit() == Unit::Time && self.operator != Operator::NotEqual =>
+            {
+                Some(*range.start())
+            }
+            _ => None,
         }
     }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use dashpot_observe::{
     DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span, Tally,
 };
+use dashpot_recording::Query;
 
+use super::columns::columns_of;
 use super::period::{Period, Recorded};
 use crate::sources::source::Source;
 
@@ -37,7 +39,12 @@ impl<'a> RecordedIntervals<'a> {
         };
         let mut tally = Tally::of(&self.question);
         let mut in_flight = Vec::new();
-        for block in self.recorded.blocks(period.query())? {
+        let query = Query {
+            min_ns: self.question.predicates.least_ns(),
+            columns: columns_of(&self.question),
+            ..period.query()
+        };
+        for block in self.recorded.blocks(query)? {
             for one in block?.ios() {
                 match one.is_in_flight {
                     _ if !self.recorded.is_named(&one.io) => {}

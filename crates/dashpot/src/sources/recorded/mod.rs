@@ -1,5 +1,6 @@
 //! Recordings as sources of reports: a period of the past, interval by interval or I/O by I/O.
 
+mod columns;
 mod intervals;
 mod ios;
 mod period;
