@@ -46,7 +46,7 @@ def look(scenario, address, *words):
 
 
 @in_chromium
-@pytest.mark.parametrize("scenario", ["loads", "tells", "refuses", "explains", "passes"])
+@pytest.mark.parametrize("scenario", ["loads", "tells", "refuses", "explains", "arms", "passes"])
 def test_in_a_browser(served, scenario):
     look(scenario, served.page)
 
@@ -67,6 +67,7 @@ def test_a_daemon_that_comes_back_is_met_again(serve):
     try:
         assert looking.stdout.readline() == "seen\n", looking.stderr.read()
         first.stop()
+        assert looking.stdout.readline() == "lost\n", looking.stderr.read()
         second = start(serve, "--api", f"tcp:127.0.0.1:{port}")
         _, complaints = looking.communicate(second.page + "\n", timeout=60)
         assert looking.returncode == 0, complaints

@@ -6,11 +6,12 @@ import { Help } from "./ui/help";
 import { isDark, useFeed, useKeys, useTick } from "./ui/hooks";
 import { Rail } from "./ui/rail";
 import { turnTheme } from "./ui/theme";
+import { Control } from "./views/control";
 import { Worksheet } from "./views/worksheet";
 import { clock, lasting } from "./words";
 
-const TITLES: Record<ViewName, string> = { worksheet: "Worksheet" };
-const JUMPS: Record<string, ViewName> = { w: "worksheet" };
+const TITLES: Record<ViewName, string> = { worksheet: "Worksheet", control: "Control" };
+const JUMPS: Record<string, ViewName> = { w: "worksheet", c: "control" };
 
 export function App({ feed }: { feed: Feed }) {
   useFeed(feed);
@@ -64,6 +65,7 @@ function Body({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }
     <>
       <Rail feed={feed} route={route} />
       {route.view === "worksheet" && <Worksheet feed={feed} route={route} dark={dark} />}
+      {route.view === "control" && <Control feed={feed} />}
     </>
   );
 }

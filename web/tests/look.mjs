@@ -37,8 +37,11 @@ const scenarios = {
   async tells() {
     await page.goto(address);
     await counted(20);
-    await page.keyboard.press("m");
-    await page.locator(".card").waitFor();
+    // A key that comes before the first frame is drawn finds no listener.
+    for (let tries = 0; tries < 50 && !(await page.locator(".card").isVisible()); tries += 1) {
+      await page.keyboard.press("m");
+      await page.waitForTimeout(100);
+    }
     const said = await text(".card");
     assert.match(said, /I\/Os in this cell\s+[1-9]/);
     assert.match(said, /at or above/);
@@ -93,11 +96,33 @@ const scenarios = {
     await counted();
     process.stdout.write("seen\n");
     await page.getByText("No contact").first().waitFor();
+    process.stdout.write("lost\n");
     const link = await new Promise((resolve) => process.stdin.once("data", (data) => resolve(String(data).trim())));
     await page.goto(link);
     await page.getByText("the daemon was started again").waitFor();
     await page.locator(".contact.live").waitFor();
     process.stdin.unref();
+  },
+
+  /** A delay that is armed by mouse is seen in the live map, and cleared again. */
+  async arms() {
+    await page.goto(address);
+    await counted();
+    await page.getByRole("link", { name: "Control" }).click();
+    await page.getByRole("button", { name: "Delay d", exact: true }).click();
+    await page.getByLabel("Takes").fill("50");
+    await page.getByRole("button", { name: "Arm for 60s" }).click();
+    await page.getByText("has no unit").waitFor();
+    await page.getByLabel("Takes").fill("50ms");
+    await page.getByLabel("Lanes").fill("");
+    await page.getByRole("button", { name: "Arm for 60s" }).click();
+    await page.getByText("Armed on d").waitFor();
+    await page.getByRole("link", { name: "Worksheet" }).click();
+    await page.locator(".bracket.rule.open[title*='50ms']").waitFor();
+    await page.waitForFunction(() => / p99 [4-9]\d\.\d ms/.test(document.querySelector(".margin")?.getAttribute("aria-label") ?? ""));
+    await page.getByRole("link", { name: "Control" }).click();
+    await page.getByRole("button", { name: /^Clear rule/ }).last().click();
+    await page.getByText("is cleared").waitFor();
   },
 
   /** The accessibility checker finds nothing, in both themes. */
@@ -108,9 +133,14 @@ const scenarios = {
       await page.goto(address);
       await page.reload();
       await counted();
-      const found = await page.evaluate(`(() => { ${axe}; return axe.run(); })()`);
-      const told = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`);
-      assert.deepEqual(told, [], colorScheme);
+      for (const view of ["Worksheet", "Control"]) {
+        await page.getByRole("link", { name: view }).click();
+        await page.locator("h1", { hasText: view }).waitFor();
+        if (view === "Control") await page.getByRole("button", { name: "Delay d", exact: true }).click();
+        const found = await page.evaluate(`(() => { ${axe}; return axe.run(); })()`);
+        const told = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`);
+        assert.deepEqual(told, [], `${view}, ${colorScheme}`);
+      }
     }
   },
 
@@ -126,6 +156,9 @@ const scenarios = {
         await counted();
         await page.waitForTimeout(1_500);
         await page.screenshot({ path: `${directory}/${name}-${colorScheme}.png` });
+        await page.goto(`${address}&control`);
+        await page.getByRole("button", { name: /^Delay/ }).first().click();
+        await page.screenshot({ path: `${directory}/${name}-${colorScheme}-control.png` });
       }
     }
   },

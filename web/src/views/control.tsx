@@ -1,0 +1,121 @@
+import { useState } from "preact/hooks";
+import { Refused, type Schemas, part } from "../api";
+import type { Feed, Rule } from "../model/feed";
+import { OPS } from "../model/question";
+import { lately } from "../ui/rail";
+import { UNKNOWN, lasting, latency, plural, rate, thousands } from "../words";
+
+type Disk = Schemas["Disk"];
+
+/** What the last request had for an answer, in words. */
+type Said = { good: boolean; words: string } | null;
+
+const SUSPENDED_NS = 10e9;
+
+/** The disks with their rules; rules are armed, changed and cleared here. */
+export function Control({ feed }: { feed: Feed }) {
+  const [chosen, choose] = useState<{ disk: string; rule: Rule | null } | null>(null);
+  const [said, say] = useState<Said>(null);
+  const send = async (method: string, path: string, body: unknown, done: string): Promise<boolean> => {
+    try {
+      await feed.api.send(method, path, body);
+      say({ good: true, words: done });
+      feed.soon(0);
+      return true;
+    } catch (error) {
+      const remedy = error instanceof Refused && error.remedy ? ` ${error.remedy}.` : "";
+      say({ good: false, words: `${error instanceof Error ? error.message : String(error)}.${remedy}` });
+      return false;
+    }
+  };
+  return (
+    <main class="control">
+      <h1 class="reader">Control</h1>
+      <div class="disks">
+        <table>
+          <thead><tr><th scope="col">Disk</th><th scope="col">in</th><th scope="col">clients</th><th scope="col">ops/s</th><th scope="col">p99</th><th scope="col">in flight</th><th scope="col">Rules</th><th scope="col"><span class="reader">Actions</span></th></tr></thead>
+          <tbody>
+            {feed.status!.disks.map((disk) => (
+              <DiskRow key={disk.name} feed={feed} disk={disk} send={send} choose={(rule) => { say(null); choose({ disk: disk.name, rule }); }} />
+            ))}
+          </tbody>
+        </table>
+        <p class="state" role="status">{said && <span class={said.good ? "" : "wrong"}>{said.words}</span>}</p>
+      </div>
+      {chosen && <Arm key={`${chosen.disk} ${chosen.rule?.id}`} disk={chosen.disk} rule={chosen.rule} send={send} close={() => choose(null)} />}
+    </main>
+  );
+}
+
+type Send = (method: string, path: string, body: unknown, done: string) => Promise<boolean>;
+
+function DiskRow({ feed, disk, send, choose }: { feed: Feed; disk: Disk; send: Send; choose: (rule: Rule | null) => void }) {
+  const { opsPerSecond, p99 } = lately(feed, "disk", disk.name);
+  const rules = feed.rules.filter((rule) => rule.disk === disk.name);
+  const path = `/v1/disks/${part(disk.name)}`;
+  const suspend = (): Promise<boolean> => send("POST", `${path}/suspend`, { for_ns: SUSPENDED_NS, now: true }, `${disk.name} is suspended for 10 s.`);
+  const resume = (): Promise<boolean> => send("POST", `${path}/resume`, {}, `${disk.name} is resumed.`);
+  return (
+    <tr>
+      <th scope="row">{disk.name}</th>
+      <td class="word">{disk.pool ?? UNKNOWN}</td>
+      <td class="word" title={disk.clients.map((one) => one.name).join(", ")}>{disk.clients.length === 0 ? UNKNOWN : plural(disk.clients.length, "client")}</td>
+      <td>{opsPerSecond === null ? UNKNOWN : rate(opsPerSecond)}</td>
+      <td>{latency(p99)}</td>
+      <td>{thousands(disk.in_flight)}</td>
+      <td class="word rules">
+        {rules.map((rule) => (
+          <div key={rule.id}>
+            <span class="rule-words">{rule.id}</span> <code>{rule.rule}</code> <small>{rule.state}, {thousands(rule.held)} held of {thousands(rule.matched)}{rule.why_nothing ? `; ${rule.why_nothing}` : ""}</small>
+            <button class="link" aria-label={`Change rule ${rule.id}`} onClick={() => choose(rule)}>Change</button>
+            <button class="link" aria-label={`Clear rule ${rule.id}`} onClick={() => void send("DELETE", `/v1/rules/${rule.id}`, undefined, `Rule ${rule.id} is cleared.`)}>Clear</button>
+          </div>
+        ))}
+      </td>
+      <td class="deeds">
+        <button aria-label={`Delay ${disk.name}`} onClick={() => choose(null)}>Delay…</button>
+        {disk.suspended
+          ? <button aria-label={`Resume ${disk.name}`} title={disk.suspended.remaining_ns ? `${lasting(disk.suspended.remaining_ns)} left` : "suspended until it is resumed"} onClick={() => void resume()}>Resume</button>
+          : <button aria-label={`Suspend 10 s: ${disk.name}`} onClick={() => void suspend()}>Suspend 10 s</button>}
+      </td>
+    </tr>
+  );
+}
+
+/** The fields of a delay, and the command that does the same. */
+function Arm({ disk, rule, send, close }: { disk: string; rule: Rule | null; send: Send; close: () => void }) {
+  const [takes, setTakes] = useState("20ms");
+  const [lanes, setLanes] = useState("1");
+  const [ops, setOps] = useState("read,write");
+  const [lasts, setLasts] = useState("60s");
+  const [words, setWords] = useState(rule?.rule ?? "");
+  const fields = [`-D ${takes.trim()}${lanes.trim() === "" ? "" : `:${lanes.trim()}`}`, `-T ${ops}`, lasts.trim() === "" ? "" : `--for ${lasts.trim()}`];
+  const asked = rule ? words : fields.filter(Boolean).join(" ");
+  const arm = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    const done = rule
+      ? await send("PATCH", `/v1/rules/${rule.id}`, { rule: asked }, `Rule ${rule.id} is changed.`)
+      : await send("POST", `/v1/disks/${part(disk)}/rules`, { rule: asked }, `Armed on ${disk}: ${asked}`);
+    if (done) close();
+  };
+  return (
+    <form class="arm" aria-label={rule ? `Change rule ${rule.id}` : `Delay on ${disk}`} onSubmit={(event) => void arm(event)}>
+      <h2>{rule ? `Rule ${rule.id} on ${disk}` : `Delay on ${disk}`}</h2>
+      {rule ? (
+        <label>Rule <input value={words} spellcheck={false} onInput={(event) => setWords(event.currentTarget.value)} /></label>
+      ) : (
+        <div class="fields">
+          <label>Operations <select value={ops} onChange={(event) => setOps(event.currentTarget.value)}>
+            {["read,write", ...OPS, "all"].map((one) => <option key={one} value={one}>{one.replace(",", " and ")}</option>)}
+          </select></label>
+          <label>Takes <input value={takes} title="20ms, 20ms~5ms, uniform=1ms..9ms, p50=1ms,p99=30ms" onInput={(event) => setTakes(event.currentTarget.value)} /></label>
+          <label>Lanes <input value={lanes} inputMode="numeric" title="empty: no I/O waits for another" onInput={(event) => setLanes(event.currentTarget.value)} /></label>
+          <label>For <input value={lasts} title="empty: until it is cleared" onInput={(event) => setLasts(event.currentTarget.value)} /></label>
+        </div>
+      )}
+      <p class="command">dashpot {rule ? `update ${rule.id}` : `inject ${disk}`} {asked}</p>
+      <p class="note">{rule ? "Its counters go on." : "Without lanes no I/O waits for another. Without a time the rule stays until it is cleared."}</p>
+      <button class="primary">{rule ? "Change" : lasts.trim() === "" ? "Arm" : `Arm for ${lasts.trim()}`}</button> <button type="button" onClick={close}>Cancel</button>
+    </form>
+  );
+}
