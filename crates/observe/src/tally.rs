@@ -204,7 +204,7 @@ impl Counted {
 }
 
 /// The most sets of histograms in an interval. At 10 to 20 KiB for a histogram they take at most 120
-/// MiB. Values beyond that are counted as [`OTHER`].
+/// MiB. Values beyond that are counted as [`OTHER`](super::interval::OTHER).
 pub const KEYS_MAX: usize = 2_048;
 #[cfg(test)]
 mod tests;
