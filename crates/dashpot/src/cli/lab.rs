@@ -17,7 +17,7 @@ pub(crate) struct LabArgs {
     /// Serve a disk: NAME=STORE[,size=N][,offset=N][,block=N][,ro]; a STORE is ram, null, file:PATH, dev:PATH, lossy:STORE (see crash) or path:DIR
     #[arg(short = 'd', long = "disk", value_name = "DISK", value_parser = parse_disk)]
     pub(crate) disks: Vec<DiskConfig>,
-    /// Arm a rule at the start: '[DISK] -D 10ms:1', see 'dashpot inject --help'
+    /// Arm a rule at the start: '[DISK] -D 10ms', see inject
     #[arg(short = 'r', long = "rule", value_name = "RULE", value_parser = parse_disk_injection)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) rules: Vec<DiskInjection>,
@@ -76,6 +76,14 @@ pub(crate) struct AttachedArgs {
     pub(crate) disks: Option<Vec<String>>,
 }
 
+/// How long disks are served.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct LifeArgs {
+    /// End, too, when the process that started dashpot ends
+    #[arg(long)]
+    pub(crate) exit_with_parent: bool,
+}
+
 /// Serve disks for the life of a command
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -101,6 +109,8 @@ pub(crate) struct RunArgs {
     /// Expect this of the disks, as 'dashpot check' does; see its help
     #[arg(long, value_name = "EXPR")]
     pub(crate) check: Vec<String>,
+    #[command(flatten)]
+    pub(crate) life: LifeArgs,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
@@ -132,4 +142,6 @@ pub(crate) struct ServeArgs {
     /// Write the URIs to this file when clients can connect
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) life: LifeArgs,
 }

@@ -20,6 +20,7 @@ mod instance;
 mod list;
 mod load;
 mod output;
+mod parent;
 mod private;
 mod program;
 mod proof;

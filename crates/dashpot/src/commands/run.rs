@@ -61,7 +61,7 @@ async fn serve_command(
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
     // Do this first, before there is anything that a signal could leave behind.
-    let mut signals = passed_on()?;
+    let mut signals = passed_on()?.with_parent(args.life.exit_with_parent)?;
     let sockets = PrivateDir::new()?;
     let nbd = Address::Unix(sockets.path().join("nbd.sock"));
     let api = Address::Unix(sockets.path().join("api.sock"));

@@ -83,7 +83,7 @@ async fn serve_lab(
     attacher: Option<Attacher>,
     devices: OpenDevices,
 ) -> anyhow::Result<()> {
-    let mut signals = Signals::catch(ENDS)?;
+    let mut signals = Signals::catch(ENDS)?.with_parent(args.life.exit_with_parent)?;
     // A signal that was sent by mistake must not end the disks of others.
     let _ignored = Signals::catch(USERS)?;
     let mut places = Places::default();

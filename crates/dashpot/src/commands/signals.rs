@@ -7,6 +7,8 @@ use std::{fs, io};
 use rustix::process::Signal as UnixSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::parent::Parent;
+
 /// The signals by which people and service managers end a program.
 pub(super) const ENDS: [UnixSignal; 4] = [
     UnixSignal::HUP,
@@ -24,6 +26,7 @@ pub(super) const INTERRUPTED: u8 = 130;
 /// Signals that are caught for as long as the program lives.
 pub(super) struct Signals {
     caught: Vec<(UnixSignal, Signal)>,
+    parent: Option<Parent>,
 }
 
 impl Signals {
@@ -34,7 +37,16 @@ impl Signals {
         let wanted = wanted.into_iter().filter(|one| !ignores(&status, *one));
         let catch = |one: UnixSignal| Ok((one, signal(SignalKind::from_raw(one.as_raw()))?));
         let caught = wanted.map(catch).collect::<io::Result<_>>()?;
-        Ok(Signals { caught })
+        Ok(Signals {
+            caught,
+            parent: None,
+        })
+    }
+
+    /// If `wanted`, the end of the parent counts as a signal, too.
+    pub(super) fn with_parent(mut self, wanted: bool) -> anyhow::Result<Signals> {
+        self.parent = wanted.then(Parent::watch).transpose()?;
+        Ok(self)
     }
 
     /// The next signal that comes, or that has come since the last call.
@@ -45,7 +57,10 @@ impl Signals {
                     return Poll::Ready(*signal);
                 }
             }
-            Poll::Pending
+            match &mut self.parent {
+                Some(parent) => parent.poll_signal(context),
+                None => Poll::Pending,
+            }
         })
         .await
     }

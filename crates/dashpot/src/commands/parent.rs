@@ -1,0 +1,77 @@
+//! The end of the process that started this one: `--exit-with-parent`.
+//!
+//! A descriptor of the process tells its end. The kernel's own signal for this, PR_SET_PDEATHSIG, comes
+//! when the *thread* that started this process ends, and a test runner may start it from a thread.
+
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{PidfdFlags, Signal, getppid, pidfd_open};
+use tokio::sync::oneshot;
+use tokio::time::{Sleep, sleep};
+
+/// The parent, whose end counts as SIGTERM, and later as SIGKILL.
+#[derive(Debug)]
+pub(super) enum Parent {
+    Lives(oneshot::Receiver<()>),
+    Ended(Pin<Box<Sleep>>),
+    Forgotten,
+}
+
+impl Parent {
+    /// Begins to watch the parent.
+    pub(super) fn watch() -> anyhow::Result<Parent> {
+        let Some(pid) = getppid() else {
+            bail!("--exit-with-parent: the parent is in another PID namespace: leave it out");
+        };
+        let cannot = "--exit-with-parent: cannot watch the parent";
+        let process = pidfd_open(pid, PidfdFlags::empty()).context(cannot)?;
+        // The parent may have ended before, and its number may be another process's now.
+        if getppid() != Some(pid) {
+            bail!("--exit-with-parent: the parent has ended");
+        }
+        let (ended, end) = oneshot::channel();
+        // A thread waits, because the runtime takes no descriptor without `unsafe`.
+        let wait = move || {
+            wait_for(&process);
+            // If nothing listens any more, this process is ending.
+            let _ = ended.send(());
+        };
+        let thread = thread::Builder::new().name("parent".to_owned());
+        thread.spawn(wait).context(cannot)?;
+        Ok(Parent::Lives(end))
+    }
+
+    /// SIGTERM when the parent has ended, and SIGKILL if this process then lives for a while longer.
+    pub(super) fn poll_signal(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
+        match self {
+            Parent::Lives(end) => {
+                // It fails if the thread has failed: do not live on unwatched.
+                let _ended = ready!(Pin::new(end).poll(context));
+                *self = Parent::Ended(Box::pin(sleep(GRACE)));
+                Poll::Ready(Signal::TERM)
+            }
+            Parent::Ended(grace) => {
+                ready!(grace.as_mut().poll(context));
+                *self = Parent::Forgotten;
+                Poll::Ready(Signal::KILL)
+            }
+            Parent::Forgotten => Poll::Pending,
+        }
+    }
+}
+
+/// Returns when the process has ended, or cannot be waited for.
+fn wait_for(process: &OwnedFd) {
+    let _ = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], None));
+}
+
+/// The time in which a command, or the I/O that rules hold, may end in order.
+const GRACE: Duration = Duration::from_secs(5);

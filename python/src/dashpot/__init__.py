@@ -1,0 +1,39 @@
+"""Slow disks in tests, in the words of the command line.
+
+    with dashpot.run("db=ram,size=1G") as d:
+        with d["db"].rule("-D 20ms -T flush") as slow:
+            ...                          # the program under test, on d["db"].uri
+            assert slow.held > 0
+
+A rule that leaves its block without having injected anything raises `NothingInjected`, with the daemon's
+reason. Times are integers of nanoseconds, and their names end in `_ns`.
+"""
+
+from ._binary import find_program
+from ._daemon import Daemon, connect
+from ._captive import Captive, run
+from ._disk import Disk, Suspended
+from ._errors import CheckFailed, DashpotError, NothingInjected, NotStarted
+from ._figures import InFlight, Latency, OpLatency, Summary
+from ._rule import Rule
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Captive",
+    "CheckFailed",
+    "Daemon",
+    "DashpotError",
+    "Disk",
+    "InFlight",
+    "Latency",
+    "NotStarted",
+    "NothingInjected",
+    "OpLatency",
+    "Rule",
+    "Summary",
+    "Suspended",
+    "connect",
+    "find_program",
+    "run",
+]

@@ -1,0 +1,148 @@
+"""A daemon that this process starts, and that ends with it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from types import TracebackType
+from typing import IO, List, Optional, Sequence, Type
+
+from ._binary import find_program
+from ._daemon import Daemon
+from ._errors import DashpotError, NotStarted
+
+# The word before the address in what `serve` prints when it is ready.
+_ANNOUNCED = "API  "
+# Says the address to the descriptor in its first argument, and becomes the program in the others.
+_SAY_AND_BECOME = """
+import os, sys
+say, command = int(sys.argv[1]), sys.argv[2:]
+os.write(say, ("API  " + os.environ["DASHPOT_API"] + "\\n").encode())
+os.close(say)
+try:
+    os.execvp(command[0], command)
+except OSError as error:
+    sys.exit(f"dashpot: {command[0]}: {error}")
+"""
+
+
+class Captive(Daemon):
+    """A daemon of this process. It ends with the `with` block, at `stop`, or with this process, even if that
+    is killed. Its sockets are in a private directory that ends with it."""
+
+    def __init__(self, program: str, process: subprocess.Popen[bytes], log: IO[bytes], address: str) -> None:
+        super().__init__(address, program)
+        self.process = process
+        self._log = log
+
+    def __enter__(self) -> Captive:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The id of the daemon's process."""
+        return self.process.pid
+
+    def output(self) -> str:
+        """What the daemon, and its program if it has one, have printed so far."""
+        return _read(self._log)
+
+    def stop(self, timeout: float = 20.0) -> int:
+        """Ends the daemon, and its program if it has one, as SIGTERM does. Returns the exit status.
+
+        After `timeout` seconds it is killed.
+        """
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def run(
+    *disks: str,
+    lab: Optional[str] = None,
+    rules: Sequence[str] = (),
+    command: Optional[Sequence[str]] = None,
+    options: Sequence[str] = (),
+    timeout: float = 30.0,
+) -> Captive:
+    """Starts a daemon with sockets of its own, and returns when clients can connect.
+
+    `disks` are in the words of `-d` ("db=ram,size=1G"), `rules` in those of `-r` ("db -D 2ms"), and `options`
+    further words of `dashpot serve`. Without disks and `lab` there are two RAM disks, c1t1d0 and c1t2d0.
+
+    `command` is a program whose calls on the files of `path:DIR` disks are their I/Os; dashpot starts it, and
+    `run` returns when dashpot is about to become it.
+    """
+    program = find_program()
+    words = [word for disk in disks for word in ("-d", disk)]
+    words += [word for rule in rules for word in ("-r", rule)]
+    words += [*options, *([lab] if lab else [])]
+    log = tempfile.TemporaryFile()
+    reading, writing = os.pipe()
+    # If this process is killed before the daemon watches it, the daemon finds the pipe broken, and ends.
+    try:
+        started = _start(program, words, command, writing, log)
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    try:
+        address = _announced(started, reading, time.monotonic() + timeout)
+    except BaseException as error:
+        started.kill()
+        started.wait()
+        if isinstance(error, DashpotError):
+            raise NotStarted(f"{error} and said:\n{_read(log)}") from None
+        raise
+    finally:
+        # `serve` prints nothing more there; what it has to say later goes to the log.
+        os.close(reading)
+    return Captive(program, started, log, address)
+
+
+def _start(
+    program: str, words: List[str], command: Optional[Sequence[str]], writing: int, log: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    if command is None:
+        here = [program, "serve", "--exit-with-parent", "--api", "unix:-", "--nbd", "unix:-", *words]
+        return subprocess.Popen(here, stdin=subprocess.DEVNULL, stdout=writing, stderr=log)
+    say = [sys.executable, "-I", "-S", "-c", _SAY_AND_BECOME, str(writing), *command]
+    here = [program, "run", "--exit-with-parent", *words, "--", *say]
+    return subprocess.Popen(here, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writing])
+
+
+def _announced(process: subprocess.Popen[bytes], reading: int, deadline: float) -> str:
+    """The address of the API, which comes when clients can connect."""
+    said = b""
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([reading], [], [], left)[0]:
+            raise DashpotError("dashpot did not become ready in time")
+        more = os.read(reading, 65536)
+        if not more:
+            raise DashpotError(f"dashpot ended with status {process.wait()}")
+        said += more
+        for line in said.decode(errors="replace").splitlines(keepends=True):
+            if line.startswith(_ANNOUNCED + "unix:") and line.endswith("\n"):
+                return line[len(_ANNOUNCED):].rstrip("\n")
+
+
+def _read(log: IO[bytes]) -> str:
+    """The whole log. `pread` leaves the offset alone, which the daemon's own descriptor shares."""
+    size = os.fstat(log.fileno()).st_size
+    return os.pread(log.fileno(), size, 0).decode(errors="replace")

@@ -1,0 +1,39 @@
+"""The errors. Each message says what is wrong, and how to mend it where that is known."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+
+class DashpotError(Exception):
+    """The daemon refused a request, or could not be reached.
+
+    `remedy` is the daemon's advice, and `status` the status of its answer; both are None if there is none.
+    """
+
+    def __init__(self, error: str, remedy: Optional[str] = None, status: Optional[int] = None) -> None:
+        super().__init__(f"{error}: {remedy}" if remedy else error)
+        self.error = error
+        self.remedy = remedy
+        self.status = status
+
+
+class NotStarted(DashpotError):
+    """dashpot could not be started. The message has what it said."""
+
+
+class NothingInjected(AssertionError):
+    """A rule was cleared without having injected anything, so the test has not met a slow disk.
+
+    `reason` is the daemon's own.
+    """
+
+    def __init__(self, rule: str, disk: str, reason: str, hint: str) -> None:
+        super().__init__(f"rule '{rule}' of disk '{disk}' injected nothing: {reason}{hint}")
+        self.rule = rule
+        self.disk = disk
+        self.reason = reason
+
+
+class CheckFailed(AssertionError):
+    """An expectation does not hold. The message has a line for each check, with the observed value."""

@@ -1,0 +1,133 @@
+"""Requests to the daemon's HTTP API, over a unix socket or TCP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from contextlib import suppress
+from typing import Any, Optional
+from urllib.parse import parse_qs, quote, urlsplit
+
+from ._errors import DashpotError
+
+
+class Api:
+    """An address of a daemon's API. Each request has a connection of its own, so threads may share this."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._unix: Optional[str] = None
+        self._tcp = ("", 0)
+        self._token: Optional[str] = None
+        if address.startswith("unix:"):
+            self._unix = address[len("unix:"):]
+        elif address.startswith("http://"):
+            url = urlsplit(address)
+            self._tcp = (url.hostname or "", url.port or 80)
+            self._token = parse_qs(url.query).get("token", [None])[0]
+        else:
+            raise DashpotError(
+                f"{address!r} is no address of an API", "write unix:PATH, or the http://HOST:PORT/?token=… that serve prints"
+            )
+
+    def get(self, path: str) -> Any:
+        return self.send("GET", path)
+
+    def post(self, path: str, body: Any = None) -> Any:
+        return self.send("POST", path, body)
+
+    def send(self, method: str, path: str, body: Any = None) -> Any:
+        """Sends a request, and returns the answer. It waits as long as the daemon does."""
+        connection = self._connection()
+        try:
+            return json.loads(self._ask(connection, method, path, body).read())
+        finally:
+            connection.close()
+
+    def lease(self, path: str, body: Any) -> tuple[Any, Lease]:
+        """Sends a request whose effect ends with the connection. Returns the answer and the lease."""
+        connection = self._connection()
+        try:
+            answer = self._ask(connection, "POST", path, body)
+            return json.loads(answer.readline()), Lease(connection, answer)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._unix is not None:
+            return _UnixConnection(self._unix)
+        return http.client.HTTPConnection(*self._tcp)
+
+    def _ask(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: Any
+    ) -> http.client.HTTPResponse:
+        content = None if body is None else json.dumps(body)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            with suppress(BrokenPipeError):
+                # A daemon that refuses a request answers before it reads the content.
+                connection.request(method, path, content, headers)
+            answer = connection.getresponse()
+        except OSError as error:
+            raise DashpotError(f"no daemon answers at {self.address} ({error})") from error
+        except http.client.HTTPException as error:
+            raise DashpotError(f"the daemon at {self.address} hung up ({error!r})") from error
+        if answer.status >= 400:
+            raise _refusal(answer)
+        return answer
+
+
+class Lease:
+    """An open answer. The daemon clears the leased rules when this is closed, or when the process ends."""
+
+    def __init__(self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> None:
+        self._connection = connection
+        self._answer = answer
+
+    def close(self) -> None:
+        self._answer.close()
+        self._connection.close()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.sock.connect(self._path)
+        except BaseException:
+            self.close()
+            raise
+
+
+def _refusal(answer: http.client.HTTPResponse) -> DashpotError:
+    text = answer.read()
+    try:
+        said = json.loads(text)
+        return DashpotError(said["error"], said.get("remedy"), answer.status)
+    except (ValueError, KeyError, TypeError):
+        return DashpotError(f"the answer has status {answer.status}: {text[:200]!r}", None, answer.status)
+
+
+def segment(name: object) -> str:
+    """A name as one segment of a path."""
+    return quote(str(name), safe="")
+
+
+def default_address() -> str:
+    """The address of this user's daemon: $DASHPOT_API, or that of `dashpot serve`."""
+    given = os.environ.get("DASHPOT_API")
+    if given:
+        return given
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and os.path.isdir(runtime):
+        return f"unix:{runtime}/dashpot/api.sock"
+    return f"unix:/tmp/dashpot-{os.getuid()}/api.sock"
