@@ -93,14 +93,20 @@ impl Over<'_> {
     }
 }
 
-/// Refuses intervals of the memory of a daemon, which is told as a whole.
-pub(super) fn check_pace(period: &PeriodArgs, pace: &Pace) -> Result<(), ParseError> {
-    match (&period.recording, period.last, pace.interval) {
-        (None, Some(_), Some(_)) => Err(ParseError::new(
-            "--last cannot be used with an interval: a daemon tells its past as a whole; a recording              (--in REC) has intervals",
-        )),
-        _ => Ok(()),
-    }
+/// Refuses what the memory of a daemon does not have: intervals, and latencies from arrival (`-Q`).
+pub(super) fn check_memory(
+    period: &PeriodArgs,
+    pace: &Pace,
+    queued: bool,
+) -> Result<(), ParseError> {
+    let with = match (&period.recording, period.last, pace.interval) {
+        (None, Some(_), Some(_)) => "an interval: a daemon tells its past as a whole",
+        (None, Some(_), None) if queued => "-Q: a daemon remembers latencies at the disk only",
+        _ => return Ok(()),
+    };
+    Err(ParseError::new(format!(
+        "--last cannot be used with {with}; a recording (--in REC) can"
+    )))
 }
 
 /// The format of a report.

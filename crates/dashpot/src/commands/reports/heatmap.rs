@@ -6,13 +6,13 @@ use dashpot_report::heatmap::{Crop, HeatMap, HeatmapReport};
 use dashpot_report::report::Report;
 use dashpot_rules::{ParseError, format_ops};
 
-use super::asked::{Asked, Format, Over, check_pace};
+use super::asked::{Asked, Format, Over, check_memory};
 use crate::cli::reports::{DeviceArgs, HeatmapArgs, PeriodArgs};
 use crate::commands::draft::Draft;
 
 impl Asked for HeatmapArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_pace(&self.period, &self.pace)?;
+        check_memory(&self.period, &self.pace, self.queued)?;
         let interval = self.pace.interval.unwrap_or(INTERVAL);
         let layer = self.at.layer;
         Ok(Box::new(HeatmapReport {

@@ -6,12 +6,12 @@ use dashpot_report::iolatency::{Boundary, IolatencyReport, Style};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over, check_pace};
+use super::asked::{Asked, Format, Over, check_memory};
 use crate::cli::reports::{DeviceArgs, IolatencyArgs, PeriodArgs};
 
 impl Asked for IolatencyArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_pace(&self.period, &self.pace)?;
+        check_memory(&self.period, &self.pace, self.queued)?;
         Ok(Box::new(IolatencyReport {
             layer: self.at.layer,
             schedule: over.schedule(&self.pace, INTERVAL),

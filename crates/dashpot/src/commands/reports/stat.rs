@@ -6,12 +6,12 @@ use dashpot_report::report::Report;
 use dashpot_report::stat::StatReport;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over, check_pace};
+use super::asked::{Asked, Format, Over, check_memory};
 use crate::cli::reports::{DeviceArgs, PeriodArgs, StatArgs};
 
 impl Asked for StatArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_pace(&self.period, &self.pace)?;
+        check_memory(&self.period, &self.pace, false)?;
         Ok(Box::new(StatReport {
             statistic: Statistic {
                 predicates: self
