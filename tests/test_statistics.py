@@ -1,175 +1,225 @@
-"""Statistics: any question by name, with the same words on every report, over a daemon, the kernel's disks and
-simulations.
-"""
+"""Any statistic over the API: columns of the past, seconds as they end, and what is different in a rectangle."""
 
+import http.client
 import json
-import signal
+import socket
+import urllib.parse
 
 import pytest
 
-from conftest import BINARY, run
-from kernel import dd, loop_in_memory, takes_a_kernel
-from test_kernel_reports import Watching
-from test_sim import POOL
-from timed import Client
+from conftest import BINARY, HANG_LIMIT, eventually, run
 
-def begun(daemon, *words):
-    """A report of the daemon, once it watches."""
-    report = daemon.start(*words)
-    report.stdout.readline()
-    return report
+SECOND = 1_000_000_000
 
 
-def ended(report):
-    report.send_signal(signal.SIGINT)
-    text, errors = report.communicate()
-    assert report.returncode == 0 and "lost" not in errors, errors
-    return text
+class Connection(http.client.HTTPConnection):
+    """HTTP over the daemon's unix socket."""
+
+    def __init__(self, daemon):
+        super().__init__("dashpot", timeout=HANG_LIMIT)
+        self.path = str(daemon.api)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(HANG_LIMIT)
+        self.sock.connect(self.path)
+
+
+def ask(daemon, path, expect=200, **query):
+    connection = Connection(daemon)
+    connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}")
+    answer = connection.getresponse()
+    said = json.loads(answer.read())
+    assert answer.status == expect, said
+    return said
+
+
+def columns(daemon, statistic, expect=200, **query):
+    return ask(daemon, "/v1/statistics/columns", expect, statistic=statistic, **query)
+
+
+def wait_until_over(daemon, second):
+    """Waits until a second of the daemon's clock is over."""
+    eventually(lambda: ask(daemon, "/v1/clock")["now_ns"] >= (second + 1) * SECOND, "a second that is over")
 
 
 @pytest.fixture
-def two(serve):
-    """A daemon with two disks, whose writes to `a` take at least 20 ms."""
-    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M")
-    daemon.cli("inject", "a", "-D", "20ms", "-T", "write")
+def ten(serve):
+    """Ten disks, one of which is slow, each with the same load; and the seconds in which that was."""
+    disks = [word for n in range(10) for word in ("-d", f"c1t{n}d0=ram,size=64M")]
+    daemon = serve(*disks, "-r", "c1t3d0 -D 100ms -T read")
+    daemon.begun = ask(daemon, "/v1/clock")["now_ns"] // SECOND
+    loads = [
+        daemon.start("load", daemon.uri(f"c1t{n}d0"), "--rate", "200", "--depth", "32", "--write", "50%", "--time", "1s")
+        for n in range(10)
+    ]
+    for load in loads:
+        load.communicate(timeout=HANG_LIMIT)
+        assert load.returncode == 0
+    last = ask(daemon, "/v1/clock")["now_ns"] // SECOND
+    wait_until_over(daemon, last)
+    daemon.ended = last + 1
+    daemon.during = {"from_ns": daemon.begun * SECOND, "to_ns": daemon.ended * SECOND}
     return daemon
 
 
-def work(daemon):
-    a, b = Client(daemon, "a"), Client(daemon, "b")
-    a.many(30, 4, a.write)
-    a.many(20, 4)
-    b.many(10, 2, lambda offset: b.write(offset, 65536))
+def sums(said):
+    """The I/Os and bytes of each value."""
+    found = {}
+    for column in said["columns"]:
+        assert column["dropped"] == 0
+        for part in column["parts"]:
+            count, size = found.get(part["value"], (0, 0))
+            found[part["value"]] = (count + part["count"], size + part["bytes"])
+    return found
 
 
-STATISTICS = {
-    "disk.ops[op]": {"write": (40, 30 * 4096 + 10 * 65536), "read": (20, 20 * 4096)},
-    "disk.ops[device]": {"a": (50, 50 * 4096), "b": (10, 10 * 65536)},
-    "disk.bytes[size]": {"4K-8K": (50, 50 * 4096), "64K-128K": (10, 10 * 65536)},
-    "disk.ops[op=write][size]": {"4K-8K": (30, 30 * 4096), "64K-128K": (10, 10 * 65536)},
-    "disk.ops[latency>=20ms][device]": {"a": (30, 30 * 4096)},
-    "disk.ops[device!=a][op]": {"write": (10, 10 * 65536)},
-    "disk.ops[rule]": {"1": (30, 30 * 4096), "none": (30, 20 * 4096 + 10 * 65536)},
-    "disk.ops[hold>=20ms][rule=1][op]": {"write": (30, 30 * 4096)},
-    "disk.errors[error]": {},
-}
+def events(daemon, **query):
+    return ask(daemon, "/v1/events", after=0, limit=10_000, **daemon.during, **query)["zios"]
 
 
-def test_statistics_of_a_daemon(two):
-    reports = {name: begun(two, "stat", name, "600") for name in STATISTICS}
-    work(two)
-    for name, report in reports.items():
-        lines = ended(report).splitlines()
-        found = {}
-        for line in lines:
-            words = line.split()
-            if len(words) > 4 and words[1].replace(",", "").isdigit() and words[0] not in ("op", "rule"):
-                found[words[0]] = int(words[1])
-        assert found == {value: count for value, (count, _) in STATISTICS[name].items()}, (name, lines)
+def test_columns_are_what_the_single_ios_add_up_to(ten):
+    zios = events(ten)
+    for statistic, key in [
+        ("disk.ops[device]", lambda zio: zio["disk"]),
+        ("disk.latency[op]", lambda zio: zio["op"]),
+        ("disk.hold[rule]", lambda zio: str(zio["rule"] or "none")),
+        ("disk.ops[fua]", lambda zio: "yes" if zio["fua"] else "no"),
+        ("disk.ops[size]", lambda zio: "4K-8K"),
+    ]:
+        expected = {}
+        for zio in zios:
+            count, size = expected.get(key(zio), (0, 0))
+            expected[key(zio)] = (count + 1, size + zio["length_bytes"])
+        said = columns(ten, statistic, **ten.during)
+        assert sums(said) == expected, statistic
+        assert [said["from_ns"], said["to_ns"]] == list(ten.during.values())
+    # Coarser columns are the same I/Os.
+    assert sums(columns(ten, "disk.hold[rule]", **ten.during, step_ns=3 * SECOND)) == sums(
+        columns(ten, "disk.hold[rule]", **ten.during)
+    )
 
 
-def test_csv_and_json_have_the_same_figures(two):
-    as_csv = two.start("stat", "disk.latency[op]", "--csv", "1")
-    as_json = two.start("stat", "disk.latency[op]", "--json", "1")
-    # The head of the CSV comes with the first interval.
-    head = as_csv.stdout.readline().strip()
-    assert head == "at_ns,elapsed_ns,op,count,bytes,p50_ns,p90_ns,p95_ns,p99_ns,p99_9_ns,max_ns"
-    as_json.stdout.readline()
-    work(two)
-    rows = [line.split(",") for line in ended(as_csv).splitlines()]
-    documents = [json.loads(line) for line in ended(as_json).splitlines()]
-    values = [value for document in documents for value in document["values"]]
-    for op, count, size in (("write", 40, 30 * 4096 + 10 * 65536), ("read", 20, 20 * 4096)):
-        assert sum(int(row[3]) for row in rows if row[2] == op) == count
-        assert sum(value["count"] for value in values if value["value"] == op) == count
-        assert sum(int(row[4]) for row in rows if row[2] == op) == size
-        assert sum(value["bytes"] for value in values if value["value"] == op) == size
-    document = documents[0]
-    assert document["statistic"] == "disk.latency[op]" and document["title"] == "Latency of disk I/Os, by op"
+def test_both_memories_tell_the_same_latencies(ten):
+    """The first is answered from the memory of seconds; an I/O of any size is the same I/O, one by one."""
+    one = columns(ten, "disk.latency[op]", **ten.during)
+    other = columns(ten, "disk.latency[size>=0][op]", **ten.during)
+    assert one["columns"] == other["columns"] != []
+    (part,) = columns(ten, "disk.latency[device=c1t3d0][op=read]", **ten.during, step_ns=60 * SECOND)["columns"][0]["parts"][:1]
+    numbers = part["numbers"]
+    assert numbers["p50"] >= numbers["min"] >= 100_000_000
+    assert sum(numbers["counts"]) == numbers["count"] == part["count"]
+    assert all(low <= high for low, high in zip(numbers["from"], numbers["to"]))
 
 
-@pytest.mark.parametrize("words", [
-    ["iolatency", "--where", "op=write,latency>=20ms", "600"],
-    ["quantize", "--where", "op=write,latency>=20ms"],
-    ["snoop", "--where", "op=write,latency>=20ms"],
-], ids=lambda words: words[0])
-def test_where_means_the_same_on_each_report(two, words):
-    report = begun(two, *words)
-    work(two)
-    text = ended(report)
-    if words[0] == "snoop":
-        assert len([line for line in text.splitlines() if " write " in line]) == 30
-    else:
-        counts = [line.split(":")[1].split()[0] for line in text.splitlines() if "->" in line]
-        at = [line.split("|")[1].split()[-1] for line in text.splitlines() if "|" in line and "->" not in line]
-        numbers = counts if words[0] == "iolatency" else at
-        assert sum(int(number) for number in numbers if number.isdigit()) == 30, text
+def test_the_ios_behind_a_cell_are_those_that_it_counts(ten):
+    where = "[op=read][latency>=80ms][latency<10s]"
+    zios = events(ten, layer="disk", where=where)
+    assert ("c1t3d0", "read") in {(zio["disk"], zio["op"]) for zio in zios}
+    counted = sums(columns(ten, f"disk.ops{where}", **ten.during))
+    assert counted[None][0] == len(zios) > 50
 
 
-def test_iolatency_by_any_dimension(two):
-    report = begun(two, "iolatency", "--by", "rule", "--percentiles", "600")
-    work(two)
-    lines = [line.split() for line in ended(report).splitlines()]
-    assert {words[0]: words[1] for words in lines if words and words[0] in ("1", "none")} == {"1": "30", "none": "30"}
+def test_seconds_as_they_end_are_those_of_the_past(daemon):
+    names = ["disk.latency[op]", "disk.ops[size]", "disk.errors"]
+    connection = Connection(daemon)
+    connection.request("POST", "/v1/statistics/watch", json.dumps({"statistics": names}),
+                       {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream")
+    load = daemon.start("load", daemon.uri("d"), "--rate", "300", "--depth", "4", "--write", "50%", "--time", "3s")
+    seconds = []
+    while not any(column["parts"] for column in seconds[-1]["columns"]) if seconds else True:
+        seconds.append(event(answer))
+    seconds.append(event(answer))
+    load.communicate(timeout=HANG_LIMIT)
+    connection.close()
+    first, last = (seconds[-2]["start_ns"], seconds[-1]["start_ns"])
+    assert last == first + SECOND and seconds[-1]["missed"] == 0
+    for place, name in enumerate(names):
+        past = columns(daemon, name, from_ns=first, to_ns=last + SECOND)["columns"]
+        live = [second["columns"][place] for second in seconds[-2:]]
+        assert past == [column for column in live if column["parts"]], name
 
 
-@pytest.mark.parametrize("words, message", [
-    (["disk.ops[process]"], "'process' is unknown here: dashpot's disks and simulations know their clients"),
-    (["disk.opz"], "there is no metric 'opz': did you mean 'ops'?"),
-    (["disk.ops[op=write"], "write each condition and the breakdown in brackets"),
-    (["disk.ops", "--where", "latency>=10"], "10ms"),
-    (["disk.ops", "--where", "latancy>=10ms"], "did you mean 'latency'?"),
-    (["disk.ops", "-d", "x"], "the daemon has d"),
-    (["volume.ops"], "the daemon serves no volume"),
-    (["disk.ops", "--csv", "--json"], "cannot be used with"),
-], ids=str)
-def test_bad_words_are_refused(daemon, words, message):
-    refused = daemon.cli("stat", *words, "1", "1", code=None)
-    assert refused.returncode in (1, 2) and message in refused.stderr, refused.stderr
+def event(answer):
+    """The data of the next event of a stream."""
+    lines = [answer.readline().decode() for _ in range(3)]
+    assert lines[0] == "event: second\n" and lines[2] == "\n", lines
+    return json.loads(lines[1].removeprefix("data: "))
 
 
-def test_stats_lists_words_that_stat_takes():
-    words = json.loads(run(BINARY, "stats", "--json").stdout)["words"]
-    assert {word["word"] for word in words if word["of_the_kernel"]} >= {"process", "cgroup", "latency", "ops"}
-    assert not any(word["of_dashpot"] for word in words if word["word"] in ("process", "pid", "cgroup"))
-    text = run(BINARY, "stats").stdout
-    assert all(word["word"] in text for word in words)
+def test_a_rectangle_finds_the_slow_disk_of_ten(ten):
+    slow = {"begin_ns": ten.begun * SECOND, "end_ns": ten.ended * SECOND, "least": 80_000_000}
+    said = ask(ten, "/v1/statistics/diff", statistic="disk.latency", **ten.during, **slow)
+    assert not said["too_few"]
+    first = {one["dimension"]: one["values"][0]["value"] for one in said["differs"]}
+    assert (first["device"], first["op"], first["rule"]) == ("c1t3d0", "read", "1")
+    assert said["differs"][0]["dimension"] == "rule" and said["differs"][0]["points"] > 80
+    assert said["spent"][0]["wait"] == "hold"
+    assert "fua" in said["alike"]
+    few = ask(ten, "/v1/statistics/diff", statistic="disk.latency", **ten.during, **{**slow, "least": 3600 * SECOND})
+    assert few["too_few"] and few["differs"] == []
 
 
-def simulated(path, statistic):
-    """All values of a statistic over a whole simulation, with counts and bytes."""
-    [outcome] = json.loads(run(BINARY, "sim", path, "--json", "--report", f"stat {statistic} 10").stdout)
-    [report] = outcome["reports"]
-    [interval] = report["output"]
-    return interval, {value["value"]: value["count"] for value in interval["values"]}
+def test_a_rectangle_finds_the_slow_client_of_eight(serve):
+    daemon = serve("-d", "d=ram,size=64M")
+    begun = ask(daemon, "/v1/clock")["now_ns"] // SECOND
+    loads = [daemon.start("load", daemon.uri("d"), "--rate", "100", "--depth", "32", "--time", "2s") for _ in range(8)]
+    slow = loads[5].pid
+    daemon.cli("inject", "d", "-D", "100ms", "--client", f"*pid={slow}")
+    for load in loads:
+        load.communicate(timeout=HANG_LIMIT)
+    ended = ask(daemon, "/v1/clock")["now_ns"] // SECOND + 1
+    wait_until_over(daemon, ended - 1)
+    said = ask(daemon, "/v1/statistics/diff", statistic="disk.latency", from_ns=begun * SECOND, to_ns=ended * SECOND,
+               begin_ns=begun * SECOND, end_ns=ended * SECOND, least=80_000_000)
+    first = {one["dimension"]: one["values"][0]["value"] for one in said["differs"]}
+    assert first["client"].endswith(f"pid={slow}")
 
 
-def test_breakdowns_of_a_simulation_have_the_same_sum(directory):
-    path = directory / "lab.toml"
-    path.write_text(POOL)
-    whole, by_op = simulated(path, "disk.ops[op]")
-    for statistic in ("disk.latency", "disk.ops[size]", "disk.bytes[offset]", "disk.hold[rule]", "disk.ops[client]"):
-        interval, values = simulated(path, statistic)
-        assert sum(values.values()) == interval["count"] == whole["count"], statistic
-        assert interval["bytes"] == whole["bytes"], statistic
-    _, reads = simulated(path, "disk.ops[op=read][device]")
-    assert sum(reads.values()) == by_op["read"]
-    _, held = simulated(path, "disk.ops[hold>0ns][op]")
-    _, ruled = simulated(path, "disk.ops[rule=1][op]")
-    assert held == ruled and set(held) == {"read"}
-    volume, _ = simulated(path, "volume.latency[client]")
-    assert volume["title"] == "Latency of volume I/Os, by client" and volume["numbers"]["n"] == volume["count"] > 0
+def test_bad_questions_are_refused_with_a_remedy(daemon):
+    for query, status, words in [
+        ({"statistic": "disk.latancy"}, 422, "did you mean 'latency'?"),
+        ({"statistic": "disk.ops[process]"}, 422, "a daemon does not know the process"),
+        ({"statistic": "disk.ops", "from_ns": 7}, 400, "from_ns is 7: intervals are of whole seconds"),
+    ]:
+        said = ask(daemon, "/v1/statistics/columns", status, **query)
+        assert words in said["error"], said
+    long = {"statistic": "disk.ops", "from_ns": 0, "to_ns": 4_000 * SECOND}
+    now = ask(daemon, "/v1/clock")["now_ns"]
+    if now > 4_000 * SECOND:
+        assert "columns are too many" in ask(daemon, "/v1/statistics/columns", 422, **long)["error"]
+    empty = {"statistic": "disk.latency", "from_ns": 0, "to_ns": SECOND, "begin_ns": 0, "end_ns": 0, "least": 0}
+    assert ask(daemon, "/v1/statistics/diff", 422, **empty)["error"] == "the rectangle is empty"
+    counted = {**empty, "statistic": "disk.ops", "end_ns": SECOND}
+    assert "no numbers to draw" in ask(daemon, "/v1/statistics/diff", 422, **counted)["error"]
 
 
-@takes_a_kernel
-def test_the_kernels_disks_by_process_and_with_conditions():
-    with loop_in_memory() as loop:
-        words = ("-d", loop.path, "600")
-        by_process = Watching("stat", "disk.ops[op=write][process]", *words)
-        by_size = Watching("iolatency", "--where", "size>=64K,op=write", "--by", "size", "--percentiles", *words)
-        dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=25", "oflag=direct")
-        dd("if=/dev/zero", f"of={loop.path}", "bs=64k", "count=12", "oflag=direct")
-        lines = [line.split() for line in by_process.end().splitlines()]
-        assert [words[:2] for words in lines if words and words[0] == "dd"] == [["dd", "37"]]
-        sizes = [line.split() for line in by_size.end().splitlines()]
-        assert [words[:2] for words in sizes if words and words[0].endswith("K")] == [["64K-128K", "12"]]
+def test_streams_are_bounded(daemon):
+    def watch(statistics):
+        connection = Connection(daemon)
+        connection.request("POST", "/v1/statistics/watch", json.dumps({"statistics": statistics}),
+                           {"Content-Type": "application/json"})
+        return connection, connection.getresponse()
+
+    _, answer = watch(["disk.ops"] * 17)
+    assert answer.status == 422 and "at most 16" in json.loads(answer.read())["error"]
+    held = [watch(["disk.ops"]) for _ in range(32)]
+    assert {answer.status for _, answer in held} == {200}
+    _, answer = watch(["disk.ops"])
+    assert answer.status == 503 and "32 streams" in json.loads(answer.read())["error"]
+    held[0][0].close()
+    held[0][1].close()
+    eventually(lambda: watch(["disk.ops"])[1].status == 200, "a place that is free again")
+
+
+def test_words_have_the_values_that_are_known(daemon):
+    said = ask(daemon, "/v1/statistics")
+    dimensions = {one["word"]: one for one in said["dimensions"]}
+    assert said["layers"] == ["disk", "volume"] and "process" not in dimensions
+    assert dimensions["device"]["values"] == ["d"] and dimensions["latency"]["unit"] == "ns"
+    run(BINARY, "load", daemon.uri("d"), "--time", "100ms")
+    found = ask(daemon, "/v1/statistics")["dimensions"]
+    (clients,) = [one["values"] for one in found if one["word"] == "client"]
+    assert len(clients) == 1 and "pid=" in clients[0]

@@ -26,6 +26,9 @@ const FREE: usize = 64 << 10;
 /// How many answers are made at a time. Each may hold the snapshot of a disk.
 const MADE_AT_ONCE: usize = 4;
 
+/// The most answers without an end at once.
+const STREAMS_MAX: usize = 32;
+
 /// How long a request waits for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -34,6 +37,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct AnswerMemory {
     bytes: Arc<Semaphore>,
     places: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
 }
 
 /// An answer that is being made.
@@ -52,6 +56,7 @@ impl Default for AnswerMemory {
         AnswerMemory {
             bytes: Arc::new(Semaphore::new(BYTES_MAX)),
             places: Arc::new(Semaphore::new(MADE_AT_ONCE)),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         }
     }
 }
@@ -83,6 +88,15 @@ impl AnswerMemory {
             )
             .remedy("ask again")),
         }
+    }
+
+    /// The place of an answer without an end.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        let place = Arc::clone(&self.streams).try_acquire_owned();
+        place.map_err(|_| {
+            let error = format!("{STREAMS_MAX} streams of statistics are open, which is the most");
+            Refusal::new(RefusalKind::Full, error).remedy("close a page or another reader first")
+        })
     }
 
     /// Encodes a value. The text counts until its last holder drops it.

@@ -50,8 +50,8 @@ impl Groups {
         self.groups.push(group);
     }
 
-    /// The groups with any I/O, in this order. Beyond [`NAMES_MAX`], or [`CLASSES_MAX`] if they are classes, the least groups become one, [`OTHER`],
-    /// which comes last.
+    /// The groups with any I/O, in this order. Beyond 16, or 65 if they are classes, the least groups become one,
+    /// [`OTHER`], which comes last.
     pub fn shown(self, order: Order) -> Vec<Group> {
         let rank = |group: &Group| {
             let amount = match order {

@@ -28,7 +28,7 @@ mod statistic;
 mod tally;
 mod who;
 
-pub use dimension::{Dimension, Knows, Unit};
+pub use dimension::{Dimension, Knows, Unit, Value};
 pub use finished::{FinishedIo, IoWaits};
 pub use groups::{Group, Groups, Order};
 pub use in_flight::{InFlight, Mention, Outlasting, outlasts, plural};

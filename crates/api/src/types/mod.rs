@@ -8,6 +8,7 @@ mod change;
 mod crash;
 mod depth;
 mod device;
+mod difference;
 mod disk;
 mod event;
 mod export;
@@ -22,6 +23,7 @@ mod rule;
 mod rule_latency;
 mod second;
 mod shard;
+mod statistic;
 mod summary;
 mod tunable;
 mod volume;
@@ -38,6 +40,7 @@ pub use crash::{
 };
 pub use depth::{Depth, DepthTime};
 pub use device::{DeviceIo, DiskClient, InFlightZio, OpCount, wait_word};
+pub use difference::{Difference, DifferenceSide, DifferentDimension, DifferentValue, SpentWait};
 pub use disk::{Disk, Status, Suspension};
 pub use event::{FinishedZio, FinishedZios, ZioWaits};
 pub use export::{Clock, Export, LayerWord, STARTED_AGAIN};
@@ -52,6 +55,10 @@ pub use rule::{Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, Rul
 pub use rule_latency::{HoldLatency, RuleLatency};
 pub use second::{Second, SecondLatency, Seconds};
 pub use shard::{Load, Probe, Shard, StopTotals, Stops};
+pub use statistic::{
+    Column, ColumnPart, Columns, Distribution, StatisticWord, StatisticWords, UnitWord, Watch,
+    WatchedSecond,
+};
 pub use summary::Summary;
 pub use tunable::{SetTunables, TunableValue};
 pub use volume::{Volume, WriteWord};

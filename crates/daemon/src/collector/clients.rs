@@ -120,6 +120,11 @@ impl Clients {
         counted.map_or_else(|| "other".into(), |client| Arc::clone(&client.name))
     }
 
+    /// The names of the clients that are counted separately.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.counted.iter().map(|client| &*client.name)
+    }
+
     /// The numbers of the clients that events may name from now on.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.present.iter().map(|client| client.number)

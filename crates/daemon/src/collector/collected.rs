@@ -1,6 +1,7 @@
 //! The data that the collector keeps of events.
 
-use std::collections::{BTreeMap, TryReserveError};
+use std::collections::{BTreeMap, BTreeSet, TryReserveError};
+use std::ops::Range;
 use std::sync::Arc;
 
 use dashpot_engine::{ClientId, Op};
@@ -8,7 +9,7 @@ use dashpot_export::{DeviceId, EventRecord, FinishedZio};
 
 use super::clients::{Clients, OTHERS, Place};
 use super::open::{Cell, Open};
-use super::recent::Recent;
+use super::recent::{Copied, Recent};
 use super::seconds::{SecondCell, SecondCells, Seconds};
 use super::tally::{Measured, Tally};
 
@@ -108,7 +109,7 @@ impl Collected {
                 self.open.begin(cell).count(&measured);
             }
         }
-        self.recent.push(zio, client.number);
+        self.recent.push(zio, client.number, second);
     }
 
     /// Adds the current second to the past ones.
@@ -172,6 +173,13 @@ impl Collected {
         self.clients[device.index()].name(place)
     }
 
+    /// The names of the clients that are counted separately, in order.
+    pub fn client_names(&self) -> Vec<String> {
+        let names = self.clients.iter().flat_map(Clients::names);
+        let sorted: BTreeSet<&str> = names.collect();
+        sorted.into_iter().map(str::to_owned).collect()
+    }
+
     /// The I/O of each second, the oldest first, without idle seconds.
     pub fn seconds(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
         self.seconds.iter()
@@ -195,6 +203,23 @@ impl Collected {
     /// The zios after a cursor, with their own cursors and the names of their clients.
     pub fn after(&self, cursor: u64) -> impl Iterator<Item = (u64, &FinishedZio, &str)> {
         self.recent.after(cursor)
+    }
+
+    /// The first second of which no single zio was forgotten.
+    pub fn zios_since(&self) -> u64 {
+        self.recent.since()
+    }
+
+    /// Copies the remembered zios that ended in these seconds and are wanted: at most `part` of all are looked
+    /// at in one call. True if there are no more.
+    pub(crate) fn copy(
+        &self,
+        copied: &mut Copied,
+        seconds: &Range<u64>,
+        part: usize,
+        wants: impl Fn(&FinishedZio) -> bool,
+    ) -> bool {
+        self.recent.copy(copied, seconds, part, wants)
     }
 
     #[cfg(test)]

@@ -24,6 +24,7 @@ use std::time::Duration;
 use dashpot_export::{Bell, DeviceId, Drops, EventReader};
 
 pub(crate) use collected::{Collected, Part};
+pub(crate) use recent::{Copied, Kept};
 pub(crate) use seconds::{SecondCell, SecondCells};
 pub(crate) use tally::Tally;
 

@@ -1,6 +1,7 @@
 //! The last finished zios, in a memory of bounded size.
 
 use std::collections::{HashMap, HashSet, TryReserveError, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use dashpot_export::FinishedZio;
@@ -9,9 +10,27 @@ use super::clients::NOBODY;
 
 /// A finished zio, and the number of its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
-    zio: FinishedZio,
-    client: u32,
+pub(crate) struct Kept {
+    pub(crate) zio: FinishedZio,
+    pub(crate) client: u32,
+}
+
+/// Zios that a reader has copied out of the memory, and the names of their clients.
+#[derive(Debug, Default)]
+pub(crate) struct Copied {
+    pub(crate) zios: Vec<Kept>,
+    pub(crate) names: HashMap<u32, Arc<str>>,
+    /// The cursor at which the copying goes on; `None` before the first part.
+    next: Option<u64>,
+    /// The cursor at which it ends.
+    end: u64,
+}
+
+/// A second, and the cursor of the first zio that ended in it or later.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    second: u64,
+    cursor: u64,
 }
 
 /// The last finished zios, and the names of their clients.
@@ -24,6 +43,10 @@ pub(super) struct Recent {
     most: usize,
     /// How many zios have come.
     come: u64,
+    /// The seconds of the zios in memory, in order.
+    begun: VecDeque<Begun>,
+    /// No zio that ended in this second or later was forgotten.
+    since: u64,
     names: HashMap<u32, Arc<str>>,
     /// At this many names, the memory looks for unused ones.
     sweep_at: usize,
@@ -39,21 +62,87 @@ impl Recent {
             zios,
             most,
             come: 0,
+            begun: VecDeque::new(),
+            since: 0,
             names: HashMap::new(),
             sweep_at: SWEEP_AT_LEAST,
         })
     }
 
+    /// Adds a zio that ended in this second.
     #[inline]
-    pub(super) fn push(&mut self, zio: &FinishedZio, client: u32) {
-        self.come += 1;
+    pub(super) fn push(&mut self, zio: &FinishedZio, client: u32, second: u64) {
         if self.most == 0 {
+            self.since = self.since.max(second + 1);
+            self.come += 1;
             return;
         }
         if self.zios.len() == self.most {
-            self.zios.pop_front();
+            self.forget();
+        }
+        if self.begun.back().is_none_or(|last| last.second < second) {
+            let cursor = self.come;
+            self.begun.push_back(Begun { second, cursor });
         }
         self.zios.push_back(Kept { zio: *zio, client });
+        self.come += 1;
+    }
+
+    fn forget(&mut self) {
+        if let Some(Kept { zio, .. }) = self.zios.pop_front() {
+            self.since = self.since.max(zio.ended().as_nanos() / SECOND_NS + 1);
+        }
+        let oldest = self.oldest();
+        while self.begun.get(1).is_some_and(|next| next.cursor <= oldest) {
+            self.begun.pop_front();
+        }
+    }
+
+    /// The first second of which no zio was forgotten.
+    pub(super) fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// Copies the zios that ended in these seconds and are wanted: at most `part` of all are looked at in one
+    /// call. True if there are no more.
+    pub(super) fn copy(
+        &self,
+        copied: &mut Copied,
+        seconds: &Range<u64>,
+        part: usize,
+        wants: impl Fn(&FinishedZio) -> bool,
+    ) -> bool {
+        let from = match copied.next {
+            Some(next) => next.max(self.oldest()),
+            None => {
+                copied.end = self.come;
+                self.cursor_of(seconds.start)
+            }
+        };
+        let end = copied.end.min(from.saturating_add(part as u64)).max(from);
+        let places = (from - self.oldest()) as usize..(end - self.oldest()) as usize;
+        let is_wanted = |kept: &&Kept| {
+            seconds.contains(&(kept.zio.ended().as_nanos() / SECOND_NS)) && wants(&kept.zio)
+        };
+        let before = copied.zios.len();
+        copied
+            .zios
+            .extend(self.zios.range(places).filter(is_wanted));
+        for kept in &copied.zios[before..] {
+            if let Some(name) = self.names.get(&kept.client) {
+                let name = || Arc::clone(name);
+                copied.names.entry(kept.client).or_insert_with(name);
+            }
+        }
+        copied.next = Some(end);
+        end >= copied.end
+    }
+
+    /// A cursor before which no zio ended in this second or later.
+    fn cursor_of(&self, second: u64) -> u64 {
+        let at = self.begun.partition_point(|begun| begun.second < second);
+        let first = self.begun.get(at).map_or(self.come, |begun| begun.cursor);
+        first.max(self.oldest())
     }
 
     /// Gives a new client a name. `present` has the numbers of the clients that may still have zios to come.
@@ -98,5 +187,13 @@ impl Recent {
     }
 }
 
+impl Copied {
+    /// The name of a client.
+    pub(crate) fn name_of(&self, client: u32) -> Option<&Arc<str>> {
+        self.names.get(&client).filter(|_| client != NOBODY)
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
 /// With fewer names a search is not worth its cost.
 const SWEEP_AT_LEAST: usize = 1_024;

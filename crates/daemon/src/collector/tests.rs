@@ -9,6 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::Copied;
 use super::collected::{Collected, Part};
 use super::seconds::{SECONDS, SIZE, SecondCell, Seconds};
 use super::tally::{Brief, Tally};
@@ -246,6 +247,37 @@ proptest! {
             .filter(|(at, ..)| *at >= cursor.max(oldest))
             .collect();
         prop_assert_eq!(told, expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_copy_has_the_remembered_zios_of_its_seconds(
+        happenings in happenings(),
+        room in 0..30_u64,
+        part in 1..20_usize,
+        from in 99..104_u64,
+        length in 0..5_u64,
+    ) {
+        let mut collected = Collected::new(DEVICES.into(), room * KEPT_BYTES).unwrap();
+        let all = play(&happenings, &mut collected);
+        let seconds = from..from + length;
+        let second = |zio: &FinishedZio| zio.ended().as_nanos() / SECOND_NS;
+        let is_read = |zio: &FinishedZio| zio.op == Op::Read;
+        let mut copied = Copied::default();
+        while !collected.copy(&mut copied, &seconds, part, is_read) {}
+        let told: Vec<(FinishedZio, String)> = copied.zios.iter().map(|kept| {
+            let name = copied.name_of(kept.client).map_or("other", |name| name);
+            (kept.zio, name.to_owned())
+        }).collect();
+        let (forgotten, kept) = all.split_at(all.len().saturating_sub(room as usize));
+        let expected: Vec<_> = kept.iter()
+            .filter(|(zio, _)| seconds.contains(&second(zio)) && is_read(zio))
+            .cloned()
+            .collect();
+        prop_assert_eq!(told, expected);
+        let since = forgotten.iter().map(|(zio, _)| second(zio) + 1).max();
+        prop_assert_eq!(collected.zios_since(), since.unwrap_or(0));
     }
 }
 

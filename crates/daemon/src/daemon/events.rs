@@ -34,6 +34,16 @@ impl Daemon {
         self.collector.look(Vec::new(), look)
     }
 
+    /// Collects all zios that ended before this second, which has begun. However many callers wait for a second,
+    /// the shards are asked once.
+    pub(crate) async fn collect_to(&self, second: u64) {
+        let mut collected_to = self.collected_to.lock().await;
+        if *collected_to < second {
+            self.events(None, |_| ()).await;
+            *collected_to = second;
+        }
+    }
+
     async fn flush_events(&self, disk: usize) -> Result<Drops, ShardGone> {
         let (answer, answered) = oneshot::channel();
         self.handle

@@ -33,6 +33,8 @@ pub struct Daemon {
     registry: Mutex<Registry>,
     collector: Collector,
     answers: AnswerMemory,
+    /// All zios that ended before this second are collected.
+    collected_to: Mutex<u64>,
     started: Instant,
     /// The host's counters at the start.
     counted_before: Counted,
@@ -53,6 +55,7 @@ impl Daemon {
             registry: Mutex::default(),
             collector,
             answers: AnswerMemory::default(),
+            collected_to: Mutex::new(0),
             started: dashpot_export::now(),
             counted_before: Counted::now(),
         }

@@ -1,5 +1,7 @@
 //! The served pools and volumes: their states, and changes to them.
 
+use std::sync::Arc;
+
 use dashpot_engine::pool::{Tunable, TunableError, Tunables};
 use dashpot_engine::{Command, CommandError};
 use dashpot_export::{
@@ -87,6 +89,18 @@ impl Daemon {
     /// The name of a disk or a volume.
     pub fn name_of(&self, device: DeviceId) -> &str {
         self.handle.device(device).name()
+    }
+
+    /// Whether a device is a volume.
+    pub(crate) fn is_volume(&self, device: DeviceId) -> bool {
+        matches!(self.handle.device(device), ServedDevice::Volume(_))
+    }
+
+    /// The names of all disks and volumes, by index.
+    pub(crate) fn device_names(&self) -> Vec<Arc<str>> {
+        let count = self.handle.disks().len() + self.handle.volumes().len();
+        let each = (0..count).map(|index| self.name_of(DeviceId::of(index)).into());
+        each.collect()
     }
 
     /// The reason that a disk or a volume is no longer served; `None` if it is served.

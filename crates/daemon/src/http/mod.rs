@@ -15,6 +15,7 @@ mod openapi;
 mod page;
 mod router;
 mod routes;
+mod statistics;
 #[cfg(test)]
 mod tests;
 

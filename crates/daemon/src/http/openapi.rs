@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use axum::body::Bytes;
-use dashpot_api::{By, Error};
+use dashpot_api::{By, Error, WatchedSecond};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
@@ -13,7 +13,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::charged::JsonAnswer;
 use super::page;
-use super::routes::{disks, events, meta, pools, rules, seconds, status, volumes};
+use super::routes::{disks, events, meta, pools, rules, seconds, statistics, status, volumes};
 use crate::{Refusal, RefusalKind};
 
 #[derive(OpenApi)]
@@ -51,6 +51,10 @@ use crate::{Refusal, RefusalKind};
         volumes::latency,
         events::finished,
         seconds::seconds,
+        statistics::words,
+        statistics::columns,
+        statistics::watch,
+        statistics::diff,
         rules::list,
         rules::of_disk,
         rules::show,
@@ -62,7 +66,7 @@ use crate::{Refusal, RefusalKind};
         rules::clear_many,
         rules::reset,
     ),
-    components(schemas(By, Error)),
+    components(schemas(By, Error, WatchedSecond)),
     modifiers(&Refusals, &Tokens),
 )]
 struct Api;

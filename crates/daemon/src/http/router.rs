@@ -12,7 +12,7 @@ use dashpot_api::Error;
 
 use super::access::{Access, guard};
 use super::error::refuse;
-use super::routes::{disks, events, meta, pools, rules, seconds, status, volumes};
+use super::routes::{disks, events, meta, pools, rules, seconds, statistics, status, volumes};
 use super::{openapi, page};
 use crate::Daemon;
 
@@ -62,6 +62,10 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/rules/{rule}/latency", get(rules::latency))
         .route("/v1/events", get(events::finished))
         .route("/v1/seconds", get(seconds::seconds))
+        .route("/v1/statistics", get(statistics::words))
+        .route("/v1/statistics/columns", get(statistics::columns))
+        .route("/v1/statistics/watch", post(statistics::watch))
+        .route("/v1/statistics/diff", get(statistics::diff))
         .route("/v1/reset", post(rules::reset))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)

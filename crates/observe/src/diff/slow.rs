@@ -1,6 +1,7 @@
 //! Which I/Os are slow, and by how much.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use dashpot_engine::histogram::Histogram;
 
@@ -15,6 +16,8 @@ pub enum Slow {
     Beyond(Usual),
     /// Those that meet conditions: their whole time counts.
     Where(Predicates),
+    /// Those that also ended in this time, in nanoseconds of the source's clock: a rectangle of a heat map.
+    Inside(Range<u64>, Predicates),
 }
 
 /// The usual times of I/Os, by operation.
@@ -32,6 +35,10 @@ impl Slow {
                 (beyond_ns > 0).then_some(beyond_ns)
             }
             Slow::Where(predicates) => predicates.select(io).then(|| waited_ns(io)),
+            Slow::Inside(ended_ns, predicates) => {
+                let is_inside = ended_ns.contains(&io.ended_ns) && predicates.select(io);
+                is_inside.then(|| waited_ns(io))
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Finished zios, one by one.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use axum::extract::State;
-use dashpot_api::{Error, FinishedZio, FinishedZios};
+use dashpot_api::{Error, FinishedZio, FinishedZios, LayerWord};
 use dashpot_engine::OpSet;
 use dashpot_export::{DeviceId, FinishedZio as Finished};
+use dashpot_observe::{Layer, Predicates, Statistic};
 use dashpot_rules::parse_ops;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -14,6 +16,7 @@ use crate::answers::Making;
 use crate::collector::View;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::Options;
+use crate::http::statistics::{check_known, converted};
 use crate::wire::finished_zio;
 use crate::{Daemon, Refusal, RefusalKind};
 
@@ -33,6 +36,14 @@ pub(crate) struct Wanted {
     /// Only zios whose total latency is at least this.
     #[serde(default)]
     min_ns: u64,
+    /// Only zios that ended at this moment or later.
+    from_ns: Option<u64>,
+    /// Only zios that ended before this moment.
+    to_ns: Option<u64>,
+    /// Only zios that meet these conditions of a statistic: `[op=write][latency>=10ms]`.
+    r#where: Option<String>,
+    /// Only zios of this layer: `disk` or `volume`.
+    layer: Option<LayerWord>,
     #[allow(rustdoc::broken_intra_doc_links)] // `[1,000]` is a default, and no link.
     /// The most zios of an answer: up to 10,000 [1,000].
     #[serde(default = "default_limit")]
@@ -70,11 +81,16 @@ pub(crate) async fn finished(
         Some(words) => parse_ops(words)?,
         None => OpSet::ALL,
     };
+    let ended_ns = wanted.from_ns.unwrap_or(0)..wanted.to_ns.unwrap_or(u64::MAX);
     let mut search = Search {
+        devices: daemon.device_names(),
         daemon: &daemon,
         device,
         ops,
         min_ns: wanted.min_ns,
+        ended_ns,
+        predicates: conditions(wanted.r#where.as_deref())?,
+        layer: wanted.layer,
         limit: wanted.limit,
         end: None,
         found: FinishedZios {
@@ -102,6 +118,10 @@ struct Search<'a> {
     device: Option<DeviceId>,
     ops: OpSet,
     min_ns: u64,
+    ended_ns: Range<u64>,
+    predicates: Predicates,
+    layer: Option<LayerWord>,
+    devices: Vec<Arc<str>>,
     limit: usize,
     /// The cursor at which the search ends: it leaves zios that finish later to the next request.
     end: Option<u64>,
@@ -120,7 +140,7 @@ impl Search<'_> {
         self.found.dropped = view.dropped(self.device);
         let part = collected.after(from).take(PART);
         for (cursor, zio, client) in part.take_while(|(cursor, ..)| *cursor < end) {
-            if self.wants(zio) {
+            if self.wants(zio) && self.selects(zio, client) {
                 if self.found.zios.len() == self.limit {
                     self.found.next = cursor;
                     return true;
@@ -141,6 +161,44 @@ impl Search<'_> {
         self.device.is_none_or(|device| zio.device == device)
             && self.ops.meets(ops_of(zio))
             && zio.waits().total().as_nanos() >= self.min_ns
+            && self.ended_ns.contains(&zio.ended().as_nanos())
+            && self.layer.is_none_or(|layer| layer == layer_of(zio))
+    }
+
+    fn selects(&self, zio: &Finished, client: &str) -> bool {
+        if self.predicates.is_empty() {
+            return true;
+        }
+        let layer = match layer_of(zio) {
+            LayerWord::Disk => Layer::Disk,
+            LayerWord::Volume => Layer::Volume,
+        };
+        let Some(device) = self.devices.get(zio.device.index()) else {
+            return false;
+        };
+        let io = converted(zio, layer, Arc::clone(device), client.into());
+        self.predicates.select(&io)
+    }
+}
+
+/// The conditions of a statistic, each in brackets.
+fn conditions(text: Option<&str>) -> Result<Predicates, Refusal> {
+    let Some(text) = text else {
+        return Ok(Predicates::default());
+    };
+    let statistic: Statistic = format!("disk.ops{text}").parse()?;
+    if let Some(by) = statistic.by {
+        let error = format!("where is '{text}': [{}] is no condition", by.word());
+        return Err(Refusal::bad_request(error).remedy("write each as [latency>=10ms]"));
+    }
+    check_known(&statistic.predicates)?;
+    Ok(statistic.predicates)
+}
+
+fn layer_of(zio: &Finished) -> LayerWord {
+    match zio.is_of_volume() {
+        true => LayerWord::Volume,
+        false => LayerWord::Disk,
     }
 }
 

@@ -1,0 +1,110 @@
+//! What is different in a rectangle of a heat map.
+
+use dashpot_observe::diff::{Comparison, Finding};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The I/Os of a rectangle beside all I/Os in view.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Difference {
+    /// The I/Os inside.
+    pub inside: DifferenceSide,
+    /// All I/Os in view, those inside included.
+    pub view: DifferenceSide,
+    /// Whether there are too few I/Os inside to tell.
+    pub too_few: bool,
+    /// The daemon remembers single I/Os from this moment on: earlier ones of the view are not compared.
+    pub since_ns: u64,
+    /// The dimensions that differ, the most telling first.
+    pub differs: Vec<DifferentDimension>,
+    /// The dimensions that do not.
+    pub alike: Vec<String>,
+    /// Where the I/Os inside spent their time, the most first.
+    pub spent: Vec<SpentWait>,
+}
+
+/// A set of I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DifferenceSide {
+    /// How many there are.
+    pub count: u64,
+    /// The time that they waited, all together.
+    pub time_ns: u64,
+}
+
+/// A dimension that differs.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct DifferentDimension {
+    /// The dimension.
+    #[schema(example = "device")]
+    pub dimension: String,
+    /// By how much its most telling value differs, in percentage points.
+    pub points: f64,
+    /// Its most telling values.
+    pub values: Vec<DifferentValue>,
+}
+
+/// A value of a dimension.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct DifferentValue {
+    /// The value.
+    #[schema(example = "c1t3d0")]
+    pub value: String,
+    /// Its share of the time waited inside, in percent.
+    pub inside_percent: f64,
+    /// Its share of the I/Os in view, in percent.
+    pub view_percent: f64,
+    /// The number of its I/Os inside.
+    pub inside_count: u64,
+}
+
+/// A wait of the I/Os inside.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct SpentWait {
+    /// The wait.
+    #[schema(example = "hold")]
+    pub wait: String,
+    /// Its share of all their waits, in percent.
+    pub percent: f64,
+}
+
+impl Difference {
+    /// The difference that a comparison of I/Os in view has found, where those inside are the slow ones.
+    pub fn of(comparison: &Comparison, view_time_ns: u64, since_ns: u64) -> Difference {
+        let view = comparison.here;
+        let each = comparison.differs.iter().map(|one| DifferentDimension {
+            dimension: one.dimension.word().to_owned(),
+            points: one.points,
+            values: one.values.iter().map(value).collect(),
+        });
+        let alike = comparison.alike.iter().map(|one| one.word().to_owned());
+        let spent = comparison.spent.iter().map(|one| SpentWait {
+            wait: one.wait.word().to_owned(),
+            percent: one.percent,
+        });
+        Difference {
+            inside: DifferenceSide {
+                count: view.slow_count,
+                time_ns: view.slow_ns,
+            },
+            view: DifferenceSide {
+                count: view.count,
+                time_ns: view_time_ns,
+            },
+            too_few: comparison.finding == Finding::TooFew,
+            since_ns,
+            differs: each.collect(),
+            alike: alike.collect(),
+            spent: spent.collect(),
+        }
+    }
+}
+
+fn value(share: &dashpot_observe::diff::ValueShare) -> DifferentValue {
+    DifferentValue {
+        value: share.value.clone(),
+        inside_percent: share.slow_percent,
+        view_percent: share.ios_percent,
+        inside_count: share.slow_count,
+    }
+}

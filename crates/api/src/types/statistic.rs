@@ -1,0 +1,167 @@
+//! Any statistic, second by second.
+
+use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
+use dashpot_observe::Percentiles;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Wide;
+
+/// The words of statistics: `LAYER.METRIC[condition]...[dimension]`.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct StatisticWords {
+    /// The layers.
+    pub layers: Vec<String>,
+    /// What is counted or measured.
+    pub metrics: Vec<StatisticWord>,
+    /// What conditions are about, and what I/O is broken down by.
+    pub dimensions: Vec<StatisticWord>,
+}
+
+/// A metric or a dimension.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct StatisticWord {
+    /// The word.
+    #[schema(example = "latency")]
+    pub word: String,
+    /// Its meaning, in a few words.
+    pub meaning: String,
+    /// The unit of its values.
+    pub unit: UnitWord,
+    /// The values that are known now; empty for numbers.
+    pub values: Vec<String>,
+}
+
+/// The unit of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UnitWord {
+    /// None: the values are names.
+    Name,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Ns,
+    /// I/Os, or ids.
+    Count,
+}
+
+/// A statistic over an interval of whole seconds that are over, in columns.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Columns {
+    /// The statistic.
+    #[schema(example = "disk.latency[op=write][client]")]
+    pub statistic: String,
+    /// Its English.
+    pub title: String,
+    /// The unit of the numbers whose distribution it shows; null if it only counts.
+    pub unit: Option<UnitWord>,
+    /// The beginning of the interval.
+    pub from_ns: u64,
+    /// Its end, which is excluded.
+    pub to_ns: u64,
+    /// The length of a column.
+    pub step_ns: u64,
+    /// The daemon remembers every I/O that the statistic needs from this moment on.
+    pub since_ns: u64,
+    /// The moment of this answer.
+    pub now_ns: u64,
+    /// The columns, the oldest first, without those in which no such I/O ended.
+    pub columns: Vec<Column>,
+}
+
+/// A statistic in one column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Column {
+    /// The moment at which it begins.
+    pub start_ns: u64,
+    /// Number of I/Os of all devices that are missing, because the collector could not keep up with the
+    /// shards.
+    pub dropped: u64,
+    /// By value of the breakdown, the most I/Os first; without a breakdown at most one part. At most 64 values are
+    /// told apart in a column; the rest are `other`.
+    pub parts: Vec<ColumnPart>,
+}
+
+/// The I/O of one value of the breakdown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ColumnPart {
+    /// The value; null without a breakdown.
+    #[schema(example = "uid=1000 pid=4711")]
+    pub value: Option<String>,
+    /// Number of I/Os.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The distribution of their numbers; null if the statistic only counts.
+    pub numbers: Option<Distribution>,
+}
+
+/// A distribution: its percentiles, and its occupied buckets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Distribution {
+    /// Number of values. I/Os without the number are not in it.
+    pub count: u64,
+    /// The least; 0 if there is no value.
+    pub min: u64,
+    /// The greatest; 0 if there is no value.
+    pub max: u64,
+    /// Their sum.
+    pub sum: Wide,
+    /// The median; null below 2 values. A percentile is null unless at least one value is expected above it.
+    pub p50: Option<u64>,
+    /// The 90th percentile; null below 10 values.
+    pub p90: Option<u64>,
+    /// The 99th percentile; null below 100 values.
+    pub p99: Option<u64>,
+    /// The 99.9th percentile; null below 1,000 values.
+    pub p99_9: Option<u64>,
+    /// The lowest value of each bucket that is not empty.
+    pub from: Vec<u64>,
+    /// The highest value of each of them, included; null for the last bucket of the layout.
+    pub to: Vec<Option<u64>>,
+    /// Their numbers of values.
+    pub counts: Vec<u64>,
+}
+
+impl Distribution {
+    /// The distribution of a histogram.
+    pub fn of(histogram: &Histogram) -> Distribution {
+        let percentiles = Percentiles::of(histogram);
+        let buckets = || histogram.buckets();
+        let end = |index| Some(upper_bound(index)).filter(|bound| *bound != u64::MAX);
+        Distribution {
+            count: histogram.count(),
+            min: histogram.min().unwrap_or(0),
+            max: histogram.max().unwrap_or(0),
+            sum: Wide(histogram.sum()),
+            p50: percentiles.p50_ns,
+            p90: percentiles.p90_ns,
+            p99: percentiles.p99_ns,
+            p99_9: percentiles.p99_9_ns,
+            from: buckets().map(|(index, _)| lower_bound(index)).collect(),
+            to: buckets().map(|(index, _)| end(index)).collect(),
+            counts: buckets().map(|(_, count)| count).collect(),
+        }
+    }
+}
+
+/// A request for statistics as they happen.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Watch {
+    /// The statistics: at most 16.
+    #[schema(example = json!(["disk.latency[op]"]))]
+    pub statistics: Vec<String>,
+}
+
+/// The data of an event of the stream: a second that is over.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct WatchedSecond {
+    /// The moment at which it began.
+    pub start_ns: u64,
+    /// How many seconds before it were left out, because the caller read too slowly.
+    pub missed: u64,
+    /// The column of each statistic, in the order of the request.
+    pub columns: Vec<Column>,
+}

@@ -1,0 +1,108 @@
+//! Intervals of whole seconds, and a statistic counted over one.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use dashpot_api::{Column, Columns, UnitWord};
+use dashpot_observe::{Statistic, Unit};
+
+use crate::{Refusal, RefusalKind};
+
+/// The interval of an answer: whole seconds, in columns of whole seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Interval {
+    /// The seconds, the last one excluded.
+    pub(crate) seconds: Range<u64>,
+    /// The length of a column. Columns begin at its multiples.
+    pub(crate) step: u64,
+}
+
+impl Interval {
+    /// The interval between two moments, up to the last second that is over.
+    pub(crate) fn of(
+        from_ns: Option<u64>,
+        to_ns: Option<u64>,
+        step_ns: u64,
+        now_ns: u64,
+    ) -> Result<Interval, Refusal> {
+        let over = now_ns / SECOND_NS;
+        let to = whole("to_ns", to_ns.unwrap_or(over * SECOND_NS))?.min(over);
+        let from = match from_ns {
+            Some(from_ns) => whole("from_ns", from_ns)?,
+            None => to.saturating_sub(SECONDS_DEFAULT),
+        };
+        let step = whole("step_ns", step_ns)?.max(1);
+        let columns = to.saturating_sub(from).div_ceil(step);
+        if columns > COLUMNS_MAX {
+            let error = format!("{columns} columns are too many: an answer has {COLUMNS_MAX}");
+            return Err(Refusal::new(RefusalKind::Unprocessable, error)
+                .remedy("take a longer step_ns, or a shorter interval"));
+        }
+        Ok(Interval {
+            seconds: from..to.max(from),
+            step,
+        })
+    }
+
+    /// One second.
+    pub(crate) fn second(second: u64) -> Interval {
+        Interval {
+            seconds: second..second + 1,
+            step: 1,
+        }
+    }
+
+    /// The first second of the column of a second.
+    pub(super) fn column(&self, second: u64) -> u64 {
+        second / self.step * self.step
+    }
+}
+
+fn whole(name: &str, ns: u64) -> Result<u64, Refusal> {
+    if ns.is_multiple_of(SECOND_NS) {
+        return Ok(ns / SECOND_NS);
+    }
+    let error = format!("{name} is {ns}: intervals are of whole seconds");
+    Err(Refusal::bad_request(error).remedy("give a multiple of 1,000,000,000"))
+}
+
+/// The columns of a statistic, as far as the collector's memory goes.
+pub(crate) struct Counted {
+    /// By the first second, without the columns in which no I/O ended.
+    pub(crate) columns: BTreeMap<u64, Column>,
+    /// The first second of which nothing was forgotten.
+    pub(crate) since: u64,
+}
+
+impl Counted {
+    /// The answer.
+    pub(crate) fn answer(self, statistic: &Statistic, interval: &Interval, now_ns: u64) -> Columns {
+        Columns {
+            statistic: statistic.to_string(),
+            title: statistic.title(),
+            unit: statistic.measure().map(|number| unit_word(number.unit())),
+            from_ns: interval.seconds.start * SECOND_NS,
+            to_ns: interval.seconds.end * SECOND_NS,
+            step_ns: interval.step * SECOND_NS,
+            since_ns: self.since * SECOND_NS,
+            now_ns,
+            columns: self.columns.into_values().collect(),
+        }
+    }
+}
+
+/// The unit as the API writes it.
+pub(crate) fn unit_word(unit: Unit) -> UnitWord {
+    match unit {
+        Unit::Name => UnitWord::Name,
+        Unit::Bytes => UnitWord::Bytes,
+        Unit::Time => UnitWord::Ns,
+        Unit::Count => UnitWord::Count,
+    }
+}
+
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+/// The seconds of an answer whose caller names no beginning.
+const SECONDS_DEFAULT: u64 = 60;
+/// The most columns of an answer: an hour of seconds.
+const COLUMNS_MAX: u64 = 3_600;

@@ -1,0 +1,179 @@
+//! Single zios that the collector remembers, and statistics that are counted from them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use dashpot_api::Column;
+use dashpot_export::FinishedZio;
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Question, Statistic, Tally, Who};
+
+use super::interval::{Counted, Interval, SECOND_NS};
+use super::parts::Parts;
+use crate::answers::Making;
+use crate::collector::{Copied, Kept};
+use crate::{Daemon, Refusal, RefusalKind};
+
+/// The zios to copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// Their layer.
+    pub(crate) layer: Layer,
+    /// The seconds in which they ended.
+    pub(crate) seconds: Range<u64>,
+}
+
+/// Zios of a layer, as I/Os.
+pub(crate) struct Ios {
+    layer: Layer,
+    copied: Copied,
+    /// The names of the devices, by index.
+    devices: Vec<Arc<str>>,
+    other: Arc<str>,
+    /// The first second of which none was forgotten.
+    pub(crate) since: u64,
+}
+
+impl Ios {
+    /// Copies zios out of the collector's memory, and charges for them. Other callers are answered in between.
+    pub(crate) async fn copy(
+        daemon: &Arc<Daemon>,
+        wanted: &Wanted,
+        making: &mut Making,
+    ) -> Result<Ios, Refusal> {
+        let is_volume = wanted.layer == Layer::Volume;
+        let wants = |zio: &FinishedZio| zio.is_of_volume() == is_volume;
+        let mut copied = Copied::default();
+        let mut charged = 0;
+        loop {
+            let (is_over, since) = daemon.collected(|view| {
+                let collected = view.collected;
+                let is_over = collected.copy(&mut copied, &wanted.seconds, PART, wants);
+                (is_over, collected.zios_since())
+            });
+            making.charge((copied.zios.len() - charged) * size_of::<Kept>())?;
+            charged = copied.zios.len();
+            if is_over {
+                return Ok(Ios {
+                    layer: wanted.layer,
+                    copied,
+                    devices: daemon.device_names(),
+                    other: "other".into(),
+                    since,
+                });
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The I/Os. They are in the order of their ends, but for those of a second.
+    pub(crate) fn each(&self) -> impl Iterator<Item = FinishedIo> {
+        self.copied.zios.iter().map(|kept| self.io(kept))
+    }
+
+    fn io(&self, kept: &Kept) -> FinishedIo {
+        let zio = &kept.zio;
+        let client = self.copied.name_of(kept.client).unwrap_or(&self.other);
+        let device = self.devices.get(zio.device.index());
+        let device = Arc::clone(device.unwrap_or(&self.other));
+        converted(zio, self.layer, device, Arc::clone(client))
+    }
+
+    /// Sorts the zios by second.
+    fn sort(&mut self) {
+        self.copied.zios.sort_by_key(second_of);
+    }
+}
+
+/// A zio as an I/O.
+pub(crate) fn converted(
+    zio: &FinishedZio,
+    layer: Layer,
+    device: Arc<str>,
+    client: Arc<str>,
+) -> FinishedIo {
+    let ended_ns = zio.ended().as_nanos();
+    FinishedIo {
+        layer,
+        device,
+        kind: Kind::Op(zio.op),
+        fua: zio.fua,
+        letters: None,
+        offset_bytes: zio.offset,
+        length_bytes: zio.length.into(),
+        depth: Some(zio.depth),
+        begun_ns: zio.arrived.as_nanos(),
+        ended_ns,
+        at_ns: ended_ns,
+        waits: IoWaits::Zio(zio.waits()),
+        who: Some(Who::Client(client)),
+        rule: zio.rule().map(|rule| rule.0),
+        lane: zio.lane(),
+        merged: 0,
+        requeued: 0,
+        error: zio.outcome.err().map(|errno| errno.name().to_owned()),
+    }
+}
+
+fn second_of(kept: &Kept) -> u64 {
+    kept.zio.ended().as_nanos() / SECOND_NS
+}
+
+/// Counts a statistic over an interval.
+pub(super) async fn count(
+    daemon: &Arc<Daemon>,
+    statistic: &Statistic,
+    interval: &Interval,
+    making: &mut Making,
+) -> Result<Counted, Refusal> {
+    let wanted = Wanted {
+        layer: statistic.layer,
+        seconds: interval.seconds.clone(),
+    };
+    let mut ios = Ios::copy(daemon, &wanted, making).await?;
+    let (statistic, interval, since) = (statistic.clone(), interval.clone(), ios.since);
+    let counted = tokio::task::spawn_blocking(move || {
+        ios.sort();
+        columns(&ios, &statistic, &interval)
+    });
+    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
+    Ok(Counted {
+        columns: counted.await.map_err(failed)?,
+        since,
+    })
+}
+
+/// The columns of zios, which are sorted by second.
+fn columns(ios: &Ios, statistic: &Statistic, interval: &Interval) -> BTreeMap<u64, Column> {
+    let column_of = |kept: &Kept| interval.column(second_of(kept));
+    let zios = &ios.copied.zios;
+    let question = Question {
+        by: statistic.by,
+        ..statistic.question()
+    };
+    let mut tally = Tally::of(&question);
+    let mut columns: BTreeMap<u64, Column> = BTreeMap::new();
+    for zios in zios.chunk_by(|one, next| column_of(one) == column_of(next)) {
+        zios.iter().for_each(|kept| tally.add(&ios.io(kept)));
+        let parts = parts_of(&tally, statistic).into_column();
+        tally.clear();
+        if !parts.is_empty() {
+            columns.entry(column_of(&zios[0])).or_default().parts = parts;
+        }
+    }
+    columns
+}
+
+/// The parts of a tally, over all devices and types.
+fn parts_of(tally: &Tally, statistic: &Statistic) -> Parts {
+    let mut parts = Parts::default();
+    let devices = tally.devices();
+    for op in devices.iter().flat_map(|device| tally.ops(device)) {
+        let numbers = statistic.numbers(&op);
+        parts.add(op.by.as_deref(), op.completed, op.bytes, numbers);
+    }
+    parts
+}
+
+/// How many zios are looked at during one look, which then takes about 2 ms.
+const PART: usize = 100_000;

@@ -1,0 +1,96 @@
+//! The parts of a column, by value of the breakdown.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use dashpot_api::{ColumnPart, Distribution};
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::OTHER;
+
+/// The I/O of a column, by value.
+#[derive(Debug, Default)]
+pub(super) struct Parts(HashMap<Option<String>, Sum>);
+
+/// The I/O of a value.
+#[derive(Debug, Default)]
+struct Sum {
+    count: u64,
+    bytes: u64,
+    numbers: Option<Histogram>,
+}
+
+impl Parts {
+    /// Adds I/O of a value.
+    pub(super) fn add(
+        &mut self,
+        value: Option<&str>,
+        count: u64,
+        bytes: u64,
+        numbers: Option<&Histogram>,
+    ) {
+        let sum = self.0.entry(value.map(str::to_owned)).or_default();
+        sum.add(count, bytes, numbers);
+    }
+
+    /// The parts, the most I/Os first, and at last the rest.
+    pub(super) fn into_column(self) -> Vec<ColumnPart> {
+        let mut all: Vec<(Option<String>, Sum)> = self.0.into_iter().collect();
+        let is_other = |value: &Option<String>| value.as_deref() == Some(OTHER);
+        all.sort_by_cached_key(|(value, sum)| (is_other(value), Reverse(sum.count), value.clone()));
+        if all.len() > VALUES_MAX {
+            let mut other = Sum::default();
+            for (_, rest) in all.drain(VALUES_MAX - 1..) {
+                other.add(rest.count, rest.bytes, rest.numbers.as_ref());
+            }
+            all.push((Some(OTHER.to_owned()), other));
+        }
+        all.into_iter()
+            .map(|(value, sum)| sum.part(value))
+            .collect()
+    }
+}
+
+impl Sum {
+    fn add(&mut self, count: u64, bytes: u64, numbers: Option<&Histogram>) {
+        self.count += count;
+        self.bytes += bytes;
+        if let Some(numbers) = numbers {
+            self.numbers.get_or_insert_default().merge(numbers);
+        }
+    }
+
+    fn part(self, value: Option<String>) -> ColumnPart {
+        ColumnPart {
+            value,
+            count: self.count,
+            bytes: self.bytes,
+            numbers: self.numbers.as_ref().map(Distribution::of),
+        }
+    }
+}
+
+/// The most values of a column, with that of the rest.
+const VALUES_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_of_many_values_is_other_and_nothing_is_lost() {
+        let mut parts = Parts::default();
+        for value in 1..=100_u64 {
+            let numbers = Histogram::of(value, value);
+            parts.add(Some(&value.to_string()), value, 2 * value, Some(&numbers));
+        }
+        parts.add(Some(OTHER), 1_000, 0, None);
+        let column = parts.into_column();
+        assert_eq!(column.len(), VALUES_MAX);
+        let all: u64 = column.iter().map(|part| part.count).sum();
+        assert_eq!((all, column[0].count), (1_000 + 5_050, 100));
+        let last = &column[VALUES_MAX - 1];
+        assert_eq!(last.value.as_deref(), Some(OTHER));
+        let numbers = last.numbers.as_ref().expect("numbers");
+        assert_eq!(last.count, numbers.count + 1_000);
+    }
+}

@@ -1,0 +1,140 @@
+//! Statistics that the collector's memory of seconds answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dashpot_api::Column;
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{Dimension, FinishedIo, IoWaits, Kind, Layer, Metric, Statistic, Value, Who};
+
+use super::interval::{Counted, Interval};
+use super::parts::Parts;
+use crate::answers::Making;
+use crate::collector::{SecondCell, SecondCells};
+use crate::{Daemon, Refusal, RefusalKind};
+
+/// Whether seconds have all that a statistic asks for.
+pub(super) fn has(statistic: &Statistic) -> bool {
+    let has_metric = match statistic.metric {
+        Metric::Ops | Metric::Bytes | Metric::Of(Dimension::Latency) => true,
+        Metric::Errors | Metric::Of(_) => false,
+    };
+    let mut asked = statistic.predicates.dimensions().chain(statistic.by);
+    has_metric && asked.all(|one| KEPT.contains(&one))
+}
+
+/// Counts a statistic over an interval.
+pub(super) async fn count(
+    daemon: &Arc<Daemon>,
+    statistic: &Statistic,
+    interval: &Interval,
+    making: &mut Making,
+) -> Result<Counted, Refusal> {
+    let (since, seconds) = daemon.collected(|view| {
+        let seconds = view.collected.seconds();
+        let wanted = seconds.filter(|(second, _)| interval.seconds.contains(second));
+        let copied = wanted.map(|(second, cells)| (second, Arc::clone(cells)));
+        (view.collected.since(), copied.collect::<Vec<_>>())
+    });
+    making.charge(seconds.iter().map(|(_, cells)| bytes_of(cells)).sum())?;
+    let (daemon, statistic, interval) = (Arc::clone(daemon), statistic.clone(), interval.clone());
+    let counted =
+        tokio::task::spawn_blocking(move || columns(&daemon, &statistic, &interval, seconds));
+    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
+    Ok(Counted {
+        columns: counted.await.map_err(failed)?,
+        since,
+    })
+}
+
+/// Roughly the bytes that cells take in an answer.
+fn bytes_of(cells: &SecondCells) -> usize {
+    let each = cells
+        .iter()
+        .map(|cell| cell.tally.disk.buckets.len() * BUCKET);
+    each.sum::<usize>() + cells.len() * size_of::<SecondCell>()
+}
+
+fn columns(
+    daemon: &Daemon,
+    statistic: &Statistic,
+    interval: &Interval,
+    seconds: Vec<(u64, SecondCells)>,
+) -> BTreeMap<u64, Column> {
+    let mut columns: BTreeMap<u64, Column> = BTreeMap::new();
+    let columns_of =
+        seconds.chunk_by(|one, next| interval.column(one.0) == interval.column(next.0));
+    for seconds in columns_of {
+        let mut parts = Parts::default();
+        let cells = seconds.iter().flat_map(|(_, cells)| cells.iter());
+        cells.for_each(|cell| add(&mut parts, daemon, statistic, cell));
+        let parts = parts.into_column();
+        if !parts.is_empty() {
+            let column = columns.entry(interval.column(seconds[0].0)).or_default();
+            column.parts = parts;
+        }
+    }
+    columns
+}
+
+/// Adds the I/O of a cell, if the statistic selects it.
+fn add(parts: &mut Parts, daemon: &Daemon, statistic: &Statistic, cell: &SecondCell) {
+    let layer = layer_of(daemon, cell);
+    let io = sample(layer, daemon.name_of(cell.device), cell);
+    if layer != statistic.layer || !statistic.predicates.select(&io) {
+        return;
+    }
+    let value = statistic.by.and_then(|by| by.of(&io));
+    let value = match &value {
+        Some(Value::Name(name)) => Some(name.as_ref()),
+        Some(Value::Number(_)) | None => None,
+    };
+    let numbers = statistic
+        .measure()
+        .map(|_| Histogram::from_sparse(&cell.tally.disk).unwrap_or_default());
+    parts.add(
+        value,
+        cell.tally.completed,
+        cell.tally.bytes,
+        numbers.as_ref(),
+    );
+}
+
+fn layer_of(daemon: &Daemon, cell: &SecondCell) -> Layer {
+    match daemon.is_volume(cell.device) {
+        true => Layer::Volume,
+        false => Layer::Disk,
+    }
+}
+
+/// An I/O with the facts that all I/Os of a cell share.
+fn sample(layer: Layer, device: &str, cell: &SecondCell) -> FinishedIo {
+    FinishedIo {
+        layer,
+        device: device.into(),
+        kind: Kind::Op(cell.op),
+        fua: false,
+        letters: None,
+        offset_bytes: 0,
+        length_bytes: 0,
+        depth: None,
+        begun_ns: 0,
+        ended_ns: 0,
+        at_ns: 0,
+        waits: IoWaits::Kernel {
+            queue_ns: None,
+            device_ns: 0,
+        },
+        who: Some(Who::Client(Arc::clone(&cell.client))),
+        rule: None,
+        lane: None,
+        merged: 0,
+        requeued: 0,
+        error: None,
+    }
+}
+
+/// The facts by which seconds are kept.
+const KEPT: [Dimension; 3] = [Dimension::Device, Dimension::Op, Dimension::Client];
+/// The bytes of a bucket in an answer.
+const BUCKET: usize = 3 * size_of::<u64>();
