@@ -1,6 +1,7 @@
 """The page, in Chromium: web/tests/look.mjs drives it."""
 
 import gzip
+import json
 import re
 import shutil
 import subprocess
@@ -43,6 +44,7 @@ def look(scenario, address, *words):
     command = ["node", "tests/look.mjs", scenario, address, *words]
     done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, timeout=80)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @in_chromium
@@ -73,6 +75,49 @@ def test_a_daemon_that_comes_back_is_met_again(serve):
         assert looking.returncode == 0, complaints
     finally:
         looking.kill()
+
+
+@in_chromium
+def test_a_rectangle_finds_the_rule_on_one_disk_of_ten(serve):
+    disks = [word for n in range(10) for word in ("-d", f"c1t{n}d0=ram,size=64M")]
+    daemon = serve(*disks, "-r", "c1t3d0 -D 100ms -T read", "--api", "tcp:127.0.0.1:0")
+    page = re.search(r"^page  (http\S+)$", eventually(lambda: "#token" in daemon.output() and daemon.output()), re.M)
+    loads = [subprocess.Popen([BINARY, "load", daemon.uri(f"c1t{n}d0"), "--rate", "100", "--depth", "32", "--write", "50%"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in range(10)]
+    try:
+        look("compares", page.group(1), "disk.latency[op]", "Rule 1 has", "c1t3d0", "Not different")
+    finally:
+        for load in loads:
+            load.kill()
+            load.wait()
+
+
+@in_chromium
+def test_a_rectangle_finds_the_slow_client_of_eight(serve):
+    daemon = start(serve, "--api", "tcp:127.0.0.1:0")
+    loads = [subprocess.Popen([BINARY, "load", daemon.uri("d"), "--rate", "100", "--depth", "32"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(8)]
+    api = re.search(r"^API  (\S+)$", daemon.output(), re.M).group(1)
+    slow = loads[5].pid
+    run(BINARY, "inject", "--api", api, "d", "-D", "100ms", "--client", f"*pid={slow}")
+    try:
+        look("compares", daemon.page, "disk.latency[client]", f"pid={slow}")
+    finally:
+        for load in loads:
+            load.kill()
+            load.wait()
+
+
+@in_chromium
+def test_figures_equal_the_command_lines(serve):
+    """All I/Os have ended a while ago, so both are over the same ones."""
+    daemon = start(serve, "-r", "d -D 3ms~2ms", "--api", "tcp:127.0.0.1:0")
+    run(BINARY, "load", daemon.uri("d"), "--rate", "400", "--depth", "8", "--write", "30%", "--time", "2s")
+    api = re.search(r"^API  (\S+)$", daemon.output(), re.M).group(1)
+    told = json.loads(run(BINARY, "stat", "--api", api, "disk.latency[op]", "--last", "4m", "--json").stdout)
+    shown = json.loads(look("figures", daemon.page, "disk.latency[op]"))
+    numbers = {name: str(told["numbers"][f"{name}_ns"]) for name in ("p50", "p90", "p99", "max")}
+    assert shown == {"count": told["count"], **numbers}
 
 
 def test_the_page_is_small():

@@ -41,6 +41,15 @@ export class Api {
     return this.read<T>(answer);
   }
 
+  /** Opens a stream, which stays open. */
+  async open(path: string, body: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const headers: Record<string, string> = { "Content-Type": "application/json" };
+    if (this.token !== null) headers.Authorization = `Bearer ${this.token}`;
+    const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal, cache: "no-store", credentials: "omit", redirect: "error" });
+    if (!answer.ok || !answer.body) await this.read<never>(answer);
+    return answer.body!;
+  }
+
   private async read<T>(answer: Response): Promise<T> {
     const said: unknown = await answer.json().catch(() => null);
     if (answer.ok) return said as T;

@@ -62,6 +62,17 @@ function trimTo(value: number): string {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
+/** A number in the unit of a statistic. */
+export function amount(unit: string | null, value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return UNKNOWN;
+  return unit === "ns" ? latency(value) : unit === "bytes" ? size(value) : thousands(value);
+}
+
+/** A round number in the unit of a statistic, as an axis shows it. */
+export function roundAmount(unit: string | null, value: number): string {
+  return unit === "ns" ? roundLatency(value) : amount(unit, value);
+}
+
 /** How long something took or lasts: `12 s`, `3 min 5 s`. */
 export function lasting(ns: number): string {
   const seconds = Math.round(ns / 1e9);

@@ -69,18 +69,23 @@ const scenarios = {
   /** A link that cannot be read, and one to a disk that is gone, say so. */
   async explains() {
     const { origin, hash } = new URL(address);
-    await page.goto(`${origin}/${hash}&worksheet?s=${encodeURIComponent("disk.ops[latncy]")}&s=${encodeURIComponent("disk.ops[device=gone][latency]")}`);
-    await page.getByText("There is no dimension latncy").waitFor();
+    const links = ["disk.ops[latncy]", "disc.ops", "disk.latency[device=gone]"];
+    await page.goto(`${origin}/${hash}&worksheet?${links.map((one) => `s=${encodeURIComponent(one)}`).join("&")}`);
+    await page.getByText("did you mean 'latency'?").waitFor();
+    await page.getByText("There is no layer disc").waitFor();
     await page.getByText("It is not part of this lab now").waitFor();
+    await page.getByRole("button", { name: "Open without this panel" }).first().click();
+    await page.getByText("did you mean 'latency'?").waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Open without this panel" }).click();
-    await page.getByText("There is no dimension latncy").waitFor({ state: "detached" });
-    assert.deepEqual(complaints, []);
+    await page.getByText("There is no layer disc").waitFor({ state: "detached" });
+    // The browser itself notes the refused question.
+    assert.deepEqual(complaints.filter((one) => !one.includes("status of 422")), []);
   },
 
   /** Words of rules and links are text, whatever they hold. */
   async escapes() {
     const { origin, hash } = new URL(address);
-    const link = `s=${encodeURIComponent(`disk.ops[device=${rest[0]}][latency]`)}`;
+    const link = `s=${encodeURIComponent(`disk.latency[device=${rest[0]}]`)}`;
     await page.goto(`${origin}/${hash}&worksheet?${link}`);
     await page.locator(".panel-title").getByTitle(rest[0], { exact: true }).waitFor();
     await page.locator(".bracket.rule").waitFor();
@@ -123,6 +128,47 @@ const scenarios = {
     await page.getByRole("link", { name: "Control" }).click();
     await page.getByRole("button", { name: /^Clear rule/ }).last().click();
     await page.getByText("is cleared").waitFor();
+  },
+
+  /** A rectangle around the slow I/Os names what is different about them: rest[0] is what the page must find. */
+  async compares() {
+    const [statistic, ...found] = rest;
+    await page.goto(`${address}&worksheet?span=60&s=${encodeURIComponent(statistic)}`);
+    await counted(500);
+    const box = await page.locator(".plot").boundingBox();
+    // The map has 10 µs to 1 s: its upper third is what takes more than 20 ms.
+    await page.mouse.move(box.x + 4, box.y + 2);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 4, { steps: 4 });
+    await page.mouse.move(box.x + box.width - 2, box.y + box.height / 3, { steps: 4 });
+    await page.mouse.up();
+    await page.locator(".finding").waitFor();
+    const said = await text(".drawer");
+    for (const words of found) assert.ok(said.includes(words), said);
+    await page.getByRole("button", { name: "List the I/Os" }).click();
+    await page.locator(".ios tbody tr").first().waitFor();
+    await page.getByRole("button", { name: /^only/ }).click();
+    await page.locator(".chip").waitFor();
+    await counted();
+    assert.deepEqual(complaints, []);
+  },
+
+  /** Prints the figures of a panel, for the test to compare with the command line's. */
+  async figures() {
+    await page.goto(`${address}&worksheet?s=${encodeURIComponent(rest[0])}`);
+    await counted();
+    await page.getByRole("button", { name: "Paused" }).click();
+    const { p50, p90, p99, max } = await page.locator(".margin").evaluate((element) => ({ ...element.dataset }));
+    await page.locator(".menu-of-panel summary").click();
+    const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+    const csv = await readFile(await saved.path(), "utf8");
+    const count = csv.trim().split("\n").slice(1).reduce((sum, line) => sum + Number(line.split(",").at(-1)), 0);
+    for (const kind of ["SVG", "PNG"]) {
+      await page.locator(".menu-of-panel summary").click();
+      const [picture] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: kind }).click()]);
+      assert.ok((await readFile(await picture.path())).length > 1_000, kind);
+    }
+    process.stdout.write(JSON.stringify({ count, p50, p90, p99, max }));
   },
 
   /** The accessibility checker finds nothing, in both themes. */

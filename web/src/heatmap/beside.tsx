@@ -1,14 +1,16 @@
 // Beside a heat map: the distribution of the whole view, and the list of its parts.
 
 import { useState } from "preact/hooks";
-import { UNKNOWN, cut, latency, rate, thousands } from "../words";
-import type { Dimension, Grid } from "./grid";
+import { nameOf } from "../model/statistic";
+import { UNKNOWN, amount, cut, rate, size, thousands } from "../words";
+import type { Grid, Table } from "./grid";
+import { ranked } from "./stack";
 
 const PERCENTILES = [["p50", 500_000], ["p90", 900_000], ["p99", 990_000]] as const;
 const LABEL_PX = 12;
 const HEIGHT_PX = 264;
 
-export function Margin({ grid }: { grid: Grid }) {
+export function Margin({ grid, unit }: { grid: Grid; unit: string | null }) {
   const rows = grid.rows.edges.length - 1;
   const counts = new Float64Array(rows);
   grid.all.counts.forEach((count, bucket) => {
@@ -25,20 +27,21 @@ export function Margin({ grid }: { grid: Grid }) {
     return [{ name, value, place }];
   });
   return (
-    <div class="margin" aria-label={PERCENTILES.map(([name, ppm]) => `${name} ${latency(grid.all.percentile(ppm))}`).join(", ")} role="img">
+    <div class="margin" aria-label={PERCENTILES.map(([name, ppm]) => `${name} ${amount(unit, grid.all.percentile(ppm))}`).join(", ")} role="img"
+      data-p50={grid.all.percentile(500_000)} data-p90={grid.all.percentile(900_000)} data-p99={grid.all.percentile(990_000)} data-max={grid.all.max}>
       <svg viewBox={`0 0 30 ${rows}`} preserveAspectRatio="none" aria-hidden="true">
         {[...counts].map((count, row) => count > 0 && <rect key={row} x="0" y={rows - 1 - row + 0.1} width={Math.max(0.6, (30 * Math.sqrt(count)) / most)} height="0.8" />)}
       </svg>
-      {labels.map(({ name, value, place }) => <span key={name} style={{ bottom: `${place * 100}%` }} title={latency(value)}>{name}</span>)}
+      {labels.map(({ name, value, place }) => <span key={name} style={{ bottom: `${place * 100}%` }} title={amount(unit, value)}>{name}</span>)}
     </div>
   );
 }
 
-/** The height of a latency, as a share. */
-function placeOf(grid: Grid, ns: number): number {
+/** The height of a number, as a share. */
+function placeOf(grid: Grid, number: number): number {
   const { edges } = grid.rows;
   const rows = edges.length - 1;
-  const row = edges.findLastIndex((edge) => edge <= ns);
+  const row = edges.findLastIndex((edge) => edge <= number);
   if (row < 0) return 0.5 / rows;
   return Math.min(1, (row + 0.5) / rows);
 }
@@ -57,48 +60,62 @@ export function hueOf(name: string, dark: boolean): string {
 }
 
 interface BreakdownProps {
-  grid: Grid;
-  by: Dimension;
+  table: Table;
+  by: string | null;
+  unit: "ops" | "bytes";
   chosen: string[];
   choose: (chosen: string[]) => void;
   dark: boolean;
   /** The column under the cursor. */
   at: number | null;
+  /** Shows the I/Os of one value alone. */
   only: (value: string) => void;
+  /** Whether a condition selects a value. */
+  can: (value: string) => boolean;
 }
 
 const SHOWN = 10;
+/** The most values that are told apart by colour. */
+const COLOURED = HUES.light.length;
 
-export function Breakdown({ grid, by, chosen, choose, dark, at, only }: BreakdownProps) {
+export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can }: BreakdownProps) {
   const [all, showAll] = useState(false);
-  const seconds = grid.columns.filter((column) => column.known === "known").length * grid.view.step;
-  const rows = [...grid.values].map(([name, counts]) => ({ name, counts, total: counts.reduce((sum, count) => sum + count, 0) }));
-  rows.sort((a, b) => b.total - a.total);
+  const seconds = table.columns.filter((column) => column.known === "known").length * table.view.step;
+  const rows = ranked(table);
   const click = (name: string, several: boolean): void => {
     const others = chosen.filter((one) => one !== name);
-    if (several) choose(chosen.includes(name) ? others : [...others, name]);
-    else choose(chosen.includes(name) && chosen.length === 1 ? [] : [name]);
+    if (!several) choose(chosen.includes(name) && chosen.length === 1 ? [] : [name]);
+    else if (chosen.includes(name)) choose(others);
+    else if (others.length < COLOURED) choose([...others, name]);
   };
+  const figure = (count: number): string => (unit === "bytes" ? size(Math.round(count)) : rate(count));
   return (
     <div class="breakdown">
       <table>
-        <thead><tr><th scope="col">{by === "op" ? "Type" : "Client"}</th><th scope="col">cursor</th><th scope="col">mean/s</th></tr></thead>
+        <thead><tr><th scope="col">{by === null ? "All" : capitalized(nameOf(by))}</th><th scope="col">cursor</th><th scope="col">mean/s</th></tr></thead>
         <tbody>
           {(all ? rows : rows.slice(0, SHOWN)).map(({ name, counts, total }) => (
             <tr key={name} class={chosen.includes(name) ? "chosen" : ""}>
               <th scope="row">
-                <button class="plain value" aria-pressed={chosen.includes(name)} title={`${name}: a click colours it, with Shift several`} onClick={(event) => click(name, event.shiftKey)}>
-                  <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 15)}
-                </button>
-                <button class="plain only" aria-label={`Only ${name}`} title={`Only ${name}`} onClick={() => only(name)}>→</button>
+                {by === null ? "all" : (
+                  <button class="plain value" aria-pressed={chosen.includes(name)} title={`${name}: a click colours it, with Shift several`} onClick={(event) => (event.altKey ? only(name) : click(name, event.shiftKey))}>
+                    <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 15)}
+                  </button>
+                )}
+                {can(name) && <button class="plain only" aria-label={`Only ${name}`} title={`Only ${name}`} onClick={() => only(name)}>→</button>}
               </th>
-              <td>{at === null ? UNKNOWN : thousands(counts[at] ?? 0)}</td>
-              <td>{seconds === 0 ? UNKNOWN : rate(total / seconds)}</td>
+              <td>{at === null ? UNKNOWN : unit === "bytes" ? size(counts[at] ?? 0) : thousands(counts[at] ?? 0)}</td>
+              <td>{seconds === 0 ? UNKNOWN : figure(total / seconds)}</td>
             </tr>
           ))}
         </tbody>
       </table>
       {rows.length > SHOWN && <button class="link" onClick={() => showAll(!all)}>{all ? "fewer" : `${rows.length - SHOWN} more`}</button>}
+      {chosen.length >= COLOURED && <p class="note">Eight at most. Take one away first.</p>}
     </div>
   );
+}
+
+function capitalized(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }

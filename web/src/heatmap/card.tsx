@@ -1,25 +1,25 @@
 import type { Feed } from "../model/feed";
-import { clock, latency, percent, plural, thousands } from "../words";
-import type { Figures, Grid, Question } from "./grid";
+import { amount, clock, percent, plural, thousands } from "../words";
+import type { Figures, Grid } from "./grid";
 
 interface CardProps {
   feed: Feed;
   grid: Grid;
   figures: Figures;
-  question: Question;
+  unit: string | null;
   /** Where the cell is, as a share of the plot's width. */
   at: number;
   pinned: boolean;
 }
 
 /** The figures of the cell under the cursor. */
-export function Card({ feed, grid, figures, at, pinned }: CardProps) {
+export function Card({ feed, grid, unit, figures, at, pinned }: CardProps) {
   const { column, count, from, to, below, above } = figures;
   const time = clock(feed.past!.wall(column.from));
   const step = grid.view.step;
   return (
     <div class={`card ${at > 0.5 ? "left" : "right"}`} style={at > 0.5 ? { right: `calc(${(1 - at) * 100}% + 14px)` } : { left: `calc(${at * 100}% + 20px)` }}>
-      <p class="card-head"><b>{to === null ? `${latency(from)} and above` : `${latency(from)} – ${latency(to)}`}</b> {time}, {step} s <span class="space" /> <small>{pinned ? "Esc lets go" : "Enter pins"}</small></p>
+      <p class="card-head"><b>{to === null ? `${amount(unit, from)} and above` : `${amount(unit, from)} – ${amount(unit, to)}`}</b> {time}, {step} s <span class="space" /> <small>{pinned ? "Esc lets go" : "Enter pins"}</small></p>
       {column.known === "known" ? (
         <table>
           <tbody>

@@ -1,16 +1,9 @@
-// The cells of a heat map: columns of whole seconds, rows of whole buckets.
+// The I/Os in view as a table of columns and values and, of numbers, as a grid of cells.
 
-import { Histogram } from "../model/histogram";
+import { Histogram, type Sparse } from "../model/histogram";
 import { type Layout, PER_DECADE, ROWS, rowNumber } from "../model/layout";
-import type { Cell, Known, Past } from "../model/past";
-
-/** The I/Os that a panel asks for; null stands for any. */
-export interface Question {
-  layer: "disk" | "volume";
-  device: string;
-  op: string | null;
-  client: string | null;
-}
+import type { Known, Past } from "../model/past";
+import type { Part, Series } from "../model/series";
 
 /** The seconds in view, the last one excluded, and how many there are in a column. */
 export interface View {
@@ -20,12 +13,11 @@ export interface View {
 }
 
 export type YScale = "log" | "linear";
-export type Dimension = "op" | "client";
 
-/** The rows in view, from below. A latency below the first row is in it, one above the last in that. */
+/** The rows in view, from below. A number below the first row is in it, one above the last in that. */
 export interface Rows {
   scale: YScale;
-  /** The smallest latency of each row, and the end of the last. */
+  /** The smallest number of each row, and the end of the last. */
   edges: number[];
   /** The row of each bucket. */
   of: Uint16Array;
@@ -34,17 +26,21 @@ export interface Rows {
 export interface Column {
   from: number;
   known: Known;
-  /** Number of I/Os. */
+  /** Number of I/Os, or of bytes. */
   count: number;
-  /** Sum of their latencies. */
-  sum: number;
   dropped: number;
 }
 
-export interface Grid {
+/** By column, and by value of the breakdown. */
+export interface Table {
   view: View;
-  rows: Rows;
   columns: Column[];
+  /** By value: the I/Os (or bytes) of each column. */
+  values: Map<string, Float64Array>;
+}
+
+export interface Grid extends Table {
+  rows: Rows;
   /** By column, then row. */
   counts: Float64Array;
   /** The part of the highlighted values, in their order. */
@@ -52,19 +48,36 @@ export interface Grid {
   /** The most I/Os of a cell. */
   most: number;
   all: Histogram;
-  /** By value of the breakdown: the I/Os of each column. */
-  values: Map<string, Float64Array>;
 }
 
-export function wants(question: Question, cell: Cell): boolean {
-  return (question.op === null || cell.op === question.op) && (question.client === null || cell.client === question.client);
+/** Sums the seconds in view; `of` is what counts. */
+export function tabulate(past: Past, series: Series, view: View, of: (part: Part) => number): Table {
+  const width = Math.max(1, Math.ceil((view.to - view.from) / view.step));
+  const table: Table = { view, columns: [], values: new Map() };
+  for (let at = 0; at < width; at += 1) {
+    const from = view.from + at * view.step;
+    const column: Column = { from, known: "known", count: 0, dropped: 0 };
+    for (let second = from; second < Math.min(from + view.step, view.to); second += 1) {
+      const known = past.knows(series, second);
+      if (known !== "known") column.known = known;
+      column.dropped += series.dropped.get(second) ?? 0;
+      for (const part of series.seconds.get(second) ?? []) {
+        column.count += of(part);
+        let value = table.values.get(part.value);
+        if (value === undefined) table.values.set(part.value, (value = new Float64Array(width)));
+        value[at]! += of(part);
+      }
+    }
+    table.columns.push(column);
+  }
+  return table;
 }
 
-/** All latencies in view. */
-export function histogramOf(past: Past, layout: Layout, question: Question, from: number, to: number): Histogram {
+/** All numbers in view. */
+export function histogramOf(layout: Layout, series: Series, from: number, to: number): Histogram {
   const all = new Histogram(layout);
   for (let second = from; second < to; second += 1) {
-    for (const cell of past.cells(question.device, second)) if (wants(question, cell)) all.add(cell.latency);
+    for (const part of series.seconds.get(second) ?? []) if (part.numbers) all.add(part.numbers);
   }
   return all;
 }
@@ -73,90 +86,75 @@ const DEFAULT_LOW = 1e4;
 const DEFAULT_HIGH = 1e9;
 const LINEAR_ROWS = 40;
 
-/** Rows that show all latencies: 10 µs to 1 s, and decades beyond if there are I/Os. */
-export function rowsFor(layout: Layout, scale: YScale, all: Histogram): Rows {
-  const edges = scale === "log" ? logEdges(layout, all) : linearEdges(layout, all);
+/** Rows that show all numbers. Latencies have at least 10 µs to 1 s. A crop leaves out so many of the greatest. */
+export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number): Rows {
+  const most = crop > 0 ? all.percentile(1_000_000 - crop) ?? all.max : all.max;
+  const edges = scale === "linear" ? linearEdges(layout, most, unit) : unit === "ns" ? logEdges(layout, all, most) : doublings(all, most);
   const of = new Uint16Array(layout.buckets);
   let row = 0;
-  layout.from.forEach((ns, bucket) => {
-    while (row + 2 < edges.length && edges[row + 1]! <= ns) row += 1;
+  layout.from.forEach((number, bucket) => {
+    while (row + 2 < edges.length && edges[row + 1]! <= number) row += 1;
     of[bucket] = row;
   });
   return { scale, edges, of };
 }
 
-function logEdges(layout: Layout, all: Histogram): number[] {
+function logEdges(layout: Layout, all: Histogram, most: number): number[] {
   const low = Math.min(Math.max(all.percentile(50_000) ?? DEFAULT_LOW, 1e3), DEFAULT_LOW);
-  const first = Math.floor(Math.log10(low)) * PER_DECADE + 0;
-  const high = Math.max(all.max, DEFAULT_HIGH - 1);
+  const first = Math.floor(Math.log10(low)) * PER_DECADE;
+  const high = most < all.max ? Math.max(most, 1e5) : Math.max(most, DEFAULT_HIGH - 1);
   const last = Math.min(Math.ceil(Math.log10(high + 1)) * PER_DECADE, ROWS - 1);
   const edges: number[] = [];
   for (let row = first; row <= last; row += 1) edges.push(layout.rowFrom[row] ?? rowNumber(row));
   return edges;
 }
 
-function linearEdges(layout: Layout, all: Histogram): number[] {
-  const high = roundUp(Math.max(all.max, 1e5) * 1.02);
+function doublings(all: Histogram, most: number): number[] {
+  const first = all.count > 0 && all.min > 0 ? Math.floor(Math.log2(all.min)) : 9;
+  const last = Math.max(Math.floor(Math.log2(Math.max(most, 1))) + 1, first + 6);
+  return Array.from({ length: last - first + 1 }, (_, at) => 2 ** (first + at));
+}
+
+function linearEdges(layout: Layout, most: number, unit: string | null): number[] {
+  if (unit === "count" && most < LINEAR_ROWS) return Array.from({ length: Math.max(most, 8) + 2 }, (_, row) => row);
+  const high = roundUp(Math.max(most, unit === "ns" ? 1e5 : 100) * 1.02);
   return Array.from({ length: LINEAR_ROWS + 1 }, (_, row) => (row === 0 ? 0 : layout.from[layout.bucketAt((high * row) / LINEAR_ROWS)]!));
 }
 
 /** The next number of the form 1, 2, 4, 5, 8 × 10^n. */
-function roundUp(value: number): number {
+export function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 4, 5, 8].find((digit) => digit * power >= value) ?? 10) * power;
 }
 
 /** Fills the cells of a view. */
-export function makeGrid(past: Past, layout: Layout, question: Question, view: View, scale: YScale, by: Dimension, highlights: string[]): Grid {
-  const all = histogramOf(past, layout, question, view.from, view.to);
-  const rows = rowsFor(layout, scale, all);
-  const height = rows.edges.length - 1;
-  const width = Math.max(1, Math.ceil((view.to - view.from) / view.step));
+export function makeGrid(past: Past, layout: Layout, series: Series, view: View, scale: YScale, crop: number, highlights: string[]): Grid {
+  const all = histogramOf(layout, series, view.from, view.to);
+  const rows = rowsFor(layout, series.unit, scale, all, crop);
+  const table = tabulate(past, series, view, (part) => part.numbers?.count ?? 0);
+  const size = table.columns.length * (rows.edges.length - 1);
   const grid: Grid = {
-    view, rows, columns: [], all, most: 0,
-    counts: new Float64Array(width * height),
-    parts: highlights.map(() => new Float64Array(width * height)),
-    values: new Map(),
+    ...table, rows, all, most: 0,
+    counts: new Float64Array(size),
+    parts: highlights.map(() => new Float64Array(size)),
   };
-  for (let column = 0; column < width; column += 1) {
-    grid.columns.push(fillColumn(grid, past, question, column, by, highlights));
+  for (let second = view.from; second < view.to; second += 1) {
+    const at = Math.floor((second - view.from) / view.step);
+    for (const part of series.seconds.get(second) ?? []) {
+      if (part.numbers) addCells(grid, at, part.numbers, grid.parts[highlights.indexOf(part.value)]);
+    }
   }
   for (const count of grid.counts) if (count > grid.most) grid.most = count;
   return grid;
 }
 
-function fillColumn(grid: Grid, past: Past, question: Question, at: number, by: Dimension, highlights: string[]): Column {
-  const from = grid.view.from + at * grid.view.step;
-  const to = Math.min(from + grid.view.step, grid.view.to);
-  const column: Column = { from, known: "known", count: 0, sum: 0, dropped: 0 };
-  for (let second = from; second < to; second += 1) {
-    const known = past.knows(question.device, second);
-    if (known !== "known") column.known = known;
-    column.dropped += past.device(question.device).dropped.get(second) ?? 0;
-    for (const cell of past.cells(question.device, second)) {
-      if (wants(question, cell)) addCell(grid, column, at, cell, by, highlights);
-    }
-  }
-  return column;
-}
-
-function addCell(grid: Grid, column: Column, at: number, cell: Cell, by: Dimension, highlights: string[]): void {
+function addCells(grid: Grid, at: number, { buckets, counts }: Sparse, part: Float64Array | undefined): void {
   const height = grid.rows.edges.length - 1;
-  const part = grid.parts[highlights.indexOf(cell[by])];
-  const { buckets, counts } = cell.latency;
   buckets.forEach((bucket, index) => {
     const place = at * height + grid.rows.of[bucket]!;
     grid.counts[place]! += counts[index]!;
     if (part) part[place]! += counts[index]!;
   });
-  column.count += cell.latency.count;
-  column.sum += cell.latency.sum;
-  let value = grid.values.get(cell[by]);
-  if (value === undefined) {
-    value = new Float64Array(Math.ceil((grid.view.to - grid.view.from) / grid.view.step));
-    grid.values.set(cell[by], value);
-  }
-  value[at]! += cell.latency.count;
 }
 
 /** The figures of a cell, for the card and for a reader's voice. */
@@ -177,9 +175,15 @@ export function figuresOf(grid: Grid, at: number, row: number): Figures | null {
   for (let one = 0; one <= row; one += 1) below += grid.counts[at * height + one]!;
   const count = grid.counts[at * height + row]!;
   return {
-    from: row === 0 ? 0 : grid.rows.edges[row]!,
-    to: row === height - 1 && grid.all.max >= grid.rows.edges[height]! ? null : grid.rows.edges[row + 1]!,
+    ...boundsOf(grid, row, row),
     count, column, below,
     above: column.count - below + count,
   };
+}
+
+/** The numbers of some rows: the least, and the end, which is excluded; null if there is none. */
+export function boundsOf(grid: Grid, low: number, high: number): { from: number; to: number | null } {
+  const height = grid.rows.edges.length - 1;
+  const isLast = high === height - 1 && grid.all.max >= grid.rows.edges[height]!;
+  return { from: low === 0 ? 0 : grid.rows.edges[low]!, to: isLast ? null : grid.rows.edges[high + 1]! };
 }

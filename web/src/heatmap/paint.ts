@@ -1,7 +1,7 @@
 // Paints a grid: one off-screen pixel for each cell, then one scaled blit without smoothing, so that each
 // cell is crisp. What is not known is never drawn as an empty cell.
 
-import type { Column, Grid } from "./grid";
+import type { Column, Grid, Table, View } from "./grid";
 import { type Ramp, hueRamp, ramp } from "./ramp";
 
 export type ColourScale = "log" | "linear" | "rank";
@@ -26,10 +26,11 @@ interface Inks {
   line2: string;
   mark: string;
   ink2: string;
+  grey: string;
 }
 
 /** The index in a ramp of each count. */
-export function shader(look: Look, counts: Float64Array): (count: number) => number {
+export function shader(look: Pick<Look, "colour" | "most" | "enhance">, counts: Float64Array): (count: number) => number {
   const most = Math.max(look.most, 1);
   const least = look.enhance ? 110 : 0;
   if (look.colour === "linear") return (count) => Math.max(least, Math.round((255 * count) / most));
@@ -54,10 +55,10 @@ export function paint(canvas: HTMLCanvasElement, grid: Grid, look: Look): void {
   paintUnknown(context, grid, inks);
 }
 
-function inksOf(canvas: HTMLCanvasElement): Inks {
+export function inksOf(canvas: HTMLCanvasElement): Inks {
   const style = getComputedStyle(canvas);
   const ink = (name: string): string => style.getPropertyValue(`--${name}`).trim();
-  return { ground: ink("ground"), line: ink("line"), line2: ink("line2"), mark: ink("mark"), ink2: ink("ink2") };
+  return { ground: ink("ground"), line: ink("line"), line2: ink("line2"), mark: ink("mark"), ink2: ink("ink2"), grey: ink("grey") };
 }
 
 /** One pixel for each cell. */
@@ -101,22 +102,30 @@ function paintLines(context: CanvasRenderingContext2D, grid: Grid, look: Look, i
   const { width, height } = context.canvas;
   context.fillStyle = inks.line;
   for (const y of yLines(grid)) context.fillRect(0, Math.round((1 - y.share) * height), width, 1);
-  const span = grid.view.to - grid.view.from;
-  for (let second = look.firstSecond; second < grid.view.to; second += look.everySeconds) {
-    const x = Math.round(((second - grid.view.from) / span) * width);
+  paintTimeLines(context, grid.view, look, inks);
+}
+
+export function paintTimeLines(context: CanvasRenderingContext2D, view: View, look: Pick<Look, "firstSecond" | "everySeconds">, inks: Inks): void {
+  const { width, height } = context.canvas;
+  context.fillStyle = inks.line;
+  const span = view.to - view.from;
+  for (let second = look.firstSecond; second < view.to; second += look.everySeconds) {
+    const x = Math.round(((second - view.from) / span) * width);
     if (x > 0) context.fillRect(x, 0, 1, height);
   }
 }
 
-/** The latencies that have a label, and where. */
-export function yLines(grid: Grid): { ns: number; share: number }[] {
+/** The numbers that have a label, and where. */
+export function yLines(grid: Grid): { number: number; share: number }[] {
   const { edges, scale } = grid.rows;
   const rows = edges.length - 1;
-  if (scale === "linear") return [0, 10, 20, 30, 40].map((row) => ({ ns: edges[row]!, share: row / rows }));
-  return edges.flatMap((ns, row) => (row % 10 === 0 ? [{ ns, share: row / rows }] : []));
+  // Decades have ten rows each; others have as many labels as fit.
+  const every = rows >= 20 ? 10 : Math.ceil(rows / 6);
+  const step = scale === "linear" ? Math.max(1, Math.floor(rows / 4)) : every;
+  return edges.flatMap((number, row) => (row % step === 0 ? [{ number, share: row / rows }] : []));
 }
 
-function paintUnknown(context: CanvasRenderingContext2D, grid: Grid, inks: Inks): void {
+export function paintUnknown(context: CanvasRenderingContext2D, grid: Table, inks: Inks): void {
   const { width, height } = context.canvas;
   const at = (column: number): number => Math.round((column / grid.columns.length) * width);
   for (const [first, last] of runs(grid.columns, (column) => column.known)) {

@@ -1,80 +1,190 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+// A panel: a statistic with its plot, its distribution and the list of its parts.
+
+import { useMemo, useRef, useState } from "preact/hooks";
+import { type Statistic, conditionOf, isOfNumbers, sentence, withCondition, written } from "../model/statistic";
 import type { Feed } from "../model/feed";
-import { OPS, written } from "../model/question";
-import { useKeys, useSize } from "../ui/hooks";
-import { timeLines } from "../ui/ruler";
-import { type Cursor, isServed } from "../views/worksheet";
-import { clock, cut, latency, lasting, percent, plural, roundLatency, thousands } from "../words";
+import type { Part, Series } from "../model/series";
+import { useKeys } from "../ui/hooks";
+import type { Cursor } from "../views/worksheet";
+import { amount, clock, percent, plural, roundAmount } from "../words";
 import { Breakdown, Margin, hueOf } from "./beside";
 import { Card } from "./card";
-import { type Dimension, type Figures, type Grid, type Question, type View, type YScale, figuresOf, makeGrid } from "./grid";
-import { type ColourScale, paint, yLines } from "./paint";
+import { Drawer } from "./drawer";
+import { Menu } from "./export";
+import { type Figures, type Grid, type Table, type View, type YScale, figuresOf, makeGrid, tabulate } from "./grid";
+import { type ColourScale, yLines } from "./paint";
+import { Plot, type Rectangle, between } from "./plot";
+import { type Shape, topOf } from "./stack";
+import { StackPlot } from "./stackplot";
+import { State } from "./states";
+import { Title } from "./title";
 
-interface PanelProps {
+export interface PanelProps {
   index: number;
   feed: Feed;
-  question: Question;
+  statistic: Statistic;
   view: View;
   dark: boolean;
   live: boolean;
   cursor: Cursor | null;
   setCursor: (cursor: Cursor | null) => void;
   pause: () => void;
-  change: (next: Question | null) => void;
-  add: (next: Question) => void;
-  showSecond: (second: number) => void;
+  change: (next: Statistic | null) => void;
+  add: (next: Statistic) => void;
+}
+
+export function Panel(props: PanelProps) {
+  const { feed, statistic } = props;
+  const series = feed.follower!.of(written(statistic));
+  const [chosen, choose] = useState<string[]>([]);
+  const shared = { ...props, series, chosen, choose };
+  if (series.refused !== null) {
+    return (
+      <section class="panel bad">
+        <p>“{series.name}” cannot be shown: {series.refused}.</p>
+        <button onClick={() => props.change(null)}>Open without this panel</button>
+      </section>
+    );
+  }
+  return isOfNumbers(statistic.metric) ? <HeatPanel {...shared} /> : <CountPanel {...shared} />;
+}
+
+interface SharedProps extends PanelProps {
+  series: Series;
+  chosen: string[];
+  choose: (chosen: string[]) => void;
 }
 
 const COLOURS: ColourScale[] = ["log", "linear", "rank"];
+/** Shares of the greatest numbers that are left out of the axis, in millionths. */
+const CROPS = [0, 1_000, 10_000];
 
-export function Panel(props: PanelProps) {
-  const { feed, question, view, dark, cursor, index } = props;
-  const [yScale, setYScale] = useState<YScale>("log");
+function HeatPanel(props: SharedProps) {
+  const { feed, statistic, series, view, dark, cursor, index, chosen } = props;
+  const past = feed.past!;
+  const isOrdinal = statistic.metric === "offset" || statistic.metric === "depth";
+  const [yScale, setYScale] = useState<YScale>(isOrdinal ? "linear" : "log");
   const [colour, setColour] = useState<ColourScale>("log");
   const [enhance, setEnhance] = useState(false);
-  const [by, setBy] = useState<Dimension>("op");
-  const [chosen, setChosen] = useState<string[]>([]);
+  const [crop, setCrop] = useState(0);
   const [pinned, setPinned] = useState(false);
-  const past = feed.past!;
+  const [rectangle, setRectangle] = useState<Rectangle | null>(null);
+  const [asked, ask] = useState<Rectangle | null>(null);
+  const corner = useRef<Cursor | null>(null);
   const grid = useMemo(
-    () => makeGrid(past, feed.layout!, question, view, yScale, by, chosen),
-    [written(question), view.from, view.to, view.step, yScale, by, chosen.join("\n"), past.to, past.device(question.device).readFrom],
+    () => makeGrid(past, feed.layout!, series, view, yScale, crop, chosen),
+    [series, series.version, view.from, view.to, view.step, yScale, crop, chosen.join("\n"), past.to],
   );
   const most = useSteadyMost(grid.most, props.live);
-  const figures = cursor ? figuresOf(grid, Math.floor((cursor.second - view.from) / view.step), cursor.panel === index ? cursor.row : 0) : null;
+  const column = cursor && Math.floor((cursor.second - view.from) / view.step);
   const mine = cursor !== null && cursor.panel === index;
+  const figures = cursor ? figuresOf(grid, column!, mine ? cursor.row : 0) : null;
   const slowest = useSlowest(grid, props);
-  usePanelKeys(props, grid, { slowest, pin: () => setPinned(!pinned), setYScale, setColour, setEnhance, unpin: () => setPinned(false) });
+  const drawn = (next: Rectangle | null): void => { setRectangle(next); ask(next); };
+  const turnScale = (): void => setYScale(yScale === "log" ? "linear" : "log");
+  const turnColour = (): void => setColour(after(COLOURS, colour));
+  const turnCrop = (): void => setCrop(after(CROPS, crop));
+  useCursorKeys(props, grid, grid.rows.edges.length - 1, (key, from, shift) => {
+    if (key === "Enter" && shift) {
+      props.pause();
+      if (corner.current) drawn(between(corner.current, from, view));
+      corner.current = corner.current ? null : from;
+    } else if (key === "Enter") setPinned(!pinned);
+    else if (key === "Escape") { setPinned(false); drawn(null); props.setCursor(null); }
+    else if (key === "m") slowest(false);
+    else if (key === "n") slowest(true);
+    else if (key === "E" || key === "e") setEnhance(!enhance);
+    else if (key === "y") turnScale();
+    else if (key === "c") turnColour();
+    else if (key === "o") turnCrop();
+    else return false;
+    return true;
+  });
   return (
-    <section class="panel" aria-label={sentence(question, by)}>
-      <Title {...props} by={by} setBy={(next) => { setBy(next); setChosen([]); }} most={most} dark={dark} colour={colour} yScale={yScale}
-        turnColour={() => setColour(after(COLOURS, colour))} turnScale={() => setYScale(yScale === "log" ? "linear" : "log")} slowest={slowest} />
+    <section class="panel" aria-label={sentence(statistic)}>
+      <Title {...props}>
+        <button class="link slowest" title="Go to the greatest (m), the next (n)" onClick={() => slowest(false)}>{series.unit === "ns" ? "slowest" : "greatest"}</button>
+        <button class="link slowest" title="Leave the greatest out of the axis (o)" onClick={turnCrop}>{crop === 0 ? "all" : `crop ${crop / 10_000} %`}</button>
+        <button class="link" title="Scale of the axis (y)" onClick={turnScale}>{yScale}</button>
+        <span class="ramp" title={`Colour: ${colour} (c)`}><i class="ramp-strip" />1 – {roundAmount(null, most)} <button class="link" onClick={turnColour}>{colour}</button></span>
+        <Menu statistic={statistic} table={grid} grid={grid} past={past} unit={series.unit} dark={dark} colour={colour} hues={chosen.map((name) => hueOf(name, dark))} />
+      </Title>
       <div class="plot-row">
-        <Gutter grid={grid} row={mine ? cursor.row : null} />
-        <Plot {...props} grid={grid} colour={colour} most={most} enhance={enhance} hues={chosen.map((name) => hueOf(name, dark))} pinned={pinned} pin={setPinned}>
-          {mine && figures && <Card feed={feed} grid={grid} figures={figures} question={question} at={(cursor.second - view.from) / (view.to - view.from)} pinned={pinned} />}
+        <Gutter labels={yLines(grid).map(({ number, share }) => ({ share, words: roundAmount(series.unit, yScale === "log" && series.unit === "ns" ? 10 ** Math.round(Math.log10(number)) : number) }))}
+          flag={mine ? { share: (cursor.row + 0.5) / (grid.rows.edges.length - 1), words: amount(series.unit, grid.rows.edges[cursor.row]) } : null} />
+        <Plot {...props} grid={grid} label={sentence(statistic)} colour={colour} most={most} enhance={enhance} hues={chosen.map((name) => hueOf(name, dark))}
+          pinned={pinned} pin={setPinned} rectangle={rectangle} draw={setRectangle} drawn={drawn}>
+          {mine && figures && <Card feed={feed} grid={grid} unit={series.unit} figures={figures} at={(cursor.second - view.from) / (view.to - view.from)} pinned={pinned} />}
         </Plot>
-        <Margin grid={grid} />
-        <Breakdown grid={grid} by={by} chosen={chosen} choose={setChosen} dark={dark} at={cursor ? Math.floor((cursor.second - view.from) / view.step) : null}
-          only={(value) => props.change({ ...question, [by]: value })} />
+        <Margin grid={grid} unit={series.unit} />
+        <List {...props} table={grid} column={column} unit="ops" />
       </div>
-      <State feed={feed} question={question} grid={grid} live={props.live} />
-      <p class="reader" aria-live="polite">{mine && figures && figures.count > 0 && spoken(feed, figures)}</p>
+      <State feed={feed} statistic={statistic} series={series} table={grid} live={props.live} />
+      <p class="reader" aria-live="polite">{mine && figures && figures.count > 0 && spoken(feed, figures, series.unit)}</p>
+      {asked && <Drawer key={Object.values(asked).join(" ")} {...props} grid={grid} rectangle={asked} close={() => drawn(null)} />}
     </section>
   );
+}
+
+function CountPanel(props: SharedProps) {
+  const { feed, statistic, series, view, dark, cursor, chosen } = props;
+  const past = feed.past!;
+  const [shape, setShape] = useState<Shape>("stacked");
+  const unit = statistic.metric === "bytes" ? "bytes" : "ops";
+  const table = useMemo(
+    () => tabulate(past, series, view, (part: Part) => (unit === "bytes" ? part.bytes : part.count)),
+    [series, series.version, view.from, view.to, view.step, past.to, unit],
+  );
+  const top = topOf(table, shape);
+  const hues = new Map(chosen.map((name) => [name, hueOf(name, dark)]));
+  const column = cursor && Math.floor((cursor.second - view.from) / view.step);
+  const turn = (): void => setShape(shape === "stacked" ? "lines" : "stacked");
+  useCursorKeys(props, table, 1, (key) => {
+    if (key === "Escape") props.setCursor(null);
+    else if (key === "y") turn();
+    else return false;
+    return true;
+  });
+  const said = (value: number): string => `${unit === "bytes" ? amount("bytes", value) : roundAmount(null, value)}/s`;
+  return (
+    <section class="panel" aria-label={sentence(statistic)}>
+      <Title {...props}>
+        <button class="link" title="Stacked areas or lines (y)" onClick={turn}>{shape}</button>
+        <Menu statistic={statistic} table={table} grid={null} past={past} unit={unit} dark={dark} colour="log" hues={[]} />
+      </Title>
+      <div class="plot-row">
+        <Gutter low labels={[{ share: 0, words: "0" }, { share: 0.5, words: said(top / 2) }, { share: 0.97, words: said(top) }]} flag={null} />
+        <StackPlot {...props} label={sentence(statistic)} table={table} shape={shape} top={top} hues={hues} />
+        <div class="margin low" />
+        <List {...props} table={table} column={column} unit={unit} />
+      </div>
+      <State feed={feed} statistic={statistic} series={series} table={table} live={props.live} />
+    </section>
+  );
+}
+
+function List({ statistic, chosen, choose, dark, change, table, column, unit }: SharedProps & { table: Table; column: number | null; unit: "ops" | "bytes" }) {
+  const only = (value: string): void => {
+    const condition = statistic.by === null ? null : conditionOf(statistic.by, value);
+    if (condition !== null) change({ ...withCondition(statistic, condition), by: nextBy(statistic) });
+  };
+  const can = (value: string): boolean => statistic.by !== null && conditionOf(statistic.by, value) !== null;
+  return <Breakdown table={table} by={statistic.by} unit={unit} chosen={chosen} choose={choose} dark={dark} at={column} only={only} can={can} />;
+}
+
+/** The breakdown that is proposed after one value was chosen. */
+function nextBy({ by, conditions, metric }: Statistic): string | null {
+  if (metric === "offset") return null;
+  const isTaken = (word: string): boolean => word === by || conditions.some((one) => one.startsWith(`${word}=`));
+  return ["op", "device", "client", "size"].find((word) => !isTaken(word)) ?? null;
 }
 
 function after<T>(list: T[], one: T): T {
   return list[(list.indexOf(one) + 1) % list.length]!;
 }
 
-export function sentence(question: Question, by: Dimension): string {
-  const parts = [question.op && `of type ${question.op}`, question.client && `of client ${question.client}`, `on ${question.device}`];
-  return `${question.layer === "disk" ? "Disk" : "Volume"} operations ${parts.filter(Boolean).join(", ")}, by latency, listed by ${by === "op" ? "type" : by}`;
-}
-
-function spoken(feed: Feed, figures: Figures): string {
-  const range = figures.to === null ? `${latency(figures.from)} and above` : `${latency(figures.from)} to ${latency(figures.to)}`;
+function spoken(feed: Feed, figures: Figures, unit: string | null): string {
+  const range = figures.to === null ? `${amount(unit, figures.from)} and above` : `${amount(unit, figures.from)} to ${amount(unit, figures.to)}`;
   return `${clock(feed.past!.wall(figures.column.from))}, ${range}, ${plural(figures.count, "I/O")}, ${percent(figures.count / figures.column.count)} of the column`;
 }
 
@@ -86,7 +196,7 @@ function useSteadyMost(most: number, live: boolean): number {
   return held.current.most;
 }
 
-/** Steps through the slowest cells of the view, the slowest first. */
+/** Steps through the greatest cells of the view, the greatest first. */
 function useSlowest(grid: Grid, { setCursor, pause, index }: PanelProps): (next: boolean) => void {
   const at = useRef(0);
   return (next) => {
@@ -103,177 +213,34 @@ function useSlowest(grid: Grid, { setCursor, pause, index }: PanelProps): (next:
   };
 }
 
-interface PanelDeeds {
-  slowest: (next: boolean) => void;
-  pin: () => void;
-  unpin: () => void;
-  setYScale: (turn: (old: YScale) => YScale) => void;
-  setColour: (turn: (old: ColourScale) => ColourScale) => void;
-  setEnhance: (turn: (old: boolean) => boolean) => void;
-}
-
-function usePanelKeys(props: PanelProps, grid: Grid, deeds: PanelDeeds): void {
-  const { cursor, index, setCursor, view } = props;
+/** The arrow keys move the cursor of the panel that has it; other keys go to the panel. */
+function useCursorKeys({ cursor, index, setCursor, view }: PanelProps, { columns }: Table, rows: number, other: (key: string, from: Cursor, shift: boolean) => boolean): void {
   useKeys((key, event) => {
-    if ((cursor?.panel ?? 0) !== index) return false;
-    const rows = grid.rows.edges.length - 1;
+    if ((cursor?.panel ?? 0) !== index || columns.length === 0) return false;
     const step = view.step * (event.shiftKey ? 10 : 1);
     const from = cursor ?? { second: view.to - view.step, row: Math.floor(rows / 2), panel: index };
-    const move = (second: number, row: number): void => setCursor({
-      panel: index,
-      second: Math.min(view.to - view.step, Math.max(view.from, second)),
-      row: Math.min(rows - 1, Math.max(0, row)),
-    });
-    if (key === "ArrowLeft") move(from.second - step, from.row);
-    else if (key === "ArrowRight") move(from.second + step, from.row);
-    else if (key === "ArrowUp") move(from.second, from.row + 1);
-    else if (key === "ArrowDown") move(from.second, from.row - 1);
-    else if (key === "Enter") deeds.pin();
-    else if (key === "Escape") { deeds.unpin(); setCursor(null); }
-    else if (key === "m") deeds.slowest(false);
-    else if (key === "n") deeds.slowest(true);
-    else if (key === "E" || key === "e") deeds.setEnhance((old) => !old);
-    else if (key === "y") deeds.setYScale((old) => (old === "log" ? "linear" : "log"));
-    else if (key === "c") deeds.setColour((old) => after(COLOURS, old));
-    else return false;
-    return true;
+    const move = (second: number, row: number): boolean => {
+      setCursor({ panel: index, second: Math.min(view.to - view.step, Math.max(view.from, second)), row: Math.min(rows - 1, Math.max(0, row)) });
+      return true;
+    };
+    if (key === "ArrowLeft") return move(from.second - step, from.row);
+    if (key === "ArrowRight") return move(from.second + step, from.row);
+    if (key === "ArrowUp") return move(from.second, from.row + 1);
+    if (key === "ArrowDown") return move(from.second, from.row - 1);
+    return other(key, from, event.shiftKey);
   });
 }
 
-interface TitleProps extends PanelProps {
-  by: Dimension;
-  setBy: (by: Dimension) => void;
-  most: number;
-  colour: ColourScale;
-  yScale: YScale;
-  turnColour: () => void;
-  turnScale: () => void;
-  slowest: (next: boolean) => void;
+interface Label {
+  share: number;
+  words: string;
 }
 
-function Title({ feed, question, change, add, by, setBy, most, colour, yScale, turnColour, turnScale, slowest }: TitleProps) {
-  const ops = feed.status?.[question.layer === "disk" ? "disks" : "volumes"].find((one) => one.name === question.device)?.ops ?? [];
-  const busy = OPS.filter((op) => op !== question.op && ops.some((one) => one.op === op && one.completed > 0));
+function Gutter({ labels, flag, low }: { labels: Label[]; flag: Label | null; low?: boolean }) {
   return (
-    <header class="panel-title">
-      <h2>{question.layer === "disk" ? "Disk" : "Volume"} operations</h2>
-      <span class="chip">on <b title={question.device}>{cut(question.device, 24)}</b><button aria-label={`Close ${question.device}`} onClick={() => change(null)}>×</button></span>
-      {question.op !== null && <span class="chip">of type <b>{question.op}</b><button aria-label="All types" onClick={() => change({ ...question, op: null })}>×</button></span>}
-      {question.client !== null && <span class="chip">of client <b title={question.client}>{cut(question.client, 20)}</b><button aria-label="All clients" onClick={() => change({ ...question, client: null })}>×</button></span>}
-      <span class="breaks">broken down by <b>latency</b>, listed
-        <label> by <select aria-label="Listed by" value={by} onChange={(event) => setBy(event.currentTarget.value as Dimension)}>
-          <option value="op">type</option>
-          <option value="client">client</option>
-        </select></label>
-      </span>
-      {question.op === null && busy.length > 1 && (
-        <span class="also">Ask also {busy.slice(0, 3).map((op) => <button key={op} class="link" onClick={() => add({ ...question, op })}>of {op}s</button>)}</span>
-      )}
-      <span class="space" />
-      <button class="link slowest" title="Go to the slowest (m), the next (n)" onClick={() => slowest(false)}>slowest</button>
-      <button class="link" title="Scale of latency (y)" onClick={turnScale}>{yScale}</button>
-      <span class="ramp"><span>1</span><i class="ramp-strip" aria-hidden="true" /><span>{thousands(Math.max(most, 1))} I/Os,</span><button class="link" title="Scale of colour (c)" onClick={turnColour}>{colour}</button></span>
-    </header>
-  );
-}
-
-function Gutter({ grid, row }: { grid: Grid; row: number | null }) {
-  const rows = grid.rows.edges.length - 1;
-  return (
-    <div class="gutter" aria-hidden="true">
-      {yLines(grid).map(({ ns, share }) => <span key={ns} style={{ bottom: `${share * 100}%` }}>{roundLabel(grid, ns)}</span>)}
-      {row !== null && <span class="flag" style={{ bottom: `${((row + 0.5) / rows) * 100}%` }}>{latency(grid.rows.edges[row]!)}</span>}
+    <div class={`gutter ${low ? "low" : ""}`} aria-hidden="true">
+      {labels.map(({ share, words }) => <span key={words} style={{ bottom: `${share * 100}%` }}>{words}</span>)}
+      {flag && <span class="flag" style={{ bottom: `${flag.share * 100}%` }}>{flag.words}</span>}
     </div>
   );
 }
-
-function roundLabel(grid: Grid, ns: number): string {
-  if (ns === 0) return "0";
-  return grid.rows.scale === "log" ? roundLatency(10 ** Math.round(Math.log10(ns))) : latency(ns);
-}
-
-interface PlotProps extends PanelProps {
-  grid: Grid;
-  colour: ColourScale;
-  most: number;
-  enhance: boolean;
-  hues: string[];
-  pinned: boolean;
-  pin: (pinned: boolean) => void;
-  children: preact.ComponentChildren;
-}
-
-function Plot({ feed, question, grid, view, dark, colour, most, enhance, hues, cursor, index, setCursor, pause, pinned, pin, children }: PlotProps) {
-  const [ref, { width, height }] = useSize<HTMLDivElement>();
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const past = feed.past!;
-  const lines = timeLines(past, view, width);
-  useEffect(() => {
-    const element = canvas.current;
-    if (!element || width === 0) return;
-    const ratio = devicePixelRatio;
-    if (element.width !== Math.round(width * ratio)) element.width = Math.round(width * ratio);
-    if (element.height !== Math.round(height * ratio)) element.height = Math.round(height * ratio);
-    paint(element, grid, { dark, colour, most, enhance, hues, everySeconds: lines.every, firstSecond: lines.first });
-  }, [grid, width, height, dark, colour, most, enhance, hues.join(" ")]);
-  const rows = grid.rows.edges.length - 1;
-  const point = (event: PointerEvent): Cursor => {
-    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    const column = Math.floor(((event.clientX - box.left) / box.width) * grid.columns.length);
-    const row = Math.floor((1 - (event.clientY - box.top) / box.height) * rows);
-    return {
-      panel: index,
-      second: view.from + Math.min(grid.columns.length - 1, Math.max(0, column)) * view.step,
-      row: Math.min(rows - 1, Math.max(0, row)),
-    };
-  };
-  const cell = cursor && { left: `${((cursor.second - view.from) / (view.to - view.from)) * 100}%`, width: `${(view.step / (view.to - view.from)) * 100}%` };
-  return (
-    <div class="plot" ref={ref} tabIndex={0} role="application" aria-label={`Heat map: ${sentence(question, "op")}. Arrow keys move the cursor.`} data-columns={grid.columns.length} data-count={grid.all.count}
-      onPointerMove={(event) => pinned || setCursor(point(event))}
-      onPointerLeave={() => pinned || setCursor(null)}
-      onClick={(event) => { setCursor(point(event as unknown as PointerEvent)); pin(!pinned); pause(); }}>
-      <canvas ref={canvas} aria-hidden="true" />
-      {cell && cursor.second >= view.from && <i class="cursor" style={cell} />}
-      {cell && cursor.panel === index && <i class="cell" style={{ ...cell, bottom: `${(cursor.row / rows) * 100}%`, height: `${100 / rows}%` }} />}
-      {children}
-    </div>
-  );
-}
-
-/** What the picture does not show by itself: empty, loading, missing, idle. */
-function State({ feed, question, grid, live }: { feed: Feed; question: Question; grid: Grid; live: boolean }) {
-  return <p class="state" aria-live="polite">{stateWords(feed, question, grid, live).map((words) => <span key={words}>{words} </span>)}</p>;
-}
-
-function stateWords(feed: Feed, question: Question, grid: Grid, live: boolean): string[] {
-  const words: string[] = [];
-  const past = feed.past!;
-  const count = (known: string): number => grid.columns.filter((column) => column.known === known).length * grid.view.step;
-  if (!isServed(feed, question.device)) return [`This worksheet asks for ${question.device}. It is not part of this lab now.`];
-  if (feed.contact.kind === "lost") words.push(`No contact: the picture ends at ${clock(past.wall(past.to))}.`);
-  if (past.device(question.device).reading) words.push(`Reading what the daemon remembers of ${question.device}…`);
-  if (count("missing") > 0) words.push(`Hatched: ${lasting(count("missing") * 1e9)} not recorded.`);
-  if (count("before") > 0) words.push("Flat: before the daemon’s memory begins.");
-  const dropped = grid.columns.reduce((sum, column) => sum + column.dropped, 0);
-  if (dropped > 0) words.push(`Ticks: ${plural(dropped, "event")} dropped, counts are too low.`);
-  return words.concat(restWords(feed, question, grid, live));
-}
-
-function restWords(feed: Feed, question: Question, grid: Grid, live: boolean): string[] {
-  const past = feed.past!;
-  const device = [...feed.status!.disks, ...feed.status!.volumes].find((one) => one.name === question.device)!;
-  const oldest = device.oldest[0];
-  if (grid.all.count > 0) {
-    const last = grid.columns.findLast((column) => column.count > 0)!;
-    const idle = live && past.to - last.from > 5 && feed.contact.kind === "live";
-    if (idle) return [`Idle since ${clock(past.wall(last.from + 1))}. ${device.in_flight === 0 ? "Nothing waits." : ""}`];
-    return oldest && oldest.age_ns > 2e9 ? [`${thousands(device.in_flight)} in flight, the oldest for ${latency(oldest.age_ns)}.`] : [];
-  }
-  if (oldest) return [`No I/O has ended. ${thousands(device.in_flight)} in flight, the oldest for ${latency(oldest.age_ns)}.`];
-  if (device.ops.some((op) => op.completed > 0)) return ["No such I/O in view."];
-  const uri = device.uris[0];
-  const clients = device.clients.length === 0 ? "No client is connected." : `${plural(device.clients.length, "client")} connected.`;
-  return [`No I/O yet. ${clients}`, ...(uri ? [`A load: dashpot load '${uri}'`] : [])];
-}
-

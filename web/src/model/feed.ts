@@ -1,8 +1,9 @@
 // The page's one connection to its daemon: once a second, soon after a second of the daemon's clock has
 // ended, it asks for that second, the status and the rules. It says how good the contact is.
 
-import { type Api, NoContact, Refused, type Schemas, part } from "../api";
+import { type Api, NoContact, Refused, type Schemas } from "../api";
 import { lasting } from "../words";
+import { Follower } from "./follower";
 import { Layout } from "./layout";
 import { Past } from "./past";
 
@@ -29,8 +30,8 @@ export interface Happening {
 /** A second is asked for this long after its end. */
 const AFTER_MS = 60;
 const RETRY_MS = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
-/** How much of the past is read of all devices at the start; the rest is read for those that are looked at. */
-const FIRST_NS = 120e9;
+/** How much of the past of all devices is read at the start, for their figures. */
+const FIRST_NS = 15e9;
 
 export class Feed {
   contact: Contact = { kind: "connecting" };
@@ -38,6 +39,8 @@ export class Feed {
   rules: Rule[] = [];
   layout: Layout | null = null;
   past: Past | null = null;
+  follower: Follower | null = null;
+  words: Schemas["StatisticWords"] | null = null;
   happenings: Happening[] = [];
   /** The daemon has another page than this one. */
   outdated = false;
@@ -112,10 +115,8 @@ export class Feed {
       this.api.get<Status>("/v1/status"),
       this.api.get<Rule[]>("/v1/rules"),
     ]);
-    if (this.next === null && past.readFrom === 0) {
-      past.readFrom = Math.max(Math.floor(seconds.since_ns / 1e9), Math.floor(after / 1e9) + 1);
-    }
     past.add(seconds);
+    this.follower!.advance(past.to);
     // Seconds without I/O are not in the answer, but they are over.
     this.next = Math.max(seconds.running.start_ns - 1e9, 0);
     this.status = status;
@@ -131,10 +132,13 @@ export class Feed {
     if (this.layout?.name !== said.layout) {
       this.layout = new Layout(said);
       this.past = new Past(this.layout);
+      this.follower = new Follower(this.api, this.layout, () => this.tell());
     }
+    this.words = await this.api.get<Schemas["StatisticWords"]>("/v1/statistics");
     const tag = await pageTag();
     if (again) {
       this.past!.startAgain();
+      this.follower!.startAgain();
       this.note(clock.started_ns / 1e9, "the daemon was started again");
       this.outdated ||= tag !== this.pageTag;
     }
@@ -175,21 +179,6 @@ export class Feed {
       this.happenings.push({ second, until: null, words, kind: "rule", key });
     }
     this.happenings = this.happenings.slice(-200);
-  }
-
-  /** Reads what the daemon remembers of a device, if the page has not read it. */
-  async readPast(name: string): Promise<void> {
-    const past = this.past;
-    const device = past?.device(name);
-    if (!past || !device || device.reading || device.readFrom <= past.spans.at(-1)!.from) return;
-    device.reading = true;
-    try {
-      past.add(await this.api.get<Schemas["Seconds"]>(`/v1/seconds?disk=${part(name)}`), name);
-    } catch {
-      // The next look asks again; until then the seconds are shown as not read.
-      device.reading = false;
-    }
-    this.tell();
   }
 }
 

@@ -1,9 +1,11 @@
-// What the page knows of the past: the I/O of each closed second, and which seconds it knows at all. A
-// second without I/O is idle only if the daemon remembered it; all others are unknown, each for a reason.
+// Which seconds the page knows of at all, what the wall clock said then, and the I/O of all devices in the last
+// of them. A second without I/O is idle only if the daemon remembered it; all others are unknown, each for a
+// reason.
 
 import type { Schemas } from "../api";
 import type { Layout } from "./layout";
 import { type Sparse, sparse } from "./histogram";
+import type { Series, Span } from "./series";
 
 /** The I/O of one client with one operation on one device, in one second. */
 export interface Cell {
@@ -14,29 +16,18 @@ export interface Cell {
   latency: Sparse;
 }
 
-/** What is known of a second of a device. */
+/** What is known of a second. */
 export type Known = "known" | "before" | "missing" | "unread" | "after";
 
-interface Device {
-  /** The page has read all that the daemon remembers of it from this second on. */
-  readFrom: number;
-  reading: boolean;
-  seconds: Map<number, Cell[]>;
-  dropped: Map<number, number>;
-}
-
-/** Seconds, the last one excluded. */
-interface Span {
-  from: number;
-  to: number;
-}
-
 const SECOND = 1e9;
-/** The most seconds that the page keeps; the daemon keeps as many. */
-const KEPT = 3_600;
+/** The seconds whose figures are kept. */
+const KEPT = 30;
+/** The most seconds that a view goes back; the daemon keeps as many. */
+const REMEMBERED = 3_600;
 
 export class Past {
-  readonly devices = new Map<string, Device>();
+  /** By device, then second. */
+  private readonly devices = new Map<string, Map<number, Cell[]>>();
   /** The seconds of which the daemon has told, or can tell. */
   readonly spans: Span[] = [];
   /** The difference of the wall clock and the daemon's clock, from a second on, in milliseconds. */
@@ -63,15 +54,10 @@ export class Past {
 
   private fresh = true;
 
-  /** Adds an answer about all devices, or about one whose whole past was asked for. */
-  add(said: Schemas["Seconds"], only?: string): void {
-    if (only === undefined) this.advance(said);
-    for (const second of said.seconds) this.addSecond(second, only);
-    if (only !== undefined) {
-      const device = this.device(only);
-      device.readFrom = Math.floor(said.since_ns / SECOND);
-      device.reading = false;
-    }
+  /** Adds an answer about all devices. */
+  add(said: Schemas["Seconds"]): void {
+    this.advance(said);
+    for (const second of said.seconds) this.addSecond(second);
     this.forget();
   }
 
@@ -93,7 +79,7 @@ export class Past {
     span.to = Math.max(span.to, to);
   }
 
-  private addSecond(second: Schemas["Second"], only?: string): void {
+  private addSecond(second: Schemas["Second"]): void {
     const at = Math.floor(second.start_ns / SECOND);
     const cells = new Map<string, Cell[]>();
     for (const one of second.latencies) {
@@ -104,46 +90,34 @@ export class Past {
         latency: sparse(this.layout, one.latency),
       });
     }
-    for (const [name, list] of cells) this.device(name).seconds.set(at, list);
-    if (second.dropped === 0) return;
-    // Without a device the number is that of all devices.
-    const dropped = only === undefined ? [...this.devices.values()] : [this.device(only)];
-    for (const device of dropped) device.dropped.set(at, second.dropped);
-  }
-
-  device(name: string): Device {
-    let device = this.devices.get(name);
-    if (device === undefined) {
-      device = { readFrom: this.readFrom, reading: false, seconds: new Map(), dropped: new Map() };
-      this.devices.set(name, device);
+    for (const [name, list] of cells) {
+      const seconds = this.devices.get(name) ?? new Map<number, Cell[]>();
+      this.devices.set(name, seconds.set(at, list));
     }
-    return device;
   }
 
-  /** From this second on, every answer was about all devices. */
-  readFrom = 0;
-
+  /** The I/O of a device in one of the last seconds. */
   cells(name: string, second: number): Cell[] {
-    return this.devices.get(name)?.seconds.get(second) ?? [];
+    return this.devices.get(name)?.get(second) ?? [];
   }
 
-  knows(name: string, second: number): Known {
+  /** What is known of a second of a statistic. */
+  knows(series: Series, second: number): Known {
     if (second >= this.to) return "after";
     if (second < this.from) return "before";
     if (!this.spans.some((span) => second >= span.from && second < span.to)) return "missing";
-    if (second >= this.device(name).readFrom) return "known";
+    if (series.has(second)) return "known";
+    if (second >= series.forgottenTo) return "unread";
     // An earlier daemon took with it what was not read in time.
-    return second >= this.spans.at(-1)!.from ? "unread" : "missing";
+    return second >= this.spans.at(-1)!.from ? "before" : "missing";
   }
 
   private forget(): void {
-    const first = this.to - KEPT;
+    const first = this.to - REMEMBERED;
     while (this.spans[0] && this.spans[0].to <= first) this.spans.shift();
     if (this.spans[0]) this.spans[0].from = Math.max(this.spans[0].from, first);
-    for (const device of this.devices.values()) {
-      for (const map of [device.seconds, device.dropped]) {
-        for (const second of map.keys()) if (second < first) map.delete(second);
-      }
+    for (const seconds of this.devices.values()) {
+      for (const second of seconds.keys()) if (second < this.to - KEPT) seconds.delete(second);
     }
   }
 

@@ -1,6 +1,6 @@
-import { histogramOf } from "../heatmap/grid";
 import type { Feed } from "../model/feed";
-import { written } from "../model/question";
+import { Histogram } from "../model/histogram";
+import { type Statistic, written } from "../model/statistic";
 import { type Route, go } from "../route";
 import { UNKNOWN, cut, latency, rate } from "../words";
 
@@ -13,12 +13,13 @@ export interface Lately {
 }
 
 /** What a device did in the last closed seconds that the page knows of. */
-export function lately(feed: Feed, layer: "disk" | "volume", device: string): Lately {
+export function lately(feed: Feed, device: string): Lately {
   const { past, layout } = feed;
   if (!past || !layout) return { opsPerSecond: null, p99: null };
   const from = Math.max(past.to - LATELY, past.spans.at(-1)?.from ?? past.to);
   if (from >= past.to) return { opsPerSecond: null, p99: null };
-  const all = histogramOf(past, layout, { layer, device, op: null, client: null }, from, past.to);
+  const all = new Histogram(layout);
+  for (let second = from; second < past.to; second += 1) for (const cell of past.cells(device, second)) all.add(cell.latency);
   return { opsPerSecond: all.count / (past.to - from), p99: all.percentile(990_000) ?? (all.count > 0 ? all.max : null) };
 }
 
@@ -57,8 +58,9 @@ function Sources({ title, layer, names, feed, shown }: SourcesProps) {
 }
 
 function Source({ layer, name, feed, shown }: { layer: "disk" | "volume"; name: string; feed: Feed; shown: string[] }) {
-  const question = written({ layer, device: name, op: null, client: null });
-  const { opsPerSecond, p99 } = lately(feed, layer, name);
+  const statistic: Statistic = { layer, metric: "latency", conditions: [`device=${name}`], by: "op" };
+  const question = written(statistic);
+  const { opsPerSecond, p99 } = lately(feed, name);
   const hasRule = feed.rules.some((rule) => rule.disk === name && rule.state === "active");
   const show = (event: MouseEvent): void => {
     event.preventDefault();

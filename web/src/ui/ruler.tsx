@@ -40,18 +40,20 @@ export function Ruler({ past, view, cursor, width }: { past: Past; view: View; c
 
 /** Rules as brackets from armed to ended, and what else happened. */
 export function EventLane({ feed, view }: { feed: Feed; view: View }) {
-  const seen = feed.happenings.filter((one) => (one.until ?? view.to) >= view.from && one.second <= view.to);
+  const seen = [...feed.happenings].sort((a, b) => a.second - b.second).filter((one) => (one.until ?? view.to) >= view.from && one.second <= view.to);
   return (
     <div class="lane">
-      {seen.map((one) => <Bracket key={one.key} happening={one} view={view} />)}
+      {seen.map((one, at) => <Bracket key={one.key} happening={one} view={view} next={seen.slice(at + 1).map((other) => other.second)} />)}
     </div>
   );
 }
 
-function Bracket({ happening, view }: { happening: Happening; view: View }) {
+/** A bracket has words up to the beginning of the next one. */
+function Bracket({ happening, view, next }: { happening: Happening; view: View; next: number[] }) {
   const from = Math.max(0, share(view, happening.second));
   const to = Math.min(1, share(view, happening.until ?? view.to));
-  const letters = Math.max(0, Math.floor((to - from) * 130));
+  const room = Math.min(to, ...next.map((second) => Math.max(from, share(view, second))));
+  const letters = Math.max(0, Math.floor((room - from) * 130));
   const style = { left: `${from * 100}%`, width: happening.kind === "rule" ? `${(to - from) * 100}%` : undefined };
   return (
     <span class={`bracket ${happening.kind} ${happening.until === null ? "open" : ""}`} style={style} title={happening.words}>

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { Refused, type Schemas, part } from "../api";
 import type { Feed, Rule } from "../model/feed";
-import { OPS } from "../model/question";
+import { OPS } from "../model/statistic";
 import { lately } from "../ui/rail";
 import { UNKNOWN, lasting, latency, plural, rate, thousands } from "../words";
 
@@ -50,7 +50,7 @@ export function Control({ feed }: { feed: Feed }) {
 type Send = (method: string, path: string, body: unknown, done: string) => Promise<boolean>;
 
 function DiskRow({ feed, disk, send, choose }: { feed: Feed; disk: Disk; send: Send; choose: (rule: Rule | null) => void }) {
-  const { opsPerSecond, p99 } = lately(feed, "disk", disk.name);
+  const { opsPerSecond, p99 } = lately(feed, disk.name);
   const rules = feed.rules.filter((rule) => rule.disk === disk.name);
   const path = `/v1/disks/${part(disk.name)}`;
   const suspend = (): Promise<boolean> => send("POST", `${path}/suspend`, { for_ns: SUSPENDED_NS, now: true }, `${disk.name} is suspended for 10 s.`);

@@ -1,0 +1,62 @@
+// The title of a panel: its statistic as a sentence, in parts that can be taken out or changed.
+
+import type { Feed } from "../model/feed";
+import { type Statistic, deviceOf, isOfNumbers, nameOf, phraseOf, sentence, subjectOf, without, written } from "../model/statistic";
+import { cut } from "../words";
+
+interface TitleProps {
+  feed: Feed;
+  statistic: Statistic;
+  change: (next: Statistic | null) => void;
+  add: (next: Statistic) => void;
+  children: preact.ComponentChildren;
+}
+
+export function Title({ feed, statistic, change, add, children }: TitleProps) {
+  const dimensions = feed.words?.dimensions ?? [];
+  return (
+    <header class="panel-title">
+      <h2>{subjectOf(statistic)}</h2>
+      {statistic.conditions.map((condition) => {
+        const { before, value } = phraseOf(condition);
+        return (
+          <span class="chip" key={condition}>
+            {before} <b title={value}>{cut(value, 24)}</b>
+            <button aria-label={`Without ${before} ${value}`} title="Take this condition out" onClick={() => change(without(statistic, condition))}>×</button>
+          </span>
+        );
+      })}
+      {statistic.metric !== "offset" && (
+        <label class="breaks">broken down by <select value={statistic.by ?? ""} onChange={(event) => change({ ...statistic, by: event.currentTarget.value || null })}>
+          <option value="">nothing</option>
+          {dimensions.map(({ word, meaning }) => <option key={word} value={word} title={meaning}>{nameOf(word)}</option>)}
+        </select></label>
+      )}
+      <span class="also">Ask also {questions(feed, statistic).map(([words, next]) => (
+        <button key={words} class="link" title={sentence(next)} onClick={(event) => (event.altKey ? change(next) : add(next))}>{words}</button>
+      ))}</span>
+      <span class="space" />
+      {children}
+      <button class="plain" aria-label={`Close ${sentence(statistic)}`} title="Close this panel" onClick={() => change(null)}>×</button>
+    </header>
+  );
+}
+
+/** The next questions: the layer above or below, then the breakdowns that tell most. */
+function questions(feed: Feed, statistic: Statistic): [string, Statistic][] {
+  const { layer, metric, by } = statistic;
+  const other = layer === "disk" ? "volume" : "disk";
+  const found: [string, Statistic][] = [];
+  if ((feed.status?.volumes.length ?? 0) > 0) {
+    // A volume's device is no disk, and a disk's clients are not those of volumes.
+    const conditions = statistic.conditions.filter((one) => !/^(device|client|rule|lane)[=!]/.test(one));
+    found.push([`of ${other}s`, { layer: other, metric, conditions, by: by === "device" ? null : by }]);
+  }
+  if (by !== "op" && !statistic.conditions.some((one) => one.startsWith("op="))) found.push(["by type", { ...statistic, metric: "ops", by: "op" }]);
+  if (by !== "device" && deviceOf(statistic) === null) found.push([`by ${layer}`, { ...statistic, metric: "ops", by: "device" }]);
+  if (by !== "client") found.push(["by client", { ...statistic, metric: "ops", by: "client" }]);
+  if (!isOfNumbers(metric)) found.push(["by latency", { ...statistic, metric: "latency", by: by === "latency" ? null : by }]);
+  const own = written(statistic);
+  return found.filter(([, next]) => written(next) !== own).slice(0, 4);
+}
+

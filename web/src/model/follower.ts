@@ -1,0 +1,115 @@
+// Keeps the statistics of a worksheet up to date: one stream for all of them, and the past in pieces, the newest
+// first. What the stream has missed is read like any other past.
+
+import { type Api, Refused, type Schemas } from "../api";
+import type { Layout } from "./layout";
+import { Series } from "./series";
+
+/** The most seconds that are read at once. */
+const PIECE = 900;
+/** A second that the stream has not brought after so many is asked for. */
+const LATE = 3;
+/** The most seconds that the page keeps; the daemon keeps as many. */
+const KEPT = 3_600;
+
+export class Follower {
+  private readonly series = new Map<string, Series>();
+  private names: string[] = [];
+  private from = 0;
+  private to = 0;
+  /** The names that the stream has, each on a line. */
+  private streamed = "";
+  private stream: AbortController | null = null;
+
+  constructor(private readonly api: Api, private readonly layout: Layout, private readonly tell: () => void) {}
+
+  /** The seconds of a statistic. */
+  of(name: string): Series {
+    let series = this.series.get(name);
+    if (series === undefined) {
+      series = new Series(name, this.layout);
+      this.series.set(name, series);
+    }
+    return series;
+  }
+
+  /** From now on these are shown, from this second on. */
+  follow(names: string[], from: number): void {
+    this.names = [...new Set(names)];
+    this.from = from;
+    for (const name of this.series.keys()) if (!this.names.includes(name)) this.series.delete(name);
+    this.fill();
+  }
+
+  /** The seconds before this one are over. */
+  advance(to: number): void {
+    this.to = to;
+    for (const series of this.series.values()) series.forget(to - KEPT);
+    this.fill();
+  }
+
+  /** The daemon was started again: it has no stream of this page. */
+  startAgain(): void {
+    this.stream?.abort();
+    for (const series of this.series.values()) series.refused = null;
+  }
+
+  private fill(): void {
+    if (this.to === 0) return;
+    for (const name of this.names) void this.read(this.of(name));
+    const accepted = this.names.filter((name) => this.of(name).accepted);
+    if (accepted.length > 0 && accepted.join("\n") !== this.streamed) void this.watch(accepted);
+  }
+
+  private async read(series: Series): Promise<void> {
+    if (series.reading || series.refused !== null) return;
+    const gap = series.gap(Math.max(this.from, series.forgottenTo, this.to - KEPT), this.streamed.split("\n").includes(series.name) ? this.to - LATE : this.to);
+    if (gap === null) return;
+    series.reading = true;
+    try {
+      const from = Math.max(gap.from, gap.to - PIECE);
+      const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000` });
+      series.addColumns(await this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`));
+    } catch (error) {
+      // Without contact, the next second asks again.
+      if (error instanceof Refused && error.status < 500 && error.status !== 401) series.refused = [error.message, error.remedy].filter(Boolean).join(": ");
+    }
+    series.reading = false;
+    this.tell();
+    if (series.accepted && this.names.includes(series.name)) this.fill();
+  }
+
+  private async watch(names: string[]): Promise<void> {
+    this.stream?.abort();
+    const stream = new AbortController();
+    [this.stream, this.streamed] = [stream, names.join("\n")];
+    try {
+      const body = await this.api.open("/v1/statistics/watch", { statistics: names }, stream.signal);
+      for await (const event of eventsOf(body)) this.take(names, event);
+    } catch {
+      // The past is asked for what it would have brought.
+    }
+    if (this.stream === stream) [this.stream, this.streamed] = [null, ""];
+  }
+
+  private take(names: string[], event: string): void {
+    const data = /^event: second\ndata: (.*)$/.exec(event)?.[1];
+    if (data === undefined) return;
+    const said = JSON.parse(data) as Schemas["WatchedSecond"];
+    said.columns.forEach((column, at) => this.series.get(names[at]!)?.addSecond(column));
+  }
+}
+
+/** The events of a stream, each as its lines. */
+async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
+    rest = events.pop() ?? "";
+    yield* events;
+  }
+}

@@ -1,0 +1,107 @@
+// The seconds of one statistic, as far as the page has read them.
+
+import type { Schemas } from "../api";
+import type { Sparse } from "./histogram";
+import type { Layout } from "./layout";
+
+/** The I/O of one value of the breakdown in one second. */
+export interface Part {
+  /** Empty without a breakdown. */
+  value: string;
+  count: number;
+  bytes: number;
+  numbers: Sparse | null;
+}
+
+/** Seconds, the last one excluded. */
+export interface Span {
+  from: number;
+  to: number;
+}
+
+const SECOND = 1e9;
+
+export class Series {
+  readonly seconds = new Map<number, Part[]>();
+  readonly dropped = new Map<number, number>();
+  /** What was read, in order, without overlap. */
+  private spans: Span[] = [];
+  /** The daemon remembers nothing of it before this second. */
+  forgottenTo = 0;
+  unit: Schemas["UnitWord"] | null = null;
+  /** The daemon has answered about it. */
+  accepted = false;
+  /** The reason why the daemon does not answer about it. */
+  refused: string | null = null;
+  reading = false;
+  /** Grows with each change. */
+  version = 0;
+
+  constructor(readonly name: string, private readonly layout: Layout) {}
+
+  /** Adds an answer about the past. */
+  addColumns(said: Schemas["Columns"]): void {
+    this.unit = said.unit ?? null;
+    this.accepted = true;
+    const [from, to, since] = [said.from_ns, said.to_ns, said.since_ns].map((ns) => Math.floor(ns / SECOND)) as [number, number, number];
+    for (const column of said.columns) this.addColumn(column);
+    if (since > from) this.forgottenTo = Math.max(this.forgottenTo, Math.min(since, to));
+    if (since < to) this.addSpan({ from: Math.max(from, since), to });
+    this.version += 1;
+  }
+
+  /** Adds a second that has just ended. */
+  addSecond(column: Schemas["Column"]): void {
+    const at = Math.floor(column.start_ns / SECOND);
+    this.addColumn(column);
+    this.addSpan({ from: at, to: at + 1 });
+  }
+
+  private addColumn(column: Schemas["Column"]): void {
+    const at = Math.floor(column.start_ns / SECOND);
+    this.seconds.set(at, column.parts.map((part) => ({
+      value: part.value ?? "", count: part.count, bytes: part.bytes,
+      numbers: part.numbers ? sparseOf(this.layout, part.numbers) : null,
+    })));
+    if (column.dropped > 0) this.dropped.set(at, column.dropped);
+  }
+
+  private addSpan(span: Span): void {
+    this.version += 1;
+    const before = this.spans.filter((one) => one.to < span.from);
+    const after = this.spans.filter((one) => one.from > span.to);
+    const touching = this.spans.filter((one) => one.to >= span.from && one.from <= span.to);
+    const from = Math.min(span.from, ...touching.map((one) => one.from));
+    const to = Math.max(span.to, ...touching.map((one) => one.to));
+    this.spans = [...before, { from, to }, ...after];
+  }
+
+  has(second: number): boolean {
+    return this.spans.some((span) => second >= span.from && second < span.to);
+  }
+
+  /** The latest part of a stretch that was not read; null if all of it was. */
+  gap(from: number, to: number): Span | null {
+    let end = to;
+    for (const span of [...this.spans].reverse()) {
+      if (span.from >= end) continue;
+      if (span.to < end) return end > from ? { from: Math.max(from, span.to), to: end } : null;
+      end = span.from;
+    }
+    return end > from ? { from, to: end } : null;
+  }
+
+  /** Forgets what is older than a second. */
+  forget(first: number): void {
+    for (const map of [this.seconds, this.dropped]) for (const second of map.keys()) if (second < first) map.delete(second);
+    this.spans = this.spans.filter((span) => span.to > first);
+  }
+}
+
+function sparseOf(layout: Layout, said: Schemas["Distribution"]): Sparse {
+  return {
+    count: said.count, min: said.min, max: said.max, sum: Number(said.sum),
+    buckets: Uint16Array.from(said.from, (from) => layout.bucketAt(from)),
+    counts: Float64Array.from(said.counts),
+  };
+}

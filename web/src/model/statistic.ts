@@ -1,0 +1,93 @@
+// Statistics as they are written in addresses and on the command line: `disk.latency[op=write][client]`.
+
+export const OPS = ["read", "write", "flush", "trim", "zero", "cache"];
+export const LAYERS = ["disk", "volume"] as const;
+export type Layer = (typeof LAYERS)[number];
+
+export interface Statistic {
+  layer: Layer;
+  metric: string;
+  /** Each as it stands in its brackets: `op=write`. */
+  conditions: string[];
+  by: string | null;
+}
+
+export function written({ layer, metric, conditions, by }: Statistic): string {
+  return `${layer}.${metric}${conditions.map((one) => `[${one}]`).join("")}${by === null ? "" : `[${by}]`}`;
+}
+
+/** Reads a statistic. A text that is none gives the sentence that explains it; the daemon knows the words. */
+export function readStatistic(text: string): Statistic | string {
+  const [, layer, metric, brackets] = /^(\w+)\.(\w+)((?:\[[^\]]*\])*)$/.exec(text) ?? [];
+  if (layer === undefined || metric === undefined || brackets === undefined) return "It is not of the form disk.latency[op=write][client].";
+  if (layer !== "disk" && layer !== "volume") return `There is no layer ${layer}; there are disk and volume.`;
+  const parts = [...brackets.matchAll(/\[([^\]]*)\]/g)].map(([, inside]) => inside ?? "");
+  const isCondition = (part: string): boolean => /[=<>!]/.test(part);
+  const by = parts.filter((part) => !isCondition(part));
+  if (by.length > 1) return `It is broken down by ${by.join(" and by ")}; a statistic has one breakdown.`;
+  return { layer, metric, conditions: parts.filter(isCondition), by: by[0] ?? null };
+}
+
+/** Whether it is of numbers that each I/O has, and so drawn as a heat map. */
+export function isOfNumbers(metric: string): boolean {
+  return !["ops", "bytes", "errors"].includes(metric);
+}
+
+/** The name of the device that it is about, if it is about one. */
+export function deviceOf(statistic: Statistic): string | null {
+  return statistic.conditions.find((one) => one.startsWith("device="))?.slice("device=".length) ?? null;
+}
+
+/** Without a condition on a dimension. */
+export function without(statistic: Statistic, condition: string): Statistic {
+  return { ...statistic, conditions: statistic.conditions.filter((one) => one !== condition) };
+}
+
+/** With one more condition; an equal one on the same dimension gives way. */
+export function withCondition(statistic: Statistic, condition: string): Statistic {
+  const [, word, sign] = /^(\w+)(>=|<=|!=|=|<|>)/.exec(condition) ?? [];
+  const others = statistic.conditions.filter((one) => sign !== "=" || !one.startsWith(`${word}=`));
+  return { ...statistic, conditions: [...others.filter((one) => one !== condition), condition] };
+}
+
+/** The condition that selects a value of a breakdown; null if no condition does. */
+export function conditionOf(by: string, value: string): string | null {
+  if (["other", "unknown", "none"].includes(value) || /[\][*?\\]/.test(value)) return null;
+  if (value.startsWith("<")) return `${by}${value}`;
+  const [, from, to] = /^(\d[\w.]*)-(\d[\w.]*)$/.exec(value) ?? [];
+  return from !== undefined && NUMBERS.has(by) ? `${by}=${from}..${to}` : `${by}=${value}`;
+}
+
+/** Dimensions whose values are classes of numbers. */
+const NUMBERS = new Set(["size", "offset", "latency", "total", "recv", "throttle", "queue", "suspend", "store", "hold", "late", "reply"]);
+
+/** The subject of its sentence. */
+export function subjectOf({ layer, metric }: Statistic): string {
+  const noun = layer === "disk" ? "Disk" : "Volume";
+  if (metric === "ops") return `${noun} operations`;
+  if (metric === "bytes") return `${noun} bytes`;
+  if (metric === "errors") return `Failed ${layer} operations`;
+  return `${noun} operations by ${metric}`;
+}
+
+const PHRASES: Record<string, string> = { device: "on", op: "of type", client: "of client", rule: "under rule", lane: "on lane", error: "with error" };
+const SIGNS: Record<string, string> = { ">=": "≥", "<=": "≤", "!=": "≠", "=": "", "<": "<", ">": ">" };
+
+/** A condition in words: what comes before its value, and the value. */
+export function phraseOf(condition: string): { before: string; value: string } {
+  const [, word = "", sign = "", value = ""] = /^(\w+)(>=|<=|!=|=|<|>)(.*)$/.exec(condition) ?? [];
+  const phrase = PHRASES[word];
+  if (phrase && sign === "=") return { before: phrase, value };
+  return { before: phrase && sign === "!=" ? `not ${phrase}` : `${word} ${SIGNS[sign]}`.trim(), value };
+}
+
+export function sentence(statistic: Statistic): string {
+  const conditions = statistic.conditions.map(phraseOf).map(({ before, value }) => ` ${before} ${value}`);
+  const by = statistic.by === null ? "" : `, broken down by ${nameOf(statistic.by)}`;
+  return `${subjectOf(statistic)}${conditions.join(",")}${by}`;
+}
+
+/** A dimension in the words of the page. */
+export function nameOf(dimension: string): string {
+  return dimension === "op" ? "type" : dimension;
+}
