@@ -79,6 +79,23 @@ pub fn handover_socket(api: &Address) -> PathBuf {
     }
 }
 
+/// The link to the recording that a daemon makes, beside the socket of its API.
+pub fn recording_link(api: &Address) -> PathBuf {
+    match api {
+        Address::Unix(path) => {
+            let mut path = path.clone().into_os_string();
+            path.push(".rec");
+            path.into()
+        }
+        Address::Tcp(socket) => runtime_dir().join(format!("api-{socket}.rec")),
+    }
+}
+
+/// The link to the recording that `observe` makes of the kernel's disks. Root makes it, for all users.
+pub fn kernel_recording_link() -> PathBuf {
+    PathBuf::from("/run/dashpot/kernel.rec")
+}
+
 /// A path with the suffix of handover sockets. If that would be too long for a socket's path, the suffix
 /// replaces the last bytes.
 fn beside(api: &Path) -> PathBuf {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The layer of a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// Volumes, above the throttle and the queues.

@@ -75,6 +75,21 @@ impl Tally {
         self.counted.entry(key).or_default().add(io, measured);
     }
 
+    /// Counts I/Os of which only the device, the layer, the operation and the times from their beginning to their
+    /// end are known, if they are selected. `like` has what they share.
+    pub fn add_counted(&mut self, like: &FinishedIo, bytes: u64, latencies: &Histogram) {
+        if !self.predicates.select(like) {
+            return;
+        }
+        let key = self.key(like);
+        self.counted.entry(key).or_default().merge(&Counted {
+            completed: latencies.count(),
+            bytes,
+            disk: latencies.clone(),
+            ..Counted::default()
+        });
+    }
+
     fn key(&mut self, io: &FinishedIo) -> Key {
         let key = Key {
             device: self.parts.names.intern(&io.device),

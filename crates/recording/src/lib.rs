@@ -13,6 +13,7 @@ mod cut;
 mod directory;
 mod error;
 mod evict;
+mod gaps;
 #[cfg(test)]
 mod generator;
 mod growing;

@@ -5,11 +5,13 @@
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::directory::{files, is_recording, segment_of};
 use crate::error::{Flaw, RecordingError};
 use crate::evict::Segment;
+use crate::gaps::gaps;
 use crate::ios::{IOS, Recorded, column};
 use crate::marks::{MARKS, Mark};
 use crate::read::{Block, Source, TableFile};
@@ -117,18 +119,45 @@ impl Recording {
         Ok(marks)
     }
 
+    /// The times of which it has the counts of seconds, but not all single I/Os, in nanoseconds since 1970.
+    pub fn gaps(&self) -> Result<Vec<Range<u64>>, RecordingError> {
+        let segments = self.segments()?.into_iter();
+        let segments: Vec<Segment> = segments.map(|(_, segment)| segment).collect();
+        Ok(gaps(&segments, &self.marks()?))
+    }
+
+    /// The bytes of its files.
+    pub fn bytes(&self) -> Result<u64, RecordingError> {
+        let tables = [&IOS, &SECONDS, &MARKS];
+        let each = tables.map(|table| files(&self.root, table));
+        let each = each.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(each.iter().flatten().map(|(_, bytes)| bytes).sum())
+    }
+
     /// The counts of the seconds from `from_s` on and before `to_s`, in seconds since 1970.
     pub fn seconds(&self, from_s: u64, to_s: u64) -> Result<Vec<Second>, RecordingError> {
         let mut seconds = Vec::new();
+        self.each_second(from_s, to_s, |second| seconds.push(second))?;
+        Ok(seconds)
+    }
+
+    /// Calls for each row of these seconds.
+    pub fn each_second(
+        &self,
+        from_s: u64,
+        to_s: u64,
+        mut of: impl FnMut(Second),
+    ) -> Result<(), RecordingError> {
         let is_asked = |file: &TableFile, group| {
             let bounds = file.bounds(group, seconds::SECOND);
             bounds.is_none_or(|(first, last)| last as u64 >= from_s && (first as u64) < to_s)
         };
         self.rows(&SECONDS, is_asked, |block, row| {
             let second = Second::of_row(block, row);
-            seconds.extend(second.filter(|one| (from_s..to_s).contains(&one.second)));
-        })?;
-        Ok(seconds)
+            if let Some(second) = second.filter(|one| (from_s..to_s).contains(&one.second)) {
+                of(second);
+            }
+        })
     }
 
     /// Calls for each row of the row groups of a table that are asked for.

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::place::{default_socket, handover_socket, to_ask, token_file};
+use crate::place::{default_socket, handover_socket, recording_link, to_ask, token_file};
 pub use calls::WantedZios;
 pub use connection::Lease;
 use connection::{Answer, Connection};
@@ -79,6 +79,11 @@ impl Client {
     /// The socket at which the daemon receives descriptors.
     pub fn handover_socket(&self) -> PathBuf {
         to_ask(handover_socket(&self.address))
+    }
+
+    /// The link to the recording that the daemon makes, if it makes one.
+    pub fn recording_link(&self) -> PathBuf {
+        to_ask(recording_link(&self.address))
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {

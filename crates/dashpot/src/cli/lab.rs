@@ -139,6 +139,8 @@ pub(crate) struct ServeArgs {
     pub(crate) allow_host: Vec<String>,
     #[command(flatten)]
     pub(crate) attach: AttachedArgs,
+    #[command(flatten)]
+    pub(crate) recording: crate::cli::BackgroundArgs,
     /// Write the URIs to this file when clients can connect
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,

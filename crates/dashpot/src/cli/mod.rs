@@ -48,7 +48,7 @@ pub(crate) use lab::{LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
 pub(crate) use pool::{GetArgs, SetArgs};
 pub(crate) use proof::ProofArgs;
-pub(crate) use record::{CutArgs, RecordArgs, RecordCommand};
+pub(crate) use record::{BackgroundArgs, CutArgs, KeepArgs, RecordArgs, RecordCommand, ShowArgs};
 pub(crate) use sim::{ReportWords, SimArgs};
 pub(crate) use stats::StatsArgs;
 pub(crate) use top::TopArgs;

@@ -16,9 +16,9 @@ use super::words::layer;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 REC is a directory of Parquet files, which DuckDB, ClickHouse, Polars and pandas
-read, too: ios/ has every I/O, seconds/ the counts of each second, marks/ losses
-and clock steps. A crash loses at most 10 s. If REC has more bytes than --keep,
-the oldest I/Os go first; those within a minute of a slow period stay longest.
+read, too: ios/ has every I/O, seconds/ the counts of each second, marks/ what
+happened. A crash loses at most 10 s. If REC has more bytes than --keep, the
+oldest I/Os go first; those within a minute of a slow period stay longest.
 Take a REC on another disk: the recorder's own writes are I/Os, too.
 
 Example: record a disk of the kernel until Ctrl-C, in at most 500 MB
@@ -29,30 +29,64 @@ Example: the same, in dashpot
   dashpot snoop --in today.rec --min 10ms")]
 pub(crate) struct RecordArgs {
     #[command(subcommand)]
-    pub(crate) cut: Option<RecordCommand>,
+    pub(crate) command: Option<RecordCommand>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// The directory of the recording; it is made, or continued
     #[arg(short = 'o', long, value_name = "REC", required = true)]
     pub(crate) output: Option<PathBuf>,
-    /// At most this many bytes [2G]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "2G")]
-    #[arg(hide_default_value = true)]
-    pub(crate) keep: u64,
-    /// At disk (as clients see it) or volume [disk]
-    #[arg(long, value_parser = layer(), default_value = "disk", value_name = "LAYER")]
-    #[arg(hide_possible_values = true, hide_default_value = true)]
-    pub(crate) layer: dashpot_observe::Layer,
+    #[command(flatten)]
+    pub(crate) kept: KeepArgs,
+    /// Only at disk (as clients see it), or only at volume [both]
+    #[arg(long, value_parser = layer(), value_name = "LAYER")]
+    #[arg(hide_possible_values = true)]
+    pub(crate) layer: Option<dashpot_observe::Layer>,
     /// How long to record [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
 }
 
+/// What a recording keeps.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct KeepArgs {
+    /// The most bytes of the recording [2G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) keep: Option<u64>,
+    /// Keep such an I/O's minutes longest: latency>=1s,...
+    #[arg(long, value_name = "FACTS")]
+    pub(crate) trigger: Option<Predicates>,
+}
+
+/// A recording beside a daemon or a report.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct BackgroundArgs {
+    /// Record all I/Os in this directory; see 'record'
+    #[arg(long, value_name = "REC")]
+    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) kept: KeepArgs,
+}
+
 /// What can be done with a recording.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum RecordCommand {
     Cut(CutArgs),
+    Show(ShowArgs),
+}
+
+/// Show what a recording has: devices, periods, and what happened meanwhile
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  dashpot record show today.rec")]
+pub(crate) struct ShowArgs {
+    /// The recording
+    #[arg(value_name = "REC")]
+    pub(crate) recording: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Make a recording of a part of another one, such as for a ticket

@@ -1,5 +1,7 @@
 //! `diff`: what is different between two periods of recordings.
 
+use std::path::Path;
+
 use dashpot_engine::Duration;
 use dashpot_observe::diff::{Comparison, Diff, Side, Slow, Usual};
 use dashpot_observe::{Dimension, FinishedIo, Predicates};
@@ -44,12 +46,12 @@ struct Sides {
 
 impl Sides {
     fn open(args: &DiffArgs) -> anyhow::Result<Sides> {
-        let whole = Recorded::open(&args.recording, &args.devices)?;
+        let whole = open(&args.recording, args)?;
         let here = part(&whole, args.during)?;
         let there = match (&args.baseline, args.against, &args.slow) {
             (_, _, Some(_)) => Vec::new(),
             (Some(baseline), against, None) => {
-                vec![part(&Recorded::open(baseline, &args.devices)?, against)?]
+                vec![part(&open(baseline, args)?, against)?]
             }
             (None, Some(against), None) => vec![part(&whole, Some(against))?],
             (None, None, None) => whole.without(&here),
@@ -60,6 +62,9 @@ impl Sides {
         if let Err(error) = check_dimensions(asked.into_iter(), here.knows()) {
             usage(&error);
         }
+        std::iter::once(&here)
+            .chain(&there)
+            .for_each(|part| part.tell_gaps(false));
         Ok(Sides {
             here,
             there,
@@ -101,6 +106,12 @@ impl Sides {
             }
         })
     }
+}
+
+/// A recording at the layer that clients see.
+fn open(recording: &Path, args: &DiffArgs) -> anyhow::Result<Recorded> {
+    let whole = Recorded::open(recording, &args.devices)?;
+    Ok(whole.at_clients().unwrap_or_else(|error| usage(&error)))
 }
 
 /// The part of a recording between two moments, or all of it.

@@ -7,7 +7,6 @@ mod check;
 mod child;
 mod clear;
 mod crash;
-mod cut;
 mod devices;
 mod diff;
 mod dmsetup;
@@ -93,8 +92,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Resume(args) => resume::resume(&client()?, &args)?,
         Command::Report(kind) => reports::show(api.as_ref(), &kind)?,
         Command::Stats(args) => stats::stats(&args)?,
-        Command::Record(args) => match &args.cut {
-            Some(RecordCommand::Cut(args)) => cut::cut(args)?,
+        Command::Record(args) => match &args.command {
+            Some(RecordCommand::Cut(args)) => record::cut(args)?,
+            Some(RecordCommand::Show(args)) => record::show(args)?,
             None => record::record(api.as_ref(), &args)?,
         },
         Command::Diff(args) => diff::diff(&args)?,

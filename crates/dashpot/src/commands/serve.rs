@@ -6,21 +6,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use dashpot_api::{default_socket, runtime_dir};
+use dashpot_api::{default_socket, recording_link, runtime_dir};
 use dashpot_daemon::http::{
     Access, HandoverListener, Hosts, HttpListener, TokenFile, make_private_dir, random_word,
 };
 use dashpot_export::store::OpenDevices;
 use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen};
+use tokio::task::spawn_blocking;
 
 use super::devices::{Attacher, Devices, Wanted, open_devices};
-use super::instance::{Export, Instance};
+use super::instance::{Export, Instance, Running};
 use super::output::print;
 use super::private::PrivateDir;
 use super::ready::ReadyFile;
+use super::record::Background;
 use super::signals::{ENDS, Signals, USERS};
 use crate::cli::ServeArgs;
+use crate::cli::reports::DeviceArgs;
 use crate::lab::Lab;
+use crate::sources::Target;
 
 /// How many random letters a token has.
 const TOKEN_LETTERS: usize = 32;
@@ -107,24 +111,15 @@ async fn serve_lab(
     let running = instance.answer(api, door.access.clone(), metrics, handover);
     // Whatever the result, stop the instance: stores must be synced, and sockets removed.
     let served = async {
-        let devices = match attacher {
-            Some(attacher) => Some(attacher.attach(&address, running.exports()).await?),
-            None => None,
+        let recording = record(args, &address).await?;
+        let announce = |devices: Option<&Devices>| {
+            let (metrics, exports) = (metrics_url.as_deref(), running.exports());
+            announce(&door, metrics, exports, devices, ready.as_mut())
         };
-        let announced = announce(
-            &door,
-            metrics_url.as_deref(),
-            running.exports(),
-            devices.as_ref(),
-            ready.as_mut(),
-        );
-        if announced.is_ok() {
-            signals.next().await;
-        }
-        if let Some(devices) = devices {
-            devices.detach().await;
-        }
-        announced
+        let served = attached(attacher, &address, &running, &mut signals, announce).await;
+        // Meanwhile the API must answer the thread that records.
+        spawn_blocking(move || drop(recording)).await?;
+        served
     };
     let served = served.await;
     let hurry = async {
@@ -132,6 +127,44 @@ async fn serve_lab(
     };
     running.stop(hurry).await;
     served
+}
+
+/// Attaches disks, if the user asks for it, until a signal comes.
+async fn attached(
+    attacher: Option<Attacher>,
+    address: &Address,
+    running: &Running,
+    signals: &mut Signals,
+    announce: impl FnOnce(Option<&Devices>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let devices = match attacher {
+        Some(attacher) => Some(attacher.attach(address, running.exports()).await?),
+        None => None,
+    };
+    let announced = announce(devices.as_ref());
+    if announced.is_ok() {
+        signals.next().await;
+    }
+    if let Some(devices) = devices {
+        devices.detach().await;
+    }
+    announced
+}
+
+/// Begins to record the disks, if the user asks for it. The thread that records is a client of the API, which
+/// must answer meanwhile.
+async fn record(args: &ServeArgs, address: &Address) -> anyhow::Result<Option<Background>> {
+    let Some((root, kept)) = Background::asked(&args.recording) else {
+        return Ok(None);
+    };
+    let api = ApiAddress {
+        at: Listen::At(address.clone()),
+        token: None,
+    };
+    let find = move || Target::find(Some(&api), &DeviceArgs::default());
+    let (root, kept, link) = (root.to_owned(), kept.clone(), recording_link(address));
+    let begun = spawn_blocking(move || Background::start(&root, &kept, link, find));
+    begun.await?.map(Some)
 }
 
 fn announce(

@@ -146,6 +146,14 @@ impl Target {
         }
     }
 
+    /// The names of the devices of a layer if the user has named them, and otherwise none.
+    pub(crate) fn named(&self, layer: Layer) -> Vec<String> {
+        match self.has_names() {
+            true => self.names(layer),
+            false => Vec::new(),
+        }
+    }
+
     /// Makes the source for a question and a schedule. The first interval begins now.
     pub(crate) fn watch(
         &self,

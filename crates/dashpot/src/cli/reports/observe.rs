@@ -5,13 +5,15 @@ use dashpot_engine::Duration;
 use dashpot_rules::{Listen, ParseError, parse_listen};
 
 use super::words::{Pace, split_words};
+use crate::cli::BackgroundArgs;
 use crate::cli::no_api::NoApi;
 
 /// Watch the kernel's disks: rates, percentiles, I/O in flight
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 It needs root, and no daemon. With --metrics it serves the same figures to
-Prometheus until Ctrl-C, as of the end of the last interval.
+Prometheus until Ctrl-C, as of the end of the last interval. With --record any
+report of the kernel's disks can be asked about the past: --from, --to, --last.
 
 Example: two disks, every two seconds, five times
   dashpot observe vda /dev/nvme0n1 2 5")]
@@ -26,6 +28,8 @@ pub(crate) struct ObserveArgs {
     /// Answer HTTP requests to this host name, too
     #[arg(long, value_name = "NAME", requires = "metrics")]
     pub(crate) allow_host: Vec<String>,
+    #[command(flatten)]
+    pub(crate) recording: BackgroundArgs,
     /// Show all columns: rates of discards (d/s) and flushes (f/s), and p90, too
     #[arg(long)]
     pub(crate) wide: bool,
@@ -49,13 +53,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use super::{NoApi, ObserveArgs};
+    use super::{BackgroundArgs, NoApi, ObserveArgs};
 
     fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
         let args = ObserveArgs {
             words: words.split_whitespace().map(str::to_owned).collect(),
             metrics: None,
             allow_host: Vec::new(),
+            recording: BackgroundArgs::default(),
             wide: false,
             json: false,
             _no_api: NoApi::default(),

@@ -79,14 +79,21 @@ pub(crate) struct PeriodArgs {
     #[arg(long = "in", value_name = "REC", conflicts_with = "kernel")]
     pub(crate) recording: Option<PathBuf>,
     /// Of a recording, from this time on, such as 03:10
-    #[arg(long, value_name = "TIME", requires = "recording")]
+    #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<When>,
     /// Of a recording, up to this time
-    #[arg(long, value_name = "TIME", requires = "recording")]
+    #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<When>,
     /// The past of a daemon's memory, or of a recording's end
     #[arg(long, value_name = "TIME", value_parser = parse_span, conflicts_with = "from")]
     pub(crate) last: Option<Duration>,
+}
+
+impl PeriodArgs {
+    /// Whether the report is about the past.
+    pub(crate) fn is_past(&self) -> bool {
+        self.from.is_some() || self.to.is_some() || self.last.is_some()
+    }
 }
 
 /// The layer of a report.

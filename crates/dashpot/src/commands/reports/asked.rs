@@ -95,13 +95,16 @@ impl Over<'_> {
 
 /// Refuses what the memory of a daemon does not have: intervals, and latencies from arrival (`-Q`).
 pub(super) fn check_memory(
+    over: Over<'_>,
     period: &PeriodArgs,
     pace: &Pace,
     queued: bool,
 ) -> Result<(), ParseError> {
-    let with = match (&period.recording, period.last, pace.interval) {
-        (None, Some(_), Some(_)) => "an interval: a daemon tells its past as a whole",
-        (None, Some(_), None) if queued => "-Q: a daemon remembers latencies at the disk only",
+    let with = match (over, period.last, pace.interval) {
+        (Over::Live(_), Some(_), Some(_)) => "an interval: a daemon tells its past as a whole",
+        (Over::Live(_), Some(_), None) if queued => {
+            "-Q: a daemon remembers latencies at the disk only"
+        }
         _ => return Ok(()),
     };
     Err(ParseError::new(format!(

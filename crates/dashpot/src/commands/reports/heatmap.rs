@@ -12,7 +12,7 @@ use crate::commands::draft::Draft;
 
 impl Asked for HeatmapArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_memory(&self.period, &self.pace, self.queued)?;
+        check_memory(over, &self.period, &self.pace, self.queued)?;
         let interval = self.pace.interval.unwrap_or(INTERVAL);
         let layer = self.at.layer;
         Ok(Box::new(HeatmapReport {

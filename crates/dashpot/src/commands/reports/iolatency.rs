@@ -11,7 +11,7 @@ use crate::cli::reports::{DeviceArgs, IolatencyArgs, PeriodArgs};
 
 impl Asked for IolatencyArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_memory(&self.period, &self.pace, self.queued)?;
+        check_memory(over, &self.period, &self.pace, self.queued)?;
         Ok(Box::new(IolatencyReport {
             layer: self.at.layer,
             schedule: over.schedule(&self.pace, INTERVAL),

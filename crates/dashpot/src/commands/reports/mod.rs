@@ -16,14 +16,17 @@ mod stat;
 mod txgs;
 mod zpool_iostat;
 
-use dashpot_rules::ApiAddress;
+use std::path::{Path, PathBuf};
 
-use std::path::Path;
+use anyhow::bail;
+use dashpot_export::complain;
+use dashpot_rules::ApiAddress;
 
 use self::asked::refuse;
 use self::out::Stdout;
+use super::record::found;
 use crate::cli::reports::{PeriodArgs, ReportKind};
-use crate::sources::{Recorded, watch_recorded};
+use crate::sources::{Recorded, Target, watch_recorded};
 
 pub(super) use asked::{Asked, Format, Over};
 pub(super) use out::Kept;
@@ -53,9 +56,18 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
     if let Some(period) = asked.period()
         && let Some(recording) = &period.recording
     {
-        return show_recorded(asked, period, recording);
+        let names = refuse(asked.devices()).devices;
+        return show_recorded(asked, period, recording, &names);
     }
     let target = asked.target(api)?;
+    if let Some(period) = asked.period().filter(|period| period.is_past())
+        && let Some(recording) = recording_of(&target, period)?
+    {
+        let question = refuse(asked.report(Over::Simulation)).question();
+        let layer = question.layers().first().copied();
+        let names = target.named(layer.unwrap_or_default());
+        return show_recorded(asked, period, &recording, &names);
+    }
     let report = refuse(asked.filtered(Over::Live(&target)));
     let svg = asked.svg()?;
     refuse(target.check(&report.question()));
@@ -63,10 +75,32 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
     Showing::new(report, Stdout::new(asked.format()), svg).run(&mut *source)
 }
 
+/// The recording that is made of live disks, if there is one. A daemon's memory knows no moments.
+fn recording_of(target: &Target, period: &PeriodArgs) -> anyhow::Result<Option<PathBuf>> {
+    let found = found(target);
+    if let Some(recording) = &found {
+        complain(format_args!("From {}.", recording.display()));
+    } else if period.last.is_none() {
+        bail!(
+            "--from and --to: nothing records these disks: name a recording with --in REC, or begin one \
+             with 'serve --record REC' or 'observe --record REC'"
+        );
+    }
+    Ok(found)
+}
+
 /// Shows a report over a recording.
-fn show_recorded(asked: &dyn Asked, period: &PeriodArgs, recording: &Path) -> anyhow::Result<()> {
-    let names = refuse(asked.devices()).devices;
-    let recorded = Recorded::open(recording, &names)?.part(period)?;
+fn show_recorded(
+    asked: &dyn Asked,
+    period: &PeriodArgs,
+    recording: &Path,
+    names: &[String],
+) -> anyhow::Result<()> {
+    let question = refuse(asked.report(Over::Simulation)).question();
+    let mut recorded = Recorded::open(recording, names)?.part(period)?;
+    if let Some(layer) = question.layers().first() {
+        recorded = refuse(recorded.on(*layer));
+    }
     let report = refuse(asked.filtered(Over::Recorded(&recorded)));
     let svg = asked.svg()?;
     refuse(recorded.check(&report.question()));

@@ -1,7 +1,9 @@
 //! `observe`: the kernel's disks, in a table for each interval and for Prometheus.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dashpot_api::kernel_recording_link;
 use dashpot_daemon::metrics::{KernelMetrics, KernelTotals};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
@@ -11,8 +13,10 @@ use dashpot_report::report::Report;
 use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
 
 use super::asked::{Asked, Format, Over};
+use crate::cli::KeepArgs;
 use crate::cli::reports::{DeviceArgs, ObserveArgs, Pace};
 use crate::commands::private::PrivateDir;
+use crate::commands::record::Background;
 use crate::commands::scraper::Scraper;
 use crate::sources::{Source, Target};
 
@@ -54,12 +58,25 @@ impl Asked for ObserveArgs {
             Some(listen) => Some(scraper(listen, self, &totals, &mut private)?),
             None => None,
         };
+        let recording = match Background::asked(&self.recording) {
+            Some((root, kept)) => Some(self.record(root, kept)?),
+            None => None,
+        };
         Ok(Box::new(Counted {
             source: target.watch(&report.question(), &report.schedule())?,
             totals,
             _scraper: scraper,
             _private: private,
+            _recording: recording,
         }))
+    }
+}
+
+impl ObserveArgs {
+    fn record(&self, root: &Path, kept: &KeepArgs) -> anyhow::Result<Background> {
+        let args = self.clone();
+        let find = move || args.target(None);
+        Background::start(root, kept, kernel_recording_link(), find)
     }
 }
 
@@ -69,6 +86,7 @@ struct Counted<'a> {
     totals: Arc<Mutex<KernelTotals>>,
     _scraper: Option<Scraper>,
     _private: Option<PrivateDir>,
+    _recording: Option<Background>,
 }
 
 impl Source for Counted<'_> {

@@ -11,7 +11,7 @@ use crate::cli::reports::{DeviceArgs, PeriodArgs, StatArgs};
 
 impl Asked for StatArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
-        check_memory(&self.period, &self.pace, false)?;
+        check_memory(over, &self.period, &self.pace, false)?;
         Ok(Box::new(StatReport {
             statistic: Statistic {
                 predicates: self

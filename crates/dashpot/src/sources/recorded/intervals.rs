@@ -9,7 +9,9 @@ use dashpot_observe::{
 use dashpot_recording::Query;
 
 use super::columns::columns_of;
-use super::period::{Period, Recorded};
+use super::counted::{answer, count};
+use super::period::Recorded;
+use super::spans::Period;
 use crate::sources::source::Source;
 
 /// The intervals that are still to be read.
@@ -17,6 +19,8 @@ pub(super) struct RecordedIntervals<'a> {
     recorded: &'a Recorded,
     question: Question,
     intervals: Intervals,
+    /// Whether the counts of seconds answer the question where single I/Os are missing.
+    counts: bool,
 }
 
 impl<'a> RecordedIntervals<'a> {
@@ -29,6 +33,7 @@ impl<'a> RecordedIntervals<'a> {
             recorded,
             question: question.clone(),
             intervals: schedule.begin(recorded.period.from_ns),
+            counts: answer(question),
         }
     }
 
@@ -49,9 +54,13 @@ impl<'a> RecordedIntervals<'a> {
                 match one.is_in_flight {
                     _ if !self.recorded.is_named(&one.io) => {}
                     true => in_flight.push(one.io),
+                    false if self.counts && self.recorded.counted.has(one.io.at_ns) => {}
                     false => tally.add(&one.io),
                 }
             }
+        }
+        if self.counts {
+            count(self.recorded, period, &self.question, &mut tally)?;
         }
         let selects = |io: &FinishedIo| self.question.predicates.select(io);
         in_flight.retain(selects);
@@ -66,7 +75,7 @@ impl<'a> RecordedIntervals<'a> {
             in_flight: at_the_last_seal(&in_flight, name),
         });
         let devices: Vec<DeviceInterval> = devices.collect();
-        let (disks, volumes) = match self.recorded.layer {
+        let (disks, volumes) = match self.recorded.layer() {
             Layer::Volume => (Vec::new(), devices),
             Layer::Disk | Layer::Store => (devices, Vec::new()),
         };

@@ -1,9 +1,11 @@
 //! Recordings as sources of reports: a period of the past, interval by interval or I/O by I/O.
 
 mod columns;
+mod counted;
 mod intervals;
 mod ios;
 mod period;
+mod spans;
 
 use dashpot_observe::{Question, Schedule, Subject};
 
@@ -19,6 +21,7 @@ pub(crate) fn watch_recorded<'a>(
     question: &Question,
     schedule: &Schedule,
 ) -> anyhow::Result<Box<dyn Source + 'a>> {
+    recorded.tell_gaps(counted::answer(question));
     Ok(match question.subject {
         Subject::Ios(wanted) => {
             Box::new(RecordedIos::begin(recorded, wanted, &question.predicates)?)

@@ -1,15 +1,17 @@
 //! A period of a recording, and the devices of it that a report is about.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
-use dashpot_recording::{Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording};
-use dashpot_rules::ParseError;
+use dashpot_recording::{Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, Second};
+use dashpot_rules::{ParseError, thousands};
 
+use super::spans::{Counted, Period, SECOND_NS};
 use crate::cli::reports::PeriodArgs;
 use crate::cli::shown_moment;
 use crate::sources::known::check_known;
@@ -18,18 +20,16 @@ use crate::sources::known::check_known;
 #[derive(Clone)]
 pub(crate) struct Recorded {
     recording: Recording,
+    /// The devices that were recorded, by layer.
+    known: BTreeSet<(Layer, String)>,
+    /// The layer that is asked about; `None` for all.
+    layer: Option<Layer>,
     /// The devices that are asked for; without names from the user, all that were recorded.
     pub(super) names: Vec<String>,
-    pub(super) layer: Layer,
     knows: Knows,
     pub(super) period: Period,
-}
-
-/// A part of a recording, in nanoseconds since 1970. Its end is excluded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Period {
-    pub(super) from_ns: u64,
-    pub(super) to_ns: u64,
+    /// The seconds of which it has only counts.
+    pub(super) counted: Counted,
 }
 
 impl Recorded {
@@ -39,20 +39,24 @@ impl Recorded {
         let (first_ns, last_ns) = recording
             .period()?
             .with_context(|| format!("nothing was recorded: '{}' has no I/O", path.display()))?;
-        let whole = Period {
+        let gaps = recording.gaps()?;
+        let counted = Counted::of_gaps(&gaps);
+        let Table { known, seconds } = Table::of(&recording)?;
+        let singles = Period {
             from_ns: first_ns,
             to_ns: last_ns.saturating_add(1),
         };
         let first = first_io(&recording)?;
-        let known = devices(&recording)?;
         Ok(Recorded {
             names: named(names, &known)?,
-            layer: first.layer,
+            known,
+            layer: None,
             knows: match first.waits {
                 IoWaits::Kernel { .. } => Knows::Kernel,
                 IoWaits::Zio(_) => Knows::Zios,
             },
-            period: whole,
+            period: with_gaps(singles, &counted, &gaps, seconds),
+            counted,
             recording,
         })
     }
@@ -62,6 +66,40 @@ impl Recorded {
         Ok(Recorded {
             period: part(self.period, args)?,
             ..self.clone()
+        })
+    }
+
+    /// Its I/Os on a layer, if the user's names are of that layer. A store's figures are in those of its disk.
+    pub(crate) fn on(&self, layer: Layer) -> Result<Recorded, ParseError> {
+        let recorded = match layer {
+            Layer::Store if self.knows == Knows::Zios => Layer::Disk,
+            layer => layer,
+        };
+        let is_there = |name: &&String| self.known.contains(&(recorded, (*name).clone()));
+        let names: Vec<String> = self.names.iter().filter(is_there).cloned().collect();
+        let others = self.known.iter().find(|(other, _)| *other != recorded);
+        match (names.is_empty(), others) {
+            (true, Some((other, device))) => {
+                let (asked, other) = (layer.word(), other.word());
+                Err(ParseError::new(format!(
+                    "--in: of {asked}s the recording has none of these, but {other}s such as '{device}': ask \
+                     about --layer {other}, or a statistic such as {other}.ops"
+                )))
+            }
+            _ => Ok(Recorded {
+                names,
+                layer: Some(recorded),
+                ..self.clone()
+            }),
+        }
+    }
+
+    /// Its I/Os on the layer that clients see: disks, if it has any.
+    pub(crate) fn at_clients(&self) -> Result<Recorded, ParseError> {
+        let has_disks = self.known.iter().any(|(layer, _)| *layer == Layer::Disk);
+        self.on(match has_disks {
+            true => Layer::Disk,
+            false => Layer::Volume,
         })
     }
 
@@ -82,6 +120,22 @@ impl Recorded {
                 ..self.clone()
             })
             .collect()
+    }
+
+    /// When the first and the last of its I/Os ended, in nanoseconds since 1970.
+    pub(crate) fn moments(&self) -> (u64, u64) {
+        (self.period.from_ns, self.period.to_ns.saturating_sub(1))
+    }
+
+    /// How many of its seconds have counts only.
+    pub(crate) fn counted_seconds(&self) -> u64 {
+        self.counted.seconds(self.period)
+    }
+
+    /// The devices of a layer.
+    pub(crate) fn devices(&self, layer: Layer) -> Vec<String> {
+        let own = self.known.iter().filter(|(known, _)| *known == layer);
+        own.map(|(_, name)| name.clone()).collect()
     }
 
     /// Its length.
@@ -126,6 +180,11 @@ impl Recorded {
         Ok(marks)
     }
 
+    /// The layer that is asked about.
+    pub(super) fn layer(&self) -> Layer {
+        self.layer.unwrap_or(Layer::Disk)
+    }
+
     /// The names of its devices.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
@@ -138,18 +197,33 @@ impl Recorded {
 
     /// Whether it can answer the question.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
-        let is_known = |layer: &Layer| match layer {
-            Layer::Store => self.layer == Layer::Disk && self.knows == Knows::Zios,
-            layer => *layer == self.layer,
-        };
-        if question.layers().iter().all(is_known) {
-            return check_known(question, self.knows);
+        check_known(question, self.knows)
+    }
+
+    /// Says what it does not have: `counts` tells whether the counts of seconds answer the question.
+    pub(crate) fn tell_gaps(&self, counts: bool) {
+        let count = self.counted_seconds();
+        let seconds = thousands(count);
+        match counts {
+            _ if count == 0 => {}
+            true => complain(format_args!(
+                "Of {seconds} seconds the recording has only counts: their latencies count from arrival, are up \
+                 to a twelfth too high, and share the bytes evenly."
+            )),
+            false => complain(format_args!(
+                "{seconds} seconds are left out: the recording has only counts of them, not the single I/Os."
+            )),
         }
-        let recorded = self.layer.word();
-        Err(ParseError::new(format!(
-            "--in: the recording is one of {recorded}s: ask about --layer {recorded}, or a statistic such \
-             as {recorded}.ops"
-        )))
+    }
+
+    /// Calls for each row of the counts of these seconds since 1970.
+    pub(super) fn each_second(
+        &self,
+        from_s: u64,
+        to_s: u64,
+        of: impl FnMut(Second),
+    ) -> anyhow::Result<()> {
+        Ok(self.recording.each_second(from_s, to_s, of)?)
     }
 
     /// The I/Os of a query, in blocks.
@@ -166,25 +240,12 @@ impl Recorded {
     }
 
     pub(super) fn is_named(&self, io: &FinishedIo) -> bool {
-        self.names.iter().any(|name| **name == *io.device)
+        let is_asked = self.layer.is_none_or(|layer| layer == io.layer);
+        is_asked && self.names.iter().any(|name| **name == *io.device)
     }
 }
 
-impl Period {
-    fn has(self, at_ns: u64) -> bool {
-        (self.from_ns..self.to_ns).contains(&at_ns)
-    }
-
-    pub(super) fn query(self) -> Query {
-        Query {
-            from_ns: self.from_ns,
-            to_ns: self.to_ns,
-            ..Query::default()
-        }
-    }
-}
-
-/// The part of the period of single I/Os that is asked for.
+/// The part of a period that is asked for.
 fn part(whole: Period, args: &PeriodArgs) -> anyhow::Result<Period> {
     let from_ns = args.from.map(|from| from.before(whole.to_ns)).transpose()?;
     let to_ns = match (args.to, from_ns) {
@@ -201,12 +262,12 @@ fn part(whole: Period, args: &PeriodArgs) -> anyhow::Result<Period> {
     }
     if to_ns <= whole.from_ns || from_ns >= whole.to_ns {
         let [first, last] = [whole.from_ns, whole.to_ns].map(shown_moment);
-        bail!("the recording has single I/Os from {first} to {last}, and none in that period");
+        bail!("the recording is from {first} to {last}, and has nothing of that period");
     }
     if from_ns < whole.from_ns && (args.from.is_some() || args.last.is_some()) {
         let first = shown_moment(whole.from_ns);
         complain(format_args!(
-            "The recording's single I/Os begin at {first}: the report begins there."
+            "The recording begins at {first}: the report begins there."
         ));
     }
     Ok(Period {
@@ -224,18 +285,57 @@ fn first_io(recording: &Recording) -> anyhow::Result<FinishedIo> {
     bail!("the recording has no I/O")
 }
 
-/// The devices of a recording, by its counts of seconds.
-fn devices(recording: &Recording) -> anyhow::Result<BTreeSet<String>> {
-    let seconds = recording.seconds(0, u64::MAX)?.into_iter();
-    Ok(seconds.map(|second| second.device).collect())
+/// The table of seconds, in short.
+struct Table {
+    /// The devices, by layer.
+    known: BTreeSet<(Layer, String)>,
+    /// The seconds since 1970 that it has.
+    seconds: Range<u64>,
 }
 
-fn named(names: &[String], known: &BTreeSet<String>) -> anyhow::Result<Vec<String>> {
-    if names.is_empty() {
-        return Ok(known.iter().cloned().collect());
+impl Table {
+    fn of(recording: &Recording) -> anyhow::Result<Table> {
+        let mut known = BTreeSet::new();
+        let (mut first, mut last) = (u64::MAX, 0);
+        recording.each_second(0, u64::MAX, |row| {
+            (first, last) = (first.min(row.second), last.max(row.second));
+            known.insert((Layer::of_word(&row.layer), row.device));
+        })?;
+        Ok(Table {
+            known,
+            seconds: first..last.saturating_add(1),
+        })
     }
-    if let Some(name) = names.iter().find(|name| !known.contains(*name)) {
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+}
+
+/// The period of single I/Os, and of the counted seconds before and after them.
+fn with_gaps(
+    singles: Period,
+    counted: &Counted,
+    gaps: &[Range<u64>],
+    seconds: Range<u64>,
+) -> Period {
+    let [first_ns, end_ns] =
+        [seconds.start, seconds.end].map(|second| second.saturating_mul(SECOND_NS));
+    let is_before = gaps.first().is_some_and(|gap| gap.start == 0);
+    let is_after = gaps.last().is_some_and(|gap| gap.end == u64::MAX);
+    let mut whole = singles;
+    if is_before || counted.has(singles.from_ns) {
+        whole.from_ns = whole.from_ns.min(first_ns);
+    }
+    if is_after {
+        whole.to_ns = whole.to_ns.max(end_ns);
+    }
+    whole
+}
+
+fn named(names: &[String], known: &BTreeSet<(Layer, String)>) -> anyhow::Result<Vec<String>> {
+    let known: BTreeSet<&String> = known.iter().map(|(_, name)| name).collect();
+    if names.is_empty() {
+        return Ok(known.into_iter().cloned().collect());
+    }
+    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+        let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
         bail!("-d {name}: the recording has {}", known.join(", "));
     }
     Ok(names.to_vec())

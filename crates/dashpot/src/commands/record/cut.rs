@@ -8,12 +8,12 @@ use dashpot_observe::{FinishedIo, Who};
 use dashpot_recording::{Cut, Mark};
 use dashpot_rules::{nice_number, thousands};
 
-use super::output::{print, usage};
 use crate::cli::CutArgs;
 use crate::cli::reports::PeriodArgs;
+use crate::commands::output::{print, usage};
 use crate::sources::{Recorded, check_dimensions};
 
-pub(super) fn cut(args: &CutArgs) -> anyhow::Result<()> {
+pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     if args.output.exists() {
         let output = args.output.display();
         bail!("'{output}' exists: name a directory that does not");
@@ -27,6 +27,7 @@ pub(super) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     if let Err(error) = check_dimensions(predicates.dimensions(), part.knows()) {
         usage(&error);
     }
+    part.tell_gaps(false);
     let mut names = args.anonymous.then(Numbers::default);
     let host = match args.anonymous {
         true => ANONYMOUS.to_owned(),

@@ -1,0 +1,121 @@
+//! A recording that is made in the background, beside a report or a daemon.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, bail};
+use dashpot_engine::Duration;
+use dashpot_export::complain;
+use dashpot_observe::Schedule;
+use dashpot_rules::ParseError;
+
+use super::link::Link;
+use super::recording::{Recording, check_keep, layers, sources, text};
+use crate::cli::{BackgroundArgs, KeepArgs};
+use crate::commands::output::usage;
+use crate::sources::{Source, Target};
+
+/// A thread that records. Dropping it seals the last file, and says what was recorded.
+pub(in crate::commands) struct Background {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    _link: Link,
+}
+
+impl Background {
+    /// The directory of the recording that the user asks for, and what it keeps.
+    pub(in crate::commands) fn asked(args: &BackgroundArgs) -> Option<(&Path, &KeepArgs)> {
+        let BackgroundArgs { record, kept } = args;
+        if record.is_none() && (kept.keep.is_some() || kept.trigger.is_some()) {
+            usage(&ParseError::new(
+                "--keep and --trigger are about a recording: add --record REC",
+            ));
+        }
+        record.as_deref().map(|root| (root, kept))
+    }
+
+    /// Begins to record what `find` finds, and leaves a link at which reports find the recording. It waits until
+    /// the watch has begun.
+    pub(in crate::commands) fn start(
+        root: &Path,
+        args: &KeepArgs,
+        link: PathBuf,
+        find: impl FnOnce() -> anyhow::Result<Target> + Send + 'static,
+    ) -> anyhow::Result<Background> {
+        check_keep(args);
+        let recording = Recording::create(root, args).context("--record")?;
+        let link = Link::make(link, root)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let (root, told) = (root.to_owned(), Arc::clone(&over));
+        let (begun, has_begun) = channel();
+        let record = move || run(&root, find, recording, &begun, &told);
+        let thread = std::thread::Builder::new()
+            .name("record".to_owned())
+            .spawn(record);
+        let background = Background {
+            over,
+            thread: Some(thread.context("--record: a thread")?),
+            _link: link,
+        };
+        has_begun
+            .recv()
+            .context("--record: the thread has ended")??;
+        Ok(background)
+    }
+}
+
+/// Tells the caller whether the watch has begun, and records until it is over.
+fn run(
+    root: &Path,
+    find: impl FnOnce() -> anyhow::Result<Target>,
+    recording: Recording,
+    begun: &Sender<anyhow::Result<()>>,
+    over: &AtomicBool,
+) {
+    // The caller waits for each of these answers.
+    let answer = |answer| drop(begun.send(answer));
+    let target = match find() {
+        Ok(target) => target,
+        Err(error) => return answer(Err(error)),
+    };
+    let schedule = Schedule::once(Duration::MAX);
+    let mut sources = match sources(&target, &layers(&target, None), &schedule) {
+        Ok(sources) => sources,
+        Err(error) => return answer(Err(error)),
+    };
+    answer(Ok(()));
+    if let Err(error) = record(root, &target, &mut sources, recording, over) {
+        complain(format_args!(
+            "--record: {error:#}; nothing more is recorded"
+        ));
+    }
+}
+
+fn record(
+    root: &Path,
+    target: &Target,
+    sources: &mut [Box<dyn Source + '_>],
+    mut recording: Recording,
+    over: &AtomicBool,
+) -> anyhow::Result<()> {
+    let recorded = recording.run(target, sources, |_| !over.load(Ordering::Relaxed));
+    let summary = recording.finish(sources);
+    complain(format_args!("{}", text(root, target, &summary).trim_end()));
+    match summary.stopped {
+        Some(why) => bail!("{why}"),
+        None => recorded,
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // If the thread has panicked, it has printed its message, and its sealed files are whole.
+            let _ = thread.join();
+        }
+    }
+}

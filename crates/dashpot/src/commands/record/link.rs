@@ -1,0 +1,54 @@
+//! The links at which reports find the recording of a daemon or of `observe`. After a kill a link stays: the
+//! recording that it names can be read all the same.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use dashpot_api::kernel_recording_link;
+use dashpot_daemon::http::make_private_dir;
+
+use crate::sources::Target;
+
+/// A link that is removed when it is dropped, if it is still the same.
+pub(super) struct Link {
+    path: PathBuf,
+    root: PathBuf,
+}
+
+impl Link {
+    /// Makes a link to a recording, in the place of an older one.
+    pub(super) fn make(path: PathBuf, root: &Path) -> anyhow::Result<Link> {
+        let root = fs::canonicalize(root).with_context(|| root.display().to_string())?;
+        if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
+            make_private_dir(directory)?;
+        }
+        let draft = path.with_extension(format!("{}.draft", std::process::id()));
+        let made = symlink(&root, &draft).and_then(|()| fs::rename(&draft, &path));
+        made.with_context(|| format!("--record: '{}' cannot be made", path.display()))?;
+        Ok(Link { path, root })
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if fs::read_link(&self.path).is_ok_and(|root| root == self.root) {
+            // If it cannot be removed, it names a recording that can still be read.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The link to the recording of a target.
+fn link_of(target: &Target) -> PathBuf {
+    match target {
+        Target::Daemon { client, .. } | Target::Pools { client, .. } => client.recording_link(),
+        Target::Kernel(..) => kernel_recording_link(),
+    }
+}
+
+/// The recording that is made of a target, if there is one.
+pub(in crate::commands) fn found(target: &Target) -> Option<PathBuf> {
+    fs::read_link(link_of(target)).ok()
+}

@@ -1,0 +1,171 @@
+//! A recording that is being made: sources give I/Os, and a recorder takes them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dashpot_observe::{FinishedIo, Layer, Predicates, Question, Schedule, Seen, Subject, Wanted};
+use dashpot_recording::{Event, MachineClock, Options, Recorder, Summary};
+use dashpot_rules::{ParseError, nice_number, thousands};
+
+use super::changes::Changes;
+use crate::cli::KeepArgs;
+use crate::commands::output::usage;
+use crate::sources::{Source, Target};
+
+/// Refuses bounds that no recording can keep.
+pub(super) fn check_keep(args: &KeepArgs) {
+    if let Some(keep) = args.keep.filter(|keep| *keep < KEEP_LEAST) {
+        usage(&ParseError::new(format!(
+            "--keep: {keep} bytes are too few for a recording: take at least 1M"
+        )));
+    }
+}
+
+/// The layers to record: the one that is asked for, or all that the target has.
+pub(super) fn layers(target: &Target, asked: Option<Layer>) -> Vec<Layer> {
+    match (asked, target) {
+        (Some(layer), _) => vec![layer],
+        (None, Target::Daemon { .. }) => {
+            let mut layers = vec![Layer::Disk, Layer::Volume];
+            layers.retain(|layer| !target.names(*layer).is_empty());
+            layers
+        }
+        (None, _) => vec![Layer::Disk],
+    }
+}
+
+/// Begins to watch these layers of a target, I/O by I/O.
+pub(super) fn sources<'a>(
+    target: &'a Target,
+    layers: &[Layer],
+    schedule: &Schedule,
+) -> anyhow::Result<Vec<Box<dyn Source + 'a>>> {
+    let questions = layers
+        .iter()
+        .map(|layer| Question::of(Subject::Ios(Wanted::all(*layer))));
+    let watch = |question: Question| {
+        if let Err(error) = target.check(&question) {
+            usage(&error);
+        }
+        target.watch(&question, schedule)
+    };
+    questions.map(watch).collect()
+}
+
+/// A recorder, and the user's trigger.
+pub(super) struct Recording {
+    recorder: Recorder,
+    trigger: Option<Predicates>,
+    /// Whether the trigger has fired since the last file was sealed.
+    has_fired: bool,
+}
+
+impl Recording {
+    /// Begins to record in this directory.
+    pub(super) fn create(root: &Path, args: &KeepArgs) -> anyhow::Result<Recording> {
+        let options = Options {
+            keep_bytes: args.keep.unwrap_or(KEEP_BYTES),
+            host: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+            cpu_percent: CPU_PERCENT,
+        };
+        Ok(Recording {
+            recorder: Recorder::create(root, options, Arc::new(MachineClock))?,
+            trigger: args.trigger.clone(),
+            has_fired: false,
+        })
+    }
+
+    /// Records until the sources end, the recorder cannot write, or the caller says that it is over.
+    pub(super) fn run(
+        &mut self,
+        target: &Target,
+        sources: &mut [Box<dyn Source + '_>],
+        mut goes_on: impl FnMut(&Summary) -> bool,
+    ) -> anyhow::Result<()> {
+        let mut changes = Changes::of(target);
+        loop {
+            let mut has_ended = true;
+            for source in &mut *sources {
+                if let Some(seen) = source.next()? {
+                    has_ended = false;
+                    self.take(&seen);
+                }
+            }
+            for change in changes.news() {
+                let (device, text) = (Some(&*change.device), Some(&*change.text));
+                self.recorder.mark(change.event, device, None, text);
+            }
+            if self.recorder.is_due() {
+                self.recorder.seal(&in_flight(sources));
+                self.has_fired = false;
+            }
+            let summary = self.recorder.summary();
+            if has_ended || summary.stopped.is_some() || !goes_on(&summary) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Seals the last file.
+    pub(super) fn finish(self, sources: &mut [Box<dyn Source + '_>]) -> Summary {
+        self.recorder.finish(&in_flight(sources))
+    }
+
+    fn take(&mut self, seen: &Seen) {
+        for io in &seen.ios {
+            self.recorder.add(io);
+            self.look(io);
+        }
+        self.recorder.lost(seen.lost);
+        for device in &seen.vanished {
+            self.recorder
+                .mark(Event::Vanished, Some(device), None, None);
+        }
+    }
+
+    /// Fires the trigger, at most once for each file.
+    fn look(&mut self, io: &FinishedIo) {
+        let Some(trigger) = self.trigger.as_ref().filter(|_| !self.has_fired) else {
+            return;
+        };
+        if trigger.select(io) {
+            self.has_fired = true;
+            let took_ns = i64::try_from(io.total_ns()).ok();
+            let text = trigger.to_string();
+            self.recorder
+                .mark(Event::Trigger, Some(&io.device), took_ns, Some(&text));
+        }
+    }
+}
+
+fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Vec<FinishedIo> {
+    let each = sources.iter_mut().map(|source| source.in_flight());
+    each.flatten().collect()
+}
+
+/// How much there is so far.
+pub(super) fn figures(summary: &Summary) -> String {
+    let (ios, bytes) = (thousands(summary.ios), nice_number(summary.bytes));
+    format!("{ios} I/Os, {bytes} bytes")
+}
+
+/// The last line. The kernel loses events, several of which make an I/O, and the recorder and a daemon lose I/Os.
+pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String {
+    let lost = match (summary.lost, target) {
+        (0, _) => "nothing was lost".to_owned(),
+        (lost, Target::Kernel(..)) => format!("{} events or I/Os were lost", thousands(lost)),
+        (lost, _) => format!("{} I/Os were lost", thousands(lost)),
+    };
+    let output = output.display();
+    format!("{output}: {}; {lost}\n", figures(summary))
+}
+
+/// The least value of `--keep`: less than one file of a busy disk.
+const KEEP_LEAST: u64 = 1 << 20;
+/// How much a recording keeps if the user does not say.
+const KEEP_BYTES: u64 = 2 << 30;
+/// Above this share of one CPU the recorder leaves single I/Os out for a minute.
+const CPU_PERCENT: u64 = 25;

@@ -1,0 +1,123 @@
+//! `record show`: what a recording has.
+
+use dashpot_observe::Layer;
+use dashpot_recording::{Event, Mark, Recording};
+use dashpot_report::table::{Column, Field, table_of};
+use dashpot_rules::{nice_number, short_time, thousands};
+use serde::Serialize;
+
+use crate::cli::{ShowArgs, shown_moment};
+use crate::commands::output::{print, print_json};
+use crate::commands::screen::room;
+use crate::sources::Recorded;
+
+pub(in crate::commands) fn show(args: &ShowArgs) -> anyhow::Result<()> {
+    let shown = Shown::of(args)?;
+    match args.json {
+        true => print_json(&shown),
+        false => print(&shown.text()),
+    }
+}
+
+/// What a recording has.
+#[derive(Debug, Serialize)]
+struct Shown {
+    /// The name of the host that made it.
+    host: Option<String>,
+    /// The bytes of its files.
+    bytes: u64,
+    /// When the first and the last of its I/Os ended, in nanoseconds since 1970.
+    first_ns: u64,
+    last_ns: u64,
+    /// How many seconds of that time have counts only.
+    counted_seconds: u64,
+    disks: Vec<String>,
+    volumes: Vec<String>,
+    marks: Vec<ShownMark>,
+}
+
+/// Something that happened.
+#[derive(Debug, Serialize)]
+struct ShownMark {
+    /// When, in nanoseconds since 1970.
+    at_ns: u64,
+    event: &'static str,
+    device: Option<String>,
+    n: Option<i64>,
+    text: Option<String>,
+    #[serde(skip)]
+    what: String,
+}
+
+impl Shown {
+    fn of(args: &ShowArgs) -> anyhow::Result<Shown> {
+        let recorded = Recorded::open(&args.recording, &[])?;
+        let recording = Recording::open(&args.recording)?;
+        let (first_ns, last_ns) = recorded.moments();
+        Ok(Shown {
+            host: recorded.host()?,
+            bytes: recording.bytes()?,
+            first_ns,
+            last_ns,
+            counted_seconds: recorded.counted_seconds(),
+            disks: recorded.devices(Layer::Disk),
+            volumes: recorded.devices(Layer::Volume),
+            marks: recording.marks()?.into_iter().map(shown).collect(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let host = self.host.as_deref().unwrap_or("an unnamed host");
+        let bytes = nice_number(self.bytes);
+        let [first, last] = [self.first_ns, self.last_ns].map(shown_moment);
+        let mut text = format!("{bytes} bytes of {host}\n");
+        for (layer, names) in [("disks", &self.disks), ("volumes", &self.volumes)] {
+            if !names.is_empty() {
+                text += &format!("{layer}: {}\n", names.join(", "));
+            }
+        }
+        text += &format!("from {first} to {last}");
+        if self.counted_seconds > 0 {
+            let seconds = thousands(self.counted_seconds);
+            text += &format!(", {seconds} seconds of it without single I/Os");
+        }
+        text += "\n\n";
+        text + &table_of(room(false), false, &FIELDS, &self.marks)
+    }
+}
+
+const FIELDS: [Field<ShownMark>; 4] = [
+    Field::new(Column::Text("time"), |mark| shown_moment(mark.at_ns)),
+    Field::new(Column::Text("event"), |mark| mark.event.to_owned()),
+    Field::new(Column::Text("device"), |mark| {
+        mark.device.clone().unwrap_or_else(|| "-".to_owned())
+    }),
+    Field::new(Column::Text("what"), |mark| mark.what.clone()),
+];
+
+fn shown(mark: Mark) -> ShownMark {
+    ShownMark {
+        at_ns: mark.at_ns,
+        event: mark.event.word(),
+        what: what(&mark),
+        device: mark.device,
+        n: mark.n,
+        text: mark.text,
+    }
+}
+
+/// What happened, in words and with its unit.
+fn what(mark: &Mark) -> String {
+    let number = mark.n.map(|n| match mark.event {
+        Event::Lost => format!("{} I/Os or events", thousands(n.unsigned_abs())),
+        Event::ClockStep if n < 0 => format!("-{}", short_time(n.unsigned_abs())),
+        Event::ClockStep | Event::Suspend | Event::Trigger => short_time(n.unsigned_abs()),
+        _ => String::new(),
+    });
+    let number = number.filter(|number| !number.is_empty());
+    let parts: Vec<String> = mark.text.iter().cloned().chain(number).collect();
+    match parts.is_empty() {
+        true => "-".to_owned(),
+        false => parts.join(" "),
+    }
+}

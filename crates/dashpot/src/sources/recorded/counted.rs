@@ -1,0 +1,153 @@
+//! The seconds of a recording of which the single I/Os are not there any more: their counts answer the questions
+//! that need no more than devices, operations and latencies.
+
+use std::collections::BTreeMap;
+
+use dashpot_engine::histogram::{Histogram, Moments};
+use dashpot_observe::{Dimension, FinishedIo, IoWaits, Kind, Layer, Question, Subject, Tally};
+use dashpot_recording::{Count, Second};
+
+use super::period::Recorded;
+use super::spans::{Period, SECOND_NS};
+
+/// Counts the I/Os of the counted seconds that begin in a period.
+pub(super) fn count(
+    recorded: &Recorded,
+    period: Period,
+    question: &Question,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    let mut sums: BTreeMap<(String, String, String), Sums> = BTreeMap::new();
+    let (from, to) = period.seconds();
+    recorded.each_second(from, to, |row| {
+        if recorded.counted.has(row.second * SECOND_NS) {
+            let key = (row.device.clone(), row.layer.clone(), row.op.clone());
+            sums.entry(key).or_default().add(&row);
+        }
+    })?;
+    for ((device, layer, op), sums) in &sums {
+        let like = like(device, Layer::of_word(layer), Kind::of_word(op));
+        if recorded.is_named(&like) {
+            add(&like, sums, question, tally);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the counts of a device with one operation; for a breakdown by latency, bucket by bucket.
+fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
+    if !question.by.is_some_and(is_latency) {
+        return tally.add_counted(like, sums.bytes, &sums.latencies());
+    }
+    // Which of the bytes belong to which bucket is not known: each I/O has the same share.
+    let (mut bytes, mut left) = (sums.bytes, sums.buckets.values().sum::<u64>());
+    for (ns, n) in sums.rounded() {
+        let share = u128::from(bytes) * u128::from(n) / u128::from(left.max(1));
+        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        (bytes, left) = (bytes - share, left - n);
+        tally.add_counted(&that_took(like, ns), share, &Histogram::of(ns, n));
+    }
+}
+
+fn is_latency(by: Dimension) -> bool {
+    matches!(by, Dimension::Latency | Dimension::Total)
+}
+
+fn that_took(like: &FinishedIo, ns: u64) -> FinishedIo {
+    FinishedIo {
+        ended_ns: ns,
+        waits: IoWaits::Kernel {
+            queue_ns: None,
+            device_ns: ns,
+        },
+        ..like.clone()
+    }
+}
+
+/// Whether the counts of seconds answer a question.
+pub(super) fn answer(question: &Question) -> bool {
+    let is_counted = |by| matches!(by, Dimension::Device | Dimension::Op);
+    let is_latencies = match &question.subject {
+        Subject::Latencies(layers) => !layers.contains(&Layer::Store),
+        _ => false,
+    };
+    is_latencies
+        && question.measure.is_none()
+        && question
+            .by
+            .is_none_or(|by| is_counted(by) || is_latency(by))
+        && question.predicates.dimensions().all(is_counted)
+}
+
+/// The counts of a device with one operation.
+#[derive(Default)]
+struct Sums {
+    buckets: BTreeMap<u64, u64>,
+    sum_ns: u128,
+    max_ns: u64,
+    bytes: u64,
+}
+
+impl Sums {
+    fn add(&mut self, row: &Second) {
+        match row.count {
+            Count::Bucket { le_ns, n } => {
+                *self.buckets.entry(le_ns.unsigned_abs()).or_default() += n;
+            }
+            Count::Sums {
+                sum_ns,
+                bytes,
+                max_ns,
+                ..
+            } => {
+                self.sum_ns += u128::from(sum_ns);
+                self.max_ns = self.max_ns.max(max_ns);
+                self.bytes = self.bytes.saturating_add(bytes);
+            }
+        }
+    }
+
+    /// Each latency as the highest of its bucket, but not above the highest of all, and how many there were.
+    fn rounded(&self) -> impl Iterator<Item = (u64, u64)> {
+        let each = self.buckets.iter();
+        each.map(|(le_ns, n)| ((*le_ns).min(self.max_ns), *n))
+    }
+
+    /// The rounded latencies, with their exact sum.
+    fn latencies(&self) -> Histogram {
+        let rounded: Histogram = self.rounded().collect();
+        let mut sparse = rounded.to_sparse();
+        sparse.nanos = Moments {
+            sum: self.sum_ns,
+            ..sparse.nanos
+        };
+        Histogram::from_sparse(&sparse).unwrap_or(rounded)
+    }
+}
+
+/// An I/O with what the I/Os of a row share.
+fn like(device: &str, layer: Layer, kind: Kind) -> FinishedIo {
+    FinishedIo {
+        layer,
+        device: device.into(),
+        kind,
+        fua: false,
+        letters: None,
+        offset_bytes: 0,
+        length_bytes: 0,
+        depth: None,
+        begun_ns: 0,
+        ended_ns: 0,
+        at_ns: 0,
+        waits: IoWaits::Kernel {
+            queue_ns: None,
+            device_ns: 0,
+        },
+        who: None,
+        rule: None,
+        lane: None,
+        merged: 0,
+        requeued: 0,
+        error: None,
+    }
+}

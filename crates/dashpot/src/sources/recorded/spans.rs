@@ -1,0 +1,69 @@
+//! Spans of time of a recording.
+
+use std::ops::Range;
+
+use dashpot_recording::Query;
+
+/// A part of a recording, in nanoseconds since 1970. Its end is excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Period {
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+}
+
+impl Period {
+    pub(super) fn has(self, at_ns: u64) -> bool {
+        (self.from_ns..self.to_ns).contains(&at_ns)
+    }
+
+    pub(super) fn query(self) -> Query {
+        Query {
+            from_ns: self.from_ns,
+            to_ns: self.to_ns,
+            ..Query::default()
+        }
+    }
+
+    /// The seconds that begin in it.
+    pub(super) fn seconds(self) -> (u64, u64) {
+        (
+            self.from_ns.div_ceil(SECOND_NS),
+            self.to_ns.div_ceil(SECOND_NS),
+        )
+    }
+}
+
+/// The seconds of a recording that are counted as a whole, and in which no single I/O counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted(Vec<Range<u64>>);
+
+impl Counted {
+    /// The seconds that have a part of a gap.
+    pub(super) fn of_gaps(gaps: &[Range<u64>]) -> Counted {
+        let mut counted: Vec<Range<u64>> = Vec::new();
+        for gap in gaps {
+            let seconds = gap.start / SECOND_NS..gap.end.div_ceil(SECOND_NS);
+            match counted.last_mut() {
+                Some(last) if seconds.start < last.end => last.end = seconds.end,
+                _ => counted.push(seconds),
+            }
+        }
+        Counted(counted)
+    }
+
+    /// Whether the I/Os that ended at this moment are counted with their second.
+    pub(super) fn has(&self, at_ns: u64) -> bool {
+        let second = at_ns / SECOND_NS;
+        self.0.iter().any(|range| range.contains(&second))
+    }
+
+    /// How many seconds of a period are counted as a whole.
+    pub(super) fn seconds(&self, period: Period) -> u64 {
+        let (from, to) = period.seconds();
+        let own = self.0.iter();
+        own.map(|range| range.end.min(to).saturating_sub(range.start.max(from)))
+            .sum()
+    }
+}
+
+pub(super) const SECOND_NS: u64 = 1_000_000_000;

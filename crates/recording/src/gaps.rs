@@ -1,0 +1,72 @@
+//! The gaps of a recording: times of which it has no single I/Os, but the counts of seconds.
+
+use std::ops::Range;
+
+use crate::evict::Segment;
+use crate::marks::{Event, Mark};
+
+/// The times between files whose I/Os are not there: files in between were deleted, to keep the recording small,
+/// or the recorder took too much CPU time. In nanoseconds since 1970; the files are in their order.
+pub(crate) fn gaps(segments: &[Segment], marks: &[Mark]) -> Vec<Range<u64>> {
+    let omitted: Vec<u64> = marks
+        .iter()
+        .filter(|mark| mark.event == Event::SecondsOnly)
+        .map(|mark| mark.at_ns)
+        .collect();
+    let (mut number, mut end_ns) = (0, 0);
+    let mut gaps = Vec::new();
+    for segment in segments {
+        let between = end_ns..segment.from_ns;
+        let is_gap = segment.number != number + 1 || omitted.iter().any(|at| between.contains(at));
+        if is_gap && !between.is_empty() {
+            gaps.push(between);
+        }
+        (number, end_ns) = (segment.number, segment.to_ns.saturating_add(1).max(end_ns));
+    }
+    if omitted.iter().any(|at| *at >= end_ns) {
+        gaps.push(end_ns..u64::MAX);
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(number: u64, from_ns: u64, to_ns: u64) -> Segment {
+        Segment {
+            number,
+            from_ns,
+            to_ns,
+            is_slow: false,
+            bytes: 1,
+        }
+    }
+
+    fn seconds_only(at_ns: u64) -> Mark {
+        Mark {
+            at_ns,
+            clock_ns: 0,
+            event: Event::SecondsOnly,
+            device: None,
+            n: None,
+            text: None,
+        }
+    }
+
+    #[test]
+    fn files_that_follow_each_other_have_no_gap() {
+        assert!(gaps(&[segment(1, 10, 20), segment(2, 35, 40)], &[]).is_empty());
+        assert!(gaps(&[], &[]).is_empty());
+    }
+
+    #[test]
+    fn deleted_files_and_omitted_ios_leave_gaps() {
+        let left = [segment(3, 10, 20), segment(4, 21, 30), segment(7, 60, 70)];
+        assert_eq!(gaps(&left, &[]), [0..10, 31..60]);
+        let all = [segment(1, 10, 20), segment(2, 90, 95)];
+        let middle = gaps(&all, &[seconds_only(25)]);
+        let end = gaps(&all, &[seconds_only(97)]);
+        assert_eq!([middle, end].concat(), [21..90, 96..u64::MAX]);
+    }
+}
