@@ -104,7 +104,7 @@ def test_a_client_that_does_more_is_told_as_what_rose(lab, directory):
     (["--slow", "latency>=10"], "10ms"),
     (["--slow", "process=dd"], "'process' is unknown here"),
     (["--slow", "op=read", "--against", "03:10..03:15"], "cannot be used with"),
-    (["--during", "2020-01-01T00:00..2020-01-02T00:00"], "none in that period"),
+    (["--during", "2020-01-01T00:00..2020-01-02T00:00"], "nothing of that period"),
     (["--baseline", "/nowhere"], "No such file"),
     (["--slow", "op=read", "-d", "x"], "the recording has d"),
 ], ids=str)
