@@ -108,6 +108,43 @@ def test_a_rectangle_finds_the_slow_client_of_eight(serve):
             load.wait()
 
 
+LAB = """
+[disk.a]
+store = "ram"
+size = "64M"
+[disk.b]
+store = "ram"
+size = "64M"
+rules = ["-D 5ms -T write"]
+[pool.tank]
+disks = ["a", "b"]
+[volume."tank/db1"]
+size = "32M"
+block_size = "8K"
+write = "through"
+[volume."tank/db2"]
+size = "32M"
+block_size = "128K"
+write = "through"
+"""
+
+
+@in_chromium
+def test_slow_volumes_lead_to_the_amplified_one_in_five_clicks(serve, directory):
+    lab = directory / "lab.toml"
+    lab.write_text(LAB)
+    daemon = serve(lab, "--api", "tcp:127.0.0.1:0")
+    page = re.search(r"^page  (http\S+)$", eventually(lambda: "#token" in daemon.output() and daemon.output()), re.M)
+    loads = [subprocess.Popen([BINARY, "load", daemon.uri(volume), "--rate", "30", "--depth", "16", "--write", "80%", "--block", "128K"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for volume in ("tank/db1", "tank/db2")]
+    try:
+        look("walks", page.group(1))
+    finally:
+        for load in loads:
+            load.kill()
+            load.wait()
+
+
 @in_chromium
 def test_figures_equal_the_command_lines(serve):
     """All I/Os have ended a while ago, so both are over the same ones."""

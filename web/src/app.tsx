@@ -7,11 +7,13 @@ import { isDark, useFeed, useKeys, useTick } from "./ui/hooks";
 import { Rail } from "./ui/rail";
 import { turnTheme } from "./ui/theme";
 import { Control } from "./views/control";
+import { Pools } from "./views/pools";
+import { Proof } from "./views/proof";
 import { Worksheet } from "./views/worksheet";
 import { clock, lasting } from "./words";
 
-const TITLES: Record<ViewName, string> = { worksheet: "Worksheet", control: "Control" };
-const JUMPS: Record<string, ViewName> = { w: "worksheet", c: "control" };
+const TITLES: Record<ViewName, string> = { worksheet: "Worksheet", control: "Control", pools: "Pools", proof: "Proof" };
+const JUMPS: Record<string, ViewName> = { w: "worksheet", c: "control", p: "pools", r: "proof" };
 
 export function App({ feed }: { feed: Feed }) {
   useFeed(feed);
@@ -63,9 +65,11 @@ function Body({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }
   if (feed.status === null || feed.past === null) return <main class="empty">{feed.contact.kind === "refused" ? null : <p>Waiting for the daemon…</p>}</main>;
   return (
     <>
-      <Rail feed={feed} route={route} />
+      {route.view === "worksheet" && <Rail feed={feed} route={route} />}
       {route.view === "worksheet" && <Worksheet feed={feed} route={route} dark={dark} />}
       {route.view === "control" && <Control feed={feed} />}
+      {route.view === "pools" && <Pools feed={feed} />}
+      {route.view === "proof" && <Proof feed={feed} />}
     </>
   );
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-export const VIEWS = ["worksheet", "control"] as const;
+export const VIEWS = ["worksheet", "control", "pools", "proof"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Route {

@@ -171,6 +171,39 @@ const scenarios = {
     process.stdout.write(JSON.stringify({ count, p50, p90, p99, max }));
   },
 
+  /** From slow volumes to the volume whose writes are amplified, in five clicks: the path of the storage story. */
+  async walks() {
+    await page.goto(address);
+    await counted(20);
+    let clicks = 0;
+    const click = async (panel, name) => {
+      clicks += 1;
+      await page.locator(".panel", { hasText: panel }).last().getByRole("button", { name, exact: true }).click();
+    };
+    const panel = (name) => page.getByRole("region", { name, exact: true }).waitFor();
+    await panel("Volume operations by latency, broken down by type");
+    await click("Volume operations by latency", "of disks");
+    await panel("Disk operations by latency, broken down by type");
+    await click("Disk operations by latency", "by type");
+    await panel("Disk operations, broken down by type");
+    await page.locator(".panel").nth(2).locator(".value").first().waitFor();
+    clicks += 1;
+    await page.getByRole("region", { name: "Disk operations, broken down by type", exact: true }).getByRole("button", { name: "of volumes", exact: true }).click();
+    const volumes = page.getByRole("region", { name: "Volume operations, broken down by type", exact: true });
+    await volumes.waitFor();
+    const scales = await page.locator(".gutter.low span:last-child").allInnerTexts();
+    assert.equal(new Set(scales).size, 1, `one scale: ${scales}`);
+    clicks += 1;
+    await volumes.getByText("write", { exact: true }).hover();
+    await volumes.getByRole("button", { name: "Only write" }).click();
+    await panel("Volume operations of type write, broken down by device");
+    clicks += 1;
+    await page.locator("a.factor", { hasText: /^×16/ }).click();
+    await page.getByText(/Each write to tank\/db1 becomes 16.0 blocks: its clients write 128 K, its block size is 8 K/).waitFor();
+    assert.equal(clicks, 5);
+    assert.deepEqual(complaints, []);
+  },
+
   /** The accessibility checker finds nothing, in both themes. */
   async passes() {
     const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -179,7 +212,7 @@ const scenarios = {
       await page.goto(address);
       await page.reload();
       await counted();
-      for (const view of ["Worksheet", "Control"]) {
+      for (const view of ["Worksheet", "Control", "Pools", "Proof"]) {
         await page.getByRole("link", { name: view }).click();
         await page.locator("h1", { hasText: view }).waitFor();
         if (view === "Control") await page.getByRole("button", { name: "Delay d", exact: true }).click();

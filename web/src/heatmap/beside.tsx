@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { nameOf } from "../model/statistic";
-import { UNKNOWN, amount, cut, rate, size, thousands } from "../words";
+import { UNKNOWN, amount, cut, rate, size, thousands, three } from "../words";
 import type { Grid, Table } from "./grid";
 import { ranked } from "./stack";
 
@@ -72,13 +72,15 @@ interface BreakdownProps {
   only: (value: string) => void;
   /** Whether a condition selects a value. */
   can: (value: string) => boolean;
+  /** By how much the writes of a volume are amplified, if it is much. */
+  factor: (value: string) => number | null;
 }
 
 const SHOWN = 10;
 /** The most values that are told apart by colour. */
 const COLOURED = HUES.light.length;
 
-export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can }: BreakdownProps) {
+export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can, factor }: BreakdownProps) {
   const [all, showAll] = useState(false);
   const seconds = table.columns.filter((column) => column.known === "known").length * table.view.step;
   const rows = ranked(table);
@@ -102,6 +104,7 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
                     <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 15)}
                   </button>
                 )}
+                {factor(name) !== null && <a class="factor" href="#pools" title="What its writes become: Amplification">×{three(factor(name)!)}</a>}
                 {can(name) && <button class="plain only" aria-label={`Only ${name}`} title={`Only ${name}`} onClick={() => only(name)}>→</button>}
               </th>
               <td>{at === null ? UNKNOWN : unit === "bytes" ? size(counts[at] ?? 0) : thousands(counts[at] ?? 0)}</td>

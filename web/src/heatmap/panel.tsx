@@ -3,9 +3,11 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { type Statistic, conditionOf, isOfNumbers, sentence, withCondition, written } from "../model/statistic";
 import type { Feed } from "../model/feed";
+import type { Past } from "../model/past";
 import type { Part, Series } from "../model/series";
 import { useKeys } from "../ui/hooks";
 import type { Cursor } from "../views/worksheet";
+import { blocksOf } from "../views/writes";
 import { amount, clock, percent, plural, roundAmount } from "../words";
 import { Breakdown, Margin, hueOf } from "./beside";
 import { Card } from "./card";
@@ -31,6 +33,7 @@ export interface PanelProps {
   pause: () => void;
   change: (next: Statistic | null) => void;
   add: (next: Statistic) => void;
+  top: Tops;
 }
 
 export function Panel(props: PanelProps) {
@@ -130,12 +133,9 @@ function CountPanel(props: SharedProps) {
   const { feed, statistic, series, view, dark, cursor, chosen } = props;
   const past = feed.past!;
   const [shape, setShape] = useState<Shape>("stacked");
-  const unit = statistic.metric === "bytes" ? "bytes" : "ops";
-  const table = useMemo(
-    () => tabulate(past, series, view, (part: Part) => (unit === "bytes" ? part.bytes : part.count)),
-    [series, series.version, view.from, view.to, view.step, past.to, unit],
-  );
-  const top = topOf(table, shape);
+  const unit = unitOf(statistic);
+  const table = useMemo(() => countsOf(past, series, view, unit), [series, series.version, view.from, view.to, view.step, past.to, unit]);
+  const top = Math.max(topOf(table), props.top[unit] ?? 0);
   const hues = new Map(chosen.map((name) => [name, hueOf(name, dark)]));
   const column = cursor && Math.floor((cursor.second - view.from) / view.step);
   const turn = (): void => setShape(shape === "stacked" ? "lines" : "stacked");
@@ -163,13 +163,41 @@ function CountPanel(props: SharedProps) {
   );
 }
 
-function List({ statistic, chosen, choose, dark, change, table, column, unit }: SharedProps & { table: Table; column: number | null; unit: "ops" | "bytes" }) {
+type CountUnit = "ops" | "bytes";
+
+function unitOf(statistic: Statistic): CountUnit {
+  return statistic.metric === "bytes" ? "bytes" : "ops";
+}
+
+function countsOf(past: Past, series: Series, view: View, unit: CountUnit): Table {
+  return tabulate(past, series, view, (part: Part) => (unit === "bytes" ? part.bytes : part.count));
+}
+
+/** The end of the axis of all panels that count the same: one scale for all, so that they can be compared. */
+export function useTops(feed: Feed, statistics: Statistic[], view: View): Tops {
+  const counted = statistics.filter((one) => !isOfNumbers(one.metric));
+  const all = counted.map((one) => feed.follower!.of(written(one)));
+  const key = all.map((series) => `${series.name} ${series.version}`).join(" ");
+  return useMemo(() => {
+    const tops: Tops = {};
+    counted.forEach((one, at) => {
+      const unit = unitOf(one);
+      tops[unit] = Math.max(tops[unit] ?? 0, topOf(countsOf(feed.past!, all[at]!, view, unit)));
+    });
+    return tops;
+  }, [key, view.from, view.to, view.step]);
+}
+
+type Tops = Partial<Record<CountUnit, number>>;
+
+function List({ feed, statistic, chosen, choose, dark, change, table, column, unit }: SharedProps & { table: Table; column: number | null; unit: CountUnit }) {
   const only = (value: string): void => {
     const condition = statistic.by === null ? null : conditionOf(statistic.by, value);
     if (condition !== null) change({ ...withCondition(statistic, condition), by: nextBy(statistic) });
   };
   const can = (value: string): boolean => statistic.by !== null && conditionOf(statistic.by, value) !== null;
-  return <Breakdown table={table} by={statistic.by} unit={unit} chosen={chosen} choose={choose} dark={dark} at={column} only={only} can={can} />;
+  return <Breakdown table={table} by={statistic.by} unit={unit} chosen={chosen} choose={choose} dark={dark} at={column} only={only} can={can}
+    factor={(name) => (statistic.layer === "volume" && statistic.by === "device" ? blocksOf(feed, name) : null)} />;
 }
 
 /** The breakdown that is proposed after one value was chosen. */

@@ -20,9 +20,8 @@ export function ranked(table: Table): { name: string; counts: Float64Array; tota
 }
 
 /** The end of the axis: a round rate that no column exceeds. */
-export function topOf(table: Table, shape: Shape): number {
-  const counts = shape === "lines" ? [...table.values.values()].flatMap((value) => [...value]) : table.columns.map((column) => column.count);
-  return roundUp(Math.max(1, ...counts.map((count) => count / table.view.step)) * 1.02);
+export function topOf(table: Table): number {
+  return roundUp(Math.max(1, ...table.columns.map((column) => column.count / table.view.step)) * 1.02);
 }
 
 export function paintStack(canvas: HTMLCanvasElement, table: Table, look: StackLook): void {

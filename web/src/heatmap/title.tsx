@@ -52,7 +52,7 @@ function questions(feed: Feed, statistic: Statistic): [string, Statistic][] {
     const conditions = statistic.conditions.filter((one) => !/^(device|client|rule|lane)[=!]/.test(one));
     found.push([`of ${other}s`, { layer: other, metric, conditions, by: by === "device" ? null : by }]);
   }
-  if (by !== "op" && !statistic.conditions.some((one) => one.startsWith("op="))) found.push(["by type", { ...statistic, metric: "ops", by: "op" }]);
+  if ((by !== "op" || isOfNumbers(metric)) && !statistic.conditions.some((one) => one.startsWith("op="))) found.push(["by type", { ...statistic, metric: "ops", by: "op" }]);
   if (by !== "device" && deviceOf(statistic) === null) found.push([`by ${layer}`, { ...statistic, metric: "ops", by: "device" }]);
   if (by !== "client") found.push(["by client", { ...statistic, metric: "ops", by: "client" }]);
   if (!isOfNumbers(metric)) found.push(["by latency", { ...statistic, metric: "latency", by: by === "latency" ? null : by }]);

@@ -29,6 +29,8 @@ export interface Happening {
 
 /** A second is asked for this long after its end. */
 const AFTER_MS = 60;
+/** How many statuses are kept. */
+const STATUSES = 60;
 const RETRY_MS = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
 /** How much of the past of all devices is read at the start, for their figures. */
 const FIRST_NS = 15e9;
@@ -42,6 +44,8 @@ export class Feed {
   follower: Follower | null = null;
   words: Schemas["StatisticWords"] | null = null;
   happenings: Happening[] = [];
+  /** The status of the last minute, the newest last. */
+  statuses: { second: number; status: Status }[] = [];
   /** The daemon has another page than this one. */
   outdated = false;
   /** When the last answer came, by the browser's clock. */
@@ -120,6 +124,7 @@ export class Feed {
     // Seconds without I/O are not in the answer, but they are over.
     this.next = Math.max(seconds.running.start_ns - 1e9, 0);
     this.status = status;
+    this.statuses = [...this.statuses, { second: clock.now_ns / 1e9, status }].slice(-STATUSES);
     this.noteRules(rules, clock.now_ns);
     this.rules = rules;
     return 1_000 - (seconds.now_ns % 1e9) / 1e6 + AFTER_MS;
@@ -138,6 +143,7 @@ export class Feed {
     const tag = await pageTag();
     if (again) {
       this.past!.startAgain();
+      this.statuses = [];
       this.follower!.startAgain();
       this.note(clock.started_ns / 1e9, "the daemon was started again");
       this.outdated ||= tag !== this.pageTag;

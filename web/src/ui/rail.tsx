@@ -26,7 +26,7 @@ export function lately(feed: Feed, device: string): Lately {
 export function Rail({ feed, route }: { feed: Feed; route: Route }) {
   const { status } = feed;
   if (!status) return null;
-  const shown = route.view === "worksheet" ? route.options.getAll("s") : [];
+  const shown = route.options.getAll("s");
   return (
     <aside class="rail" aria-label="Sources">
       <Sources title="Disks" layer="disk" names={status.disks.map((disk) => disk.name)} feed={feed} shown={shown} />

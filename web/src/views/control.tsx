@@ -58,11 +58,11 @@ function DiskRow({ feed, disk, send, choose }: { feed: Feed; disk: Disk; send: S
   return (
     <tr>
       <th scope="row">{disk.name}</th>
-      <td class="word">{disk.pool ?? UNKNOWN}</td>
-      <td class="word" title={disk.clients.map((one) => one.name).join(", ")}>{disk.clients.length === 0 ? UNKNOWN : plural(disk.clients.length, "client")}</td>
-      <td>{opsPerSecond === null ? UNKNOWN : rate(opsPerSecond)}</td>
-      <td>{latency(p99)}</td>
-      <td>{thousands(disk.in_flight)}</td>
+      <td class="word" data-name="in">{disk.pool ?? UNKNOWN}</td>
+      <td class="word" data-name="by" title={disk.clients.map((one) => one.name).join(", ")}>{disk.clients.length === 0 ? UNKNOWN : plural(disk.clients.length, "client")}</td>
+      <td data-name="ops/s">{opsPerSecond === null ? UNKNOWN : rate(opsPerSecond)}</td>
+      <td data-name="p99">{latency(p99)}</td>
+      <td data-name="in flight">{thousands(disk.in_flight)}</td>
       <td class="word rules">
         {rules.map((rule) => (
           <div key={rule.id}>

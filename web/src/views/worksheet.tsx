@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { View } from "../heatmap/grid";
-import { Panel } from "../heatmap/panel";
+import { Panel, useTops } from "../heatmap/panel";
 import type { Feed } from "../model/feed";
 import { type Statistic, readStatistic, written } from "../model/statistic";
 import { type Route, go } from "../route";
@@ -32,6 +32,8 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   const view = viewOf(pausedAt ?? past.to, span, width);
   const names = panels.flatMap((one) => (typeof one === "string" ? [] : [written(one)]));
   useEffect(() => feed.follower!.follow(names, view.from), [names.join(" "), view.from, feed.contact.kind]);
+
+  const top = useTops(feed, panels.filter((one) => typeof one !== "string"), view);
 
   const setSpan = (next: number): void => {
     const options = new URLSearchParams(route.options);
@@ -79,7 +81,7 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
         typeof statistic === "string"
           ? <BadPanel key={`bad ${at}`} text={asked[at] ?? ""} why={statistic} drop={() => replace(at)} />
           : (
-            <Panel key={`${at} ${written(statistic)}`} index={at} feed={feed} statistic={statistic} view={view} dark={dark} live={pausedAt === null}
+            <Panel key={`${at} ${written(statistic)}`} index={at} feed={feed} statistic={statistic} view={view} dark={dark} live={pausedAt === null} top={top}
               cursor={cursor} setCursor={setCursor} pause={() => pausedAt === null && pause(past.to)}
               change={(next) => (next ? replace(at, next) : replace(at))} add={(next) => addAfter(at, next)} />
           )

@@ -1,0 +1,163 @@
+// Pools: what became of the clients' operations on their way to the disks, the throttle with its live point, and
+// the transaction groups as they move.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Schemas } from "../api";
+import { part } from "../api";
+import type { Feed } from "../model/feed";
+import { UNKNOWN, lasting, latency, plural, rate, size, three } from "../words";
+import { Throttle } from "./throttle";
+import { LATELY, MUCH, writesOf } from "./writes";
+
+type Pool = Schemas["Pool"];
+type Sums = Schemas["TrafficSum"];
+
+export function Pools({ feed }: { feed: Feed }) {
+  const { pools } = feed.status!;
+  return (
+    <main class="pools">
+      <h1>Pools</h1>
+      {pools.length === 0 && <p class="state">This lab has no pool. A lab file gives it one, with volumes: docs/lab.md.</p>}
+      {pools.map((pool) => <OnePool key={pool.name} feed={feed} pool={pool} />)}
+    </main>
+  );
+}
+
+function OnePool({ feed, pool }: { feed: Feed; pool: Pool }) {
+  const before = earlier(feed, pool.name);
+  return (
+    <section class="pool">
+      <h2>{pool.name} <small>{members(pool)}, {size(pool.allocated_bytes)} of {size(pool.size_bytes)} in volumes</small></h2>
+      {pool.failed && <p class="wrong">{pool.failed}</p>}
+      {before ? <Levels feed={feed} pool={pool} before={before} /> : <p class="state">Measuring…</p>}
+      {pool.throttle !== "none" || pool.dirty_bytes > 0 ? <Delays feed={feed} pool={pool} /> : <p class="note">Its volumes write through: there is no dirty data, and no throttle.</p>}
+    </section>
+  );
+}
+
+function members(pool: Pool): string {
+  const words = pool.members.map((member) => (member.length > 1 ? `mirror of ${member.join(" and ")}` : member[0]));
+  return words.length > 1 ? `a stripe of ${words.join(", ")}` : words.join("");
+}
+
+/** The pool some seconds ago, as far as the page has seen it. */
+function earlier(feed: Feed, name: string): Pool | null {
+  const first = feed.statuses.slice(-LATELY - 1)[0]?.status;
+  return feed.statuses.length < 2 ? null : first?.pools.find((one) => one.name === name) ?? null;
+}
+
+interface Level {
+  name: string;
+  sums: Sums;
+}
+
+function Levels({ feed, pool, before }: { feed: Feed; pool: Pool; before: Pool }) {
+  const seconds = (pool.at_ns - before.at_ns) / 1e9;
+  const levels: Level[] = (["volumes", "queues", "disks"] as const).map((level) => ({
+    name: { volumes: "clients to volumes", queues: "into the queues", disks: "at the disks" }[level],
+    sums: difference(pool.traffic[level], before.traffic[level], seconds),
+  }));
+  const volumes = feed.status!.volumes.filter((one) => one.pool === pool.name);
+  return (
+    <>
+      <h3>Amplification <small>of the last {lasting(seconds * 1e9)}, without flushes; one scale for each column</small></h3>
+      <div class="scroll">
+        <table class="levels">
+          <thead><tr><th scope="col">Layer</th>{FIGURES.map(({ words }) => <th scope="col" colSpan={3} key={words}>{words}</th>)}</tr></thead>
+          <tbody>
+            {levels.map((level) => (
+              <tr key={level.name}>
+                <th scope="row">{level.name}</th>
+                {FIGURES.map((figure) => <Bar key={figure.words} figure={figure} levels={levels} level={level} />)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <h3>Its volumes</h3>
+      {volumes.map((volume) => <VolumeLine key={volume.name} feed={feed} volume={volume} />)}
+    </>
+  );
+}
+
+const FIGURES: { words: string; of: (sums: Sums) => number; said: (value: number) => string }[] = [
+  { words: "reads/s", of: (sums) => sums.reads, said: rate },
+  { words: "writes/s", of: (sums) => sums.writes, said: rate },
+  { words: "read/s", of: (sums) => sums.read_bytes, said: (value) => size(Math.round(value)) },
+  { words: "written/s", of: (sums) => sums.written_bytes, said: (value) => size(Math.round(value)) },
+];
+
+function Bar({ figure, levels, level }: { figure: (typeof FIGURES)[number]; levels: Level[]; level: Level }) {
+  const value = figure.of(level.sums);
+  const most = Math.max(1e-9, ...levels.map((one) => figure.of(one.sums)));
+  const above = figure.of(levels[0]!.sums);
+  const factor = level === levels[0] || above === 0 ? null : value / above;
+  return (
+    <>
+      <td class="bar"><i class="outside" style={{ width: `${(value / most) * 100}%` }} /></td>
+      <td>{figure.said(value)}</td>
+      <td class={factor !== null && factor >= MUCH ? "factor here-words" : "factor"}>{factor === null ? "" : `×${three(factor)}`}</td>
+    </>
+  );
+}
+
+function difference(now: Sums, before: Sums, seconds: number): Sums {
+  const of = (key: keyof Sums): number => (now[key] - before[key]) / seconds;
+  return { reads: of("reads"), read_bytes: of("read_bytes"), writes: of("writes"), written_bytes: of("written_bytes") };
+}
+
+/** What one write of a client is at a volume: how many blocks, and why. */
+function VolumeLine({ feed, volume }: { feed: Feed; volume: Schemas["Volume"] }) {
+  const writes = writesOf(feed, volume.name);
+  if (!writes) return <p>{volume.name}: no write lately. Its block size is {size(volume.block_bytes)}.</p>;
+  const { blocks } = writes;
+  const isMuch = blocks >= MUCH || blocks <= 1 / MUCH;
+  const mark = isMuch ? "here-words" : "";
+  const said = blocks >= 1.05 ? <>becomes <b class={mark}>{three(blocks)} blocks</b></> : blocks <= 0.95 ? <>is <b class={mark}>{three(blocks)} of a block</b>, whose rest must be read first</> : <>is one block</>;
+  return <p class={isMuch ? "finding" : ""}>Each write to {volume.name} {said}: its clients write {size(Math.round(writes.bytes))}, its block size is {size(volume.block_bytes)}.</p>;
+}
+
+function Delays({ feed, pool }: { feed: Feed; pool: Pool }) {
+  const [tunables, setTunables] = useState<Schemas["TunableValue"][]>([]);
+  const [txgs, setTxgs] = useState<Schemas["Txg"][]>([]);
+  useEffect(() => {
+    const path = `/v1/pools/${part(pool.name)}`;
+    void feed.api.get<Schemas["TunableValue"][]>(`${path}/tunables`).then(setTunables, () => undefined);
+    void feed.api.get<Schemas["Txg"][]>(`${path}/txgs`).then(setTxgs, () => undefined);
+  }, [pool.at_ns]);
+  const { admissions } = pool;
+  return (
+    <>
+      <h3>Throttle <small>{pool.throttle}: {size(pool.level.filled_bytes)} of {size(pool.level.stops_at_bytes)}, a write that came now would wait {latency(pool.level.delay_ns)}</small></h3>
+      <p class="finding">{pool.level.delay_ns > 0 ? `Writes are held back by ${latency(pool.level.delay_ns)} each.` : pool.throttled > 0 ? `${plural(pool.throttled, "write")} wait for room.` : "No write is held back."}</p>
+      <Throttle feed={feed} pool={pool} tunables={tunables} txgs={txgs} />
+      <p class="note">Since the start: {plural(admissions.assigned, "write")} admitted, {plural(admissions.dirty_delay + admissions.delay, "time")} delayed, {plural(admissions.dirty_over_max + admissions.write_limit, "time")} stopped. {pool.degraded ? "A disk fails writes, which the pool repeats." : ""}</p>
+      <Tune feed={feed} pool={pool} tunables={tunables} />
+    </>
+  );
+}
+
+/** The tunables whose effect the curve shows. */
+const SHOWN = ["zfs_dirty_data_max", "zfs_delay_min_dirty_percent", "zfs_delay_scale", "zfs_txg_timeout", "zfs_dirty_data_sync_percent", "zfs_vdev_async_write_max_active", "zfs_throttle_delay", "zfs_txg_synctime_ms"];
+
+function Tune({ feed, pool, tunables }: { feed: Feed; pool: Pool; tunables: Schemas["TunableValue"][] }) {
+  const [name, setName] = useState(SHOWN[0]!);
+  const [words, setWords] = useState("");
+  const [said, say] = useState("");
+  const known = tunables.filter((one) => SHOWN.includes(one.name));
+  const now = known.find((one) => one.name === name);
+  const set = (event: Event): void => {
+    event.preventDefault();
+    feed.api.send("PATCH", `/v1/pools/${part(pool.name)}/tunables`, { tunables: { [name]: words } })
+      .then(() => say(`${name} is ${words} now.`), (error: Error) => say(`${error.message}.`));
+  };
+  return (
+    <form class="tune" onSubmit={set} aria-label={`Tunables of ${pool.name}`}>
+      <label>Tunable <select value={name} onChange={(event) => setName(event.currentTarget.value)}>{known.map((one) => <option key={one.name} value={one.name}>{one.name}</option>)}</select></label>
+      <label>Value <input value={words} placeholder={now?.words ?? UNKNOWN} onInput={(event) => setWords(event.currentTarget.value)} /></label>
+      <button class="primary" disabled={words.trim() === ""}>Set</button>
+      <p class="note">{now?.help} Now {now?.words}, default {now?.default_words}. <code>dashpot set {pool.name} {name}={words || now?.words}</code></p>
+      <p role="status">{said}</p>
+    </form>
+  );
+}

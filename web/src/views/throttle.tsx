@@ -1,0 +1,104 @@
+// The delay of a write over the dirty data, with the live point, and the transaction groups on the time axis.
+
+import type { Schemas } from "../api";
+import type { Feed } from "../model/feed";
+import { latency, lasting, size } from "../words";
+
+interface ThrottleProps {
+  feed: Feed;
+  pool: Schemas["Pool"];
+  tunables: Schemas["TunableValue"][];
+  txgs: Schemas["Txg"][];
+}
+
+const WIDTH = 760;
+const HEIGHT = 180;
+/** Delays from 1 µs to 100 ms, as OpenZFS bounds them. */
+const LOW_NS = 1e3;
+const HIGH_NS = 1e8;
+const POINTS = 200;
+/** The trail of the live point. */
+const TRAIL = 12;
+/** How many seconds of transaction groups are drawn. */
+const TXG_SECONDS = 60;
+
+export function Throttle(props: ThrottleProps) {
+  return (
+    <>
+      {props.pool.throttle === "openzfs" && <Curve {...props} />}
+      <Groups {...props} />
+    </>
+  );
+}
+
+function x(bytes: number, max: number): number {
+  return Math.min(1, bytes / max) * WIDTH;
+}
+
+function y(ns: number): number {
+  const share = Math.log(Math.max(ns, LOW_NS) / LOW_NS) / Math.log(HIGH_NS / LOW_NS);
+  return HEIGHT * (1 - Math.min(1, share));
+}
+
+/** OpenZFS's delay: scale × (dirty − least) ÷ (max − dirty), at most 100 ms. */
+export function delayOf(dirty: number, least: number, max: number, scale: number): number {
+  if (dirty <= least) return 0;
+  return dirty >= max ? HIGH_NS : Math.min(HIGH_NS, (scale * (dirty - least)) / (max - dirty));
+}
+
+function Curve({ feed, pool, tunables }: ThrottleProps) {
+  const value = (name: string): number => tunables.find((one) => one.name === name)?.value ?? 0;
+  const max = pool.level.stops_at_bytes;
+  const least = pool.level.delays_above_bytes ?? max;
+  const scale = value("zfs_delay_scale");
+  const points = Array.from({ length: POINTS + 1 }, (_, at) => (at / POINTS) * max)
+    .filter((dirty) => dirty > least).map((dirty) => `${x(dirty, max).toFixed(1)},${y(delayOf(dirty, least, max, scale)).toFixed(1)}`);
+  const trail = feed.statuses.slice(-TRAIL).flatMap(({ status }) => status.pools.find((one) => one.name === pool.name)?.level ?? []);
+  const now = pool.level;
+  return (
+    <svg class="curve" viewBox={`-60 -10 ${WIDTH + 80} ${HEIGHT + 44}`} role="img" aria-label={`The delay of a write over the dirty data. Now ${size(now.filled_bytes)} are dirty, and a write waits ${latency(now.delay_ns)}.`}>
+      {[1e3, 1e4, 1e5, 1e6, 1e7, 1e8].map((ns) => (
+        <g key={ns}><line class="grid" x1="0" x2={WIDTH} y1={y(ns)} y2={y(ns)} /><text x="-8" y={y(ns) + 4} text-anchor="end">{latency(ns)}</text></g>
+      ))}
+      <line class="mark-line" x1={x(least, max)} x2={x(least, max)} y1="0" y2={HEIGHT} />
+      <text x={x(least, max)} y={HEIGHT + 14} text-anchor="middle">delays above {size(least)}</text>
+      <text x={WIDTH} y={HEIGHT + 14} text-anchor="end">stops at {size(max)}</text>
+      <polyline class="delay" points={points.join(" ")} />
+      {trail.map((level, at) => <circle key={at} class="trail" cx={x(level.filled_bytes, max)} cy={y(level.delay_ns)} r="2" opacity={(at + 1) / trail.length} />)}
+      <rect class="dirty" x="0" y={HEIGHT + 20} width={x(now.filled_bytes, max)} height="8" />
+      <circle class="now" cx={x(now.filled_bytes, max)} cy={y(now.delay_ns)} r="4.5" />
+    </svg>
+  );
+}
+
+/** Transaction groups: open as an outline, waiting hatched in grey, syncing in the colour of now. */
+function Groups({ pool, txgs }: ThrottleProps) {
+  const to = pool.at_ns;
+  const from = to - TXG_SECONDS * 1e9;
+  const at = (ns: number): number => Math.max(0, ((ns - from) / (to - from)) * WIDTH);
+  const seen = txgs.filter((txg) => txg.birth_ns + txg.open_ns + txg.wait_ns + txg.sync_ns >= from).slice(-12);
+  if (seen.length === 0) return null;
+  const ROW = 14;
+  return (
+    <svg class="curve" viewBox={`-60 -4 ${WIDTH + 80} ${seen.length * ROW + 24}`} role="img" aria-label={`The last transaction groups: ${seen.map((txg) => `${txg.txg} ${txg.state}`).join(", ")}`}>
+      {seen.map((txg, row) => {
+        const opened = txg.birth_ns;
+        const quiesced = opened + txg.open_ns;
+        const begun = quiesced + txg.wait_ns;
+        const ended = txg.state === "open" ? to : begun + txg.sync_ns;
+        const title = `txg ${txg.txg}, ${txg.state}: open ${lasting(txg.open_ns)}, waited ${lasting(txg.wait_ns)}, synced ${lasting(txg.sync_ns)}, ${size(txg.dirty_bytes)}`;
+        return (
+          <g key={txg.txg} transform={`translate(0 ${row * ROW})`}>
+            <title>{title}</title>
+            <text x="-8" y="10" text-anchor="end">{txg.txg}</text>
+            <rect class="open" x={at(opened)} y="1" width={Math.max(1, at(txg.state === "open" ? to : quiesced) - at(opened))} height="10" />
+            {txg.state !== "open" && <rect class="waiting" x={at(quiesced)} y="1" width={Math.max(0, at(begun) - at(quiesced))} height="10" />}
+            {txg.state !== "open" && <rect class={txg.state === "syncing" ? "syncing" : "synced"} x={at(begun)} y="1" width={Math.max(1, at(Math.max(begun, ended)) - at(begun))} height="10" />}
+          </g>
+        );
+      })}
+      <text x="0" y={seen.length * ROW + 14}>{TXG_SECONDS} s ago</text>
+      <text x={WIDTH} y={seen.length * ROW + 14} text-anchor="end">now; outline: open, light: waiting, dark: synced</text>
+    </svg>
+  );
+}

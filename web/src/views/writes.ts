@@ -1,0 +1,35 @@
+// What one write of a client is at a volume.
+
+import type { Schemas } from "../api";
+import type { Feed } from "../model/feed";
+
+/** Rates are of the last seconds. */
+export const LATELY = 10;
+/** From this factor on, an amplification is marked. */
+export const MUCH = 4;
+
+export interface Writes {
+  /** The mean bytes of a write. */
+  bytes: number;
+  /** How many blocks of the volume that is. */
+  blocks: number;
+  block: number;
+}
+
+/** The writes of a volume in the last seconds that the page has seen; null without any. */
+export function writesOf(feed: Feed, name: string): Writes | null {
+  const [first, last] = [feed.statuses.slice(-LATELY - 1)[0], feed.statuses.at(-1)];
+  const [before, now] = [first, last].map((one) => one?.status.volumes.find((volume) => volume.name === name));
+  if (!now) return null;
+  const of = (volume: Schemas["Volume"] | undefined) => volume?.ops.find((one) => one.op === "write");
+  const count = (of(now)?.completed ?? 0) - (of(before)?.completed ?? 0);
+  if (count <= 0) return null;
+  const bytes = ((of(now)?.bytes ?? 0) - (of(before)?.bytes ?? 0)) / count;
+  return { bytes, blocks: bytes / now.block_bytes, block: now.block_bytes };
+}
+
+/** How many blocks a write of a volume becomes, if these are many. */
+export function blocksOf(feed: Feed, name: string): number | null {
+  const blocks = writesOf(feed, name)?.blocks ?? 0;
+  return blocks >= MUCH ? blocks : null;
+}
