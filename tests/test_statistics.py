@@ -223,3 +223,19 @@ def test_words_have_the_values_that_are_known(daemon):
     found = ask(daemon, "/v1/statistics")["dimensions"]
     (clients,) = [one["values"] for one in found if one["word"] == "client"]
     assert len(clients) == 1 and "pid=" in clients[0]
+
+
+def test_the_engine_expects_what_a_rule_will_do(daemon):
+    """The I/Os of a load without a rule, run once more with one."""
+    daemon.cli("load", daemon.uri("d"), "--rate", "100", "--depth", "4", "--time", "2s")
+    last = ask(daemon, "/v1/clock")["now_ns"] // SECOND
+    wait_until_over(daemon, last)
+    connection = Connection(daemon)
+    connection.request("POST", "/v1/disks/d/expect", json.dumps({"rule": "-D 50ms:1 -T read --for 60s"}),
+                       {"Content-Type": "application/json"})
+    said = json.loads(connection.getresponse().read())
+    assert said["measured"]["count"] == said["expected"]["count"] > 100
+    # One lane of 50 ms serves 20 of 100 I/Os a second, so most of them still wait at the end.
+    assert said["expected"]["min"] == 50_000_000 and said["expected"]["max"] > 3 * SECOND
+    assert said["waiting"] > said["measured"]["count"] / 2
+    assert daemon.rules() == {}

@@ -120,6 +120,7 @@ const scenarios = {
     await page.getByText("has no unit").waitFor();
     await page.getByLabel("Takes").fill("50ms");
     await page.getByLabel("Lanes").fill("");
+    await page.locator(".expected tr", { hasText: /^expected50\.0 ms/ }).waitFor();
     await page.getByRole("button", { name: "Arm for 60s" }).click();
     await page.getByText("Armed on d").waitFor();
     await page.getByRole("link", { name: "Worksheet" }).click();

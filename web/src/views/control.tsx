@@ -3,6 +3,8 @@ import { Refused, type Schemas, part } from "../api";
 import type { Feed, Rule } from "../model/feed";
 import { OPS } from "../model/statistic";
 import { lately } from "../ui/rail";
+import { Crash } from "./crash";
+import { Expected } from "./expected";
 import { UNKNOWN, lasting, latency, plural, rate, thousands } from "../words";
 
 type Disk = Schemas["Disk"];
@@ -16,6 +18,7 @@ const SUSPENDED_NS = 10e9;
 export function Control({ feed }: { feed: Feed }) {
   const [chosen, choose] = useState<{ disk: string; rule: Rule | null } | null>(null);
   const [said, say] = useState<Said>(null);
+  const [cutting, setCutting] = useState<string | null>(null);
   const send = async (method: string, path: string, body: unknown, done: string): Promise<boolean> => {
     try {
       await feed.api.send(method, path, body);
@@ -36,20 +39,22 @@ export function Control({ feed }: { feed: Feed }) {
           <thead><tr><th scope="col">Disk</th><th scope="col">in</th><th scope="col">clients</th><th scope="col">ops/s</th><th scope="col">p99</th><th scope="col">in flight</th><th scope="col">Rules</th><th scope="col"><span class="reader">Actions</span></th></tr></thead>
           <tbody>
             {feed.status!.disks.map((disk) => (
-              <DiskRow key={disk.name} feed={feed} disk={disk} send={send} choose={(rule) => { say(null); choose({ disk: disk.name, rule }); }} />
+              <DiskRow key={disk.name} feed={feed} disk={disk} send={send} cut={() => setCutting(disk.name)} choose={(rule) => { say(null); choose({ disk: disk.name, rule }); }} />
             ))}
           </tbody>
         </table>
+        {feed.rules.length > 0 && <p><button onClick={() => void send("POST", "/v1/reset", {}, "All rules are as the lab has them.")}>Reset the rules</button></p>}
         <p class="state" role="status">{said && <span class={said.good ? "" : "wrong"}>{said.words}</span>}</p>
       </div>
-      {chosen && <Arm key={`${chosen.disk} ${chosen.rule?.id}`} disk={chosen.disk} rule={chosen.rule} send={send} close={() => choose(null)} />}
+      {cutting && <Crash disk={cutting} send={send} close={() => setCutting(null)} />}
+      {chosen && <Arm key={`${chosen.disk} ${chosen.rule?.id}`} feed={feed} disk={chosen.disk} rule={chosen.rule} send={send} close={() => choose(null)} />}
     </main>
   );
 }
 
-type Send = (method: string, path: string, body: unknown, done: string) => Promise<boolean>;
+export type Send = (method: string, path: string, body: unknown, done: string) => Promise<boolean>;
 
-function DiskRow({ feed, disk, send, choose }: { feed: Feed; disk: Disk; send: Send; choose: (rule: Rule | null) => void }) {
+function DiskRow({ feed, disk, send, choose, cut }: { feed: Feed; disk: Disk; send: Send; choose: (rule: Rule | null) => void; cut: () => void }) {
   const { opsPerSecond, p99 } = lately(feed, disk.name);
   const rules = feed.rules.filter((rule) => rule.disk === disk.name);
   const path = `/v1/disks/${part(disk.name)}`;
@@ -77,13 +82,14 @@ function DiskRow({ feed, disk, send, choose }: { feed: Feed; disk: Disk; send: S
         {disk.suspended
           ? <button aria-label={`Resume ${disk.name}`} title={disk.suspended.remaining_ns ? `${lasting(disk.suspended.remaining_ns)} left` : "suspended until it is resumed"} onClick={() => void resume()}>Resume</button>
           : <button aria-label={`Suspend 10 s: ${disk.name}`} onClick={() => void suspend()}>Suspend 10 s</button>}
+        {disk.store.startsWith("lossy") && disk.pool === null && <button aria-label={`Cut the power: ${disk.name}`} onClick={cut}>Cut the power…</button>}
       </td>
     </tr>
   );
 }
 
 /** The fields of a delay, and the command that does the same. */
-function Arm({ disk, rule, send, close }: { disk: string; rule: Rule | null; send: Send; close: () => void }) {
+function Arm({ feed, disk, rule, send, close }: { feed: Feed; disk: string; rule: Rule | null; send: Send; close: () => void }) {
   const [takes, setTakes] = useState("20ms");
   const [lanes, setLanes] = useState("1");
   const [ops, setOps] = useState("read,write");
@@ -114,6 +120,7 @@ function Arm({ disk, rule, send, close }: { disk: string; rule: Rule | null; sen
         </div>
       )}
       <p class="command">dashpot {rule ? `update ${rule.id}` : `inject ${disk}`} {asked}</p>
+      {!rule && <Expected feed={feed} disk={disk} rule={asked} />}
       <p class="note">{rule ? "Its counters go on." : "Without lanes no I/O waits for another. Without a time the rule stays until it is cleared."}</p>
       <button class="primary">{rule ? "Change" : lasts.trim() === "" ? "Arm" : `Arm for ${lasts.trim()}`}</button> <button type="button" onClick={close}>Cancel</button>
     </form>

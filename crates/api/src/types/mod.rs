@@ -56,8 +56,8 @@ pub use rule_latency::{HoldLatency, RuleLatency};
 pub use second::{Second, SecondLatency, Seconds};
 pub use shard::{Load, Probe, Shard, StopTotals, Stops};
 pub use statistic::{
-    Column, ColumnPart, Columns, Distribution, StatisticWord, StatisticWords, UnitWord, Watch,
-    WatchedSecond,
+    Column, ColumnPart, Columns, Distribution, Expectation, StatisticWord, StatisticWords,
+    UnitWord, Watch, WatchedSecond,
 };
 pub use summary::Summary;
 pub use tunable::{SetTunables, TunableValue};

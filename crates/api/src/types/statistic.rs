@@ -165,3 +165,16 @@ pub struct WatchedSecond {
     /// The column of each statistic, in the order of the request.
     pub columns: Vec<Column>,
 }
+
+/// What a rule would do to the I/Os that a disk had lately.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Expectation {
+    /// The I/Os of so many seconds, at most the last 30, were run once more.
+    pub seconds: u64,
+    /// Their latencies at the disk, as measured.
+    pub measured: Distribution,
+    /// Their latencies at the disk, as expected with the rule.
+    pub expected: Distribution,
+    /// How many of them would still be in flight when the last one has come.
+    pub waiting: u64,
+}

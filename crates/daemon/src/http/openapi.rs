@@ -13,7 +13,9 @@ use utoipa::{Modify, OpenApi};
 
 use super::charged::JsonAnswer;
 use super::page;
-use super::routes::{disks, events, meta, pools, rules, seconds, statistics, status, volumes};
+use super::routes::{
+    disks, events, expect, meta, pools, rules, seconds, statistics, status, volumes,
+};
 use crate::{Refusal, RefusalKind};
 
 #[derive(OpenApi)]
@@ -60,6 +62,7 @@ use crate::{Refusal, RefusalKind};
         rules::show,
         rules::latency,
         rules::inject,
+        expect::rules,
         rules::lease,
         rules::update,
         rules::clear,

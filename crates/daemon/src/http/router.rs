@@ -12,7 +12,9 @@ use dashpot_api::Error;
 
 use super::access::{Access, guard};
 use super::error::refuse;
-use super::routes::{disks, events, meta, pools, rules, seconds, statistics, status, volumes};
+use super::routes::{
+    disks, events, expect, meta, pools, rules, seconds, statistics, status, volumes,
+};
 use super::{openapi, page};
 use crate::Daemon;
 
@@ -41,6 +43,7 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
             "/v1/disks/{disk}/rules",
             get(rules::of_disk).post(rules::inject),
         )
+        .route("/v1/disks/{disk}/expect", post(expect::rules))
         .route("/v1/disks/{disk}/leases", post(rules::lease))
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::show))
@@ -62,10 +65,7 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/rules/{rule}/latency", get(rules::latency))
         .route("/v1/events", get(events::finished))
         .route("/v1/seconds", get(seconds::seconds))
-        .route("/v1/statistics", get(statistics::words))
-        .route("/v1/statistics/columns", get(statistics::columns))
-        .route("/v1/statistics/watch", post(statistics::watch))
-        .route("/v1/statistics/diff", get(statistics::diff))
+        .merge(statistics_router())
         .route("/v1/reset", post(rules::reset))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
@@ -76,6 +76,14 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         Some(access) => router.layer(from_fn_with_state(access, guard)),
         None => router,
     }
+}
+
+fn statistics_router() -> Router<Arc<Daemon>> {
+    Router::new()
+        .route("/v1/statistics", get(statistics::words))
+        .route("/v1/statistics/columns", get(statistics::columns))
+        .route("/v1/statistics/watch", post(statistics::watch))
+        .route("/v1/statistics/diff", get(statistics::diff))
 }
 
 async fn unknown_path(request: Request) -> Response {

@@ -3,6 +3,7 @@
 mod device;
 pub(super) mod disks;
 pub(super) mod events;
+pub(super) mod expect;
 pub(super) mod meta;
 pub(super) mod pools;
 pub(super) mod rules;

@@ -66,6 +66,11 @@ impl Ios {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.copied.zios.len()
+    }
+
     /// The I/Os. They are in the order of their ends, but for those of a second.
     pub(crate) fn each(&self) -> impl Iterator<Item = FinishedIo> {
         self.copied.zios.iter().map(|kept| self.io(kept))

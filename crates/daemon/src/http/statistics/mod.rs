@@ -4,6 +4,7 @@
 //! back for an hour. All others are counted from the single zios that the collector remembers. Both copy what
 //! they need during a look, and count after it, because during a look the collector cannot empty the rings.
 
+mod expect;
 mod interval;
 mod ios;
 mod parts;
@@ -18,6 +19,7 @@ use dashpot_observe::{Dimension, Knows, Metric, Predicates, Statistic};
 use crate::answers::Making;
 use crate::{Daemon, Refusal, RefusalKind};
 
+pub(crate) use expect::expect;
 pub(crate) use interval::{Counted, Interval, SECOND_NS, unit_word};
 pub(crate) use ios::{Ios, Wanted, converted};
 pub(crate) use rectangle::{Rectangle, compare};

@@ -1,0 +1,83 @@
+//! What a rule would do to the I/Os that a disk had lately.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use dashpot_api::{Distribution, Error, Expectation, Inject};
+use dashpot_engine::inject::RuleSpec;
+use dashpot_observe::{FinishedIo, Layer};
+use dashpot_rules::parse_injection;
+
+use crate::answers::Making;
+use crate::http::charged::JsonAnswer;
+use crate::http::error::{Body, Name};
+use crate::http::statistics::{Ios, SECOND_NS, Wanted, expect};
+use crate::{Daemon, Refusal, RefusalKind};
+
+/// What rules would do, if they were armed: the engine runs the I/Os of the disk's last 30 seconds once more with
+/// them, beside the rules that are armed. The I/Os come when they came, whatever the rules do to those before.
+#[utoipa::path(post, path = "/v1/disks/{disk}/expect", operation_id = "expect_rules", tag = "rules",
+    params(("disk" = String, Path)),
+    request_body = Inject,
+    responses(
+        (status = 200, body = Expectation, description = "Measured and expected latencies."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+        (status = 422, body = Error),
+    ))]
+pub(crate) async fn rules(
+    State(daemon): State<Arc<Daemon>>,
+    Name(disk): Name,
+    mut making: Making,
+    Body(request): Body<Inject>,
+) -> Result<JsonAnswer, Refusal> {
+    let mut groups = armed(&daemon, daemon.disk(&disk)?).await?;
+    groups.push(specs(&request.rule)?);
+    let to = daemon.now().as_nanos() / SECOND_NS;
+    daemon.collect_to(to).await;
+    let wanted = Wanted {
+        layer: Layer::Disk,
+        seconds: to.saturating_sub(SECONDS)..to,
+    };
+    let ios = Ios::copy(&daemon, &wanted, &mut making).await?;
+    making.charge(ios.len() * size_of::<FinishedIo>())?;
+    let expected = tokio::task::spawn_blocking(move || {
+        let mut own: Vec<FinishedIo> = ios.each().filter(|io| *io.device == *disk).collect();
+        own.sort_by_key(|io| io.begun_ns);
+        expect(&own, groups)
+    });
+    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
+    let expected = expected.await.map_err(failed)?;
+    making
+        .json(&Expectation {
+            seconds: expected.seconds,
+            measured: Distribution::of(&expected.measured),
+            expected: Distribution::of(&expected.latencies),
+            waiting: expected.waiting,
+        })
+        .map(JsonAnswer)
+}
+
+/// The rules of a disk that are armed, by group.
+async fn armed(daemon: &Daemon, disk: usize) -> Result<Vec<Vec<RuleSpec>>, Refusal> {
+    let records = daemon.records().await;
+    let own: Vec<_> = records
+        .iter()
+        .filter(|record| record.disk == disk && !record.is_gone)
+        .collect();
+    let groups = own.chunk_by(|one, next| one.group == next.group);
+    let specs_of = |records: &[&crate::Record]| {
+        let each = records.iter().map(|record| specs(&record.words));
+        let all: Result<Vec<Vec<RuleSpec>>, Refusal> = each.collect();
+        all.map(|all| all.concat())
+    };
+    groups.map(specs_of).collect()
+}
+
+fn specs(words: &str) -> Result<Vec<RuleSpec>, Refusal> {
+    let rules = parse_injection(words)?.rules;
+    Ok(rules.into_iter().map(|rule| rule.spec).collect())
+}
+
+/// The I/Os of so many seconds are run.
+const SECONDS: u64 = 30;

@@ -1,0 +1,254 @@
+//! What a rule would do: the engine runs the I/Os that a disk had lately once more, under a virtual clock, with the
+//! rule armed beside those that are.
+//!
+//! The I/Os come when they came, whatever the rule does to those before them: a client that waits for its replies
+//! would send fewer. Their store takes as long as it took.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_engine::{
+    Action, ClientId, Command, CommandId, Device, DiskConfig, DiskId, Duration, Engine, Input,
+    Instant, Op, Zio, ZioId,
+};
+use dashpot_observe::{FinishedIo, IoWaits, Kind};
+
+/// What the engine expects.
+#[derive(Debug, Default)]
+pub(crate) struct Expected {
+    /// The latencies at the disk, as measured.
+    pub(crate) measured: Histogram,
+    /// The latencies at the disk with the rule.
+    pub(crate) latencies: Histogram,
+    /// How many I/Os would still wait when the last one has come.
+    pub(crate) waiting: u64,
+    /// How long they took to come, in whole seconds, at least one.
+    pub(crate) seconds: u64,
+}
+
+/// Runs I/Os, in the order of their arrival, under groups of rules.
+pub(crate) fn expect(ios: &[FinishedIo], groups: Vec<Vec<RuleSpec>>) -> Expected {
+    // Rules that last for a time are armed when the first I/O comes.
+    let begun_ns = ios.first().map_or(0, |io| io.begun_ns);
+    let mut run = Run::new(Instant::from_nanos(begun_ns), groups);
+    for (id, io) in (0..).map(ZioId).zip(ios) {
+        let Kind::Op(op) = io.kind else { continue };
+        run.advance(Instant::from_nanos(io.begun_ns));
+        run.submit(id, io, op);
+    }
+    run.expected.waiting = run.waiting();
+    let lasted_ns = run.now.as_nanos() - begun_ns;
+    run.expected.seconds = lasted_ns.div_ceil(1_000_000_000).max(1);
+    run.finish();
+    run.expected
+}
+
+struct Run {
+    engine: Engine,
+    now: Instant,
+    actions: Vec<Action>,
+    /// The ends of the store's work.
+    works: BinaryHeap<Reverse<(Instant, u32)>>,
+    stores: Vec<Duration>,
+    clients: Vec<Arc<str>>,
+    expected: Expected,
+}
+
+impl Run {
+    fn new(now: Instant, groups: Vec<Vec<RuleSpec>>) -> Run {
+        let mut run = Run {
+            engine: Engine::new(),
+            now,
+            actions: Vec::new(),
+            works: BinaryHeap::new(),
+            stores: Vec::new(),
+            clients: Vec::new(),
+            expected: Expected::default(),
+        };
+        run.engine.add_disk(DiskConfig { seed: 1 });
+        run.engine.record_events(true);
+        let mut ids = (1..).map(RuleId);
+        for (group, specs) in (1..).map(GroupId).zip(groups) {
+            let rules = ids.by_ref().zip(specs).collect();
+            let inject = Command::Inject {
+                disk: DISK,
+                group,
+                rules,
+            };
+            run.step(Input::Command(CommandId(0), inject));
+        }
+        run
+    }
+
+    /// Does everything that is due up to a moment.
+    fn advance(&mut self, until: Instant) {
+        while let Some(next) = self.next().filter(|next| *next <= until) {
+            self.now = next.max(self.now);
+            match self.works.peek() {
+                Some(Reverse((at, _))) if *at <= self.now => self.finish_work(),
+                _ => self.step(Input::Tick),
+            }
+        }
+        self.now = until.max(self.now);
+    }
+
+    /// The next moment at which something is due.
+    fn next(&self) -> Option<Instant> {
+        let work = self.works.peek().map(|Reverse((at, _))| *at);
+        work.into_iter().chain(self.engine.next_deadline()).min()
+    }
+
+    fn finish_work(&mut self) {
+        if let Some(Reverse((_, id))) = self.works.pop() {
+            self.step(Input::Done(ZioId(id), Ok(())));
+        }
+    }
+
+    fn submit(&mut self, id: ZioId, io: &FinishedIo, op: Op) {
+        let client = self.client(io);
+        self.stores.resize(id.0 as usize, Duration::ZERO);
+        self.stores
+            .push(Duration::from_nanos(io.in_store_ns().unwrap_or(0)));
+        if let IoWaits::Zio(waits) = io.waits {
+            self.expected.measured.record(waits.disk().as_nanos());
+        }
+        self.step(Input::Submit(Zio {
+            id,
+            device: DISK,
+            client,
+            op,
+            fua: io.fua,
+            offset: io.offset_bytes,
+            length: io.length_bytes as u32,
+            arrived: self.now,
+        }));
+    }
+
+    /// The id of a client: at most 64 are told apart, as on a disk.
+    fn client(&mut self, io: &FinishedIo) -> ClientId {
+        let name = io
+            .who
+            .as_ref()
+            .and_then(|who| who.client())
+            .unwrap_or("other");
+        if let Some(at) = self.clients.iter().position(|known| &**known == name) {
+            return ClientId(at as u8);
+        }
+        if self.clients.len() >= usize::from(dashpot_engine::CLIENTS_TOLD_APART) {
+            return ClientId(dashpot_engine::CLIENTS_TOLD_APART);
+        }
+        let client = ClientId(self.clients.len() as u8);
+        self.clients.push(name.into());
+        let device = Device::Disk(DISK);
+        self.step(Input::Join {
+            device,
+            client,
+            name,
+        });
+        client
+    }
+
+    /// Steps, and carries out all actions that follow.
+    fn step(&mut self, input: Input<'_>) {
+        self.engine.step(self.now, input, &mut self.actions);
+        while let Some(action) = self.actions.pop() {
+            match action {
+                Action::Start(zio) => {
+                    let store = self.stores.get(zio.0 as usize).copied();
+                    let ends = self.now + store.unwrap_or(Duration::ZERO);
+                    self.works.push(Reverse((ends, zio.0)));
+                }
+                Action::Complete(zio, _) => {
+                    let replied = Input::Replied {
+                        zio,
+                        offered: self.now,
+                    };
+                    self.engine.step(self.now, replied, &mut self.actions);
+                }
+                _ => {}
+            }
+        }
+        for event in self.engine.events() {
+            self.expected
+                .latencies
+                .record(event.waits().disk().as_nanos());
+        }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.engine.in_flight_total(DISK).into()
+    }
+
+    /// Lets the rest end, as far as it ends within an hour.
+    fn finish(&mut self) {
+        self.advance(self.now + Duration::from_secs(3_600));
+    }
+}
+
+const DISK: DiskId = DiskId(0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dashpot_engine::Waits;
+    use dashpot_observe::Layer;
+
+    /// Reads of one client, so far apart.
+    fn reads(count: u64, apart_ns: u64) -> Vec<FinishedIo> {
+        let read = |at: u64| FinishedIo {
+            layer: Layer::Disk,
+            device: "d".into(),
+            kind: Kind::Op(Op::Read),
+            fua: false,
+            letters: None,
+            offset_bytes: 0,
+            length_bytes: 4_096,
+            depth: Some(1),
+            begun_ns: at * apart_ns,
+            ended_ns: at * apart_ns,
+            at_ns: 0,
+            waits: IoWaits::Zio(Waits::default()),
+            who: None,
+            rule: None,
+            lane: None,
+            merged: 0,
+            requeued: 0,
+            error: None,
+        };
+        (0..count).map(read).collect()
+    }
+
+    /// The same I/Os an hour later.
+    fn later(mut ios: Vec<FinishedIo>) -> Vec<FinishedIo> {
+        ios.iter_mut()
+            .for_each(|io| io.begun_ns += 3_600_000_000_000);
+        ios
+    }
+
+    fn under(words: &str, ios: &[FinishedIo]) -> Expected {
+        let rules = dashpot_rules::parse_injection(words).unwrap().rules;
+        expect(ios, vec![rules.into_iter().map(|rule| rule.spec).collect()])
+    }
+
+    #[test]
+    fn a_lane_that_keeps_up_gives_its_delay_and_one_that_does_not_a_queue() {
+        let ios = reads(100, 20_000_000);
+        let light = under("-D 10ms:1", &ios);
+        assert_eq!(
+            (light.latencies.min(), light.latencies.max()),
+            (Some(10_000_000), Some(10_000_000))
+        );
+        assert_eq!((light.latencies.count(), light.waiting), (100, 1));
+        // Each comes 20 ms after the one before and takes 30: the last waits for 99 × 10 ms.
+        let heavy = under("-D 30ms:1", &ios);
+        assert_eq!(heavy.latencies.max(), Some(30_000_000 + 99 * 10_000_000));
+        assert!(heavy.waiting > 30, "{}", heavy.waiting);
+        let brief = under("-D 10ms --for 1s", &later(ios.clone()));
+        assert_eq!(brief.latencies.max(), Some(10_000_000));
+        let none = under("-D 30ms:1 -T write", &ios);
+        assert_eq!(none.latencies.max(), Some(0));
+    }
+}
