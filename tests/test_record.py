@@ -114,7 +114,7 @@ def test_engines_count_seconds_and_read_marks(engine, recorded):
     assert sum(row["sum_ns"] or 0 for row in seconds) == sum(zio["total_ns"] for zio in told)
     assert sum(row["bytes"] or 0 for row in seconds) == sum(zio["length_bytes"] for zio in told)
     assert sum(row["errors"] or 0 for row in seconds) == sum(zio["error"] is not None for zio in told)
-    assert [row["kind"] for row in table("marks")] == ["began", "rule", "rule", "ended"]
+    assert [row["kind"] for row in table("marks")] == ["began", "watched", "rule", "rule", "ended"]
 
 
 @pytest.mark.skipif(not has("pyarrow"), reason="pyarrow is missing: `make deps` installs it")

@@ -142,3 +142,104 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert told["count"] == 90
     told, said = ask("stat", "disk.ops[client]")
     assert told["count"] == 66 and "left out: the recording has only counts" in said
+
+
+# What a recording tells of its own making.
+
+def recorded(daemon, recording, work):
+    recorder = daemon.start("record", "-o", recording)
+    assert "until Ctrl-C" in recorder.stdout.readline()
+    work()
+    recorder.send_signal(signal.SIGINT)
+    out, errors = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0, errors
+    return out
+
+
+def asked(recording, *words, code=0):
+    done = run(BINARY, *words, "--in", recording, code=code)
+    return done.stdout, done.stderr
+
+
+def test_a_disk_that_hangs_all_the_time_is_in_the_recording(daemon, directory):
+    """No I/O of it ever finished: its name and its I/Os in flight are told all the same."""
+    recording = directory / "rec"
+    daemon.cli("inject", "d", "--hang", "-T", "read")
+    client = Client(daemon, "d")
+
+    def hang():
+        requests.extend(client.read() for _ in range(4))
+        eventually(lambda: daemon.disk()["in_flight"] == 4, "all hang")
+
+    requests = []
+    recorded(daemon, recording, hang)
+    _, said = asked(recording, "stat", "disk.ops", "-d", "d")
+    assert "In flight: 4" in said, said
+    for words in (["disk.hold"], ["disk.ops[client]"]):
+        asked(recording, "stat", *words)
+    refused = asked(recording, "stat", "disk.ops[process]", code=2)[1]
+    assert "unknown here" in refused
+    daemon.cli("clear", "all", "--release")
+    client.wait(*requests)
+
+
+def test_a_pause_between_two_recorders_is_told_and_not_counted(daemon, directory):
+    recording = directory / "rec"
+    client = Client(daemon, "d")
+    recorded(daemon, recording, lambda: client.many(20, 4))
+    before = json.loads(asked(recording, "stat", "disk.ops", "--json")[0])
+    recorded(daemon, recording, lambda: client.many(20, 4))
+    text, said = asked(recording, "stat", "disk.ops", "--json")
+    assert "Nothing was recorded from" in said and json.loads(text)["count"] == 40
+    assert before["count"] == 20
+    shown = json.loads(run(BINARY, "record", "show", recording, "--json").stdout)
+    events = [mark["event"] for mark in shown["marks"]]
+    assert events == ["began", "watched", "ended"] * 2
+
+
+def test_an_idle_disk_is_recorded_as_idle(daemon, directory):
+    recording = directory / "rec"
+    recorded(daemon, recording, lambda: None)
+    text, _ = asked(recording, "stat", "disk.ops")
+    assert "0 I/Os" in text
+
+
+def test_a_part_says_which_ios_it_has_and_is_not_continued(daemon, directory):
+    recording = directory / "rec"
+    client = Client(daemon, "d")
+    recorded(daemon, recording, lambda: (client.many(20, 4), client.many(5, 1, client.write)))
+    run(BINARY, "record", "cut", recording, "--where", "op=write", "-o", directory / "part")
+    text, said = asked(directory / "part", "stat", "disk.ops")
+    assert "5 I/Os" in text and "with I/Os of [op=write] only" in said
+    refused = daemon.cli("record", "-o", directory / "part", code=1).stderr
+    assert "is a part of another recording: record in another directory" in refused
+
+
+@pytest.mark.parametrize("words, message", [
+    (["disk.ops[op=writ]"], "write one of read, write"),
+    (["disk.ops[op==write]"], "one comparison is enough"),
+    (["disk.ops[fua=maybe]"], "write one of yes, no"),
+    (["disk.ops", "1ns"], "intervals, more than 100,000"),
+    (["disk.ops", "--from", "2026-11-23T10:00", "--to", "2026-11-23T09:00"], "the period ends before it begins"),
+    (["disk.ops", "--to", "2020-01-01T00:00"], "nothing of that period"),
+], ids=str)
+def test_words_that_would_answer_nothing_are_refused(daemon, directory, words, message):
+    recording = directory / "rec"
+    client = Client(daemon, "d")
+    recorded(daemon, recording, lambda: client.many(20, 4))
+    done = run(BINARY, "stat", *words, "--in", recording, code=None)
+    assert done.returncode in (1, 2) and message in done.stderr, done.stderr
+
+
+def test_a_recorder_that_cannot_write_counts_what_it_lost(daemon, directory):
+    """Its folder is gone before the first file: none of the I/Os is recorded, and the last line says so."""
+    recording = directory / "rec"
+    client = Client(daemon, "d")
+    recorder = daemon.start("record", "-o", recording)
+    assert "until Ctrl-C" in recorder.stdout.readline()
+    client.many(20, 4)
+    os.rename(recording / "ios", directory / "away")
+    recorder.send_signal(signal.SIGINT)
+    out, errors = recorder.communicate(timeout=60)
+    assert recorder.returncode == 1 and "ended early" in errors
+    assert "20 I/Os were lost" in out, out

@@ -40,6 +40,12 @@ impl Kind {
         }
     }
 
+    /// All words.
+    pub(crate) fn words() -> Vec<&'static str> {
+        let ops = Op::ALL.into_iter().map(Kind::Op);
+        ops.chain([Kind::Other]).map(Kind::word).collect()
+    }
+
     /// Whether it is one of these operations.
     pub fn is_any(self, ops: &[Op]) -> bool {
         matches!(self, Kind::Op(op) if ops.contains(&op))

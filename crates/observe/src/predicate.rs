@@ -9,6 +9,7 @@ use dashpot_rules::{ParseError, parse_duration, parse_size};
 
 use super::dimension::{Dimension, Unit, Value};
 use super::finished::FinishedIo;
+use super::kind::Kind;
 
 /// Conditions that a selected I/O meets, all of them; none selects all I/Os.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -211,15 +212,30 @@ fn split(text: &str) -> Option<(&str, Operator, &str)> {
 
 fn test(dimension: Dimension, operator: Operator, value: &str) -> Result<Test, ParseError> {
     match dimension.unit() {
-        Unit::Name => name_test(operator),
+        Unit::Name => name_test(dimension, operator, value),
         unit => number_test(unit, operator, value).map(Test::Number),
     }
 }
 
-fn name_test(operator: Operator) -> Result<Test, ParseError> {
-    match operator {
-        Operator::Equal | Operator::NotEqual => Ok(Test::Name),
-        _ => Err(ParseError::new("names have no order: use = or !=")),
+fn name_test(dimension: Dimension, operator: Operator, value: &str) -> Result<Test, ParseError> {
+    if !matches!(operator, Operator::Equal | Operator::NotEqual) {
+        return Err(ParseError::new("names have no order: use = or !="));
+    }
+    if value.starts_with(['=', '<', '>']) {
+        return Err(ParseError::new("one comparison is enough: use = or !="));
+    }
+    let words = match dimension {
+        Dimension::Op => Kind::words(),
+        Dimension::Fua => vec!["yes", "no"],
+        _ => return Ok(Test::Name),
+    };
+    let matches = |word: &&str| glob_matches(value.as_bytes(), word.as_bytes());
+    match words.iter().any(matches) {
+        true => Ok(Test::Name),
+        false => Err(ParseError::new(format!(
+            "write one of {}",
+            words.join(", ")
+        ))),
     }
 }
 

@@ -89,6 +89,10 @@ events! {
     Trigger = "trigger";
     /// The file of I/Os that ends here has slow ones.
     Slow = "slow";
+    /// A device is watched from now on; the text says what kind it is.
+    Watched = "watched";
+    /// The recording is a part of another one; the text has the conditions on its I/Os.
+    Cut = "cut";
     /// A rule was added, changed or removed.
     Rule = "rule";
     /// A disk changed its state.

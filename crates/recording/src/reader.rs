@@ -18,10 +18,11 @@ use crate::read::{Block, Source, TableFile};
 use crate::seconds::{self, SECONDS, Second};
 use crate::table::Table;
 
-/// A recording.
+/// A recording, with the files of I/Os that it had when it was opened.
 #[derive(Clone, Debug)]
 pub struct Recording {
     root: PathBuf,
+    segments: Vec<(PathBuf, Segment)>,
 }
 
 /// Which I/Os are asked for.
@@ -55,6 +56,7 @@ impl Recording {
         std::fs::metadata(root).map_err(RecordingError::io(root))?;
         match is_recording(root) {
             true => Ok(Recording {
+                segments: segments(root)?,
                 root: root.to_owned(),
             }),
             false => Err(RecordingError::Foreign {
@@ -65,47 +67,43 @@ impl Recording {
 
     /// When the first and the last of the single I/Os ended, in nanoseconds since 1970. There are none if
     /// nothing was recorded.
-    pub fn period(&self) -> Result<Option<(u64, u64)>, RecordingError> {
-        let segments = self.segments()?;
+    pub fn period(&self) -> Option<(u64, u64)> {
+        let segments = &self.segments;
         let from_ns = segments.iter().map(|(_, segment)| segment.from_ns).min();
         let to_ns = segments.iter().map(|(_, segment)| segment.to_ns).max();
-        Ok(from_ns.zip(to_ns))
+        from_ns.zip(to_ns)
     }
 
     /// The name of the host whose I/Os it has, by its last file.
     pub fn host(&self) -> Result<Option<String>, RecordingError> {
-        match self.segments()?.last() {
+        match self.segments.last() {
             Some((path, _)) => Ok(TableFile::open(path, &IOS)?.host()),
             None => Ok(None),
         }
     }
 
     /// The I/Os of a query, in the order in which they were recorded, in blocks.
-    pub fn blocks(&self, query: Query) -> Result<Blocks, RecordingError> {
+    pub fn blocks(&self, query: Query) -> Blocks {
         let is_asked =
             |segment: &Segment| segment.to_ns >= query.from_ns && segment.from_ns < query.to_ns;
-        let mut segments = self.segments()?;
-        segments.retain(|(_, segment)| is_asked(segment));
-        Ok(Blocks {
+        let own = self.segments.iter();
+        let asked = own.filter(|(_, segment)| is_asked(segment));
+        Blocks {
+            paths: asked.map(|(path, _)| path.clone()).collect(),
             query,
-            paths: segments.into_iter().map(|(path, _)| path).collect(),
             open: None,
-        })
+        }
     }
 
     /// The I/Os of a query, in the order in which they were recorded.
-    pub fn ios(
-        &self,
-        query: Query,
-    ) -> Result<impl Iterator<Item = Result<Recorded, RecordingError>>, RecordingError> {
-        let blocks = self.blocks(query)?;
-        Ok(blocks.flat_map(|selected| {
+    pub fn ios(&self, query: Query) -> impl Iterator<Item = Result<Recorded, RecordingError>> {
+        self.blocks(query).flat_map(|selected| {
             let (ios, error) = match selected {
                 Ok(selected) => (selected.ios(), None),
                 Err(error) => (Vec::new(), Some(Err(error))),
             };
             ios.into_iter().map(Ok).chain(error)
-        }))
+        })
     }
 
     /// All marks, the oldest first.
@@ -121,8 +119,8 @@ impl Recording {
 
     /// The times of which it has the counts of seconds, but not all single I/Os, in nanoseconds since 1970.
     pub fn gaps(&self) -> Result<Vec<Range<u64>>, RecordingError> {
-        let segments = self.segments()?.into_iter();
-        let segments: Vec<Segment> = segments.map(|(_, segment)| segment).collect();
+        let segments = self.segments.iter();
+        let segments: Vec<Segment> = segments.map(|(_, segment)| segment.clone()).collect();
         Ok(gaps(&segments, &self.marks()?))
     }
 
@@ -182,18 +180,19 @@ impl Recording {
         }
         Ok(())
     }
+}
 
-    fn segments(&self) -> Result<Vec<(PathBuf, Segment)>, RecordingError> {
-        let folder = self.root.join(IOS.name);
-        let segments = files(&self.root, &IOS)?.into_iter().map(|(name, bytes)| {
-            let path = folder.join(&name);
-            match segment_of(&name, bytes) {
-                Some(segment) => Ok((path, segment)),
-                None => Err(RecordingError::Foreign { path }),
-            }
-        });
-        segments.collect()
-    }
+/// The files of I/Os, in their order.
+fn segments(root: &Path) -> Result<Vec<(PathBuf, Segment)>, RecordingError> {
+    let folder = root.join(IOS.name);
+    let segments = files(root, &IOS)?.into_iter().map(|(name, bytes)| {
+        let path = folder.join(&name);
+        match segment_of(&name, bytes) {
+            Some(segment) => Ok((path, segment)),
+            None => Err(RecordingError::Foreign { path }),
+        }
+    });
+    segments.collect()
 }
 
 /// Nothing for a file that the recorder has deleted since its name was read.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::report::Page;
 use super::table::{Column, Room, prose_within, table_within};
+use dashpot_observe::Dimension;
 use dashpot_observe::diff::{
     Compared, Comparison, FACTOR_LEAST, Finding, IOS_LEAST, Metered, POINTS_LEAST, Rose, SideSum,
 };
@@ -113,10 +114,18 @@ impl DiffReport {
     fn spent_line(&self) -> Option<String> {
         let spent = self.comparison.spent.iter();
         let words: Vec<String> = spent
-            .map(|one| format!("{} {:.0} %", one.wait.word(), one.percent))
+            .map(|one| format!("{} {:.0} %", wait_word(one.wait), one.percent))
             .collect();
         (!words.is_empty())
             .then(|| format!("The slow I/Os spent their time in: {}.", words.join(", ")))
+    }
+}
+
+/// Of the kernel's I/Os, the time at the device is the driver's part.
+fn wait_word(wait: Dimension) -> &'static str {
+    match wait {
+        Dimension::Latency => "device",
+        wait => wait.word(),
     }
 }
 

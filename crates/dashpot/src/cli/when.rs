@@ -1,5 +1,7 @@
 //! Moments of the past, as users write them.
 
+use std::cmp::Reverse;
+use std::ops::Range;
 use std::str::FromStr;
 
 use anyhow::Context;
@@ -20,20 +22,27 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// The moment in nanoseconds since 1970. A time of day is the last one up to this end.
-    pub(crate) fn before(self, end_ns: u64) -> anyhow::Result<u64> {
-        match self.on_the_day_of(end_ns, 0)? {
-            late_ns if self.is_time() && late_ns > end_ns => self.on_the_day_of(end_ns, -1),
-            ns => Ok(ns),
+    /// The moment in nanoseconds since 1970. A time of day is the last one in this period, or else the one that is
+    /// nearest to it.
+    pub(crate) fn near(self, period: Range<u64>) -> anyhow::Result<u64> {
+        if !self.is_time() {
+            return self.on_the_day_of(period.end, 0);
         }
-    }
-
-    /// Likewise, but a time of day is the first one from this beginning on.
-    pub(crate) fn after(self, begin_ns: u64) -> anyhow::Result<u64> {
-        match self.on_the_day_of(begin_ns, 0)? {
-            early_ns if self.is_time() && early_ns < begin_ns => self.on_the_day_of(begin_ns, 1),
-            ns => Ok(ns),
-        }
+        let last = self.on_the_day_of(period.end, 0)?;
+        let others = [
+            self.on_the_day_of(period.end, -1)?,
+            self.on_the_day_of(period.end, 1)?,
+            self.on_the_day_of(period.start, 0)?,
+            self.on_the_day_of(period.start, -1)?,
+        ];
+        let away = |ns: &u64| match ns {
+            ns if *ns < period.start => period.start - ns,
+            ns => ns.saturating_sub(period.end),
+        };
+        let all = others.into_iter().chain([last]);
+        Ok(all
+            .min_by_key(|ns| (away(ns), Reverse(*ns)))
+            .unwrap_or(last))
     }
 
     fn is_time(self) -> bool {
@@ -116,29 +125,27 @@ mod tests {
     const END_NS: u64 = 1_763_868_600_000_000_000; // 2025-11-23T03:30:00Z
 
     #[test]
-    fn a_time_of_day_is_the_last_before_the_end() {
+    fn a_time_of_day_is_the_last_in_the_period_or_the_nearest_to_it() {
         let zone = TimeZone::system();
         let end = Timestamp::from_nanosecond(END_NS.into()).expect("a moment");
         let local = zone.to_datetime(end).time();
-        let of = |time: Time| When::Time(time).before(END_NS).expect("a moment");
-        assert_eq!(of(local), END_NS);
-        let minute_ns = 60_000_000_000;
-        assert_eq!(of(local - 1.minute()), END_NS - minute_ns);
-        assert_eq!(
-            of(local + 1.minute()),
-            END_NS - 24 * 60 * minute_ns + minute_ns
-        );
-        let after = |time: Time| When::Time(time).after(END_NS).expect("a moment");
-        assert_eq!(after(local + 1.minute()), END_NS + minute_ns);
-        assert_eq!(
-            after(local - 1.minute()),
-            END_NS + 24 * 60 * minute_ns - minute_ns
-        );
+        let hour_ns = 3_600_000_000_000;
+        let of = |hours: i64, lasted_hours: u64| {
+            let period = END_NS - lasted_hours * hour_ns..END_NS;
+            let time = local.wrapping_add(hours.hours());
+            let ns = When::Time(time).near(period).expect("a moment");
+            (ns as i64 - END_NS as i64) / hour_ns as i64
+        };
+        assert_eq!([of(0, 2), of(-1, 2), of(-2, 2)], [0, -1, -2]);
+        // Outside the period, and nearer to its end or to its beginning.
+        assert_eq!([of(1, 2), of(-3, 2)], [1, -3]);
+        // In a period of days the last one counts.
+        assert_eq!([of(-1, 60), of(1, 60)], [-1, -23]);
     }
 
     #[test]
     fn moments_are_read() {
-        let moment = |text: &str| text.parse::<When>().expect(text).before(END_NS);
+        let moment = |text: &str| text.parse::<When>().expect(text).near(0..END_NS);
         assert_eq!(moment("2025-11-23T03:30Z").expect("a moment"), END_NS);
         assert_eq!(moment("2025-11-23T04:30+01:00").expect("a moment"), END_NS);
         let dated = "2025-11-23T03:10".parse::<When>();

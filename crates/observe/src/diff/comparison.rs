@@ -120,7 +120,7 @@ pub enum Metered {
 pub const IOS_LEAST: u64 = 30;
 /// A difference of fewer percentage points is none.
 pub const POINTS_LEAST: f64 = 12.0;
-/// Here is slower if the share of slow I/Os has risen by at least this factor.
+/// Here is slower if the share of slow I/Os, or the slow time of an I/O, has risen by at least this factor.
 pub const FACTOR_LEAST: f64 = 2.0;
 /// The most values of a dimension, and the most that rose.
 const SHOWN_MAX: usize = 5;
@@ -153,13 +153,15 @@ impl Diff {
 
 fn finding(diff: &Diff, has_other: bool) -> Finding {
     let (here, there) = (&diff.here.all, &diff.there.all);
-    let share = |sum: &Sum| ratio(sum.slow as f64, sum.ios as f64);
     if here.slow < IOS_LEAST {
         return Finding::TooFew;
     }
-    match has_other && share(here) < FACTOR_LEAST * share(there) {
-        true => Finding::NotSlower,
-        false => Finding::Slow,
+    let share = |sum: &Sum| ratio(sum.slow as f64, sum.ios as f64);
+    let time = |sum: &Sum| ratio(sum.slow_ns as f64, sum.ios as f64);
+    let has_risen = |of: &dyn Fn(&Sum) -> f64| of(here) >= FACTOR_LEAST * of(there);
+    match !has_other || has_risen(&share) || has_risen(&time) {
+        true => Finding::Slow,
+        false => Finding::NotSlower,
     }
 }
 

@@ -55,7 +55,10 @@ impl Diff {
     pub fn new(slow: Slow, knows: Knows) -> Diff {
         let known =
             |dimension: &Dimension| dimension.is_known(knows) && !is_again(*dimension, knows);
-        let waits: Vec<Dimension> = WAITS.into_iter().filter(known).collect();
+        let waits: Vec<Dimension> = match knows {
+            Knows::Kernel => KERNEL_WAITS.to_vec(),
+            _ => WAITS.into_iter().filter(known).collect(),
+        };
         let sums = || Sums {
             waited_ns: vec![0; waits.len()],
             ..Sums::default()
@@ -180,7 +183,10 @@ fn is_again(dimension: Dimension, knows: Knows) -> bool {
     dimension == Dimension::Type && knows == Knows::Zios
 }
 
-/// The parts of a latency.
+/// The parts of the latency of one of the kernel's I/Os: before the driver, and with it.
+const KERNEL_WAITS: [Dimension; 2] = [Dimension::Queue, Dimension::Latency];
+
+/// The parts of a zio's latency.
 const WAITS: [Dimension; 8] = [
     Dimension::Recv,
     Dimension::Throttle,

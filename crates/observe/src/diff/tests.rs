@@ -144,6 +144,24 @@ fn an_effect_on_few_ios_is_the_first_line() {
     );
 }
 
+/// As many are beyond the 99th percentile as are there, but far beyond it.
+#[test]
+fn a_few_ios_that_are_much_slower_make_it_slow() {
+    let few = |io: &FinishedIo| &*io.device == "d3" && io.offset_bytes.is_multiple_of(17);
+    let mut here = ios(6, few, 0);
+    for io in here.iter_mut().filter(|io| few(io)) {
+        let IoWaits::Zio(waits) = &mut io.waits else {
+            continue;
+        };
+        waits.hold += Duration::from_secs(2);
+        io.ended_ns += 2_000 * MS;
+    }
+    assert!(here.iter().filter(|io| few(io)).count() < IOS as usize / 100);
+    let comparison = compared(&here, &ios(7, never, 0));
+    assert_eq!(comparison.finding, Finding::Slow);
+    assert_eq!(first(&comparison), "device d3");
+}
+
 #[test]
 fn nothing_differs_between_two_steady_runs() {
     let differs = |seed: &u64| {
@@ -181,6 +199,27 @@ fn slow_ios_beside_the_rest_and_where_their_time_went() {
     assert_eq!(first(&comparison), "client c5");
     assert_eq!(comparison.spent[0].wait, Dimension::Hold);
     assert!(comparison.alike.contains(&Dimension::Device));
+}
+
+#[test]
+fn the_time_with_the_driver_is_a_wait_of_the_kernels_ios() {
+    let mut diff = Diff::new(
+        Slow::Where("latency>=1ns".parse().expect("a condition")),
+        Knows::Kernel,
+    );
+    for mut io in ios(3, never, 0) {
+        io.waits = IoWaits::Kernel {
+            queue_ns: Some(MS),
+            device_ns: 3 * MS,
+        };
+        diff.add(Side::Here, &io);
+    }
+    let spent = diff.compare(LASTED, None).spent;
+    let spent: Vec<_> = spent.iter().map(|one| (one.wait, one.percent)).collect();
+    assert_eq!(
+        spent,
+        [(Dimension::Latency, 75.0), (Dimension::Queue, 25.0)]
+    );
 }
 
 #[test]

@@ -48,9 +48,9 @@ fn cost_of_an_io() {
             min_ns: 10_000_000,
             ..Query::default()
         };
-        let slow = recording.ios(slow).expect("files").count();
+        let slow = recording.ios(slow).count();
         let slow_ns = clock.thread_cpu_ns() - before_ns;
-        let all = recording.ios(Query::default()).expect("files").count();
+        let all = recording.ios(Query::default()).count();
         let all_ns = clock.thread_cpu_ns() - before_ns - slow_ns;
         println!(
             "CPU ns per recorded I/O: {:.1} for the {slow} of 10 ms, {:.0} for all {all}",
@@ -110,7 +110,7 @@ fn ask(root: &std::path::Path, min_ns: u64, columns: &[usize], clock: &dyn Clock
     };
     let recording = Recording::open(root).expect("a recording");
     let mut sums: std::collections::BTreeMap<String, (u64, u64)> = Default::default();
-    for selected in recording.blocks(query).expect("files") {
+    for selected in recording.blocks(query) {
         let selected = selected.expect("a block");
         let mut of_block: Vec<(u64, u64)> = Vec::new();
         for row in &selected.rows {

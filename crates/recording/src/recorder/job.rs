@@ -34,6 +34,17 @@ pub(super) enum Job {
     End,
 }
 
+impl Job {
+    /// How many finished I/Os it hands over.
+    pub(super) fn ios(&self) -> u64 {
+        match self {
+            Job::Rows(batch) => batch.rows() as u64,
+            Job::Seal(seal) => seal.batch.rows() as u64,
+            Job::End => 0,
+        }
+    }
+}
+
 /// The end of a file of I/Os.
 pub(super) struct Seal {
     pub(super) now: Moment,

@@ -27,6 +27,8 @@ pub struct Summary {
     pub cpu_ns: u64,
     /// I/Os and events that are missing.
     pub lost: u64,
+    /// Files of I/Os that were deleted to keep within the bytes. The seconds count their I/Os still.
+    pub deleted: u64,
     /// Why the recorder has stopped, if it has.
     pub stopped: Option<String>,
 }
@@ -40,6 +42,7 @@ pub(super) struct State {
     bytes: AtomicU64,
     cpu_ns: AtomicU64,
     lost: AtomicU64,
+    deleted: AtomicU64,
     why: Mutex<Option<String>>,
 }
 
@@ -80,6 +83,10 @@ impl State {
         self.lost.fetch_add(lost, Ordering::Relaxed);
     }
 
+    pub(super) fn add_deleted(&self) {
+        self.deleted.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn set_bytes(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
@@ -95,6 +102,7 @@ impl State {
             bytes: self.bytes.load(Ordering::Relaxed),
             cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
             lost: self.lost.load(Ordering::Relaxed),
+            deleted: self.deleted.load(Ordering::Relaxed),
             stopped: self.why.lock().ok().and_then(|why| why.clone()),
         }
     }

@@ -83,7 +83,10 @@ impl Writer {
         while let Ok(job) = jobs.recv() {
             let done = match job {
                 Job::End => return,
-                _ if self.state.mode() == Mode::Stopped => Ok(()),
+                job if self.state.mode() == Mode::Stopped => {
+                    self.state.add_lost(job.ios());
+                    Ok(())
+                }
                 Job::Rows(batch) => self.rows(batch, give_back),
                 Job::Seal(seal) => self.seal(*seal, give_back),
             };
@@ -108,8 +111,8 @@ impl Writer {
     }
 
     fn rows(&mut self, mut batch: Batch, give_back: &Sender<Batch>) -> Result<(), RecordingError> {
-        self.add(&batch)?;
         self.finished += batch.rows() as u64;
+        self.add(&batch)?;
         batch.clear();
         // The recorder may have ended.
         let _ = give_back.send(batch);
@@ -192,6 +195,7 @@ impl Writer {
                 self.directory
                     .remove(&IOS, &segment_name(&self.segments[at]))?;
                 self.segments.remove(at);
+                self.state.add_deleted();
             }
         }
         let ios: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
@@ -219,6 +223,7 @@ impl Writer {
     /// Stops, with a mark. The reserve makes room for it.
     fn stop(&mut self, error: &RecordingError) {
         self.state.stop(error.to_string());
+        self.state.add_lost(std::mem::take(&mut self.finished));
         self.directory.use_reserve();
         let now = self.clock.now();
         self.marks.push_mark(&Mark {

@@ -13,7 +13,7 @@ use dashpot_observe::Schedule;
 use dashpot_rules::ParseError;
 
 use super::link::Link;
-use super::recording::{Recording, check_keep, layers, sources, text};
+use super::recording::{Recording, check_keep, check_same, layers, sources, text};
 use crate::cli::{BackgroundArgs, KeepArgs};
 use crate::commands::output::usage;
 use crate::sources::{Source, Target};
@@ -46,7 +46,7 @@ impl Background {
         find: impl FnOnce() -> anyhow::Result<Target> + Send + 'static,
     ) -> anyhow::Result<Background> {
         check_keep(args);
-        let recording = Recording::create(root, args).context("--record")?;
+        let recording = Recording::create(root, args, None).context("--record")?;
         let link = Link::make(link, root)?;
         let over = Arc::new(AtomicBool::new(false));
         let (root, told) = (root.to_owned(), Arc::clone(&over));
@@ -81,6 +81,9 @@ fn run(
         Ok(target) => target,
         Err(error) => return answer(Err(error)),
     };
+    if let Err(error) = check_same(root, &target) {
+        return answer(Err(error));
+    }
     let schedule = Schedule::once(Duration::MAX);
     let mut sources = match sources(&target, &layers(&target, None), &schedule) {
         Ok(sources) => sources,

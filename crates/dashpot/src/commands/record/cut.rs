@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dashpot_observe::{FinishedIo, Who};
-use dashpot_recording::{Cut, Mark};
+use dashpot_recording::{Cut, Event, Mark};
 use dashpot_rules::{nice_number, thousands};
 
 use crate::cli::CutArgs;
@@ -43,12 +43,21 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
         }
         Ok(cut.add(&one)?)
     })?;
-    for mut mark in part.marks()? {
+    for mut mark in part.marks() {
         if let Some(names) = &mut names {
             names.replace_in_mark(&mut mark);
         }
         cut.mark(&mark);
     }
+    let (_, to_ns) = part.moments();
+    cut.mark(&Mark {
+        at_ns: to_ns,
+        clock_ns: to_ns,
+        event: Event::Cut,
+        device: None,
+        n: None,
+        text: Some(predicates.to_string()),
+    });
     let (ios, bytes) = cut.finish().context("the new recording")?;
     let output = args.output.display();
     let (ios, bytes) = (thousands(ios), nice_number(bytes));
@@ -75,7 +84,9 @@ impl Numbers {
     fn replace_in_mark(&mut self, mark: &mut Mark) {
         let device = mark.device.take();
         mark.device = device.map(|device| self.number("device", &device).to_string());
-        mark.text = None;
+        if mark.event != Event::Watched {
+            mark.text = None;
+        }
     }
 
     fn number(&mut self, kind: &'static str, name: &str) -> Arc<str> {

@@ -19,7 +19,7 @@ use super::output::{print, progress_bar, usage};
 use crate::cli::RecordArgs;
 use crate::sources::Target;
 
-use recording::{Recording, check_keep, figures, layers, sources, text};
+use recording::{Recording, check_keep, check_same, figures, layers, sources, text};
 
 pub(super) use background::Background;
 pub(super) use cut::cut;
@@ -36,7 +36,8 @@ pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Res
     };
     let target = Target::find(api, &args.device)?;
     let layers = layers(&target, args.layer);
-    let mut recording = Recording::create(output, &args.kept)?;
+    check_same(output, &target)?;
+    let mut recording = Recording::create(output, &args.kept, args.layer)?;
     let schedule = Schedule::once(args.lasts.unwrap_or(Duration::MAX));
     let mut sources = sources(&target, &layers, &schedule)?;
     print(&beginning(args, output, &target, &layers))?;

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::bail;
 use dashpot_observe::{FinishedIo, Layer, Predicates, Question, Schedule, Seen, Subject, Wanted};
-use dashpot_recording::{Event, MachineClock, Options, Recorder, Summary};
+use dashpot_recording::{Event, MachineClock, Mark, Options, Recorder, Summary};
 use dashpot_rules::{ParseError, nice_number, thousands};
 
 use super::changes::Changes;
 use crate::cli::KeepArgs;
 use crate::commands::output::usage;
-use crate::sources::{Source, Target};
+use crate::sources::{KERNEL_DISK, Source, Target};
 
 /// Refuses bounds that no recording can keep.
 pub(super) fn check_keep(args: &KeepArgs) {
@@ -19,6 +20,28 @@ pub(super) fn check_keep(args: &KeepArgs) {
             "--keep: {keep} bytes are too few for a recording: take at least 1M"
         )));
     }
+}
+
+/// Refuses to go on in a recording of another kind, or in a part of one.
+pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
+    // A directory that is no recording, or cannot be read, is the recorder's to refuse.
+    let Ok(marks) = dashpot_recording::Recording::open(root).and_then(|known| known.marks()) else {
+        return Ok(());
+    };
+    let is_kernels = matches!(target, Target::Kernel(..));
+    let is_other = |mark: &Mark| {
+        let kind = mark.text.as_deref();
+        mark.event == Event::Watched && (kind == Some(KERNEL_DISK)) != is_kernels
+    };
+    let why = match marks.iter().any(is_other) {
+        true if is_kernels => "has a daemon's disks, and not the kernel's",
+        true => "has the kernel's disks, and not a daemon's",
+        false if marks.iter().any(|mark| mark.event == Event::Cut) => {
+            "is a part of another recording"
+        }
+        false => return Ok(()),
+    };
+    bail!("'{}' {why}: record in another directory", root.display())
 }
 
 /// The layers to record: the one that is asked for, or all that the target has.
@@ -56,13 +79,19 @@ pub(super) fn sources<'a>(
 pub(super) struct Recording {
     recorder: Recorder,
     trigger: Option<Predicates>,
+    /// The layer that is asked for.
+    layer: Option<Layer>,
     /// Whether the trigger has fired since the last file was sealed.
     has_fired: bool,
 }
 
 impl Recording {
     /// Begins to record in this directory.
-    pub(super) fn create(root: &Path, args: &KeepArgs) -> anyhow::Result<Recording> {
+    pub(super) fn create(
+        root: &Path,
+        args: &KeepArgs,
+        layer: Option<Layer>,
+    ) -> anyhow::Result<Recording> {
         let options = Options {
             keep_bytes: args.keep.unwrap_or(KEEP_BYTES),
             host: rustix::system::uname()
@@ -74,6 +103,7 @@ impl Recording {
         Ok(Recording {
             recorder: Recorder::create(root, options, Arc::new(MachineClock))?,
             trigger: args.trigger.clone(),
+            layer,
             has_fired: false,
         })
     }
@@ -85,6 +115,7 @@ impl Recording {
         sources: &mut [Box<dyn Source + '_>],
         mut goes_on: impl FnMut(&Summary) -> bool,
     ) -> anyhow::Result<()> {
+        self.mark_watched(target);
         let mut changes = Changes::of(target);
         loop {
             let mut has_ended = true;
@@ -105,6 +136,20 @@ impl Recording {
             let summary = self.recorder.summary();
             if has_ended || summary.stopped.is_some() || !goes_on(&summary) {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Marks the devices, so that one without an I/O is known, too.
+    fn mark_watched(&mut self, target: &Target) {
+        for layer in layers(target, self.layer) {
+            let kind = match target {
+                Target::Kernel(..) => KERNEL_DISK,
+                Target::Daemon { .. } | Target::Pools { .. } => layer.word(),
+            };
+            for device in target.names(layer) {
+                self.recorder
+                    .mark(Event::Watched, Some(&device), None, Some(kind));
             }
         }
     }
@@ -159,8 +204,12 @@ pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String 
         (lost, Target::Kernel(..)) => format!("{} events or I/Os were lost", thousands(lost)),
         (lost, _) => format!("{} I/Os were lost", thousands(lost)),
     };
+    let deleted = match summary.deleted {
+        0 => String::new(),
+        files => format!("; --keep deleted the I/Os of {} files", thousands(files)),
+    };
     let output = output.display();
-    format!("{output}: {}; {lost}\n", figures(summary))
+    format!("{output}: {}; {lost}{deleted}\n", figures(summary))
 }
 
 /// The least value of `--keep`: less than one file of a busy disk.

@@ -49,6 +49,8 @@ pub(super) struct IoSource<S> {
     /// The time at which the watch ends, and the maximum number of I/Os.
     ends_ns: u64,
     left: usize,
+    /// The end on the stream's clock, once it has come: later I/Os do not count.
+    last_ns: Option<u64>,
     next: Next,
 }
 
@@ -78,6 +80,7 @@ impl<S: Stream> IoSource<S> {
             predicates: predicates.clone(),
             ends_ns: now_ns().saturating_add(schedule.interval.as_nanos()),
             left: usize::try_from(wanted.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX),
+            last_ns: None,
             next: Next::Read,
         })
     }
@@ -85,8 +88,17 @@ impl<S: Stream> IoSource<S> {
     /// The I/Os that have finished since the last reading.
     fn read(&mut self) -> anyhow::Result<Seen> {
         let is_last = self.stop.is_set() || now_ns() >= self.ends_ns;
+        if is_last && self.last_ns.is_none() {
+            self.last_ns = Some(self.stream.now_ns()?);
+        }
         let mut ios = Vec::new();
-        let progress = self.stream.read(&mut ios)?;
+        let mut progress = self.stream.read(&mut ios)?;
+        if let Some(last_ns) = self.last_ns {
+            let read = ios.len();
+            ios.retain(|io| io.ended_ns <= last_ns);
+            // A stream that is behind would otherwise be read for as long as I/Os go on.
+            progress.more &= ios.len() == read;
+        }
         ios.retain(|io| self.predicates.select(io));
         ios.truncate(self.left);
         self.left -= ios.len();

@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use anyhow::bail;
 use dashpot_observe::{
     DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span, Tally,
 };
 use dashpot_recording::Query;
+use dashpot_rules::thousands;
 
 use super::columns::columns_of;
 use super::counted::{answer, count};
@@ -28,13 +30,22 @@ impl<'a> RecordedIntervals<'a> {
         recorded: &'a Recorded,
         question: &Question,
         schedule: &Schedule,
-    ) -> RecordedIntervals<'a> {
-        RecordedIntervals {
+    ) -> anyhow::Result<RecordedIntervals<'a>> {
+        let Period { from_ns, to_ns } = recorded.period;
+        let due = (to_ns - from_ns) / schedule.interval.as_nanos().max(1);
+        if due.min(schedule.count.unwrap_or(u64::MAX)) > INTERVALS_MAX {
+            bail!(
+                "the period has {} intervals, more than {}: ask for longer ones, or for fewer",
+                thousands(due),
+                thousands(INTERVALS_MAX)
+            );
+        }
+        Ok(RecordedIntervals {
             recorded,
             question: question.clone(),
             intervals: schedule.begin(recorded.period.from_ns),
             counts: answer(question),
-        }
+        })
     }
 
     fn read(&self, span: Span) -> anyhow::Result<Seen> {
@@ -44,13 +55,17 @@ impl<'a> RecordedIntervals<'a> {
         };
         let mut tally = Tally::of(&self.question);
         let mut in_flight = Vec::new();
+        let mut finished_ns = 0;
         let query = Query {
             min_ns: self.question.predicates.least_ns(),
             columns: columns_of(&self.question),
             ..period.query()
         };
-        for block in self.recorded.blocks(query)? {
+        for block in self.recorded.blocks(query) {
             for one in block?.ios() {
+                if !one.is_in_flight {
+                    finished_ns = finished_ns.max(one.io.at_ns);
+                }
                 match one.is_in_flight {
                     _ if !self.recorded.is_named(&one.io) => {}
                     true => in_flight.push(one.io),
@@ -67,12 +82,12 @@ impl<'a> RecordedIntervals<'a> {
         let names = self.recorded.names.iter();
         let devices = names.map(|name| DeviceInterval {
             device: name.clone(),
-            elapsed: Duration::from_nanos(span.elapsed_ns()),
+            elapsed: Duration::from_nanos(self.recorded.watched_ns(period)),
             ops: tally.ops(name),
             busy: Duration::ZERO,
             depth_time_ns: 0,
             depths: None,
-            in_flight: at_the_last_seal(&in_flight, name),
+            in_flight: at_the_last_seal(&in_flight, finished_ns, name),
         });
         let devices: Vec<DeviceInterval> = devices.collect();
         let (disks, volumes) = match self.recorded.layer() {
@@ -84,7 +99,7 @@ impl<'a> RecordedIntervals<'a> {
             at_ns: span.end_ns,
             disks,
             volumes,
-            lost: self.recorded.lost(period)?,
+            lost: self.recorded.lost(period),
             ..Seen::default()
         })
     }
@@ -102,11 +117,12 @@ impl Source for RecordedIntervals<'_> {
     }
 }
 
-/// The I/Os of a device that were in flight when the last file of the interval was sealed. A recorder writes them
-/// with their age then.
-fn at_the_last_seal(ios: &[FinishedIo], device: &str) -> InFlight {
+/// The I/Os of a device that were in flight at the end: when the last file was sealed, if no I/O ended later. A
+/// recorder writes them with their age then.
+fn at_the_last_seal(ios: &[FinishedIo], finished_ns: u64, device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
-    let Some(sealed_ns) = own().map(|io| io.at_ns).max() else {
+    let sealed_ns = own().map(|io| io.at_ns).max();
+    let Some(sealed_ns) = sealed_ns.filter(|sealed_ns| *sealed_ns >= finished_ns) else {
         return InFlight::default();
     };
     let last = own().filter(|io| io.at_ns == sealed_ns);
@@ -118,3 +134,6 @@ fn at_the_last_seal(ios: &[FinishedIo], device: &str) -> InFlight {
         ..InFlight::default()
     }
 }
+
+/// More intervals than a week has minutes, or a day has seconds, are a mistake.
+const INTERVALS_MAX: u64 = 100_000;

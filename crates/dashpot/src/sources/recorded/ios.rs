@@ -31,11 +31,11 @@ impl<'a> RecordedIos<'a> {
         };
         Ok(RecordedIos {
             recorded,
-            blocks: recorded.blocks(query)?,
+            blocks: recorded.blocks(query),
             wanted,
             predicates: predicates.clone(),
             left: usize::try_from(wanted.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX),
-            lost: recorded.lost(recorded.period)?,
+            lost: recorded.lost(recorded.period),
             has_ended: false,
         })
     }

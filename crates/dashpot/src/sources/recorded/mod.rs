@@ -2,6 +2,7 @@
 
 mod columns;
 mod counted;
+mod history;
 mod intervals;
 mod ios;
 mod period;
@@ -13,6 +14,7 @@ use self::intervals::RecordedIntervals;
 use self::ios::RecordedIos;
 use super::source::Source;
 
+pub(crate) use history::KERNEL_DISK;
 pub(crate) use period::Recorded;
 
 /// Begins to read the answer to a question from a recording.
@@ -26,6 +28,6 @@ pub(crate) fn watch_recorded<'a>(
         Subject::Ios(wanted) => {
             Box::new(RecordedIos::begin(recorded, wanted, &question.predicates)?)
         }
-        _ => Box::new(RecordedIntervals::begin(recorded, question, schedule)),
+        _ => Box::new(RecordedIntervals::begin(recorded, question, schedule)?),
     })
 }

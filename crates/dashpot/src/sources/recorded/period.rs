@@ -11,9 +11,10 @@ use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
 use dashpot_recording::{Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, Second};
 use dashpot_rules::{ParseError, thousands};
 
+use super::history::History;
 use super::spans::{Counted, Period, SECOND_NS};
+use crate::cli::When;
 use crate::cli::reports::PeriodArgs;
-use crate::cli::shown_moment;
 use crate::sources::known::check_known;
 
 /// A period of a recording.
@@ -30,33 +31,49 @@ pub(crate) struct Recorded {
     pub(super) period: Period,
     /// The seconds of which it has only counts.
     pub(super) counted: Counted,
+    /// The times in which it was made.
+    sessions: Vec<Period>,
+    /// The conditions on its I/Os, if it is a part of another one.
+    cut: Option<String>,
+    marks: Vec<Mark>,
 }
 
 impl Recorded {
     /// Opens a recording, of which these devices are asked for; without names, all.
     pub(crate) fn open(path: &Path, names: &[String]) -> anyhow::Result<Recorded> {
         let recording = Recording::open(path)?;
-        let (first_ns, last_ns) = recording
-            .period()?
-            .with_context(|| format!("nothing was recorded: '{}' has no I/O", path.display()))?;
+        let marks = recording.marks()?;
+        let history = History::of(&marks);
         let gaps = recording.gaps()?;
         let counted = Counted::of_gaps(&gaps);
-        let Table { known, seconds } = Table::of(&recording)?;
-        let singles = Period {
+        let Table { mut known, seconds } = Table::of(&recording)?;
+        known.extend(history.devices.iter().cloned());
+        let singles = recording.period().map(|(first_ns, last_ns)| Period {
             from_ns: first_ns,
             to_ns: last_ns.saturating_add(1),
-        };
-        let first = first_io(&recording)?;
+        });
+        let sessions = history.sessions(singles);
+        let ends = sessions.first().zip(sessions.last());
+        let whole = ends.map(|(first, last)| Period {
+            from_ns: first.from_ns,
+            to_ns: singles.map_or(last.to_ns, |singles| singles.to_ns.max(last.to_ns)),
+        });
+        let whole = whole
+            .filter(|whole| whole.from_ns < whole.to_ns)
+            .with_context(|| nothing(path))?;
         Ok(Recorded {
             names: named(names, &known)?,
             known,
             layer: None,
-            knows: match first.waits {
-                IoWaits::Kernel { .. } => Knows::Kernel,
-                IoWaits::Zio(_) => Knows::Zios,
+            knows: match history.knows {
+                Some(knows) => knows,
+                None => first_knows(&recording)?,
             },
-            period: with_gaps(singles, &counted, &gaps, seconds),
+            period: with_gaps(whole, &counted, &gaps, seconds),
             counted,
+            sessions,
+            cut: history.cut,
+            marks,
             recording,
         })
     }
@@ -138,9 +155,15 @@ impl Recorded {
         own.map(|(_, name)| name.clone()).collect()
     }
 
-    /// Its length.
+    /// How long the recorder watched in it.
     pub(crate) fn lasted(&self) -> Duration {
-        Duration::from_nanos(self.period.to_ns - self.period.from_ns)
+        Duration::from_nanos(self.watched_ns(self.period))
+    }
+
+    /// How long the recorder watched in a period, in nanoseconds.
+    pub(super) fn watched_ns(&self, period: Period) -> u64 {
+        let each = self.sessions.iter();
+        each.map(|session| session.shared_ns(period)).sum()
     }
 
     /// Calls for each I/O that ended in it.
@@ -158,7 +181,7 @@ impl Recorded {
         &self,
         mut of: impl FnMut(RecordedIo) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        for block in self.blocks(self.period.query())? {
+        for block in self.blocks(self.period.query()) {
             let own = block?
                 .ios()
                 .into_iter()
@@ -173,11 +196,10 @@ impl Recorded {
         Ok(self.recording.host()?)
     }
 
-    /// Its marks.
-    pub(crate) fn marks(&self) -> anyhow::Result<Vec<Mark>> {
-        let mut marks = self.recording.marks()?;
-        marks.retain(|mark| self.period.has(mark.at_ns));
-        Ok(marks)
+    /// Its marks: those of its period, and of the devices.
+    pub(crate) fn marks(&self) -> Vec<Mark> {
+        let is_own = |mark: &&Mark| mark.event == Event::Watched || self.period.has(mark.at_ns);
+        self.marks.iter().filter(is_own).cloned().collect()
     }
 
     /// The layer that is asked about.
@@ -202,6 +224,12 @@ impl Recorded {
 
     /// Says what it does not have: `counts` tells whether the counts of seconds answer the question.
     pub(crate) fn tell_gaps(&self, counts: bool) {
+        if let Some(cut) = self.cut.as_ref().filter(|cut| !cut.is_empty()) {
+            complain(format_args!(
+                "The recording is a part of another one, with I/Os of {cut} only."
+            ));
+        }
+        self.tell_pauses();
         let count = self.counted_seconds();
         let seconds = thousands(count);
         match counts {
@@ -216,6 +244,25 @@ impl Recorded {
         }
     }
 
+    /// Says when no recorder watched.
+    fn tell_pauses(&self) {
+        let pairs = self.sessions.iter().zip(self.sessions.iter().skip(1));
+        let pauses = pairs.map(|(session, next)| Period {
+            from_ns: session.to_ns,
+            to_ns: next.from_ns,
+        });
+        let own: Vec<Period> = pauses
+            .filter(|pause| pause.shared_ns(self.period) > 0)
+            .collect();
+        for pause in own.iter().take(PAUSES_MAX) {
+            let (from, to) = pause.shown();
+            complain(format_args!("Nothing was recorded from {from} to {to}."));
+        }
+        if let Some(more @ 1..) = own.len().checked_sub(PAUSES_MAX) {
+            complain(format_args!("Nothing was recorded in {more} more periods."));
+        }
+    }
+
     /// Calls for each row of the counts of these seconds since 1970.
     pub(super) fn each_second(
         &self,
@@ -227,16 +274,15 @@ impl Recorded {
     }
 
     /// The I/Os of a query, in blocks.
-    pub(super) fn blocks(&self, query: Query) -> anyhow::Result<Blocks> {
-        Ok(self.recording.blocks(query)?)
+    pub(super) fn blocks(&self, query: Query) -> Blocks {
+        self.recording.blocks(query)
     }
 
     /// How many I/Os its recorder lost in a period.
-    pub(super) fn lost(&self, period: Period) -> anyhow::Result<u64> {
-        let marks = self.recording.marks()?.into_iter();
-        let lost = marks.filter(|mark| mark.event == Event::Lost);
+    pub(super) fn lost(&self, period: Period) -> u64 {
+        let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
         let own = lost.filter(|mark| period.has(mark.at_ns));
-        Ok(own.filter_map(|mark| u64::try_from(mark.n?).ok()).sum())
+        own.filter_map(|mark| u64::try_from(mark.n?).ok()).sum()
     }
 
     pub(super) fn is_named(&self, io: &FinishedIo) -> bool {
@@ -247,27 +293,32 @@ impl Recorded {
 
 /// The part of a period that is asked for.
 fn part(whole: Period, args: &PeriodArgs) -> anyhow::Result<Period> {
-    let from_ns = args.from.map(|from| from.before(whole.to_ns)).transpose()?;
-    let to_ns = match (args.to, from_ns) {
-        (None, _) => whole.to_ns,
-        (Some(to), None) => to.before(whole.to_ns)?,
-        (Some(to), Some(from_ns)) => to.after(from_ns)?,
+    let near = |when: When| when.near(whole.from_ns..whole.to_ns);
+    let to_ns = args.to.map(near).transpose()?.unwrap_or(whole.to_ns);
+    let from_ns = match (args.last, args.from) {
+        (Some(last), _) => to_ns.saturating_sub(last.as_nanos()),
+        (None, Some(from)) => near(from)?,
+        (None, None) => whole.from_ns,
     };
-    let from_ns = match args.last {
-        Some(last) => to_ns.saturating_sub(last.as_nanos()),
-        None => from_ns.unwrap_or(whole.from_ns),
-    };
-    if to_ns <= from_ns {
-        bail!("the period ends before it begins");
+    let asked = Period { from_ns, to_ns };
+    let (first, last) = whole.shown();
+    if to_ns <= from_ns && args.from.is_some() && args.to.is_some() {
+        let (from, to) = asked.shown();
+        bail!(
+            "the period ends before it begins: it is from {from} to {to}, and the recording from {first} to {last}"
+        );
     }
     if to_ns <= whole.from_ns || from_ns >= whole.to_ns {
-        let [first, last] = [whole.from_ns, whole.to_ns].map(shown_moment);
         bail!("the recording is from {first} to {last}, and has nothing of that period");
     }
     if from_ns < whole.from_ns && (args.from.is_some() || args.last.is_some()) {
-        let first = shown_moment(whole.from_ns);
         complain(format_args!(
             "The recording begins at {first}: the report begins there."
+        ));
+    }
+    if to_ns > whole.to_ns {
+        complain(format_args!(
+            "The recording ends at {last}: the report ends there."
         ));
     }
     Ok(Period {
@@ -276,13 +327,24 @@ fn part(whole: Period, args: &PeriodArgs) -> anyhow::Result<Period> {
     })
 }
 
-fn first_io(recording: &Recording) -> anyhow::Result<FinishedIo> {
-    for block in recording.blocks(Query::default())? {
-        if let Some(first) = block?.ios().into_iter().next() {
-            return Ok(first.io);
+/// Why there is nothing to tell.
+fn nothing(path: &Path) -> String {
+    let path = path.display();
+    format!("nothing was recorded: '{path}' has no I/O; the first file appears within 10 s")
+}
+
+/// What the first I/O tells of the source; an I/O in flight tells nothing.
+fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
+    for block in recording.blocks(Query::default()) {
+        let finished = block?.ios().into_iter().find(|one| !one.is_in_flight);
+        if let Some(first) = finished {
+            return Ok(match first.io.waits {
+                IoWaits::Kernel { .. } => Knows::Kernel,
+                IoWaits::Zio(_) => Knows::Zios,
+            });
         }
     }
-    bail!("the recording has no I/O")
+    Ok(Knows::Zios)
 }
 
 /// The table of seconds, in short.
@@ -340,3 +402,6 @@ fn named(names: &[String], known: &BTreeSet<(Layer, String)>) -> anyhow::Result<
     }
     Ok(names.to_vec())
 }
+
+/// So many pauses are told one by one.
+const PAUSES_MAX: usize = 3;

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use dashpot_recording::Query;
 
+use crate::cli::shown_moment;
+
 /// A part of a recording, in nanoseconds since 1970. Its end is excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Period {
@@ -22,6 +24,17 @@ impl Period {
             to_ns: self.to_ns,
             ..Query::default()
         }
+    }
+
+    /// Its beginning and its end in this host's zone.
+    pub(super) fn shown(self) -> (String, String) {
+        (shown_moment(self.from_ns), shown_moment(self.to_ns))
+    }
+
+    /// How much of another one is in it.
+    pub(super) fn shared_ns(self, other: Period) -> u64 {
+        let to_ns = self.to_ns.min(other.to_ns);
+        to_ns.saturating_sub(self.from_ns.max(other.from_ns))
     }
 
     /// The seconds that begin in it.

@@ -1,0 +1,122 @@
+//! What the marks of a recording tell of its making: the devices that were watched, when, and what was left out.
+
+use std::collections::BTreeSet;
+
+use dashpot_observe::{Knows, Layer};
+use dashpot_recording::{Event, Mark};
+
+use super::spans::Period;
+
+/// What the marks of a recording tell of its making.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// The devices that were watched, by layer, and whether they are the kernel's.
+    pub(super) devices: BTreeSet<(Layer, String)>,
+    pub(super) knows: Option<Knows>,
+    /// The times in which it was made. The last one has not ended if its end is the greatest number.
+    sessions: Vec<Period>,
+    /// The conditions of a part that was cut from another recording.
+    pub(super) cut: Option<String>,
+}
+
+impl History {
+    pub(super) fn of(marks: &[Mark]) -> History {
+        let mut history = History::default();
+        for mark in marks {
+            match mark.event {
+                Event::Began => history.begin(mark.at_ns),
+                Event::Ended | Event::Stopped => history.end(mark.at_ns),
+                Event::Watched => history.watched(mark),
+                Event::Cut => history.cut = Some(mark.text.clone().unwrap_or_default()),
+                _ => {}
+            }
+        }
+        history
+    }
+
+    fn begin(&mut self, at_ns: u64) {
+        self.sessions.push(Period {
+            from_ns: at_ns,
+            to_ns: u64::MAX,
+        });
+    }
+
+    fn end(&mut self, at_ns: u64) {
+        if let Some(last) = self.sessions.last_mut() {
+            last.to_ns = at_ns.saturating_add(1);
+        }
+    }
+
+    fn watched(&mut self, mark: &Mark) {
+        let (Some(device), Some(kind)) = (&mark.device, &mark.text) else {
+            return;
+        };
+        let (layer, knows) = match kind.as_str() {
+            KERNEL_DISK => (Layer::Disk, Knows::Kernel),
+            layer => (Layer::of_word(layer), Knows::Zios),
+        };
+        self.devices.insert((layer, device.clone()));
+        self.knows = Some(knows);
+    }
+
+    /// The times in which the recording was made. A recorder that was killed has no end: its last file, or its next
+    /// beginning, ends its time.
+    pub(super) fn sessions(&self, singles: Option<Period>) -> Vec<Period> {
+        let nexts = self.sessions.iter().skip(1).map(|next| next.from_ns);
+        let last_ns = singles.map_or(0, |singles| singles.to_ns);
+        let ends = nexts.chain([last_ns]);
+        let mut sessions: Vec<Period> = self.sessions.clone();
+        for (session, end_ns) in sessions.iter_mut().zip(ends) {
+            if session.to_ns == u64::MAX {
+                session.to_ns = end_ns.max(session.from_ns);
+            }
+        }
+        // The oldest marks may have been deleted.
+        if let (Some(first), Some(singles)) = (sessions.first_mut(), singles) {
+            first.from_ns = first.from_ns.min(singles.from_ns);
+        }
+        match (sessions.is_empty(), singles) {
+            (true, Some(singles)) => vec![singles],
+            _ => sessions,
+        }
+    }
+}
+
+/// The word of marks for one of the kernel's disks. For a daemon's it is that of the layer.
+pub(crate) const KERNEL_DISK: &str = "kernel disk";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(event: Event, at_ns: u64) -> Mark {
+        Mark {
+            at_ns,
+            clock_ns: 0,
+            event,
+            device: None,
+            n: None,
+            text: None,
+        }
+    }
+
+    fn period(from_ns: u64, to_ns: u64) -> Period {
+        Period { from_ns, to_ns }
+    }
+
+    #[test]
+    fn a_session_lasts_from_its_beginning_to_its_end_or_the_next_beginning() {
+        let marks = [
+            mark(Event::Began, 10),
+            mark(Event::Ended, 20),
+            mark(Event::Began, 50),
+            mark(Event::Began, 70),
+        ];
+        let sessions = History::of(&marks).sessions(Some(period(12, 90)));
+        assert_eq!(sessions, [period(10, 21), period(50, 70), period(70, 90)]);
+        let idle = History::of(&marks[..2]).sessions(None);
+        assert_eq!(idle, [period(10, 21)]);
+        let unmarked = History::default().sessions(Some(period(1, 2)));
+        assert_eq!(unmarked, [period(1, 2)]);
+    }
+}
