@@ -13,6 +13,7 @@ mod control;
 mod diff;
 mod dmsetup;
 mod generate;
+mod inflight;
 mod lab;
 mod load;
 mod no_api;
@@ -44,6 +45,7 @@ pub(crate) use control::{
 pub(crate) use diff::DiffArgs;
 pub(crate) use dmsetup::{DmAction, DmsetupArgs, TableArgs};
 pub(crate) use generate::{CompletionsArgs, ManArgs};
+pub(crate) use inflight::InflightArgs;
 pub(crate) use lab::{LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
 pub(crate) use pool::{GetArgs, SetArgs};
@@ -125,6 +127,7 @@ pub(crate) enum Command {
     Dmsetup(DmsetupArgs),
     #[command(flatten)]
     Report(ReportKind),
+    Inflight(InflightArgs),
     Stats(StatsArgs),
     Record(RecordArgs),
     Diff(DiffArgs),

@@ -14,6 +14,7 @@ mod doctor;
 mod draft;
 mod failed;
 mod generate;
+mod inflight;
 mod inject;
 mod instance;
 mod list;
@@ -91,6 +92,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume(args) => resume::resume(&client()?, &args)?,
         Command::Report(kind) => reports::show(api.as_ref(), &kind)?,
+        Command::Inflight(args) => inflight::inflight(api.as_ref(), &args)?,
         Command::Stats(args) => stats::stats(&args)?,
         Command::Record(args) => match &args.command {
             Some(RecordCommand::Cut(args)) => record::cut(args)?,

@@ -17,9 +17,14 @@ impl Asked for SnoopArgs {
                 "a store has no I/Os of its own: see STORE in '--layer disk'",
             ));
         }
-        if self.period.last.is_some() && self.period.recording.is_none() {
+        if self.period.last.is_some() && matches!(over, Over::Live(_)) {
             return Err(ParseError::new(
-                "--last: a daemon remembers no single I/Os: name a recording, --in REC",
+                "--last: a daemon remembers no single I/Os: name a recording, --in REC, or serve with --record",
+            ));
+        }
+        if self.lasts.is_some() && self.period.recording.is_some() {
+            return Err(ParseError::new(
+                "--for is about live disks: of a recording take a part, --from, --to or --last",
             ));
         }
         let schedule = Schedule::once(self.lasts.unwrap_or(Duration::MAX));

@@ -1,0 +1,28 @@
+//! `inflight`: the I/Os that have not ended.
+
+use clap::Args;
+use dashpot_engine::Duration;
+use dashpot_rules::parse_span;
+
+use super::reports::DeviceArgs;
+
+/// List I/Os that have not ended, and who waits for them
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Of the kernel's disks it watches for a moment, and lists what began meanwhile
+and has not ended. Of older I/Os the kernel tells only how many there are; the
+processes that wait are listed with the place in the kernel where they wait.
+
+Example: what a hanging program waits for
+  sudo dashpot inflight -d vda")]
+pub(crate) struct InflightArgs {
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// How long to watch the kernel's disks [1s]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span, default_value = "1s")]
+    #[arg(hide_default_value = true)]
+    pub(crate) lasts: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

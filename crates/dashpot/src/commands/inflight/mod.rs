@@ -1,0 +1,190 @@
+//! `inflight`: I/Os that have not ended, and the processes that wait.
+
+mod waiting;
+
+use std::cmp::Reverse;
+use std::fs;
+
+use dashpot_engine::Duration;
+use dashpot_observe::{FinishedIo, Layer, Question, Schedule, Subject, Wanted, Who};
+use dashpot_report::table::{Column, Field, Room, table_of};
+use dashpot_rules::{ApiAddress, short_time, thousands, visible};
+use serde::Serialize;
+
+use super::output::{print, print_json};
+use super::screen::room;
+use crate::cli::InflightArgs;
+use crate::sources::Target;
+
+use waiting::{Waiting, waiting};
+
+pub(super) fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow::Result<()> {
+    let target = Target::find(api, &args.device)?;
+    let shown = Inflight::of(&target, args.lasts)?;
+    match args.json {
+        true => print_json(&shown),
+        false => print(&shown.text(room(false))),
+    }
+}
+
+/// What has not ended.
+#[derive(Debug, Serialize)]
+struct Inflight {
+    /// The I/Os, the oldest first.
+    ios: Vec<InflightIo>,
+    /// How many I/Os of the kernel's disks began before the watch, by the kernel's own count: nothing more is known
+    /// of them. Null for a daemon's disks, of which all are listed.
+    older: Option<u64>,
+    /// The threads of this host that wait in the kernel without being woken by signals; null for a daemon's disks.
+    waiting: Option<Vec<Waiting>>,
+}
+
+/// An I/O that has not ended.
+#[derive(Debug, Serialize)]
+struct InflightIo {
+    age_ns: u64,
+    layer: Layer,
+    device: String,
+    op: &'static str,
+    offset_bytes: u64,
+    length_bytes: u64,
+    rule: Option<u32>,
+    client: Option<String>,
+    process: Option<String>,
+    pid: Option<i32>,
+}
+
+impl Inflight {
+    fn of(target: &Target, lasts: Duration) -> anyhow::Result<Inflight> {
+        let is_kernels = matches!(target, Target::Kernel(..));
+        let lasts = match is_kernels {
+            true => lasts,
+            // A daemon knows all of them at once.
+            false => Duration::ZERO,
+        };
+        let mut watched = Watched::default();
+        let layers = match is_kernels {
+            true => &[Layer::Disk][..],
+            false => &[Layer::Disk, Layer::Volume],
+        };
+        for layer in layers
+            .iter()
+            .filter(|layer| !target.names(**layer).is_empty())
+        {
+            watched.watch(target, *layer, lasts)?;
+        }
+        let Watched { mut ios, older } = watched;
+        ios.sort_by_key(|io| Reverse(io.total_ns()));
+        Ok(Inflight {
+            older: older.filter(|_| is_kernels),
+            waiting: is_kernels.then(waiting),
+            ios: ios.iter().map(InflightIo::of).collect(),
+        })
+    }
+
+    fn text(&self, room: Room) -> String {
+        let mut text = match self.ios.is_empty() {
+            true => "No I/O in flight.\n".to_owned(),
+            false => table_of(room, false, &FIELDS, &self.ios),
+        };
+        if let Some(older @ 1..) = self.older {
+            let older = thousands(older);
+            text += &format!("{older} more began before the watch: their age is not known.\n");
+        }
+        match &self.waiting {
+            Some(waiting) if !waiting.is_empty() => {
+                text + "\nThreads that wait in the kernel, for I/O or otherwise:\n"
+                    + &waiting::table(room, waiting)
+            }
+            _ => text,
+        }
+    }
+}
+
+/// What a watch has seen.
+#[derive(Default)]
+struct Watched {
+    /// The I/Os in flight at its end.
+    ios: Vec<FinishedIo>,
+    /// The least number of I/Os that the kernel ever counted beyond those that the watch knew. More may begin and end
+    /// between two looks, but those that began before the watch are there at each.
+    older: Option<u64>,
+}
+
+impl Watched {
+    fn watch(&mut self, target: &Target, layer: Layer, lasts: Duration) -> anyhow::Result<()> {
+        let question = Question::of(Subject::Ios(Wanted::all(layer)));
+        let devices = target.names(layer);
+        let mut source = target.watch(&question, &Schedule::once(lasts))?;
+        loop {
+            let counted: u64 = devices.iter().map(|device| counted(device)).sum();
+            if source.next()?.is_none() {
+                break;
+            }
+            let known = source.in_flight().len() as u64;
+            let beyond = counted.saturating_sub(known);
+            self.older = Some(self.older.map_or(beyond, |least| least.min(beyond)));
+        }
+        self.ios.extend(source.in_flight());
+        Ok(())
+    }
+}
+
+/// The reads and writes in flight by the kernel's count; none if the device has vanished.
+fn counted(device: &str) -> u64 {
+    let counts =
+        fs::read_to_string(format!("/sys/class/block/{device}/inflight")).unwrap_or_default();
+    counts
+        .split_whitespace()
+        .filter_map(|count| count.parse::<u64>().ok())
+        .sum()
+}
+
+const FIELDS: [Field<InflightIo>; 6] = [
+    Field::new(Column::Figure("age"), |io| short_time(io.age_ns)),
+    Field::new(Column::Text("device"), |io| {
+        visible(&io.device).into_owned()
+    }),
+    Field::new(Column::Text("op"), |io| io.op.to_owned()),
+    Field::new(Column::Figure("offset"), |io| io.offset_bytes.to_string()),
+    Field::new(Column::Figure("bytes"), |io| io.length_bytes.to_string()),
+    Field::new(Column::Text("for"), InflightIo::who),
+];
+
+impl InflightIo {
+    fn of(io: &FinishedIo) -> InflightIo {
+        let mut shown = InflightIo {
+            age_ns: io.total_ns(),
+            layer: io.layer,
+            device: io.device.to_string(),
+            op: io.kind.word(),
+            offset_bytes: io.offset_bytes,
+            length_bytes: io.length_bytes,
+            rule: io.rule,
+            client: None,
+            process: None,
+            pid: None,
+        };
+        match &io.who {
+            Some(Who::Client(client)) => shown.client = Some(client.to_string()),
+            Some(Who::Thread { pid, comm, .. }) => {
+                shown.process = Some(comm.to_string());
+                shown.pid = Some(*pid);
+            }
+            None => {}
+        }
+        shown
+    }
+
+    fn who(&self) -> String {
+        let who = match (&self.client, &self.process, self.pid) {
+            (Some(client), _, _) => client.clone(),
+            (None, Some(process), Some(pid)) => format!("{process} {pid}"),
+            _ => "-".to_owned(),
+        };
+        let rule = self
+            .rule
+            .map_or(String::new(), |rule| format!(", rule {rule}"));
+        visible(&who).into_owned() + &rule
+    }
+}
