@@ -1,5 +1,7 @@
 """Daemons that record: `serve --record` and `observe --record`, and reports that find what they recorded."""
 
+import csv
+import io
 import json
 import os
 import signal
@@ -211,6 +213,11 @@ def test_a_part_says_which_ios_it_has_and_is_not_continued(daemon, directory):
     run(BINARY, "record", "cut", recording, "--where", "op=write", "-o", directory / "part")
     text, said = asked(directory / "part", "stat", "disk.ops")
     assert "5 I/Os" in text and "with I/Os of [op=write] only" in said
+    run(BINARY, "record", "cut", recording, "--where", "op=write,client=uid*", "--anonymous", "-o", directory / "ticket")
+    said = asked(directory / "ticket", "stat", "disk.ops")[1]
+    assert "with I/Os of [op][client] only" in said
+    nothing = run(BINARY, "record", "cut", recording, "--where", "op=trim", "-o", directory / "none", code=1).stderr
+    assert "nothing was written" in nothing and not (directory / "none").exists()
     refused = daemon.cli("record", "-o", directory / "part", code=1).stderr
     assert "is a part of another recording: record in another directory" in refused
 
@@ -243,3 +250,16 @@ def test_a_recorder_that_cannot_write_counts_what_it_lost(daemon, directory):
     out, errors = recorder.communicate(timeout=60)
     assert recorder.returncode == 1 and "ended early" in errors
     assert "20 I/Os were lost" in out, out
+
+
+def test_programs_get_every_value_and_people_a_screenful(daemon, directory):
+    recording = directory / "rec"
+    daemon.cli("inject", "d", "-D", "1ms:80")
+    client = Client(daemon, "d")
+    recorded(daemon, recording, lambda: client.many(320, 80))
+    told = json.loads(asked(recording, "stat", "disk.ops[lane]", "--json")[0])
+    assert {value["value"] for value in told["values"]} == {str(lane) for lane in range(80)}
+    rows = list(csv.DictReader(io.StringIO(asked(recording, "stat", "disk.ops[lane]", "--csv")[0])))
+    assert len(rows) == 80 and sum(int(row["count"]) for row in rows) == 320
+    text = asked(recording, "stat", "disk.ops[lane]")[0]
+    assert "other" in text and len(text.splitlines()) < 75

@@ -53,16 +53,7 @@ impl Groups {
     /// The groups with any I/O, in this order. Beyond 16, or 65 if they are classes, the least groups become one,
     /// [`OTHER`], which comes last.
     pub fn shown(self, order: Order) -> Vec<Group> {
-        let rank = |group: &Group| {
-            let amount = match order {
-                Order::ByBytes => group.bytes,
-                Order::ByCount | Order::ByValue(_) => group.count,
-            };
-            (group.value == OTHER, Reverse(amount), group.value.clone())
-        };
-        let mut groups = self.groups;
-        groups.retain(|group| group.count > 0);
-        groups.sort_by_cached_key(rank);
+        let mut groups = self.ranked(order);
         let has_other = groups.last().is_some_and(|group| group.value == OTHER);
         if groups.len() > order.most() || has_other {
             let kept = (groups.len() - usize::from(has_other)).min(order.most() - 1);
@@ -73,14 +64,39 @@ impl Groups {
             groups.drain(kept..).for_each(|group| other.merge(&group));
             groups.push(other);
         }
-        if let Order::ByValue(unit) = order {
-            groups.sort_by_cached_key(|group| class_order(&group.value, unit));
-        }
+        order.arrange(groups)
+    }
+
+    /// All groups with any I/O, in this order.
+    pub fn all(self, order: Order) -> Vec<Group> {
+        order.arrange(self.ranked(order))
+    }
+
+    /// The groups with any I/O, those with most first, and [`OTHER`] last.
+    fn ranked(self, order: Order) -> Vec<Group> {
+        let rank = |group: &Group| {
+            let amount = match order {
+                Order::ByBytes => group.bytes,
+                Order::ByCount | Order::ByValue(_) => group.count,
+            };
+            (group.value == OTHER, Reverse(amount), group.value.clone())
+        };
+        let mut groups = self.groups;
+        groups.retain(|group| group.count > 0);
+        groups.sort_by_cached_key(rank);
         groups
     }
 }
 
 impl Order {
+    /// Groups that are ranked, in this order.
+    fn arrange(self, mut groups: Vec<Group>) -> Vec<Group> {
+        if let Order::ByValue(unit) = self {
+            groups.sort_by_cached_key(|group| class_order(&group.value, unit));
+        }
+        groups
+    }
+
     /// The most groups that are shown, including the group of the rest.
     fn most(self) -> usize {
         match self {
@@ -163,6 +179,17 @@ mod tests {
             assert_eq!(all, 1_000 + 90 * 91 / 2);
             assert!(shown.iter().any(|(name, _)| name == "n89"));
         }
+    }
+
+    #[test]
+    fn a_program_gets_all_groups() {
+        let names: Vec<String> = (0..90).map(|i| format!("n{i:02}")).collect();
+        let mut groups = Groups::default();
+        for name in &names {
+            groups.add(group(name, 1));
+        }
+        let all = groups.all(Order::ByCount).into_iter();
+        assert_eq!(all.map(|group| group.value).collect::<Vec<_>>(), names);
     }
 
     #[test]

@@ -21,11 +21,16 @@ pub enum Pictures {
     Moving(Screen),
     /// A picture is drawn once, when it is complete.
     Still(Screen),
-    /// No picture is drawn: the output is JSON.
+    /// No picture is drawn: the output is JSON or CSV.
     Hidden,
 }
 
 impl Surface {
+    /// Whether a program reads the output. It gets every value; a person gets as many as fit a screen.
+    pub fn is_for_programs(&self) -> bool {
+        matches!(self.pictures, Pictures::Hidden)
+    }
+
     /// The room for a table. It is unbounded if the user wants it `wide`.
     pub fn room(&self, wide: bool) -> Room {
         match wide {

@@ -54,7 +54,7 @@ impl Report for StatReport {
             values: self
                 .statistic
                 .breakdown()
-                .map(|by| self.values(by, unit, devices)),
+                .map(|by| self.values(by, unit, devices, surface)),
             in_flight: in_flight_of_all(devices),
             lost: seen.lost,
             unmatched: seen.unmatched,
@@ -76,17 +76,27 @@ impl StatReport {
         all.shown(Order::ByCount).pop().unwrap_or_default()
     }
 
-    fn values(&self, by: Dimension, unit: Option<Unit>, devices: &[DeviceInterval]) -> Values {
+    fn values(
+        &self,
+        by: Dimension,
+        unit: Option<Unit>,
+        devices: &[DeviceInterval],
+        surface: &Surface,
+    ) -> Values {
         let mut groups = Groups::default();
         for interval in devices {
             for op in &interval.ops {
                 groups.add(self.group(value_of(by, &interval.device, op), op));
             }
         }
-        let shown = groups.shown(self.order(by)).into_iter();
+        let shown = match surface.is_for_programs() {
+            true => groups.all(self.order(by)),
+            false => groups.shown(self.order(by)),
+        };
         Values {
             by: by.word(),
             each: shown
+                .into_iter()
                 .map(|group| {
                     let amount = Amount::of(&group, unit);
                     (group.value, amount)

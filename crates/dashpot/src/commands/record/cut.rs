@@ -1,10 +1,11 @@
 //! `record cut`: a recording of a part of another one.
 
 use std::collections::HashMap;
+use std::fs;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use dashpot_observe::{FinishedIo, Who};
+use dashpot_observe::{FinishedIo, Predicates, Who};
 use dashpot_recording::{Cut, Event, Mark};
 use dashpot_rules::{nice_number, thousands};
 
@@ -28,6 +29,23 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
         usage(&error);
     }
     part.tell_gaps(false);
+    let made = make(args, &part, &predicates);
+    let is_empty = matches!(made, Ok((0, _)));
+    if made.is_err() || is_empty {
+        // The error that the caller gets is the one of the cut. The directory was made for it.
+        let _ = fs::remove_dir_all(&args.output);
+    }
+    if is_empty {
+        bail!("no I/O that ended in this part meets the conditions: nothing was written");
+    }
+    let (ios, bytes) = made?;
+    let output = args.output.display();
+    let (ios, bytes) = (thousands(ios), nice_number(bytes));
+    print(&format!("{output}: {ios} I/Os, {bytes} bytes\n"))
+}
+
+/// Makes the recording, and returns the numbers of its I/Os and bytes.
+fn make(args: &CutArgs, part: &Recorded, predicates: &Predicates) -> anyhow::Result<(u64, u64)> {
     let mut names = args.anonymous.then(Numbers::default);
     let host = match args.anonymous {
         true => ANONYMOUS.to_owned(),
@@ -49,19 +67,25 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
         }
         cut.mark(&mark);
     }
+    cut.mark(&cut_mark(part, predicates, args.anonymous));
+    cut.finish().context("the new recording")
+}
+
+/// The mark of a part, with the conditions on its I/Os. An anonymous part has only their dimensions.
+fn cut_mark(part: &Recorded, predicates: &Predicates, is_anonymous: bool) -> Mark {
     let (_, to_ns) = part.moments();
-    cut.mark(&Mark {
+    let words = predicates.dimensions().map(|by| format!("[{}]", by.word()));
+    Mark {
         at_ns: to_ns,
         clock_ns: to_ns,
         event: Event::Cut,
         device: None,
         n: None,
-        text: Some(predicates.to_string()),
-    });
-    let (ios, bytes) = cut.finish().context("the new recording")?;
-    let output = args.output.display();
-    let (ios, bytes) = (thousands(ios), nice_number(bytes));
-    print(&format!("{output}: {ios} I/Os, {bytes} bytes\n"))
+        text: Some(match is_anonymous {
+            true => words.collect(),
+            false => predicates.to_string(),
+        }),
+    }
 }
 
 /// Numbers in the place of names, the same for the same name.

@@ -140,3 +140,70 @@ impl<S: Stream> Source for IoSource<S> {
         now_ns.map_or_else(|_| Vec::new(), |now_ns| self.stream.in_flight(now_ns))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dashpot_engine::Duration;
+    use dashpot_observe::{IoWaits, Kind, Layer};
+
+    /// I/Os end faster than they are read: more are always ready.
+    struct Endless(u64);
+
+    impl Stream for Endless {
+        fn now_ns(&self) -> anyhow::Result<u64> {
+            Ok(self.0 + 10)
+        }
+
+        fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress> {
+            ios.extend((0..4).map(|at| ended(self.0 + at)));
+            self.0 += 4;
+            Ok(Progress {
+                more: true,
+                ..Progress::default()
+            })
+        }
+    }
+
+    fn ended(ns: u64) -> FinishedIo {
+        FinishedIo {
+            layer: Layer::Disk,
+            device: "d".into(),
+            kind: Kind::of_word("read"),
+            fua: false,
+            letters: None,
+            offset_bytes: 0,
+            length_bytes: 512,
+            depth: None,
+            begun_ns: 0,
+            ended_ns: ns,
+            at_ns: 0,
+            waits: IoWaits::Kernel {
+                queue_ns: None,
+                device_ns: ns,
+            },
+            who: None,
+            rule: None,
+            lane: None,
+            merged: 0,
+            requeued: 0,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn a_watch_ends_although_more_ios_are_always_ready() {
+        let wanted = Wanted::all(Layer::Disk);
+        let schedule = Schedule::once(Duration::ZERO);
+        let mut source = IoSource::begin(&wanted, &Predicates::default(), &schedule, || {
+            Ok(Endless(0))
+        })
+        .expect("a source");
+        let mut ends = Vec::new();
+        while let Some(seen) = source.next().expect("an interval") {
+            ends.extend(seen.ios.iter().map(|io| io.ended_ns));
+        }
+        // The end came at 10, and no later I/O counts.
+        assert_eq!(ends, (0..=10).collect::<Vec<u64>>());
+    }
+}
