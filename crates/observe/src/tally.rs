@@ -25,6 +25,8 @@ pub struct Tally {
     measure: Option<Dimension>,
     counted: HashMap<Key, Counted, RandomState>,
     parts: Parts,
+    /// The device of the last I/O: neighbours often share its name.
+    last_device: Option<(Arc<str>, Name)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +94,7 @@ impl Tally {
 
     fn key(&mut self, io: &FinishedIo) -> Key {
         let key = Key {
-            device: self.parts.names.intern(&io.device),
+            device: self.device(&io.device),
             kind: io.kind,
             letters: io
                 .letters
@@ -107,6 +109,17 @@ impl Tally {
                 ..key
             },
             false => key,
+        }
+    }
+
+    fn device(&mut self, device: &Arc<str>) -> Name {
+        match &self.last_device {
+            Some((last, name)) if Arc::ptr_eq(last, device) => *name,
+            _ => {
+                let name = self.parts.names.intern(device);
+                self.last_device = Some((Arc::clone(device), name));
+                name
+            }
         }
     }
 
@@ -178,6 +191,7 @@ impl Tally {
     pub fn clear(&mut self) {
         self.counted.clear();
         self.parts.names = Names::default();
+        self.last_device = None;
     }
 }
 

@@ -65,22 +65,31 @@ export function inksOf(canvas: HTMLCanvasElement): Inks {
 function cells(grid: Grid, look: Look): OffscreenCanvas {
   const [width, height] = [grid.columns.length, grid.rows.edges.length - 1];
   const image = new ImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
   const shade = shader(look, grid.counts);
   const base = ramp(look.dark, look.hues.length > 0);
   const hues = look.hues.map((hue) => hueRamp(hue, look.dark));
+  const colours = Uint32Array.from({ length: 256 }, (_, index) => packed(base[index * 3]!, base[index * 3 + 1]!, base[index * 3 + 2]!));
   for (let at = 0; at < width; at += 1) {
     for (let row = 0; row < height; row += 1) {
       const place = at * height + row;
       const count = grid.counts[place]!;
       if (count === 0) continue;
-      const pixel = ((height - 1 - row) * width + at) * 4;
-      image.data.set(colourOf(base, hues, grid, place, shade(count)), pixel);
-      image.data[pixel + 3] = 255;
+      const index = shade(count);
+      const [r, g, b] = hues.length === 0 ? NONE : colourOf(base, hues, grid, place, index);
+      pixels[(height - 1 - row) * width + at] = hues.length === 0 ? colours[index]! : packed(r!, g!, b!);
     }
   }
   const small = new OffscreenCanvas(width, height);
   small.getContext("2d")!.putImageData(image, 0, 0);
   return small;
+}
+
+const NONE: number[] = [];
+
+/** An opaque pixel, in the order of bytes of image data on all hosts that browsers run on. */
+function packed(r: number, g: number, b: number): number {
+  return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
 /** A highlighted value colours a cell by its share; the greater of two wins. */

@@ -128,10 +128,15 @@ impl Recent {
         copied
             .zios
             .extend(self.zios.range(places).filter(is_wanted));
-        for kept in &copied.zios[before..] {
-            if let Some(name) = self.names.get(&kept.client) {
+        // Neighbours are often of one client.
+        let of_one = copied.zios[before..].chunk_by(|one, next| one.client == next.client);
+        for client in of_one
+            .filter_map(|zios| zios.first())
+            .map(|kept| kept.client)
+        {
+            if let Some(name) = self.names.get(&client) {
                 let name = || Arc::clone(name);
-                copied.names.entry(kept.client).or_insert_with(name);
+                copied.names.entry(client).or_insert_with(name);
             }
         }
         copied.next = Some(end);

@@ -42,7 +42,12 @@ pub(crate) async fn rules(
     let ios = Ios::copy(&daemon, &wanted, &mut making).await?;
     making.charge(ios.len() * size_of::<FinishedIo>())?;
     let expected = tokio::task::spawn_blocking(move || {
-        let mut own: Vec<FinishedIo> = ios.each().filter(|io| *io.device == *disk).collect();
+        let mut own: Vec<FinishedIo> = Vec::new();
+        ios.each(|io| {
+            if *io.device == *disk {
+                own.push(io.clone());
+            }
+        });
         own.sort_by_key(|io| io.begun_ns);
         expect(&own, groups)
     });

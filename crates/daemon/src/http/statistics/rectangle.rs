@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dashpot_api::Difference;
 use dashpot_engine::Duration;
 use dashpot_observe::diff::{Diff, Side, Slow};
-use dashpot_observe::{Dimension, FinishedIo, Knows, Predicates, Statistic, Unit};
+use dashpot_observe::{Dimension, Knows, Predicates, Statistic, Unit};
 
 use super::{Interval, Ios, SECOND_NS, Wanted};
 use crate::answers::Making;
@@ -66,11 +66,12 @@ impl Rectangle {
         let slow = Slow::Inside(self.inside_ns.clone(), self.bounds(number));
         let mut diff = Diff::new(slow, Knows::Zios);
         let mut time_ns: u64 = 0;
-        let selected = |io: &FinishedIo| self.statistic.predicates.select(io);
-        for io in ios.each().filter(selected) {
-            time_ns = time_ns.saturating_add(io.total_ns());
-            diff.add(Side::Here, &io);
-        }
+        ios.each(|io| {
+            if self.statistic.predicates.select(io) {
+                time_ns = time_ns.saturating_add(io.total_ns());
+                diff.add(Side::Here, io);
+            }
+        });
         let lasted = Duration::from_nanos(self.view_ns.end - self.view_ns.start);
         let comparison = diff.compare(lasted, None);
         Difference::of(&comparison, time_ns, ios.since * SECOND_NS)
