@@ -1,4 +1,4 @@
-"""`attach` where loop devices are taken by other programs: clear errors, and nothing is half-done."""
+"""`attach` where what it needs is missing or taken by other programs: clear errors, and nothing is half-done."""
 
 import os
 import pathlib
@@ -15,6 +15,40 @@ def in_a_namespace(script, daemon, code):
     """Runs a script as a user would, with mounts that end with it."""
     environment = {"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}
     return run("unshare", "--mount", "sh", "-ec", script, code=code, env=environment)
+
+
+# A container without one of the kernel's devices: this /dev has the others. Each command is refused alike, before it
+# makes anything.
+A_DEVICE_IS_MISSING = """
+mkdir "$0/dev"
+mount --rbind /dev "$0/dev"
+mount -t tmpfs tmpfs /dev
+for name in null fuse loop-control; do
+    [ "$name" = "$1" ] || { touch "/dev/$name"; mount --bind "$0/dev/$name" "/dev/$name"; }
+done
+refused() { ! "$DASHPOT" "$@" 2>&1; }
+refused attach d
+refused attach d --with loop
+refused mount d "$0" --mkfs
+refused run --attach -d x=ram,size=1M -- true
+refused dmsetup create slow-$$ --table '0 2048 delay ram:1M 0 10'
+"$DASHPOT" doctor | grep '^attach: a /dev/loop'
+"""
+
+
+@requires("unshare")
+@pytest.mark.parametrize("node, module", [("fuse", "fuse"), ("loop-control", "loop")])
+def test_without_a_device_of_the_kernel_it_says_what_helps_and_what_works_without(daemon, attach, tmp_path, node, module):
+    script = ["unshare", "--mount", "sh", "-ec", A_DEVICE_IS_MISSING, tmp_path, node]
+    said = run(*script, env={"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}).stdout
+    *refused, doctor = [line for line in said.splitlines() if "/dev/" in line]
+    assert len(refused) == 5, said
+    for line in refused:
+        assert f"/dev/{node} is not there: modprobe {module}, as root" in line, said
+        assert "programs that speak NBD need none of it" in line, said
+    assert f"no     /dev/{node} is not there; modprobe {module}, as root" in doctor
+    assert not remains() and not daemon.disk()["clients"]
+    daemon.cli("detach", attach(daemon))
 
 
 # `losetup` finds no free device where the kernel gives none and all nodes are in use. Here the nodes are hidden.

@@ -417,14 +417,16 @@ def test_suspend_says_what_it_waits_for_and_the_way_out(daemon, client):
 
 
 def test_all_disks_get_a_rule_or_none_does(serve):
-    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M")
+    daemon = serve("-d", "a=ram,size=2M", "-d", "b=ram,size=1M")
     daemon.cli("inject", "all", "-D", "1ms")
     assert [rule["disk"] for rule in daemon.rules().values()] == ["a", "b"]
     daemon.cli("clear", "all")
-    daemon.cli("inject", "b", "-D", "1ms", "--name", "taken")
-    refused = daemon.cli("inject", "all", "-D", "1ms", "--name", "taken", code=1).stderr
-    assert "disk a, so no disk" in refused or "disk b, so no disk" in refused, refused
-    assert [rule["disk"] for rule in daemon.rules().values()] == ["b"]
+    refused = daemon.cli("inject", "all", "-D", "1ms", "--range", "1M..2M", code=1).stderr
+    assert "disk b, so no disk" in refused, refused
+    refused = daemon.cli("inject", "all", "-D", "1ms", "--name", "slow", code=1).stderr
+    assert "--name slow: a name is for one rule, and 'all' makes 2 here: leave --name out" in refused
+    assert not daemon.rules()
+    daemon.cli("inject", "b", "-D", "1ms", "--name", "one")
     during = daemon.cli("inject", "all", "-D", "2ms", "--", BINARY, "list").stdout
     assert sum("-D 2ms" in line for line in during.splitlines()) == 2
     assert len(daemon.rules()) == 1

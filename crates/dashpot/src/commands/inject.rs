@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use dashpot_api::{Client, ClientError, Inject, Rule, STARTED_AGAIN, StatusCode};
 use dashpot_export::complain;
 use dashpot_report::proof::{Tolerance, WIDTH, wrapped};
@@ -22,6 +22,7 @@ pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitC
     }
     let request = request(&args.rule.injection().unwrap_or_else(|error| usage(&error)));
     let disks = disks(client, &args.disk)?;
+    check_name(&disks, request.name.as_deref())?;
     if !args.command.is_empty() {
         return while_it_runs(client, &disks, &request, args);
     }
@@ -75,6 +76,18 @@ fn disks(client: &Client, word: &str) -> anyhow::Result<Vec<String>> {
         return Ok(vec![word.to_owned()]);
     }
     Ok(client.disk_names()?)
+}
+
+/// Refuses a name for the rules of several disks, because a name means one rule.
+fn check_name(disks: &[String], name: Option<&str>) -> anyhow::Result<()> {
+    match name {
+        Some(name) if disks.len() > 1 => bail!(
+            "--name {name}: a name is for one rule, and '{ALL}' makes {} here: leave --name out and use the \
+             ids of the rules, or arm each disk with a name of its own",
+            disks.len()
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The word for all disks. No disk has this name.

@@ -33,6 +33,9 @@ pub(crate) fn loop_works() -> Result<(), Missing> {
     ] {
         match opened(device) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_root() => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Missing::new(format!("{device} is not there"), change));
+            }
             Err(error) => return Err(Missing::new(format!("{device}: {}", error.kind()), change)),
             Ok(()) => {}
         }

@@ -65,7 +65,7 @@ fn choose_best() -> anyhow::Result<Choice> {
 
 fn cannot(with: With, Missing { why, change }: Missing, others: &str) -> anyhow::Error {
     let with = with.name();
-    anyhow!("--with {with}: {why}: {change}; NBD clients need none of it{others}")
+    anyhow!("--with {with}: {why}: {change}; programs that speak NBD need none of it{others}")
 }
 
 /// Why `auto` takes the kernel's NBD client, if ublk would do.

@@ -1,0 +1,150 @@
+"""Attachments whose daemon, whose helper, or both are killed at random moments, with a mounted file system under load.
+
+The helper is the `mount` that makes the device, a `detach` that takes it away, or the process of root that stays
+beside `run --mount` under sudo.
+"""
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
+from conftest import BINARY, HANG_LIMIT, eventually, requires, run
+
+pytestmark = [*can_attach, requires("fio"), requires("mkfs.ext4")]
+# KILLS=50 looks for rare ones.
+ROUNDS = int(os.environ.get("KILLS", 1))
+RULES = [[], ["-D", "5ms"], ["-D", "20ms:4", "-T", "write,flush"], ["--hang", "-T", "write"], ["--hang", "-T", "flush"]]
+
+
+@pytest.fixture
+def rng():
+    seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
+    print(f"to reproduce: SEED={seed}")
+    return random.Random(seed)
+
+
+def uninterruptible():
+    """The processes and threads of the kernel that wait for I/O now."""
+    waiting = set()
+    for stat in pathlib.Path("/proc").glob("[0-9]*/task/*/stat"):
+        try:
+            words = stat.read_text()
+        except OSError:
+            continue
+        if words.rsplit(") ", 1)[1].startswith("D"):
+            waiting.add((stat.parent.name, words.split(" (", 1)[1].rsplit(")", 1)[0]))
+    return waiting
+
+
+def none_waits_for_ever():
+    """Each process that waits is seen to go on."""
+    waiting = uninterruptible()
+
+    def all_went_on():
+        waiting.intersection_update(uninterruptible())
+        return not waiting
+
+    eventually(all_went_on, f"going on of {waiting}")
+
+
+def load(at):
+    """Direct and buffered writes, with flushes, until they fail."""
+    words = ["fio", f"--directory={at}", "--size=4M", "--rw=randwrite", "--bs=4k", "--time_based", "--runtime=600"]
+    jobs = ["--name=direct", "--ioengine=libaio", "--direct=1", "--iodepth=16", "--fsync=8", "--name=buffered",
+            "--fsync=16"]
+    return subprocess.Popen([*words, *jobs], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def kill(*victims):
+    """All of them at once, as far as they live. The caller collects them."""
+    for pid in victims:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def moment(rng, longest=0.5):
+    """Lets a random time pass, mostly a short one, so that the kill comes at any step."""
+    time.sleep(longest * rng.random() ** 2)
+
+
+def nothing_stays(serve, at, *programs):
+    """No program waits for ever, and the next start, with `detach --stale`, finds and removes all remains."""
+    for program in programs:
+        program.kill()
+        program.wait(HANG_LIMIT)
+    none_waits_for_ever()
+    again = serve("-d", "d=ram,size=64M")
+    node = again.cli("attach", "d", "--with", "loop").stdout.strip()
+    run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
+    again.cli("detach", "d")
+    again.cli("detach", "--stale")
+    assert not os.path.ismount(at) and not remains()
+    again.stop()
+
+
+@pytest.mark.parametrize("victims", ["daemon", "helper", "both"])
+def test_kills_at_random_moments_leave_nothing(serve, attach, tmp_path, rng, victims):
+    """The helper is a `mount`, or a `detach` beside a load."""
+    for _ in range(ROUNDS):
+        daemon = serve("-d", "d=ram,size=64M")
+        mounting = daemon.start("mount", "d", tmp_path, "--mkfs", "--with", "loop")
+        helper, jobs = mounting, []
+        if rng.random() < 0.75:
+            assert mounting.wait(HANG_LIMIT) == 0
+            jobs = [load(tmp_path)]
+            eventually(lambda: daemon.disk()["in_flight"], "I/O of the file system")
+            if rule := rng.choice(RULES):
+                daemon.cli("inject", "d", *rule)
+            moment(rng)
+            helper = daemon.start("detach", "d", *rng.choice([[], ["--fail-held"]]))
+        moment(rng)
+        kill(*{"daemon": [daemon.pid], "helper": [helper.pid], "both": rng.sample([daemon.pid, helper.pid], 2)}[victims])
+        if victims == "helper":
+            # What the helper has left is whole, or goes.
+            daemon.cli("reset")
+        helper.kill()
+        daemon.abandon()
+        nothing_stays(serve, tmp_path, helper, mounting, *jobs)
+
+
+@pytest.mark.parametrize("victims", ["daemon", "helper", "both"])
+def test_kills_of_run_and_its_helper_leave_nothing(serve, attach, tmp_path, rng, victims):
+    for _ in range(ROUNDS):
+        script = 'touch "$0/begun"; exec fio --name=job --directory="$0" --size=4M --rw=randwrite --direct=1 --fsync=4 ' \
+            "--time_based --runtime=600"
+        words = [BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path]
+        own = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if rng.random() < 0.75:
+            eventually(lambda: (tmp_path / "begun").exists() or own.poll() is not None, "the load")
+        moment(rng)
+        helpers, jobs = children(own.pid)
+        kill(*{"daemon": [own.pid], "helper": helpers, "both": [*helpers, own.pid]}[victims])
+        kill(*jobs)
+        # Without its helper it ends with its command.
+        own.wait(HANG_LIMIT)
+        # A helper that is left takes its time to see that the daemon is gone.
+        eventually(lambda: not any(map(is_alive, [*helpers, *jobs])), f"the end of {helpers} and {jobs}")
+        nothing_stays(serve, tmp_path)
+
+
+def children(pid):
+    """Those that are dashpot, and the others."""
+    lists = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+    all_of_them = [int(word) for file in lists for word in file.read_text().split()]
+    helpers = [it for it in all_of_them if os.path.realpath(f"/proc/{it}/exe") == os.path.realpath(BINARY)]
+    return helpers, [it for it in all_of_them if it not in helpers]
+
+
+def is_alive(pid):
+    try:
+        return not pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].startswith("Z")
+    except OSError:
+        return False
