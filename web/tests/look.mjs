@@ -14,6 +14,9 @@ const complaints = [];
 const asked = [];
 page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
 page.on("pageerror", (error) => complaints.push(String(error)));
+page.on("response", async (answer) => {
+  if (answer.status() >= 400) console.error(answer.status(), answer.url(), await answer.text().catch(() => ""));
+});
 page.on("request", (request) => asked.push(request.url()));
 
 const counted = (more = 0) => page.waitForFunction((least) => Number(document.querySelector(".plot")?.dataset.count) > least, more);
@@ -169,6 +172,11 @@ const scenarios = {
       const [picture] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: kind }).click()]);
       assert.ok((await readFile(await picture.path())).length > 1_000, kind);
     }
+    const [sheet] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as HTML" }).click()]);
+    await page.goto(`data:text/html;base64,${(await readFile(await sheet.path())).toString("base64")}`);
+    assert.equal(await page.locator("svg").count(), 1);
+    assert.equal((await page.locator("pre").textContent()).trim(), csv.trim());
+    assert.deepEqual(complaints, []);
     process.stdout.write(JSON.stringify({ count, p50, p90, p99, max }));
   },
 

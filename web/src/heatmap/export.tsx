@@ -41,7 +41,7 @@ export function Menu(props: MenuProps) {
   );
 }
 
-function download(name: string, blob: Blob): void {
+export function download(name: string, blob: Blob): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
@@ -69,9 +69,15 @@ export function csv({ table, grid, past }: Pick<MenuProps, "table" | "grid" | "p
 const WIDTH = 960;
 const HEIGHT = 320;
 
-function svg(props: MenuProps): string {
+/** Words as text of HTML or SVG, whatever they hold. */
+export function escape(words: string): string {
+  return words.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
+}
+
+export type PictureProps = Pick<MenuProps, "statistic" | "table" | "grid" | "past" | "unit" | "colour">;
+
+export function svg(props: PictureProps): string {
   const { statistic, table, past } = props;
-  const escape = (words: string): string => words.replace(/[&<>"]/g, (one) => `&#${one.charCodeAt(0)};`);
   const x = (column: number): number => (column / table.columns.length) * WIDTH;
   const rects = props.grid ? cellRects(props.grid, props, x) : stackRects(table, x);
   const times = `${clock(past.wall(table.view.from))} – ${clock(past.wall(table.view.to))}`;
@@ -85,7 +91,7 @@ ${labels.join("\n")}
 `;
 }
 
-function cellRects(grid: Grid, { colour }: MenuProps, x: (column: number) => number): string[] {
+function cellRects(grid: Grid, { colour }: PictureProps, x: (column: number) => number): string[] {
   const height = grid.rows.edges.length - 1;
   const shade = shader({ colour, most: grid.most, enhance: false }, grid.counts);
   const colours = ramp(false);

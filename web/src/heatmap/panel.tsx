@@ -165,11 +165,11 @@ function CountPanel(props: SharedProps) {
 
 type CountUnit = "ops" | "bytes";
 
-function unitOf(statistic: Statistic): CountUnit {
+export function unitOf(statistic: Statistic): CountUnit {
   return statistic.metric === "bytes" ? "bytes" : "ops";
 }
 
-function countsOf(past: Past, series: Series, view: View, unit: CountUnit): Table {
+export function countsOf(past: Past, series: Series, view: View, unit: CountUnit): Table {
   return tabulate(past, series, view, (part: Part) => (unit === "bytes" ? part.bytes : part.count));
 }
 

@@ -17,9 +17,10 @@ interface TimeBarProps {
   move: (seconds: number) => void;
   now: () => void;
   setSpan: (seconds: number) => void;
+  save: () => void;
 }
 
-export function TimeBar({ feed, view, paused, span, toggle, move, now, setSpan }: TimeBarProps) {
+export function TimeBar({ feed, view, paused, span, toggle, move, now, setSpan, save }: TimeBarProps) {
   const past = feed.past!;
   const behind = past.to - view.to;
   return (
@@ -45,6 +46,7 @@ export function TimeBar({ feed, view, paused, span, toggle, move, now, setSpan }
         {paused && behind > 0 && `, ${lasting(behind * 1e9)} behind`}
       </span>
       <span class="space" />
+      <button class="copy" title="One file with the pictures and their data, which opens without a daemon" onClick={save}>Save as HTML</button>
       <CopyLink />
     </div>
   );

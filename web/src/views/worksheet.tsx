@@ -8,6 +8,7 @@ import { AddStatistic } from "../ui/add";
 import { useKeys, useSize } from "../ui/hooks";
 import { EventLane, Ruler } from "../ui/ruler";
 import { SPANS, TimeBar } from "../ui/timebar";
+import { saveAsHtml } from "./save";
 
 /** The moment under the cursor, for all panels. */
 export interface Cursor {
@@ -70,7 +71,8 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   return (
     <main class="worksheet">
       <h1 class="reader">Worksheet</h1>
-      <TimeBar feed={feed} view={view} paused={pausedAt !== null} toggle={toggle} move={move} now={() => pause(null)} span={span} setSpan={setSpan} />
+      <TimeBar feed={feed} view={view} paused={pausedAt !== null} toggle={toggle} move={move} now={() => pause(null)} span={span} setSpan={setSpan}
+        save={() => saveAsHtml(feed, panels.filter((one) => typeof one !== "string"), view)} />
       <div class="clock-lane">
         <div class="across" ref={ref}>
           <Ruler past={past} view={view} cursor={cursor} width={width} />

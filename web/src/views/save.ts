@@ -1,0 +1,37 @@
+// A worksheet as one HTML file: pictures and their data, which open from a file and ask no host. The file's policy
+// lets nothing run and nothing load, and every word in it is escaped.
+
+import { makeGrid, type View } from "../heatmap/grid";
+import { csv, download, escape, svg } from "../heatmap/export";
+import { countsOf, unitOf } from "../heatmap/panel";
+import type { Feed } from "../model/feed";
+import { type Statistic, isOfNumbers, sentence, written } from "../model/statistic";
+import { plural } from "../words";
+
+/** Saves the panels as they are in view. */
+export function saveAsHtml(feed: Feed, statistics: Statistic[], view: View): void {
+  const past = feed.past!;
+  const [from, to] = [view.from, view.to].map((second) => new Date(past.wall(second)).toISOString());
+  const html = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'">
+<title>dashpot, ${from}</title></head><body>
+<h1>dashpot</h1>
+<p>${from} to ${to}, of ${escape(location.host)}. ${view.step > 1 ? `A column is ${plural(view.step, "second")}.` : ""}</p>
+${statistics.map((one) => section(feed, one, view)).join("\n")}
+</body></html>
+`;
+  download(`dashpot-${from!.slice(0, 19).replace(/:/g, "")}.html`, new Blob([html], { type: "text/html" }));
+}
+
+function section(feed: Feed, statistic: Statistic, view: View): string {
+  const past = feed.past!;
+  const series = feed.follower!.of(written(statistic));
+  const grid = isOfNumbers(statistic.metric) ? makeGrid(past, feed.layout!, series, view, "log", 0, []) : null;
+  const table = grid ?? countsOf(past, series, view, unitOf(statistic));
+  const known = table.columns.filter((column) => column.known === "known").length;
+  const unknown = known < table.columns.length ? `<p>${known} of ${table.columns.length} columns are known; the others are empty in the picture, and not in the data.</p>` : "";
+  return `<h2>${escape(sentence(statistic))}</h2>
+${svg({ statistic, table, grid, past, unit: series.unit, colour: "log" })}
+${unknown}<p><code>${escape(written(statistic))}</code></p>
+<details><summary>Data</summary><pre>${escape(csv({ table, grid, past }))}</pre></details>`;
+}
