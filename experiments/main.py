@@ -2,6 +2,7 @@
 
 import sys
 
+import attached
 import dm_delay
 import throttle
 import ways
@@ -12,6 +13,7 @@ if __name__ == "__main__":
     claims = Claims()
     zinject.run(claims)
     dm_delay.run(claims)
+    attached.run(claims)
     ways.run(claims)
     throttle.run(claims)
     sys.exit(claims.verdict())

@@ -122,26 +122,24 @@ def test_the_client_is_the_node(daemon, attach):
     assert descriptors(daemon) == 0
 
 
-def test_attached_and_detached_many_times_leaves_nothing(daemon, attach):
-    before = len(os.listdir(f"/proc/{daemon.pid}/fd"))
-    for _ in range(20):
-        daemon.cli("detach", attach(daemon))
-    assert not remains()
-    eventually(lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) <= before, "no descriptor left")
-
-
-def test_detach_finds_its_device_while_others_look_at_all_devices(serve, attach):
-    """Every command that looks for stale devices locks each device for a moment."""
+def test_attached_and_detached_200_times_leaves_nothing(serve, attach):
+    """By four at the same time: every command that looks for stale devices locks each device for a moment, and still
+    each finds its own."""
     disks = [f"d{i}" for i in range(4)]
     daemon = serve(*[word for disk in disks for word in ("-d", f"{disk}=ram,size=1M")])
 
+    def held():
+        return [len(os.listdir(f"/proc/{daemon.pid}/{kind}")) for kind in ("fd", "task")]
+
     def again_and_again(disk):
-        for _ in range(15):
+        for _ in range(50):
             daemon.cli("detach", attach(daemon, disk))
 
+    before = held()
     with concurrent.futures.ThreadPoolExecutor() as pool:
         list(pool.map(again_and_again, disks))
     assert not remains()
+    eventually(lambda: held() == before, f"as many descriptors and threads as before: {before}")
 
 
 def test_a_device_that_another_command_has_locked_is_named(daemon, attach):
@@ -332,6 +330,18 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
     ]:
         assert expected in daemon.cli("mount", "d", *words, code=1).stderr
     assert not remains() and not daemon.disk()["clients"]
+
+
+@requires("mkfs.ext4")
+def test_two_disks_are_not_mounted_at_one_directory(serve, attach, tmp_path):
+    """Otherwise to detach the lower one would unmount the upper one."""
+    daemon = serve("-d", "d=ram,size=8M", "-d", "e=ram,size=8M")
+    node = daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop").stdout.strip()
+    refused = daemon.cli("mount", "e", tmp_path, "--mkfs", "--with", "loop", code=1).stderr
+    assert f"{node} (disk 'd') is mounted there: 'dashpot detach {node}' unmounts it" in refused
+    assert not daemon.disk("e")["clients"]
+    daemon.cli("detach", "d")
+    assert not os.path.ismount(tmp_path) and not remains()
 
 
 @requires("mkfs.xfs")

@@ -222,21 +222,28 @@ whole
 """)
 
 
-def test_attached_and_detached_many_times_leaves_nothing(guest):
+def test_attached_and_detached_200_times_leaves_nothing(guest):
+    """By two shells at the same time; and ten devices at once."""
     guest(UBLK + """
-serve -d d=ram,size=8M $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
-before=$(ls /proc/$daemon/fd | wc -l)
-for i in $(seq 40); do dashpot detach "$(dashpot attach d --with ublk)"; done
+serve $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
+held() { echo $(ls /proc/$daemon/fd | wc -l) $(ls /proc/$daemon/task | wc -l); }
+before=$(held)
+again_and_again() { for i in $(seq 100); do dashpot detach "$(dashpot attach $1 --with ublk)" || return; done; }
+again_and_again d1 &
+other=$!
+again_and_again d2
+wait "$other"
 nothing_left
 for i in $(seq 10); do dashpot attach d$i --with ublk; done >/run/nodes
 [ "$(sort -u /run/nodes | wc -l)" = 10 ]
 refused dashpot attach d1 --with ublk | grep already
 dashpot detach all
 eventually nothing_left
-no_more() { [ "$(ls /proc/$daemon/fd | wc -l)" -le "$before" ]; }
+no_more() { [ "$(held)" = "$before" ]; }
 eventually no_more
+whole
 stop
-""")
+""", seconds=600)
 
 
 def test_a_killed_helper_leaves_nothing(guest):

@@ -95,7 +95,7 @@ fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>>
             .collect();
         let known = match nodes.as_slice() {
             [] => "nothing is".to_owned(),
-            nodes => nodes.join(", "),
+            nodes => format!("it attached {}", nodes.join(", ")),
         };
         bail!("'{target}' is not attached by dashpot: {known}");
     }

@@ -59,6 +59,23 @@ pub(super) fn directory(at: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Refuses a directory where another attached disk is mounted: unmounting takes the mount on top, whichever disk is
+/// meant.
+pub(super) fn check_free(at: &Path) -> anyhow::Result<()> {
+    let whole = directory(at)?;
+    for (_, record) in place::records() {
+        let node = &record.node;
+        if record.mounted.as_ref() == Some(&whole) && is_mounted(node, &whole) {
+            bail!(
+                "cannot mount at {}: {node} (disk '{}') is mounted there: 'dashpot detach {node}' unmounts it",
+                at.display(),
+                record.disk
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Mounts the file system of a node. From now on, `detach` unmounts it.
 pub(super) fn mount(
     node: &str,

@@ -125,6 +125,7 @@ fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> an
         // `attach` took the device over with its file system.
         return Ok(());
     }
+    file_system::check_free(&args.directory)?;
     if args.mkfs {
         file_system::make(node, args.fs.unwrap_or_default(), is_stopped)?;
     } else if file_system::found_on(node, is_stopped)?.is_none() {
@@ -144,6 +145,7 @@ pub(crate) fn mount_for_run(node: &str, at: &Path) -> anyhow::Result<bool> {
     if file_system::is_mounted(node, at) {
         return Ok(false);
     }
+    file_system::check_free(at)?;
     let is_new = file_system::found_on(node, goes_on)?.is_none();
     if is_new {
         file_system::make(node, FileSystem::default(), goes_on)?;
