@@ -120,7 +120,7 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    fn new(why: impl Into<String>, change: &'static str) -> Missing {
+    pub(super) fn new(why: impl Into<String>, change: &'static str) -> Missing {
         Missing {
             why: why.into(),
             change,

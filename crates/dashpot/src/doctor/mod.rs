@@ -1,6 +1,7 @@
 //! `doctor`: the precision that this host allows, the reasons, and the remedies.
 
 mod attach;
+mod calls;
 mod found;
 mod host;
 mod ways;
@@ -16,6 +17,7 @@ pub(crate) use host::median_oversleep;
 use ways::Way;
 
 pub(crate) use attach::{FUSE, Missing, loop_works, nbd_works, ublk_works};
+pub(crate) use calls::why_not;
 pub(crate) use found::installed;
 
 /// The findings about the host, and the ways in which a program here can reach a disk.

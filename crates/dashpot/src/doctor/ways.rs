@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::attach::{FUSE, Missing, loop_works, nbd_works, ublk_works};
+use super::calls::calls_work;
 use super::found::{installed, opened};
 
 /// Programs that speak NBD themselves.
@@ -28,24 +29,28 @@ pub(super) fn all() -> Vec<Way> {
     vec![
         nbd_client(),
         own_program(),
-        attached(
+        with_command(
             "attach: a /dev/nbd node for any program",
             "dashpot attach DISK --with nbd",
             nbd_works(),
         ),
-        attached(
+        with_command(
             "attach: a /dev/loop node for any program",
             "dashpot attach DISK --with loop",
             loop_works(),
         ),
-        attached(
+        with_command(
             "attach: a /dev/ublkb node for any program",
             "dashpot attach DISK --with ublk",
             ublk_works(),
         ),
         kernel_nbd(),
         fuse(),
-        path_store(),
+        with_command(
+            "path:DIR: one program's files, anywhere",
+            "dashpot run -d NAME=path:DIR -- CMD",
+            calls_work(),
+        ),
     ]
 }
 
@@ -148,8 +153,8 @@ fn fuse() -> Way {
     }
 }
 
-/// A block device of dashpot's own.
-fn attached(way: &'static str, command: &str, works: Result<(), Missing>) -> Way {
+/// A way that a command of dashpot's own takes.
+fn with_command(way: &'static str, command: &str, works: Result<(), Missing>) -> Way {
     Way {
         way,
         works: works.is_ok(),
@@ -166,16 +171,6 @@ fn with_error(device: &str, opened: &io::Result<()>, why: &str) -> String {
     match opened {
         Ok(()) => why.to_owned(),
         Err(error) => format!("{device}: {}: {why}", error.kind()),
-    }
-}
-
-fn path_store() -> Way {
-    Way {
-        way: "path:DIR: one program's files, anywhere",
-        works: false,
-        why: "this version has no such store".to_owned(),
-        change: Some("until then, let the program use a disk over NBD"),
-        warning: None,
     }
 }
 

@@ -1,0 +1,81 @@
+"""Path disks: dashpot and its keeper are killed at random moments, each alone and both. No call waits for
+ever, and each is answered as was asked."""
+
+import os
+import pathlib
+import random
+import subprocess
+import time
+
+import pytest
+
+from conftest import BINARY, HANG_LIMIT, eventually
+from test_path import PYTHON, places, zombie  # noqa: F401
+
+# Threads sync a file, and each writes a line of its errors, with 0 for none.
+THREADS = """
+import os, sys, threading
+os.setsid()
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+log = open(sys.argv[2], "a", buffering=1)
+log.write(f"{os.getpid()}\\n")
+def sync():
+    errors = []
+    for _ in range(100):
+        try:
+            os.fsync(file)
+            errors.append("0")
+        except OSError as error:
+            errors.append(str(error.errno))
+    log.write(" ".join(errors) + "\\n")
+threads = [threading.Thread(target=sync) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+EIO, ENOSYS = "5", "38"
+DASHPOT, KEEPER = "dashpot", "keeper"
+# The errors that calls may have after the loss, in this order.
+ASKED = {"pass": [], "fail": [EIO]}
+
+
+def keeper_of(pid):
+    """The process id of dashpot's keeper."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            if pathlib.Path(f"/proc/{child}/cmdline").read_bytes().startswith(b"dashpot-keeps-calls"):
+                return int(child)
+    raise AssertionError("dashpot has no keeper")
+
+
+@pytest.mark.parametrize("killed", [[DASHPOT], [KEEPER], [KEEPER, DASHPOT], [DASHPOT, KEEPER]])
+@pytest.mark.parametrize("on_loss", ["pass", "fail", "kill"])
+def test_no_call_waits_for_ever_when_processes_are_killed(places, tmp_path, on_loss, killed):  # noqa: F811
+    wal, _ = places
+    log = tmp_path / "log"
+    process = subprocess.Popen(
+        [BINARY, "run", "--on-loss", on_loss, "-d", f"wal=path:{wal}", "-r", "-D 3ms",
+         "--", PYTHON, "-c", THREADS, wal / "f", log],
+    )
+    eventually(lambda: log.exists() and "\n" in log.read_text(), "the program's first line")
+    program = int(log.read_text().split()[0])
+    pids = {DASHPOT: process.pid, KEEPER: keeper_of(process.pid)}
+    moment = random.uniform(0, 0.3)
+    print(f"reproduce: killed after {moment} s")
+    time.sleep(moment)
+    for victim in killed:
+        os.kill(pids[victim], 9)
+    eventually(lambda: zombie(program), "the program's end")
+    status = process.wait(HANG_LIMIT)
+    lines = [line.split() for line in log.read_text().splitlines()[1:]]
+    if DASHPOT not in killed:
+        assert status == 0 and lines == [["0"] * 100] * 4
+        return
+    if on_loss == "kill":
+        # Of a program that was killed, only threads that had ended before have a line.
+        assert {error for line in lines for error in line} <= {"0", *([ENOSYS] if KEEPER in killed else [])}
+        return
+    asked = ["0", *ASKED[on_loss], *([ENOSYS] if KEEPER in killed else [])]
+    assert len(lines) == 4
+    for errors in lines:
+        assert len(errors) == 100
+        assert errors == sorted(errors, key=asked.index), errors
