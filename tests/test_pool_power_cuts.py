@@ -1,6 +1,7 @@
 """Data of a volume that a flush or FUA has acknowledged survives a power cut of its pool: real clients, random
 writes and moments, under every policy and layout."""
 
+import itertools
 import random
 
 import pytest
@@ -83,6 +84,22 @@ def sides_of(directory):
     return [(directory / f"{disk}.img").read_bytes()[: 8 << 20] for disk in "ab"]
 
 
+def cut_at_any_moment(daemon, client, wrote, draw):
+    daemon.cli("crash", "tank", "--restart", "--seed", draw.randrange(1 << 32))
+
+
+def cut_between_the_sides(daemon, client, wrote, draw):
+    """Cuts the power while a write has reached one side and hangs on its way to the other."""
+    daemon.cli("inject", "b", "--hang", "-T", "write", "--name", "other-side")
+    for block in draw.sample(range(1024), 4):
+        client.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(content(0xFFFF, 16))), block * 8192)
+        wrote[block] = None
+    eventually(lambda: mirrors(daemon)["dirty_regions"] > 0, "a write to the sides")
+    daemon.cli("crash", "tank", "--off", "--seed", draw.randrange(1 << 32))
+    daemon.cli("clear", "other-side")
+    daemon.cli("crash", "tank", "--restart")
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_sides_of_a_mirror_are_made_the_same_after_power_cuts(serve, directory, policy):
     path, _ = lab(directory, policy, "mirror", "lossy:file:{disk}.img", size="8M")
@@ -93,7 +110,7 @@ def test_the_sides_of_a_mirror_are_made_the_same_after_power_cuts(serve, directo
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     draw, version = random.Random(seed), 0
-    for _ in range(CUTS):
+    for _, cut in zip(range(CUTS), itertools.cycle([cut_at_any_moment, cut_between_the_sides])):
         client, wrote = connect(daemon), {}
         for _ in range(draw.randrange(1, 60)):
             version += 1
@@ -102,7 +119,7 @@ def test_the_sides_of_a_mirror_are_made_the_same_after_power_cuts(serve, directo
             wrote[block] = version
             if draw.random() < 0.1:
                 client.flush()
-        daemon.cli("crash", "tank", "--restart", "--seed", draw.randrange(1 << 32))
+        cut(daemon, client, wrote, draw)
         client = connect(daemon)
         first = [client.pread(8192, block * 8192) for block in wrote]
         eventually(lambda: mirrors(daemon)["nosync_regions"] == 0, "a repaired mirror")

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use dashpot_rules::Address;
@@ -41,10 +42,21 @@ pub fn default_socket() -> PathBuf {
 /// who typed it, unless root has such a daemon of its own.
 pub(crate) fn to_ask(own: PathBuf) -> PathBuf {
     let in_runtime_dir = own.parent() == Some(&runtime_dir());
-    let may_be_theirs = user_id() == 0 && in_runtime_dir && !own.exists();
+    let may_be_theirs = user_id() == 0 && in_runtime_dir && !is_in_use(&own);
     match caller().filter(|_| may_be_theirs) {
         Some(uid) => file_of(uid, &own).unwrap_or(own),
         None => own,
+    }
+}
+
+/// Whether the file is there, and, if it is a socket, a daemon listens at it. A daemon that was killed
+/// leaves its socket behind.
+fn is_in_use(path: &Path) -> bool {
+    let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket {
+        UnixStream::connect(path).is_ok()
+    } else {
+        path.exists()
     }
 }
 
@@ -115,8 +127,9 @@ pub fn user_id() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::handover_socket;
+    use super::{handover_socket, is_in_use};
     use dashpot_rules::Address;
+    use std::os::unix::net::UnixListener;
     use std::path::{Path, PathBuf};
 
     fn beside(length: usize) -> (String, PathBuf) {
@@ -134,5 +147,16 @@ mod tests {
             assert_eq!(socket.parent(), Path::new(&api).parent());
             assert_ne!(socket, Path::new(&api));
         }
+    }
+
+    #[test]
+    fn the_socket_of_a_killed_daemon_is_not_in_use() {
+        let name = format!("dashpot-place-{}.sock", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let listener = UnixListener::bind(&path).expect("a socket");
+        assert!(is_in_use(&path));
+        drop(listener);
+        assert!(path.exists() && !is_in_use(&path));
+        std::fs::remove_file(&path).expect("its removal");
     }
 }
