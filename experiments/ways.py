@@ -1,4 +1,4 @@
-"""What each way to a block device costs, and whether its I/Os are early: `dashpot attach` by each mechanism, beside
+"""The cost of each way to a block device, and whether its I/Os are early: `dashpot attach` by each mechanism, beside
 nbdfuse with a loop device, the way before it, and beside the kernel's own dm-delay.
 
 `ways.sh` measures the ways in turns: here over RAM disks of dashpot, and in the tests' guest, whose kernel has the

@@ -84,7 +84,7 @@ def fork():
     child = os.fork()
     if child:
         os.waitpid(child, 0)
-        # The child may have moved the files. What the parent still has open it need not know: it ends.
+        # The child may have moved the files. The parent need not know the files that it still has open: it ends.
         os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""What is different: real runs are recorded, and `diff` names the cause in its first line."""
+"""Differences: real runs are recorded, and `diff` names the cause in its first line."""
 
 import json
 import signal

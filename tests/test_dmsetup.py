@@ -282,7 +282,7 @@ def test_what_a_killed_daemon_leaves_is_removed(created):
 
 @pytest.mark.parametrize("moment", ["directory", "lab.toml", "nbd.sock", "ready", "state", "/dev/mapper"])
 def test_what_a_killed_create_leaves_is_removed(created, moment):
-    """Whatever it had made, also a daemon that it had not noted yet."""
+    """All that it had made is removed, even a daemon that it had not noted yet."""
     home = BASE / NAME
     step = {"directory": home, "/dev/mapper": pathlib.Path(f"/dev/mapper/{NAME}")}.get(moment, home / moment)
     create = subprocess.Popen([BINARY, "dmsetup", "create", NAME, "--table", "0 2048 delay ram:1M 0 0"])

@@ -295,7 +295,7 @@ def test_a_write_cut_short_changes_nothing(daemon):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_requests_are_each_answered_once(daemon, client, seed):
-    """Whatever numbers a request has, it gets one reply, and the next request is understood."""
+    """A request with any numbers gets one reply, and the next request is understood."""
     draw = random.Random(seed)
     lengths = {}
     for cookie in range(500):

@@ -1,4 +1,4 @@
-"""What a daemon shows of its pools and volumes, and the tunables that users turn meanwhile."""
+"""The pools and volumes as a daemon shows them, and tunables that a user sets meanwhile."""
 
 import http.client
 import json

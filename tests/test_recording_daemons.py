@@ -146,7 +146,7 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert told["count"] == 66 and "left out: the recording has only counts" in said
 
 
-# What a recording tells of its own making.
+# The history of a recording, as it tells it itself.
 
 def recorded(daemon, recording, work):
     recorder = daemon.start("record", "-o", recording)

@@ -186,7 +186,7 @@ fn pool_round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>,
     }
 }
 
-/// What such rounds allocate, once the pool has been used.
+/// The allocations of twenty rounds, once the pool has been used.
 fn allocated(mut engine: Engine, ops: &[Op]) -> u64 {
     let (mut now, mut actions) = (Instant::ZERO, Vec::new());
     for _ in 0..4 {

@@ -75,7 +75,7 @@ pub enum Lookup {
     Link(String),
     /// On which file system is the file? The answer is its number in the machine's order of bytes.
     FileSystem(String),
-    /// What does this file say?
+    /// What does this file contain?
     Content(String),
 }
 

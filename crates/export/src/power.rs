@@ -9,7 +9,7 @@ use dashpot_engine::{Duration, Errno};
 /// A power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Which of the writes that no flush has covered survive.
+    /// The choice of survivors among the writes that no flush has covered.
     pub keep: Keep,
     /// The unit at which a write is torn, in bytes, a multiple of 512. `None` if each write
     /// survives whole or not at all.
@@ -20,7 +20,7 @@ pub struct Cut {
     pub then: Then,
 }
 
-/// Which of the writes that no flush has covered survive a power cut.
+/// The choice of survivors of a power cut, among the writes that no flush has covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// None of them.
@@ -78,7 +78,7 @@ pub struct PoolLoss {
     /// The txgs that were only in memory, each with its dirty bytes. Clients had been told that these were
     /// written. Empty if the pool went on, because then its host kept its memory.
     pub txgs: Vec<(u64, u64)>,
-    /// What the cache of each disk lost, in the order of the pool's disks.
+    /// The losses of each disk's cache, in the order of the pool's disks.
     pub disks: Vec<Loss>,
     /// Whether the pool was off, so that nothing was left to lose.
     pub was_off: bool,

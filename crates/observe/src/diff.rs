@@ -1,4 +1,4 @@
-//! What is different: the I/Os of one side beside those of another, by every fact about them.
+//! The difference between the I/Os of two sides, by every fact about them.
 //!
 //! The slow I/Os of the side in question are those beyond what is usual on the other side, or those that a
 //! condition selects. For each value of each dimension, its share of the slow time is compared with its share of

@@ -29,7 +29,7 @@ pub struct InFlight {
     pub rule: Option<u32>,
 }
 
-/// Which zios in flight the text of a report mentions.
+/// The zios in flight that the text of a report mentions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mention {
     /// The I/Os that were in flight for the whole interval. A younger one will be in the next

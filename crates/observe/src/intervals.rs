@@ -122,7 +122,7 @@ impl Span {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
-    /// Which I/Os in flight its report mentions.
+    /// The I/Os in flight that its report mentions.
     pub fn mention(&self) -> Mention {
         match self.is_last {
             true => Mention::All,

@@ -19,7 +19,7 @@ use super::question::Question;
 pub struct Statistic {
     /// The layer: disks or volumes.
     pub layer: Layer,
-    /// What is counted or measured.
+    /// The metric.
     pub metric: Metric,
     /// The I/Os that count.
     pub predicates: Predicates,

@@ -13,7 +13,7 @@ pub struct Moment {
     pub unix_ns: u64,
 }
 
-/// What tells the time.
+/// A source of the time.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Moment;
@@ -48,12 +48,12 @@ fn read(clock: ClockId) -> u64 {
         .saturating_add(time.tv_nsec as u64)
 }
 
-/// What the clocks did between two looks.
+/// An irregularity of the clocks between two looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Jump {
-    /// The time since 1970 stepped by so much.
+    /// The time since 1970 stepped by this many nanoseconds.
     Step(i64),
-    /// The machine was suspended for so long.
+    /// The machine was suspended for this many nanoseconds.
     Suspend(u64),
 }
 

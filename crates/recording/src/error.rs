@@ -40,7 +40,7 @@ pub enum RecordingError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
     /// Another process writes this recording.
@@ -59,7 +59,7 @@ impl RecordingError {
     }
 }
 
-/// What is wrong with the bytes of a file, before it is known which file it is.
+/// A flaw in the bytes of a file; the caller adds the file's name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     Foreign,

@@ -1,4 +1,4 @@
-//! Which files of a recording go when it has too many bytes.
+//! The choice of the files to delete when a recording has too many bytes.
 //!
 //! Files near a slow period stay longest, and half of the bytes are kept for them.
 
@@ -15,13 +15,14 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
 }
 
-/// So much time before and after a slow file is kept with it.
+/// The files of this much time before and after a slow file are kept with it.
 const AROUND_NS: u64 = 60_000_000_000;
 
 /// The numbers of the files that must go so that at most `keep` bytes remain. The files are in their order.
 ///
-/// The oldest file goes that is not near a slow one. When those near slow ones have more than half of `keep`,
-/// the oldest file of all goes. The last 60 seconds count as near a slow file, because one may still come.
+/// The first to go is the oldest file that is not near a slow one. When the files near slow ones have more than
+/// half of `keep`, the oldest file of all goes. The last 60 seconds count as near a slow file, because one may
+/// still come.
 pub(crate) fn victims(files: &[Segment], keep: u64) -> Vec<u64> {
     let mut near = near_slow(files);
     let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();

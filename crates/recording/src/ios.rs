@@ -23,9 +23,9 @@ pub mod column {
     columns! { COLUMNS:
         /// When the I/O ended, in nanoseconds since 1970; of one in flight, when its file was sealed.
         AT = Column::number("at_ns").bounded();
-        /// From its beginning to its end; of one in flight, its age.
+        /// The time from its beginning to its end; of one in flight, its age.
         LATENCY = Column::number("latency_ns").bounded();
-        /// What the source's clock was ahead of the time since 1970 when it ended.
+        /// The source's clock less the time since 1970, when it ended.
         CLOCK = Column::code("clock_ns");
         /// `volume`, `disk` or `store`.
         LAYER = Column::word("layer");
@@ -76,8 +76,8 @@ pub mod column {
         LATENESS = Column::number("lateness_ns").optional();
         /// Until the transport accepted the reply.
         REPLY = Column::number("reply_ns").optional();
-        /// What the waits leave of the latency. Of a kernel's I/O the driver's time is no column: it is
-        /// the latency without `queue_ns` and this.
+        /// The rest of the latency, beside the waits. The driver's time for a kernel's I/O has no column: it
+        /// is the latency less `queue_ns` and this.
         OTHER = Column::code("other_ns");
         /// How many bios and requests joined it.
         MERGED = Column::code("merged");

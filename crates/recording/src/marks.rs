@@ -19,38 +19,38 @@ pub(crate) mod column {
         AT = Column::number("at_ns").bounded();
         /// The same moment on the clock of the source.
         CLOCK = Column::number("clock_ns");
-        /// What happened.
+        /// The kind of event.
         KIND = Column::word("kind");
-        /// Where.
+        /// The device, if the event was at one.
         DEVICE = Column::word("device").optional();
-        /// How many or how long, in nanoseconds.
+        /// A number, or a time in nanoseconds; the kind of event says which.
         N = Column::number("n").optional();
-        /// More of it, in words.
+        /// More about the event, in words.
         TEXT = Column::word("text").optional();
     }
 }
 
-/// What happened to a recording or beside it, and when.
+/// An event in the life of a recording, or beside it, and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// When, in nanoseconds since 1970.
     pub at_ns: u64,
     /// The same moment on the clock of the source.
     pub clock_ns: u64,
-    /// What happened.
+    /// The kind of event.
     pub event: Event,
-    /// The device, if it happened to one.
+    /// The device, if the event was at one.
     pub device: Option<String>,
-    /// How many, or how long in nanoseconds, as the event says.
+    /// A number, or a time in nanoseconds; the kind of event says which.
     pub n: Option<i64>,
-    /// More of it, in words.
+    /// More about the event, in words.
     pub text: Option<String>,
 }
 
 /// Names the events.
 macro_rules! events {
     ($($(#[$doc:meta])+ $name:ident = $word:literal;)+) => {
-        /// What happened.
+        /// A kind of event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Event { $($(#[$doc])+ $name),+ }
 

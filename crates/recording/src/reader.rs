@@ -25,14 +25,14 @@ pub struct Recording {
     segments: Vec<(PathBuf, Segment)>,
 }
 
-/// Which I/Os are asked for.
+/// The I/Os that are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// They ended at this time or later, in nanoseconds since 1970.
     pub from_ns: u64,
     /// They ended before this time.
     pub to_ns: u64,
-    /// They took at least so long.
+    /// They took at least this long.
     pub min_ns: u64,
     /// The columns of [`mod@column`] that the caller will read.
     pub columns: Vec<usize>,

@@ -1,7 +1,7 @@
-//! The footer of a file: what it says of itself, and checksums.
+//! The footer of a file: its label, and checksums.
 //!
-//! Each column of each row group has a checksum in the footer, and the footer has one of itself, which is
-//! computed with zeroes in its own place. A reader so verifies what it reads and no more.
+//! The footer has a checksum of each column of each row group, and one of itself, which is computed with zeroes
+//! in its own place. So a reader verifies what it reads, and no more.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use twox_hash::XxHash64;
 use crate::error::Flaw;
 use crate::table::{Table, VERSION};
 
-/// What a file says of itself.
+/// The origin and the time of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Label {
     /// The name of its table.

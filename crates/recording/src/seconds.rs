@@ -58,11 +58,11 @@ pub struct Second {
     pub layer: String,
     /// The word of the operation.
     pub op: String,
-    /// What the row counts.
+    /// The figures of the row.
     pub count: Count,
 }
 
-/// What a row of the table of seconds counts.
+/// The figures of a row of the table of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Count {
     /// The I/Os of a bucket.

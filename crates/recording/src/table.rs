@@ -43,7 +43,7 @@ pub(crate) struct Table {
 pub(crate) struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What its cells hold.
+    /// The type of its cells.
     pub cell: Cell,
     /// Whether it is null where the source does not know the fact.
     pub is_optional: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Column {
     pub(crate) is_named: bool,
 }
 
-/// What the cells of a column hold.
+/// The type of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
     /// A signed integer.

@@ -75,7 +75,7 @@ pub struct Interval {
     /// How the text shows latencies; JSON has both.
     #[serde(skip)]
     pub style: Style,
-    /// Which of these the remark mentions; JSON has all.
+    /// The ones of these that the remark mentions; JSON has all.
     #[serde(skip)]
     pub mention: Mention,
     /// The room for the text.

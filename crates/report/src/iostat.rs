@@ -90,7 +90,7 @@ pub struct Iostat {
     pub columns: Columns,
     /// The disks, in display order.
     pub disks: Vec<Interval>,
-    /// Which zios in flight the text mentions; JSON has all.
+    /// The zios in flight that the text mentions; JSON has all.
     pub mention: Mention,
     /// The intended length of the interval, and the intervals that it stands for.
     pub length: Length,

@@ -53,7 +53,7 @@ pub struct Stat {
     /// The interval's end as local time, from a midnight.
     #[serde(skip)]
     pub local_ns: u64,
-    /// Which I/Os in flight the remark mentions.
+    /// The I/Os in flight that the remark mentions.
     #[serde(skip)]
     pub mention: Mention,
     /// Whether the bars are of bytes.

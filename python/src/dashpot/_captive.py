@@ -54,7 +54,7 @@ class Captive(Daemon):
         return self.process.pid
 
     def output(self) -> str:
-        """What the daemon, and its program if it has one, have printed so far."""
+        """The output so far of the daemon, and of its program if it has one."""
         return _read(self._log)
 
     def stop(self, timeout: float = 20.0) -> int:

@@ -1,4 +1,4 @@
-// What a panel shows, to take along: the values as CSV, the picture as SVG or PNG, and the command that gives them.
+// The content of a panel, for export: the values as CSV, the picture as SVG or PNG, and the command that prints them.
 
 import { useRef } from "preact/hooks";
 import type { Past } from "../model/past";
@@ -49,7 +49,7 @@ export function download(name: string, blob: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 1_000);
 }
 
-/** A row for each column and value; of numbers also for each cell. What is not known has no row. */
+/** A row for each column and value; of numbers, for each cell, too. Unknown values have no row. */
 export function csv({ table, grid, past }: Pick<MenuProps, "table" | "grid" | "past">): string {
   const field = (value: string): string => (/[",\n]/.test(value) || /^[=+\-@]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value);
   const time = (second: number): string => new Date(past.wall(second)).toISOString();

@@ -1,5 +1,5 @@
 // Paints a grid: one off-screen pixel for each cell, then one scaled blit without smoothing, so that each
-// cell is crisp. What is not known is never drawn as an empty cell.
+// cell is crisp. An unknown value is never drawn as an empty cell.
 
 import type { Column, Grid, Table, View } from "./grid";
 import { type Ramp, hueRamp, ramp } from "./ramp";

@@ -1,4 +1,4 @@
-// What a picture does not show by itself: empty, loading, missing, idle.
+// The states that a picture does not show by itself: empty, loading, missing, idle.
 
 import type { Feed } from "../model/feed";
 import type { Series } from "../model/series";

@@ -1,5 +1,5 @@
 // Keeps the statistics of a worksheet up to date: one stream for all of them, and the past in pieces, the newest
-// first. What the stream has missed is read like any other past.
+// first. The page reads events that the stream has missed like any other past.
 
 import { type Api, Refused, type Schemas } from "../api";
 import type { Layout } from "./layout";

@@ -1,6 +1,6 @@
-// Which seconds the page knows of at all, what the wall clock said then, and the I/O of all devices in the last
-// of them. A second without I/O is idle only if the daemon remembered it; all others are unknown, each for a
-// reason.
+// The seconds that the page knows, with the wall clock's time of each, and the I/O of all devices in the last
+// ones. A second without I/O is idle only if the daemon remembers it; every other one is unknown, and the page
+// knows why.
 
 import type { Schemas } from "../api";
 import type { Layout } from "./layout";

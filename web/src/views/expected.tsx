@@ -1,4 +1,4 @@
-// What a rule will do, before it is armed: the disk's last I/Os as measured, and as the daemon's engine expects them.
+// The expected effect of a rule, before it is armed: the disk's last I/Os as measured, and as the engine expects them.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";

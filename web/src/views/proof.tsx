@@ -1,5 +1,5 @@
-// What was asked of each rule, what was achieved, and what could have falsified it. Zero is printed, so that it is
-// seen to be zero.
+// For each rule: the figures that it asks for, those achieved, and events that could have falsified them. A zero is
+// printed, so that the reader sees that it is zero.
 
 import type { Feed, Rule } from "../model/feed";
 import { latency, percent, plural, thousands } from "../words";

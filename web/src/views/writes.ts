@@ -1,4 +1,4 @@
-// What one write of a client is at a volume.
+// The mean write of clients at a volume, in bytes and in blocks.
 
 import type { Schemas } from "../api";
 import type { Feed } from "../model/feed";

@@ -15,7 +15,7 @@ use prometheus_client::registry::Unit;
 use super::page::{Labels, Metric, Page};
 use crate::collector::{Part, Tally, View};
 
-/// What events say of the clients at one layer.
+/// The clients' I/O at one layer, as counted from events.
 #[derive(Debug)]
 pub(super) struct ClientsScrape {
     operations: Vec<ClientScrape>,

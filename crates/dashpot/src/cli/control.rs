@@ -174,7 +174,7 @@ pub(crate) struct CrashArgs {
     /// End its connections, and serve what survived; if it is off, do not cut again
     #[arg(long)]
     pub(crate) restart: bool,
-    /// Which of the writes that no flush covered survive: none, all or random
+    /// Unflushed writes that survive: none, all or random
     #[arg(
         long,
         value_name = "WHICH",

@@ -19,7 +19,7 @@ pub(crate) struct DmsetupArgs {
     pub(crate) action: DmAction,
 }
 
-/// What to do with devices.
+/// A command for devices.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DmAction {
     /// Make /dev/mapper/NAME

@@ -52,7 +52,7 @@ pub(crate) enum SpinWhen {
     Never,
 }
 
-/// What happens to a program's calls when dashpot is killed.
+/// The fate of a program's calls when dashpot is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnLoss {
     Pass,

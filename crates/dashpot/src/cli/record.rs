@@ -47,7 +47,7 @@ pub(crate) struct RecordArgs {
     pub(crate) lasts: Option<Duration>,
 }
 
-/// What a recording keeps.
+/// The size of a recording, and the I/Os that it keeps longest.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeepArgs {
     /// The most bytes of the recording [2G]
@@ -68,7 +68,7 @@ pub(crate) struct BackgroundArgs {
     pub(crate) kept: KeepArgs,
 }
 
-/// What can be done with a recording.
+/// A command for a recording.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum RecordCommand {
     Cut(CutArgs),

@@ -109,7 +109,7 @@ async fn serve_lab(
     });
     let address = api.address().clone();
     let running = instance.answer(api, door.access.clone(), metrics, handover);
-    // Whatever the result, stop the instance: stores must be synced, and sockets removed.
+    // Even after an error, stop the instance: stores must be synced, and sockets removed.
     let served = async {
         let recording = record(args, &address).await?;
         let announce = |devices: Option<&Devices>| {

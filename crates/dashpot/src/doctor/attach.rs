@@ -112,7 +112,7 @@ pub(crate) fn ublk_works() -> Result<(), Missing> {
     ))
 }
 
-/// What a way lacks.
+/// The reason that a way does not work on this host, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     pub(crate) why: String,

@@ -1,4 +1,4 @@
-//! What a user asks of a rule (zinject: `zinject_record_t`), before it is armed.
+//! The specification of a rule, as the user gives it before the rule is armed (zinject: `zinject_record_t`).
 
 use alloc::string::String;
 use core::fmt;
@@ -34,7 +34,7 @@ pub struct RuleSpec {
     pub ops: OpSet,
     /// The share of matching zios that it injects into; `None` for all.
     pub chance: Option<Ratio>,
-    /// Which matching zios it may take: all, the first N, or every Nth. The count begins when the
+    /// The matching zios that it may take: all, the first N, or every Nth. The count begins when the
     /// rule is armed or updated.
     pub limit: Limit,
     /// The bytes `start..end` of the disk. The zio must touch one of them.
@@ -72,7 +72,7 @@ pub enum Effect {
     Pass,
 }
 
-/// Which of the matching zios a rule injects into.
+/// The matching zios that a rule injects into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// All.

@@ -259,7 +259,7 @@ impl Pool {
         best.map(|(member, ..)| member)
     }
 
-    /// What is queued and in flight at a member, on its busiest side: bytes and I/Os.
+    /// The bytes and I/Os that are queued or in flight at a member, on its busiest side.
     fn load(&self, member: usize) -> (u64, u64) {
         let loads = self.members[member].iter();
         let loads = loads.map(|disk| self.disks[*disk].queue.load());
@@ -316,7 +316,7 @@ impl Pool {
         }
     }
 
-    /// What a sync of a disk will cover that begins now.
+    /// The writes that a sync of a disk will cover if it begins now.
     pub(super) fn covers(&self, disk: usize) -> Covers {
         let member = || self.side_of(disk).0;
         let (placement, mirrors) = (self.placement.as_ref(), self.mirrors.as_ref());

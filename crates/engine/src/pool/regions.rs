@@ -1,9 +1,9 @@
 //! The regions of a mirror: where its sides may differ.
 //!
-//! After the write-intent bitmap of Linux's md and the region log of its dm-raid1. A region is marked
-//! dirty before the first write to it is queued. It is clean again once no write to it is in flight, and
-//! every side has completed a FLUSH that began after the last one had ended. After a power cut the
-//! dirty regions are out of sync.
+//! Modelled on the write-intent bitmap of Linux's md and the region log of its dm-raid1. A region is
+//! marked dirty before the first write to it is queued. It is clean again once no write to it is in
+//! flight, and every side has completed a FLUSH that began after the last write had ended. After a power
+//! cut the dirty regions are out of sync.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -12,10 +12,10 @@ use core::ops::{Range, RangeInclusive};
 
 use super::table::Table;
 
-/// What is known about a region, in the words of dm-raid1.
+/// The state of a region, in the words of dm-raid1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
-    /// The sides hold the same, and will after a power cut.
+    /// The sides hold the same data, and will after a power cut, too.
     #[default]
     Clean,
     /// The sides may differ after a power cut.

@@ -87,7 +87,7 @@ pub(crate) enum Work {
     Orphan,
 }
 
-/// What a sync covers, by count: what had ended on its member when it began.
+/// The writes that a sync covers: those that had ended on its member when it began. They are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Covers {
     /// First writes of blocks.

@@ -37,7 +37,7 @@ pub struct TunableInfo {
     pub min: u64,
     /// The largest.
     pub max: u64,
-    /// What it does, in one sentence.
+    /// Its effect, in one sentence.
     pub help: &'static str,
     default: fn(ram: u64) -> u64,
 }

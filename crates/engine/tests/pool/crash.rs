@@ -11,8 +11,8 @@ use crate::machine::Machine;
 const BLOCK: usize = 1 << 10;
 const BLOCKS: usize = 48;
 
-/// What a volume may hold after a power cut: for each block the content of the last flush, and every
-/// content since then.
+/// The contents that a volume may have after a power cut: for each block the one at the last flush, and
+/// every one since then.
 struct Model {
     now: Vec<Vec<u8>>,
     since_flush: BTreeMap<usize, Vec<Vec<u8>>>,

@@ -125,8 +125,8 @@ impl Machine {
         true
     }
 
-    /// Cuts the power of the host. What the disks were working on is not done, and of what no sync has
-    /// covered, each write is lost or not.
+    /// Cuts the power of the host. The disks drop the work that they had begun. Each write that no sync
+    /// has covered is lost or survives, at random.
     pub(crate) fn crash(&mut self) {
         let zios: Vec<ZioId> = self.payloads.keys().copied().collect();
         self.step(Input::Abort(&zios));
@@ -315,7 +315,7 @@ impl Machine {
 /// The volatile cache of a disk.
 #[derive(Clone)]
 struct Cache {
-    /// What no power cut takes.
+    /// The bytes that survive every power cut.
     kept: Vec<u8>,
     /// Writes that no sync has covered, the oldest first.
     writes: VecDeque<(usize, Vec<u8>)>,

@@ -12,18 +12,18 @@ use crate::machine::Machine;
 const BLOCK: usize = 1 << 10;
 /// Two regions of 1 MiB on each side of a lone mirror.
 const BLOCKS: usize = 2_048;
-/// The blocks that are used: some of the ends of each region.
+/// The blocks that are used: some at the ends of each region.
 const USED: [usize; 6] = [0, 1, 3, 1_023, 1_024, 2_047];
 
 /// The most bytes that are copied at a time.
 const PIECE: u64 = 128 << 10;
 
-/// For each used block: what it may hold, by the last byte of each.
+/// A mirror, and a model of it: the contents that each used block may hold, each as its last byte.
 struct Run {
     machine: Machine,
     random: Random,
     may_hold: Vec<BTreeSet<u8>>,
-    /// What it may hold after a power cut.
+    /// The contents that each used block may hold after a power cut.
     may_survive: Vec<BTreeSet<u8>>,
     stamp: u8,
     members: &'static [usize],

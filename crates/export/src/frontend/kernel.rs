@@ -1,4 +1,4 @@
-//! What the frontends of the kernel's own drivers share: verdicts on ranges, and the numbers of errors.
+//! Checks of ranges, and the numbers of errors: shared by the frontends of the kernel's own drivers.
 
 use dashpot_engine::Errno;
 use rustix::io::Errno as Number;

@@ -7,7 +7,7 @@ use super::sums::{Diff, Sum, Sums};
 use crate::dimension::Dimension;
 use crate::parts::Part;
 
-/// What is different here. JSON: `{"finding": "slow", "here": side, "there": side or null, "differs":
+/// The differences. JSON: `{"finding": "slow", "here": side, "there": side or null, "differs":
 /// [{"dimension": "device", "points": 88.0, "values": [{"value": "vda", "slow_percent": 98.0, "ios_percent": 10.0,
 /// "slow_count": 310}, …]}, …], "alike": ["op", …], "spent": [{"wait": "hold", "percent": 99.0}, …], "rose":
 /// [{"dimension": "client", "value": "uid=0 pid=7", "metric": "ops", "there_per_s": 10.0, "here_per_s": 500.0},
@@ -27,7 +27,7 @@ pub struct Comparison {
     pub alike: Vec<Dimension>,
     /// Where the slow I/Os spent their time, the most first.
     pub spent: Vec<Spent>,
-    /// Who did much more here, slow or not: the most first.
+    /// The values that did much more here, slow or not: the one that rose most first.
     pub rose: Vec<Rose>,
 }
 
@@ -96,7 +96,7 @@ pub struct Rose {
     pub dimension: Dimension,
     /// The value.
     pub value: String,
-    /// What rose.
+    /// The figure that rose.
     pub metric: Metered,
     /// Per second there; of the depth, its mean.
     pub there_per_s: f64,
@@ -104,7 +104,7 @@ pub struct Rose {
     pub here_per_s: f64,
 }
 
-/// What can rise.
+/// A figure that can rise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metered {
@@ -304,7 +304,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// Who can do more than before.
+/// The dimensions whose values do I/O, and so can do more than before.
 const ACTORS: [Dimension; 4] = [
     Dimension::Device,
     Dimension::Client,

@@ -1,4 +1,4 @@
-//! Which I/Os are slow, and by how much.
+//! The choice of slow I/Os, and the slow time of each.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::finished::{FinishedIo, IoWaits};
 use crate::kind::Kind;
 use crate::predicate::Predicates;
 
-/// Which I/Os are slow.
+/// The I/Os that count as slow.
 #[derive(Debug)]
 pub enum Slow {
     /// Those beyond what is usual: only the time beyond it counts.

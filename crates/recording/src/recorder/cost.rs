@@ -1,4 +1,4 @@
-//! What recording costs: `cargo test --release -p dashpot-recording cost -- --ignored --nocapture`.
+//! The cost of recording: `cargo test --release -p dashpot-recording cost -- --ignored --nocapture`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the reader's thread hands to the writer.
+//! The jobs that the reader's thread hands to the writer.
 
 use dashpot_observe::FinishedIo;
 
@@ -19,9 +19,9 @@ pub struct Options {
     pub cpu_percent: u64,
 }
 
-/// A file has the I/Os of so long …
+/// A file is sealed after this time …
 pub const SEAL_NS: u64 = 10_000_000_000;
-/// … or so many.
+/// … or after this many I/Os, whichever comes first.
 pub const SEAL_IOS: usize = 8 * GROUP_ROWS;
 
 /// Work for the writer.

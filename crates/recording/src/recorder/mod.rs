@@ -195,7 +195,7 @@ impl Recorder {
         self.state.summary()
     }
 
-    /// What has been recorded so far.
+    /// The totals so far.
     pub fn summary(&self) -> Summary {
         self.state.summary()
     }

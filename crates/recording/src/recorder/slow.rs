@@ -7,7 +7,7 @@ use dashpot_observe::FinishedIo;
 
 use crate::seconds::Seconds;
 
-/// What was slow since the last seal.
+/// The reason to keep the file that is being filled, if it has slow I/Os.
 #[derive(Default)]
 pub(super) struct Slow {
     /// The first reason, and the device.
@@ -16,11 +16,11 @@ pub(super) struct Slow {
     ended_ns: HashMap<Arc<str>, u64, foldhash::fast::RandomState>,
 }
 
-/// An I/O that takes longer is slow, whatever is usual.
+/// An I/O that takes longer than this is slow on every device.
 const OLD_NS: u64 = 1_000_000_000;
-/// A device that completes nothing for so long with I/O in flight is frozen, …
+/// A device is frozen if it has I/O in flight and completes nothing for at least this time, …
 const FREEZE_NS: u64 = 50_000_000;
-/// … if that is so many times its median latency.
+/// … and for at least this many times its median latency.
 const FREEZE_TIMES: u64 = 10;
 
 impl Slow {

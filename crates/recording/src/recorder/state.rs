@@ -1,9 +1,9 @@
-//! What the reader's thread and the writer know of each other.
+//! The state that the reader's thread and the writer share.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// What is recorded.
+/// The extent of the recording at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Single I/Os and seconds.
@@ -14,7 +14,7 @@ pub(super) enum Mode {
     Stopped,
 }
 
-/// What a recorder has recorded.
+/// The totals of a recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// How often the recorder has sealed what it had.

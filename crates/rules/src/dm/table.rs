@@ -9,11 +9,11 @@ use crate::format_size;
 pub struct Table {
     /// The size of the device, in sectors of 512 bytes; never 0.
     pub sectors: u64,
-    /// What it does with I/O.
+    /// Its target, which handles the I/O.
     pub target: Target,
 }
 
-/// What a device does with I/O.
+/// The target of a device, which handles its I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `delay`: passes it on later.

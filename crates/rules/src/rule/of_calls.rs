@@ -8,7 +8,7 @@ use super::words::words;
 use crate::ParseError;
 use crate::ops::format_ops;
 
-/// What the filter of a program notifies. It is fixed when the program starts.
+/// The operations that a program's filter notifies. They are fixed when the program starts.
 const NOTIFIED: OpSet = OpSet::of(Op::Flush);
 
 impl TypedRule {

@@ -124,8 +124,8 @@ impl Layout {
         }
     }
 
-    /// What a sector holds, if a power cut leaves this content at its place. Under the dynamic layout the
-    /// table of places is cut, too: a place with the content of another sector is no place.
+    /// The content of a sector when a power cut leaves `content` at its place. Under the dynamic layout the
+    /// power cut takes the table of places, too: then a place with another sector's content does not count.
     pub(crate) fn survivor(&self, owner: Place, disk: usize, content: Content) -> Content {
         let of_owner = |(write, place): (u64, u64)| {
             let (target, start) = self.writes[write as usize - 1];

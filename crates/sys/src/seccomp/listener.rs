@@ -30,7 +30,7 @@ pub struct Call {
     pub arguments: [u64; 6],
 }
 
-/// Which call is made, by which kind of program.
+/// A system call, and the kind of program that makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A program of the machine's own word size makes a call that the filter picks.
@@ -41,10 +41,10 @@ pub enum Caller {
     Unknown(i32),
 }
 
-/// What becomes of a call.
+/// The answer to a call that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The kernel does it. The end of the call is not told.
+    /// The kernel does the call, and does not tell when the call ends.
     GoOn,
     /// It fails at once.
     Fail(Errno),

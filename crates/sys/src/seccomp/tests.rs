@@ -176,7 +176,7 @@ fn waits_for_nobody() -> bool {
     listener.waits(CallId(0)) || listener.answer(CallId(0), Answer::GoOn).unwrap()
 }
 
-/// What the kernel would do with a call, by a naive reading of the filter.
+/// The kernel's verdict on a call, by a naive interpretation of the filter.
 fn verdict(program: &[libc::sock_filter], data: &[u32; 16]) -> u32 {
     let (mut at, mut word) = (0, 0);
     loop {

@@ -1,8 +1,8 @@
-//! What a rule would do: the engine runs the I/Os that a disk had lately once more, under a virtual clock, with the
-//! rule armed beside those that are.
+//! The expected effect of a rule: the engine runs a disk's recent I/Os again, on a virtual clock, with the rule
+//! armed beside the rules that are armed already.
 //!
-//! The I/Os come when they came, whatever the rule does to those before them: a client that waits for its replies
-//! would send fewer. Their store takes as long as it took.
+//! Each I/O arrives when it arrived before, even if the rule delays the I/Os ahead of it; a client that waits for
+//! its replies would send fewer. The store takes as long for each I/O as it took before.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,16 +16,16 @@ use dashpot_engine::{
 };
 use dashpot_observe::{FinishedIo, IoWaits, Kind};
 
-/// What the engine expects.
+/// The engine's answer.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
     /// The latencies at the disk, as measured.
     pub(crate) measured: Histogram,
     /// The latencies at the disk with the rule.
     pub(crate) latencies: Histogram,
-    /// How many I/Os would still wait when the last one has come.
+    /// How many I/Os would still wait when the last one arrives.
     pub(crate) waiting: u64,
-    /// How long they took to come, in whole seconds, at least one.
+    /// The time between the first and the last arrival, in whole seconds; at least one.
     pub(crate) seconds: u64,
 }
 

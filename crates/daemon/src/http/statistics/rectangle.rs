@@ -1,4 +1,4 @@
-//! What is different in a rectangle of a heat map: `diff`'s question, with the I/Os inside for the slow ones.
+//! How the I/Os in a rectangle of a heat map differ from the others: `diff`, with the I/Os inside as the slow ones.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;

@@ -210,7 +210,7 @@ impl Way<'_> {
         }
     }
 
-    /// What becomes of I/O that no program waits for.
+    /// Words for the fate of I/O that no program waits for.
     fn does_with(&self, count: u64) -> String {
         match self.fail_held {
             true => format!("ends {count} I/Os in flight with EIO"),

@@ -99,8 +99,8 @@ fn number(node: &str) -> anyhow::Result<u32> {
     number.with_context(|| format!("{node} is not a device of the kernel's ublk driver"))
 }
 
-/// What the driver keeps with a device: a word of our own, and the random name of the attachment's
-/// directory, which has eight digits.
+/// The mark that the driver keeps with a device: a word of our own, and the random name of the
+/// attachment's directory, which has eight digits.
 fn mark(directory: &Path) -> Option<u64> {
     let name = directory.file_name()?.to_str()?;
     let name = u32::from_str_radix(name, 16).ok()?;

@@ -27,13 +27,13 @@ pub(super) fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow:
     }
 }
 
-/// What has not ended.
+/// The I/O that has not ended.
 #[derive(Debug, Serialize)]
 struct Inflight {
     /// The I/Os, the oldest first.
     ios: Vec<InflightIo>,
-    /// How many I/Os of the kernel's disks began before the watch, by the kernel's own count: nothing more is known
-    /// of them. Null for a daemon's disks, of which all are listed.
+    /// How many I/Os of the kernel's disks began before the watch, by the kernel's own count. Nothing more is known
+    /// about them. Null for a daemon's disks, whose I/Os are all listed.
     older: Option<u64>,
     /// The threads of this host that wait in the kernel without being woken by signals; null for a daemon's disks.
     waiting: Option<Vec<Waiting>>,
@@ -101,13 +101,13 @@ impl Inflight {
     }
 }
 
-/// What a watch has seen.
+/// The result of a watch.
 #[derive(Default)]
 struct Watched {
     /// The I/Os in flight at its end.
     ios: Vec<FinishedIo>,
-    /// The least number of I/Os that the kernel ever counted beyond those that the watch knew. More may begin and end
-    /// between two looks, but those that began before the watch are there at each.
+    /// The smallest number of I/Os by which the kernel's count ever exceeded those that the watch knew. Others may
+    /// begin and end between two looks, but the I/Os that began before the watch are there at each look.
     older: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use crate::sources::{Target, now_ns};
 /// Looks for changes once a second. A rule that came and went between two looks leaves no mark.
 pub(super) struct Changes<'a> {
     client: Option<&'a Client>,
-    /// What each rule and each state said at the last look.
+    /// The words for each rule and each state at the last look.
     known: BTreeMap<Subject, String>,
     look_ns: u64,
 }
@@ -75,7 +75,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// What there is to say of rules that are armed, and of disks that do not run.
+/// The words for rules that are armed, and for disks that do not run.
 fn said(rules: &[Rule], disks: &[Disk]) -> BTreeMap<Subject, String> {
     let armed = rules.iter().filter(|rule| rule.state != RuleState::Cleared);
     let rules = armed.map(|rule| (Subject::Rule(rule.disk.clone(), rule.id), words(rule)));

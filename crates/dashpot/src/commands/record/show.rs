@@ -19,7 +19,7 @@ pub(in crate::commands) fn show(args: &ShowArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What a recording has.
+/// The content of a recording.
 #[derive(Debug, Serialize)]
 struct Shown {
     /// The name of the host that made it.
@@ -106,7 +106,7 @@ fn shown(mark: Mark) -> ShownMark {
     }
 }
 
-/// What happened, in words and with its unit.
+/// The text and the number of an event, the number with its unit.
 fn what(mark: &Mark) -> String {
     let number = mark.n.map(|n| match mark.event {
         Event::Lost => format!("{} I/Os or events", thousands(n.unsigned_abs())),

@@ -110,7 +110,7 @@ pub(super) struct Done {
     pub(super) heat: Column,
 }
 
-/// What clients wrote per second: operations and bytes, zeroes and trims included, as `zpool-iostat` and
+/// The clients' writes per second: operations and bytes, zeroes and trims included, as `zpool-iostat` and
 /// `amplification` count them. `None` if no time has passed.
 pub(super) fn written(done: Traffic, elapsed: std::time::Duration) -> Option<(f64, f64)> {
     let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;

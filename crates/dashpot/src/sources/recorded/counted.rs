@@ -39,7 +39,7 @@ fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
     if !question.by.is_some_and(is_latency) {
         return tally.add_counted(like, sums.bytes, &sums.latencies());
     }
-    // Which of the bytes belong to which bucket is not known: each I/O has the same share.
+    // A recording of seconds has the bytes of all buckets together, so each I/O gets the same share.
     let (mut bytes, mut left) = (sums.bytes, sums.buckets.values().sum::<u64>());
     for (ns, n) in sums.rounded() {
         let share = u128::from(bytes) * u128::from(n) / u128::from(left.max(1));

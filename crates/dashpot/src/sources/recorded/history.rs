@@ -1,4 +1,4 @@
-//! What the marks of a recording tell of its making: the devices that were watched, when, and what was left out.
+//! The history of a recording, from its marks: the devices that were watched, the times, and the parts left out.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use dashpot_recording::{Event, Mark};
 
 use super::spans::Period;
 
-/// What the marks of a recording tell of its making.
+/// The history of a recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     /// The devices that were watched, by layer, and whether they are the kernel's.

@@ -120,7 +120,7 @@ impl Recorded {
         })
     }
 
-    /// What is left of it before and after a part.
+    /// The rest of it, before and after a part.
     pub(crate) fn without(&self, part: &Recorded) -> Vec<Recorded> {
         let before = Period {
             to_ns: part.period.from_ns,
@@ -327,13 +327,13 @@ fn part(whole: Period, args: &PeriodArgs) -> anyhow::Result<Period> {
     })
 }
 
-/// Why there is nothing to tell.
+/// Why a recording has nothing to report.
 fn nothing(path: &Path) -> String {
     let path = path.display();
     format!("nothing was recorded: '{path}' has no I/O; the first file appears within 10 s")
 }
 
-/// What the first I/O tells of the source; an I/O in flight tells nothing.
+/// The facts that the source knows, by the waits of the first I/O that has ended.
 fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
     for block in recording.blocks(Query::default()) {
         let finished = block?.ios().into_iter().find(|one| !one.is_in_flight);

@@ -117,7 +117,7 @@ fn a_power_cut_leaves_dirty_regions_out_of_sync() {
     assert_eq!((regions.dirty(), regions.nosync()), (0, 2));
     assert!(!regions.is_in_sync(MIB) && regions.is_in_sync(2 * MIB));
     assert_eq!(regions.nosync_bytes(), 2 * MIB);
-    // What began before the cut says nothing about a region that is written after it.
+    // A sync that began before the power cut does not clean a region that is written after it.
     assert_eq!([regions.recover(), regions.recover()], [Some(0), Some(1)]);
     assert_eq!(regions.recover(), None);
     regions.recovered(0);

@@ -111,7 +111,7 @@ impl Files {
     }
 }
 
-/// What to call a thread's process in a message.
+/// The words that stand for a thread's process in a message.
 pub(super) fn program(thread: Option<Pid>) -> String {
     let Some(thread) = thread else {
         return "a process of another namespace".to_owned();

@@ -125,7 +125,7 @@ fn any_descriptor() -> impl Strategy<Value = Descriptor> {
 }
 
 proptest! {
-    /// Whatever a description says, a request lies within the disk and its data within the message.
+    /// For any description, a request lies within the disk, and its data within the message.
     #[test]
     fn no_request_leaves_the_disk_or_the_message(
         descriptor in any_descriptor(),

@@ -1,4 +1,4 @@
-//! What a privileged process tells the driver before it hands a device over.
+//! The properties of a device, which a privileged process tells the driver before it hands the device over.
 
 use dashpot_sys::ublk::{Access, Geometry};
 
@@ -7,7 +7,7 @@ pub use super::wire::DATA_MAX;
 /// The depth of the queue of a device. A lower one would act like a hidden lane count.
 pub const DEPTH: u16 = 256;
 
-/// What the device of a disk is. The sizes are in bytes.
+/// The geometry of a disk's device. The sizes are in bytes.
 pub fn geometry(size: u64, sector: u32, read_only: bool) -> Geometry {
     Geometry {
         size,

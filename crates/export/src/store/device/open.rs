@@ -40,7 +40,7 @@ pub(in crate::store) struct OpenDevice {
 }
 
 impl<'a> DeviceRequest<'a> {
-    /// What a disk asks of the device at a path.
+    /// The request of a disk for the device at a path.
     pub(in crate::store) fn new(disk: &'a DiskConfig, path: &'a Path) -> DeviceRequest<'a> {
         DeviceRequest {
             disk: &disk.name,

@@ -411,9 +411,8 @@ proptest! {
         }
     }
 
-    /// Whatever a CPU loses: if every event of an I/O was seen and nothing was lost during it, the
-    /// I/O comes out with its moments. No I/O comes out twice, or with the moments of another
-    /// I/O.
+    /// CPUs lose any events. If every event of an I/O was seen and nothing was lost during it, the I/O
+    /// comes out with its moments. No I/O comes out twice, or with the moments of another I/O.
     #[test]
     fn losses_spoil_only_what_was_lost(
         steps in steps(0..15),

@@ -1,4 +1,4 @@
-//! Which rules were kept and which were not, and the reasons.
+//! The verdict on each kind of rule, and its reasons.
 
 use expect_test::expect;
 use serde_json::{Value, json};

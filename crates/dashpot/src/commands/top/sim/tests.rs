@@ -212,7 +212,7 @@ clear = "planned"
     );
 }
 
-/// What clients wait for at the first two devices, which are volumes.
+/// The clients' I/Os in flight at the first two devices, which are volumes.
 fn in_flight_at_volumes(frame: &Frame) -> f64 {
     frame.disks[..2]
         .iter()
