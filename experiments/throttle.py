@@ -296,7 +296,7 @@ PARTS = [
     ("A second client beside the flood", second_client, ["second-client"]),
     ("Two modes of the new throttle", two_modes, ["two-modes"]),
     ("Amplification by small blocks", amplification, ["amplification"]),
-    ("What tunables change", tuning, ["tuning"]),
+    ("The effect of tunables", tuning, ["tuning"]),
 ]
 
 

@@ -18,6 +18,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+from prose import check_headless
 from rust_source import PATH, TEST_FN, Reader, arrows_of, block_or_semicolon, circles_of, end_of_block
 
 BASELINE = "scripts/tidy-baseline.toml"
@@ -421,6 +422,7 @@ CHECKS = [
     check_circles,
     check_missing_docs,
     check_doc_lines,
+    check_headless,
     check_specification,
     check_named_files,
     check_commands,

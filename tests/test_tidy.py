@@ -93,6 +93,9 @@ def test_a_tree_that_keeps_the_rules_passes(tree):
     assert tidy(tree, code=0) == "tidy: every rule holds\n"
 
 
+# Apart from the sentences that they begin, because tidy.py reads this file, too.
+WHAT, WHICH = "What", "Which"
+
 # Each entry breaks one rule by appending to one file: (file, appended text, message).
 BROKEN = {
     "a long file": ("tests/test_words.py", "#\n" * 19, "tests/test_words.py:21: 21 lines, at most 20 are allowed; split"),
@@ -133,6 +136,17 @@ BROKEN = {
         None,
     ),
     "a long line of docs": ("ARCHITECTURE.md", f"{'a ' * 31}\n", "ARCHITECTURE.md:4: 62 columns, at most 60 are allowed"),
+    "a headless heading": ("docs/words.md", "\n## What it shows\n", "docs/words.md:5: 'What it shows …' begins with a headless what; name"),
+    "a headless cell": ("SPECIFICATION.md", "| Who asks is told | x |\n", "SPECIFICATION.md:5: 'Who asks is told …' begins with"),
+    "a headless comment": (
+        "crates/top/src/low.rs", "/// A\n/// word. Nobody\n/// reads it.\n",
+        "crates/top/src/low.rs:3: 'Nobody reads it …' begins with a headless nobody",
+    ),
+    "a headless end of a line": ("crates/top/src/low.rs", f"fn f() {{}} // {WHICH} is it.\n", "crates/top/src/low.rs:2: 'Which is it …'"),
+    "a headless docstring": ("tests/test_words.py", '"""Whatever it is."""\n', "tests/test_words.py:3: 'Whatever it is …'"),
+    "a headless message": (
+        "crates/top/src/low.rs", 'const A: &str = "%s is wrong";\n' % WHAT, "crates/top/src/low.rs:2: 'What is wrong …'",
+    ),
     "a Python test that is gone": (
         "SPECIFICATION.md", "| p | `tests/test_words.py: test_other` |\n",
         "SPECIFICATION.md:5: no test 'test_other' in tests/test_words.py",
@@ -163,6 +177,12 @@ BROKEN = {
         "docs/words.md:5: `dashpot list` has no --jason",
     ),
 }
+
+
+def test_questions_quotations_and_code_may_begin_with_any_word(tree):
+    write(tree, "docs/more.md", f"# What is it?\n\n\"{WHAT} it is.\" Some do what they do.\n\n```\nWhat it prints.\n```\n")
+    write(tree, "crates/top/src/low.rs", "/// A word. Which of\n/// them? The last.\npub fn word() -> u8 { 1 }\n")
+    tidy(tree, code=0)
 
 
 @pytest.mark.parametrize("broken", BROKEN)

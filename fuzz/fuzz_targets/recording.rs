@@ -1,5 +1,5 @@
-//! A file of a recording. Whatever its bytes are, the reader refuses them in one line, or returns I/Os, in bounded
-//! memory. Checksums are not compared, because bytes that were made by chance would never have the right ones.
+//! A file of a recording. The reader refuses any bytes in one line, or returns I/Os, in bounded memory. It does not
+//! compare checksums, because random bytes would never have the right ones.
 
 #![no_main]
 

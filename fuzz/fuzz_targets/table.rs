@@ -1,5 +1,5 @@
-//! A table line of the device mapper. Whatever the text is, the parser refuses it in one line, or returns a
-//! table that reads back as it is written, with valid rules.
+//! A table line of the device mapper. The parser refuses any text in one line, or returns a table with valid
+//! rules, which it parses again from the text that it prints.
 
 #![no_main]
 

@@ -97,7 +97,7 @@ function Contact({ feed }: { feed: Feed }) {
   );
 }
 
-/** What is wrong with the contact, and the one step that helps. */
+/** The trouble with the contact, and the one step that helps. */
 function Trouble({ feed }: { feed: Feed }) {
   useTick(1_000);
   const { contact } = feed;

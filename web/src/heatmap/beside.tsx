@@ -104,7 +104,7 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
                     <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 15)}
                   </button>
                 )}
-                {factor(name) !== null && <a class="factor" href="#pools" title="What its writes become: Amplification">×{three(factor(name)!)}</a>}
+                {factor(name) !== null && <a class="factor" href="#pools" title="The I/O that its writes become: Amplification">×{three(factor(name)!)}</a>}
                 {can(name) && <button class="plain only" aria-label={`Only ${name}`} title={`Only ${name}`} onClick={() => only(name)}>→</button>}
               </th>
               <td>{at === null ? UNKNOWN : unit === "bytes" ? size(counts[at] ?? 0) : thousands(counts[at] ?? 0)}</td>

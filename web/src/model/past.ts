@@ -16,7 +16,7 @@ export interface Cell {
   latency: Sparse;
 }
 
-/** What is known of a second. */
+/** The page's knowledge of a second. */
 export type Known = "known" | "before" | "missing" | "unread" | "after";
 
 const SECOND = 1e9;
@@ -101,7 +101,7 @@ export class Past {
     return this.devices.get(name)?.get(second) ?? [];
   }
 
-  /** What is known of a second of a statistic. */
+  /** The page's knowledge of a second of a statistic. */
   knows(series: Series, second: number): Known {
     if (second >= this.to) return "after";
     if (second < this.from) return "before";

@@ -24,7 +24,7 @@ const SECOND = 1e9;
 export class Series {
   readonly seconds = new Map<number, Part[]>();
   readonly dropped = new Map<number, number>();
-  /** What was read, in order, without overlap. */
+  /** The spans that were read, in order, without overlap. */
   private spans: Span[] = [];
   /** The daemon remembers nothing of it before this second. */
   forgottenTo = 0;

@@ -12,7 +12,7 @@ export interface Lately {
   p99: number | null;
 }
 
-/** What a device did in the last closed seconds that the page knows of. */
+/** The I/O of a device in the last closed seconds that the page knows. */
 export function lately(feed: Feed, device: string): Lately {
   const { past, layout } = feed;
   if (!past || !layout) return { opsPerSecond: null, p99: null };

@@ -9,7 +9,7 @@ import { UNKNOWN, lasting, latency, plural, rate, thousands } from "../words";
 
 type Disk = Schemas["Disk"];
 
-/** What the last request had for an answer, in words. */
+/** The answer to the last request, in words. */
 type Said = { good: boolean; words: string } | null;
 
 const SUSPENDED_NS = 10e9;

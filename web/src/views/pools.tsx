@@ -106,7 +106,7 @@ function difference(now: Sums, before: Sums, seconds: number): Sums {
   return { reads: of("reads"), read_bytes: of("read_bytes"), writes: of("writes"), written_bytes: of("written_bytes") };
 }
 
-/** What one write of a client is at a volume: how many blocks, and why. */
+/** A sentence about a volume: how many blocks a client's write becomes, and why. */
 function VolumeLine({ feed, volume }: { feed: Feed; volume: Schemas["Volume"] }) {
   const writes = writesOf(feed, volume.name);
   if (!writes) return <p>{volume.name}: no write lately. Its block size is {size(volume.block_bytes)}.</p>;

@@ -64,7 +64,7 @@ function capitalized(text: string): string {
 
 const CAN_HOLD = { yes: "can hold", doubtful: "doubtful here", no: "cannot hold here" };
 
-/** What lateness cannot see: how well this host kept time. */
+/** How well this host kept time, which lateness does not show. */
 function Host({ feed }: { feed: Feed }) {
   const status = feed.status!;
   return (

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Crash {
-    /// Which of the writes that no flush has covered survive.
+    /// The writes that survive, of those that no flush has covered.
     #[serde(default)]
     pub keep: KeepWord,
     /// The size of the pieces, 512 or 4096, that survive or are lost separately. Null: a write
@@ -30,7 +30,7 @@ fn hundred() -> usize {
     100
 }
 
-/// Which of the writes that no flush has covered survive a power cut.
+/// The writes that survive a power cut, of those that no flush has covered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepWord {

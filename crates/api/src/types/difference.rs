@@ -1,4 +1,4 @@
-//! What is different in a rectangle of a heat map.
+//! The differences of a rectangle of a heat map.
 
 use dashpot_observe::diff::{Comparison, Finding};
 use serde::{Deserialize, Serialize};

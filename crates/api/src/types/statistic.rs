@@ -12,9 +12,9 @@ use super::Wide;
 pub struct StatisticWords {
     /// The layers.
     pub layers: Vec<String>,
-    /// What is counted or measured.
+    /// The metrics.
     pub metrics: Vec<StatisticWord>,
-    /// What conditions are about, and what I/O is broken down by.
+    /// The dimensions, for conditions and breakdowns.
     pub dimensions: Vec<StatisticWord>,
 }
 
@@ -166,15 +166,15 @@ pub struct WatchedSecond {
     pub columns: Vec<Column>,
 }
 
-/// What a rule would do to the I/Os that a disk had lately.
+/// The expected effect of rules on the recent I/Os of a disk.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Expectation {
-    /// The I/Os of so many seconds, at most the last 30, were run once more.
+    /// The number of seconds whose I/Os were run again: the last 30, or fewer if the daemon remembers fewer.
     pub seconds: u64,
     /// Their latencies at the disk, as measured.
     pub measured: Distribution,
     /// Their latencies at the disk, as expected with the rule.
     pub expected: Distribution,
-    /// How many of them would still be in flight when the last one has come.
+    /// How many of them would still be in flight when the last one arrives.
     pub waiting: u64,
 }

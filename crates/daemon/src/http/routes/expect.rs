@@ -1,4 +1,4 @@
-//! What a rule would do to the I/Os that a disk had lately.
+//! The expected effect of rules on the recent I/Os of a disk.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use crate::http::error::{Body, Name};
 use crate::http::statistics::{Ios, SECOND_NS, Wanted, expect};
 use crate::{Daemon, Refusal, RefusalKind};
 
-/// What rules would do, if they were armed: the engine runs the I/Os of the disk's last 30 seconds once more with
-/// them, beside the rules that are armed. The I/Os come when they came, whatever the rules do to those before.
+/// Computes the expected effect of rules without arming them: the engine runs the I/Os of the disk's last 30 seconds
+/// again, under these rules and those that are armed. Each I/O arrives when it arrived before, even if the rules delay
+/// the I/Os ahead of it.
 #[utoipa::path(post, path = "/v1/disks/{disk}/expect", operation_id = "expect_rules", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,

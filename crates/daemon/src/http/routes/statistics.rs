@@ -171,7 +171,7 @@ pub(crate) struct WantedDifference {
     most: Option<u64>,
 }
 
-/// What is different in a rectangle: the I/Os inside, beside all I/Os in view, by every fact about them.
+/// Compares the I/Os in a rectangle of a heat map with all I/Os in view, by every fact about them.
 #[utoipa::path(get, path = "/v1/statistics/diff", operation_id = "compare_rectangle", tag = "statistics",
     params(WantedDifference),
     responses(
