@@ -15,7 +15,7 @@ from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
-# Syncs a file so many times, and prints how long each call took.
+# Syncs a file this many times, and prints how long each call took.
 SYNCS = """
 import os, sys, time
 file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)

@@ -70,7 +70,7 @@ def test_each_kind_of_call_hears_the_error(places):  # noqa: F811
     assert (ends["syncfs"], ends["sync"], ends["never"]) == ([28, 28], [0], [0] * 4)
 
 
-# Prints the error of each of so many calls.
+# Prints the error of each call.
 ERRORS = """
 import os, sys
 file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)

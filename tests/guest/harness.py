@@ -103,7 +103,7 @@ def prepared():
 
 @pytest.fixture
 def guest():
-    """Runs a case in at most so many seconds, and returns what it printed."""
+    """Runs a case in at most this many seconds, and returns its output."""
 
     def run(script, code=0, seconds=180):
         limited = {**environment(), "GUEST_SECONDS": str(seconds)}

@@ -26,7 +26,7 @@ const FREE: usize = 64 << 10;
 /// How many answers are made at a time. Each may hold the snapshot of a disk.
 const MADE_AT_ONCE: usize = 4;
 
-/// The most answers without an end at once.
+/// The most streams, whose answers do not end, at a time.
 const STREAMS_MAX: usize = 32;
 
 /// How long a request waits for its turn.
@@ -90,7 +90,7 @@ impl AnswerMemory {
         }
     }
 
-    /// The place of an answer without an end.
+    /// The place of a stream.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let place = Arc::clone(&self.streams).try_acquire_owned();
         place.map_err(|_| {

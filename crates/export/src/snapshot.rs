@@ -87,7 +87,7 @@ pub struct RuleSnapshot {
     /// Seconds since it was armed or last updated in which its shard was overloaded.
     pub overloaded_seconds: u64,
     /// Times since it was armed or last updated that its shard stopped reading a connection of its
-    /// disk, because requests used as much memory as they may.
+    /// disk, because requests used all the memory that they may.
     pub stalls: u64,
     /// The depth of the requests to its disk since it was armed or last updated.
     pub depth: DepthSummary,

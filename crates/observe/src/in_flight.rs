@@ -110,8 +110,8 @@ impl fmt::Display for InFlight {
     }
 }
 
-/// How many zios in flight have already waited longer than ended zios took. No latency of an ended
-/// zio shows them. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
+/// How many zios in flight have already waited longer than ended zios took. The latencies of ended
+/// zios do not show this. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outlasting {
     /// How many have waited longer than the 99.9th percentile of the ended zios.

@@ -146,7 +146,7 @@ impl Wanted {
 }
 
 impl Schedule {
-    /// Intervals of this length: `count` of them, or without an end.
+    /// Intervals of this length: `count` of them, or for ever.
     pub fn every(interval: Duration, count: Option<u64>) -> Schedule {
         Schedule {
             interval,

@@ -43,8 +43,7 @@ pub struct Seen {
 
 impl Seen {
     /// The I/O of disks and volumes from their start until a moment. The interval has no intended length. The
-    /// report mentions all I/Os in flight, because none would be old enough for so long an
-    /// interval.
+    /// report mentions all I/Os in flight, because none is older than such a long interval.
     pub fn since_start(
         disks: Vec<DeviceInterval>,
         volumes: Vec<DeviceInterval>,

@@ -41,7 +41,7 @@ impl Buckets {
     }
 }
 
-/// The bucket in which the value of a share of the counts lies: the first at which so many per cent are reached.
+/// The bucket of a percentile: the first at which this many per cent of the counts are reached.
 pub(crate) fn percentile(counts: &[u32], total: u64, percent: u64) -> usize {
     let rank = (total * percent).div_ceil(100);
     let mut seen = 0;

@@ -1,5 +1,4 @@
-//! A table that grows by few rows at a time: its newest file is written anew with each seal, until it is old or
-//! large.
+//! A table that grows by a few rows at a time: each seal rewrites its newest file, until that is old or large.
 
 use std::path::Path;
 
@@ -15,9 +14,9 @@ pub(crate) struct Growing {
     table: &'static Table,
     /// The rows of the newest file.
     groups: Vec<Batch>,
-    /// Whether it lacks some of them.
+    /// Whether the file on the disk lacks some of these rows.
     has_news: bool,
-    /// When it was begun.
+    /// When that file was begun.
     since_ns: Option<u64>,
     number: u64,
     /// The other files and their bytes, the oldest first.
@@ -25,7 +24,7 @@ pub(crate) struct Growing {
     newest_bytes: u64,
 }
 
-/// The newest file is written anew for so long, or until it has so many row groups.
+/// The newest file is rewritten until it is this old, or has this many row groups.
 const GROWS_NS: u64 = 600_000_000_000;
 const GROUPS: usize = 4;
 
@@ -92,8 +91,8 @@ impl Growing {
         Ok(draft.seal(label)?)
     }
 
-    /// Deletes the oldest files until the rest has at most so many bytes, and says how many it has. The newest
-    /// file stays.
+    /// Deletes the oldest files until the rest has at most `most` bytes, and returns the bytes of the rest. The
+    /// newest file stays.
     pub(crate) fn shrink(
         &mut self,
         directory: &Directory,

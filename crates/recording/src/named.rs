@@ -154,7 +154,7 @@ fn ids_page(named: &Named<'_>, all_levels: &[i16], rows: usize) -> Page {
     }
 }
 
-/// Values between two runs come in groups of so many; a shorter run is no run.
+/// Values between two runs come in groups of this many; fewer equal values are not a run.
 const GROUP: usize = 8;
 
 /// Parquet's hybrid of runs and packed groups: runs of eight or more equal values, and between them groups of

@@ -18,7 +18,7 @@ pub(crate) struct Unpacked {
     pub(crate) levels: Vec<i16>,
 }
 
-/// Reads the pages of a column with so many rows.
+/// Reads the pages of a column with this many rows.
 pub(crate) fn unpack(
     pages: &mut impl PageReader,
     rows: usize,

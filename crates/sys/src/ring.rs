@@ -88,7 +88,7 @@ impl Ring {
     }
 
     /// Queues an operation on a file that is open for direct I/O. `token` comes back with its
-    /// [`Completion`]. Fails if the kernel takes no more for now.
+    /// [`Completion`]. Fails if the kernel takes no more at the moment.
     pub fn start(&mut self, file: &Arc<File>, token: u64, work: Work<'_>) -> io::Result<()> {
         if self.base.ring.submission().is_full() {
             self.submit()?;

@@ -86,7 +86,7 @@ const DEFAULT_LOW = 1e4;
 const DEFAULT_HIGH = 1e9;
 const LINEAR_ROWS = 40;
 
-/** Rows that show all numbers. Latencies have at least 10 µs to 1 s. A crop leaves out so many of the greatest. */
+/** Rows that show all numbers. Latencies have at least 10 µs to 1 s. A crop leaves out the greatest, in millionths. */
 export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number): Rows {
   const most = crop > 0 ? all.percentile(1_000_000 - crop) ?? all.max : all.max;
   const edges = scale === "linear" ? linearEdges(layout, most, unit) : unit === "ns" ? logEdges(layout, all, most) : doublings(all, most);

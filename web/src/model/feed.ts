@@ -83,7 +83,7 @@ export class Feed {
     this.soon(0);
   }
 
-  /** Asks again after so many milliseconds, instead of at the planned time. */
+  /** Asks again after `ms` milliseconds, instead of at the planned time. */
   soon(ms: number): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.poll(), ms) as unknown as number;

@@ -7,7 +7,7 @@ import { Series } from "./series";
 
 /** The most seconds that are read at once. */
 const PIECE = 900;
-/** A second that the stream has not brought after so many is asked for. */
+/** After this many seconds the page asks for a second that the stream has not brought. */
 const LATE = 3;
 /** The most seconds that the page keeps; the daemon keeps as many. */
 const KEPT = 3_600;

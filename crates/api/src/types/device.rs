@@ -16,8 +16,8 @@ pub struct DeviceIo {
     pub clients: Vec<DiskClient>,
     /// The block devices of the host through which programs reach this device.
     pub attachments: Vec<Attachment>,
-    /// Number of connections that the shard does not read now, because requests use as much memory
-    /// as they may.
+    /// Number of connections that the shard does not read now, because requests use all the memory
+    /// that they may.
     pub stalled: u32,
     /// How often the shard has stopped reading a connection for that reason.
     pub stalls: u64,

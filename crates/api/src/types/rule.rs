@@ -42,8 +42,8 @@ pub struct Rule {
     /// The reason that it has injected nothing since it was armed or last updated; null if it has
     /// injected something.
     pub why_nothing: Option<String>,
-    /// Number of connections of its disk that the shard does not read now, because requests use as
-    /// much memory as they may. This limits the depth, and so distorts the rule's effect.
+    /// Number of connections of its disk that the shard does not read now, because requests use all
+    /// the memory that they may. This limits the depth, and so distorts the rule's effect.
     pub stalled: u32,
     /// How often the shard has stopped reading a connection of its disk for that reason, since the
     /// rule was armed or last updated.

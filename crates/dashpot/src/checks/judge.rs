@@ -308,7 +308,7 @@ impl Outcome {
 
 /// The width of the verdict and the gaps.
 const BESIDE_CHECK: usize = 8;
-/// An observation can be a sentence. It is broken into lines beyond this width.
+/// An observation may be a sentence: one that is wider than this is broken into lines.
 const OBSERVED_MOST: usize = 30;
 
 impl Kind {

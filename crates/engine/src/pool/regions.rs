@@ -163,8 +163,8 @@ impl Regions {
         self.covered[side] = self.covered[side].max(covers);
     }
 
-    /// Cleans regions that the FLUSHes of all sides have covered. As a step of the engine is bounded, it
-    /// cleans at most so many, and returns whether there may be more.
+    /// Cleans regions that the FLUSHes of all sides have covered, and returns whether there may be more. A
+    /// step of the engine is bounded, so this cleans at most `most` regions.
     pub(super) fn clear_covered(&mut self, most: usize) -> bool {
         let covered = self.covered.iter().min().copied().unwrap_or(0);
         for _ in 0..most {
@@ -231,7 +231,7 @@ impl Regions {
         self.note_quiet(at);
     }
 
-    /// Gives the repair of a region up for now.
+    /// Gives up this attempt to repair a region.
     pub(super) fn not_recovered(&mut self, at: u32) {
         self.change(at, |region| region.state = State::Nosync);
     }

@@ -111,7 +111,7 @@ tunables! {
     AsyncWriteMinActive "zfs_vdev_async_write_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 2,
         "Async writes that a disk gets before other classes get more than their minimum, and the most while little data is dirty.";
     AsyncWriteMaxActive "zfs_vdev_async_write_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
-        "The most async writes at one disk; it gets so many while much data is dirty.";
+        "The most async writes at one disk; it gets that many while much data is dirty.";
     QueueDepthPct "zfs_vdev_queue_depth_pct" Unit::Percent, 1, 100_000, |_| 1_000,
         "The dynamic layout gives a member no new blocks while it has more I/Os queued than this share of `zfs_vdev_async_write_max_active`.";
     TrimMinActive "zfs_vdev_trim_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 1,
@@ -133,7 +133,7 @@ tunables! {
     WriteLimitOverride "zfs_write_limit_override" Unit::Bytes, 0, PIB, |_| 0,
         "Legacy throttle: the limit of every txg, in place of the measured one; 0 is off.";
     WriteLimitInflation "zfs_write_limit_inflation" Unit::Count, 1, 24, |_| 1,
-        "Legacy throttle: every byte counts as so many, its worst case with copies and parity (ZFS: 24).";
+        "Legacy throttle: every byte counts as this many, the worst case with copies and parity (ZFS: 24).";
     TxgSynctimeMs "zfs_txg_synctime_ms" Unit::Milliseconds, 1, 600_000, |_| 5_000,
         "Legacy throttle: how long one sync should take (5000 until 2010, 1000 after).";
     ThrottleDelay "zfs_throttle_delay" Unit::Nanoseconds, 1, 10_000_000_000, |_| 10_000_000,

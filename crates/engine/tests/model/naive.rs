@@ -708,7 +708,7 @@ impl Naive {
         Ok(Answer::Cleared(cleared))
     }
 
-    /// Counts a zio that ends well, for each rule that took it.
+    /// Counts a zio that ends without an error, for each rule that took it.
     fn account(&mut self, at: usize) {
         let Some(charge) = &self.tickets[at].charge else {
             return;

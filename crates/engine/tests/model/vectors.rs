@@ -161,7 +161,7 @@ fn submit<M: Machine>(driver: &mut Driver<M>, when: u64, ask: Ask) -> usize {
     driver.submit(ask)
 }
 
-/// Lets all zios end well. Returns when each ended, in ms, in the order of submission.
+/// Lets all zios end without an error. Returns when each ended, in ms, in the order of submission.
 fn completions<M: Machine>(driver: &mut Driver<M>) -> Vec<u64> {
     driver.run();
     let ended = |serial| match driver.end_of(serial) {

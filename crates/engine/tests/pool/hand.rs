@@ -150,7 +150,7 @@ impl Hand {
         next.is_some()
     }
 
-    /// Lets every zio end well, for at most `steps` steps.
+    /// Lets every zio end without an error, for at most `steps` steps.
     pub(crate) fn run(&mut self, steps: usize) {
         for _ in 0..steps {
             if !self.done(Ok(())) && !self.tick() {

@@ -24,7 +24,7 @@ pub(crate) struct Machine {
     working: BTreeMap<(Instant, u64), ZioId>,
     started: u64,
     random: Random,
-    /// By disk: so many in 16 of its writes, zeroes and trims fail.
+    /// By disk: of 16 writes, zeroes and trims, the number that fails.
     pub(crate) bad: Vec<u64>,
     /// Whether as many of its reads fail.
     pub(crate) bad_reads: bool,

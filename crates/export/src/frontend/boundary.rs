@@ -149,7 +149,7 @@ pub struct ExtentQuestion {
 pub(crate) enum Arrival {
     /// Something was received.
     Bytes,
-    /// There is nothing to receive for now.
+    /// There is nothing to receive at the moment.
     Nothing,
     /// The transport is at its end, or broken.
     End,
@@ -209,14 +209,14 @@ pub enum NotServed {
     NotBuilt(&'static str),
 }
 
-/// How much room, in bytes, the shard gives one call of [`Frontend::receive`] when the last call
-/// left no bytes over. In both fields, a frontend of messages asks for at least the length of its
-/// longest message.
+/// The room, in bytes, that the shard gives one call of [`Frontend::receive`] when the last call
+/// left no bytes over. A frontend that receives whole messages sets both fields to at least the
+/// length of its longest message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveLimits {
     /// The usual room.
     pub(crate) usual: usize,
-    /// The room while connections keep as many bytes as they may.
+    /// The room while the connections of the shard keep the most bytes that they may.
     pub(crate) short: usize,
 }
 

@@ -167,7 +167,7 @@ impl Budget {
         }
     }
 
-    /// Whether connections keep as many bytes as they may.
+    /// Whether connections keep the most bytes that they may.
     #[inline]
     pub(super) fn keeps_too_much(&self) -> bool {
         self.kept >= KEPT_MAX

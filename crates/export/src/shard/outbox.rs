@@ -64,7 +64,7 @@ pub(super) struct Outlet {
     whole_max: u32,
     /// The last chunk, if the transport has not accepted all of it.
     unsent: Chunk,
-    /// Whether the transport takes no more for now.
+    /// Whether the transport takes no more at the moment.
     blocked: bool,
     /// Whether the connection is in the queue.
     queued: bool,

@@ -126,7 +126,7 @@ pub const FACTOR_LEAST: f64 = 2.0;
 const SHOWN_MAX: usize = 5;
 
 impl Diff {
-    /// The comparison of sides that lasted so long; without another side, slow I/Os are compared with all.
+    /// The comparison of two sides, of these lengths. Without another side, slow I/Os are compared with all.
     pub fn compare(&self, here: Duration, there: Option<Duration>) -> Comparison {
         let side = |sums: &Sums, lasted: Duration| SideSum {
             elapsed_ns: lasted.as_nanos(),
@@ -247,7 +247,7 @@ fn spent(diff: &Diff) -> Vec<Spent> {
     spent
 }
 
-/// The values that did at least twice as much here, and so account for a good part of what was done.
+/// The values that did at least twice as much here, and account for a good part of the work.
 fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rose> {
     let mut rose: Vec<(f64, Rose)> = Vec::new();
     for metric in [Metered::Ops, Metered::Bytes, Metered::Depth] {

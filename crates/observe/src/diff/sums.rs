@@ -140,7 +140,7 @@ impl Sums {
 }
 
 impl Sum {
-    /// The amount of one I/O, of whose time so much is slow.
+    /// The sums of one I/O, with its slow time, if it is slow.
     fn of(io: &FinishedIo, slow_ns: Option<u64>) -> Sum {
         Sum {
             ios: 1,

@@ -14,7 +14,7 @@ use crate::recorder::{Options, Recorder};
 /// The variable that makes this test the recorder that is killed; it has the directory.
 const ROOT: &str = "DASHPOT_TEST_RECORDS";
 
-/// Records without end, seals after every thousand I/Os, and says so after each seal. It does nothing unless the
+/// Records for ever, seals after every thousand I/Os, and says so after each seal. It does nothing unless the
 /// test below starts it.
 #[test]
 fn records_until_it_is_killed() {
@@ -51,7 +51,7 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_whole_files() {
     assert!(seen > 0);
 }
 
-/// Starts the recorder and kills it when it has written so many lines. Each line takes another time, so the
+/// Starts the recorder and kills it when it has written this many lines. Each line takes a different time, so the
 /// moment is a random one of its work.
 fn killed_after(root: &Path, lines: usize) {
     let program = std::env::current_exe().expect("this program");

@@ -67,7 +67,7 @@ pub struct Recorder {
 
 /// Row groups that wait for the writer.
 const QUEUE: usize = 4;
-/// A seal that the writer did not take is tried again after so long.
+/// A seal that the writer did not take is tried again after this time.
 const RETRY_NS: u64 = 100_000_000;
 /// Marks and rows of seconds that wait while the writer does not take them.
 const WAITING_MAX: usize = 1 << 16;

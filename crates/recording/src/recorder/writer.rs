@@ -43,7 +43,7 @@ pub(super) struct Writer {
 
 /// The seconds and the marks have at most this part of all bytes.
 const COUNTS_PART: u64 = 4;
-/// Single I/Os are left out for so long.
+/// Single I/Os are left out for this long.
 const REST_NS: u64 = 60_000_000_000;
 
 impl Writer {

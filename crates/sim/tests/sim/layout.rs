@@ -28,7 +28,7 @@ fn disks() -> Vec<DiskSpec> {
     vec![disk(16), disk(32)]
 }
 
-/// Eight threads that write one block after the other, and flush after so many calls.
+/// Eight threads that write one block after the other, and flush after this many calls.
 fn client(flush_every: Option<u64>) -> WorkloadSpec {
     workload(Load::Closed {
         threads: 8,

@@ -126,7 +126,7 @@ impl Control {
         }
     }
 
-    /// Queues a command with so many bytes.
+    /// Queues a command with `length` bytes of data.
     fn give(&mut self, command: u32, number: u32, length: u16, data: u64) -> io::Result<()> {
         let address = match length {
             0 => 0,

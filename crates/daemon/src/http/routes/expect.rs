@@ -85,5 +85,5 @@ fn specs(words: &str) -> Result<Vec<RuleSpec>, Refusal> {
     Ok(rules.into_iter().map(|rule| rule.spec).collect())
 }
 
-/// The I/Os of so many seconds are run.
+/// The I/Os of this many seconds are run.
 const SECONDS: u64 = 30;

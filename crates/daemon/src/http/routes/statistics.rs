@@ -132,7 +132,7 @@ pub(crate) async fn columns(
 #[utoipa::path(post, path = "/v1/statistics/watch", operation_id = "watch_statistics", tag = "statistics",
     request_body = Watch,
     responses(
-        (status = 200, content_type = "text/event-stream", body = String, description = "The events, without an end."),
+        (status = 200, content_type = "text/event-stream", body = String, description = "The events; the stream does not end by itself."),
         (status = 400, body = Error),
         (status = 422, body = Error),
     ))]

@@ -442,7 +442,7 @@ impl Waited {
 
 /// How many nodes it tries.
 const TRIES: usize = 8;
-/// After so many calls, about a second, it says that it waits.
+/// After this many calls, about a second, it says that it waits.
 const CALLS_UNSAID: u32 = 50;
 /// The sector sizes that both kinds of devices can have.
 const SECTOR_MIN: u32 = 512;

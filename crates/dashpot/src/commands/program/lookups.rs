@@ -2,7 +2,7 @@
 //!
 //! Images often start as root and run their database as another user. Root may not look into that user's
 //! processes without CAP_SYS_PTRACE, which containers do not have by default; the user itself may. So
-//! dashpot starts itself once more as that user, and asks this process.
+//! dashpot starts a second process of itself as that user, and asks that.
 
 use std::collections::HashMap;
 use std::env::args_os;
