@@ -1,7 +1,5 @@
 //! The dimensions of I/Os: the facts by which a question selects I/Os or breaks them down.
 
-use std::borrow::Cow;
-
 use dashpot_rules::{ParseError, nearest};
 use serde::{Serialize, Serializer};
 
@@ -88,7 +86,7 @@ pub enum Unit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A name.
-    Name(Cow<'a, str>),
+    Name(&'a str),
     /// A number, in the unit of the dimension.
     Number(u64),
 }
@@ -226,20 +224,19 @@ impl Dimension {
 
     /// The value of an I/O. `None` if the source does not know it, or the I/O has none, such as no error.
     pub fn of(self, io: &FinishedIo) -> Option<Value<'_>> {
-        let name = |name: &str| Value::Name(Cow::Owned(name.to_owned()));
         let who = io.who.as_ref();
         Some(match self {
-            Dimension::Device => Value::Name(Cow::Borrowed(&io.device)),
-            Dimension::Op => Value::Name(Cow::Borrowed(io.kind.word())),
+            Dimension::Device => Value::Name(&io.device),
+            Dimension::Op => Value::Name(io.kind.word()),
             Dimension::Type => {
                 let letters = io.letters.as_deref();
-                Value::Name(Cow::Borrowed(letters.unwrap_or(io.kind.word())))
+                Value::Name(letters.unwrap_or(io.kind.word()))
             }
-            Dimension::Fua => Value::Name(Cow::Borrowed(if io.fua { "yes" } else { "no" })),
-            Dimension::Client => Value::Name(Cow::Borrowed(who?.client()?)),
-            Dimension::Process => name(who?.process(io.kind)?),
+            Dimension::Fua => Value::Name(if io.fua { "yes" } else { "no" }),
+            Dimension::Client => Value::Name(who?.client()?),
+            Dimension::Process => Value::Name(who?.process(io.kind)?),
             Dimension::Pid => Value::Number(u64::try_from(who?.pid()?).ok()?),
-            Dimension::Cgroup => name(who?.cgroup(io.kind)?),
+            Dimension::Cgroup => Value::Name(who?.cgroup(io.kind)?),
             Dimension::Size => Value::Number(io.length_bytes),
             Dimension::Offset => Value::Number(io.offset_bytes),
             Dimension::Depth => Value::Number(io.depth?.into()),
@@ -247,7 +244,7 @@ impl Dimension {
             Dimension::Total => Value::Number(io.total_ns()),
             Dimension::Rule => Value::Number(io.rule?.into()),
             Dimension::Lane => Value::Number(io.lane?.into()),
-            Dimension::Error => Value::Name(Cow::Borrowed(io.error.as_deref()?)),
+            Dimension::Error => Value::Name(io.error.as_deref()?),
             _ => Value::Number(self.wait_ns(io)?),
         })
     }

@@ -44,5 +44,5 @@ pub use question::{Past, Question, Schedule, Subject, Wanted};
 pub use seen::Seen;
 pub use size::{size_class, size_name};
 pub use statistic::{Metric, Statistic};
-pub use tally::{KEYS_MAX, Tally};
+pub use tally::{Alike, KEYS_MAX, Tally};
 pub use who::{WRITE_BACK, Who};

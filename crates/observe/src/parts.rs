@@ -62,10 +62,10 @@ impl Parts {
                 Part::Class(self.offsets.class(offset))
             }
             Some(Value::Number(number)) => Part::Class(Class::of(number, by.unit())),
-            Some(Value::Name(name)) => match self.names.known(&name) {
+            Some(Value::Name(name)) => match self.names.known(name) {
                 Some(name) => Part::Named(name),
                 None if self.names.names.len() >= NAMES_MAX => Part::Other,
-                None => Part::Named(self.names.intern(&name)),
+                None => Part::Named(self.names.intern(name)),
             },
         }
     }

@@ -50,6 +50,21 @@ impl Predicates {
         self.0.iter().all(|predicate| predicate.selects(io))
     }
 
+    /// Whether an I/O meets those on names.
+    pub(crate) fn select_names(&self, io: &FinishedIo) -> bool {
+        self.meets(io, |test| *test == Test::Name)
+    }
+
+    /// Whether an I/O meets those on numbers.
+    pub(crate) fn select_numbers(&self, io: &FinishedIo) -> bool {
+        self.meets(io, |test| *test != Test::Name)
+    }
+
+    fn meets(&self, io: &FinishedIo, is_asked: impl Fn(&Test) -> bool) -> bool {
+        let mut asked = self.0.iter().filter(|predicate| is_asked(&predicate.test));
+        asked.all(|predicate| predicate.selects(io))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

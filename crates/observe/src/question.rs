@@ -20,6 +20,8 @@ pub struct Question {
     pub by: Option<Dimension>,
     /// The numbers whose distribution is needed, beside those of latencies.
     pub measure: Option<Dimension>,
+    /// Whether counts and bytes are enough. A source may leave the latencies out then.
+    pub counts_only: bool,
     /// Whether latencies from arrival are needed. On the kernel's disks they take more events.
     pub queued: bool,
     /// The past that the report covers; `None` if it begins now.
@@ -86,6 +88,7 @@ impl Question {
             predicates: Predicates::default(),
             by: None,
             measure: None,
+            counts_only: false,
             queued: false,
             past: None,
         }

@@ -103,6 +103,7 @@ impl Statistic {
         Question {
             by: self.breakdown(),
             measure: self.measure().filter(|number| !is_always_measured(*number)),
+            counts_only: self.measure().is_none(),
             queued: self.measure() == Some(Dimension::Total),
             predicates: self.selected(),
             ..Question::latencies(&[self.layer])

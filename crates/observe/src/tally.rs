@@ -9,7 +9,7 @@ use std::sync::Arc;
 use dashpot_engine::histogram::Histogram;
 use foldhash::fast::RandomState;
 
-use super::dimension::Dimension;
+use super::dimension::{Dimension, Unit};
 use super::finished::FinishedIo;
 use super::interval::OpInterval;
 use super::kind::Kind;
@@ -23,7 +23,10 @@ pub struct Tally {
     predicates: Predicates,
     by: Option<Dimension>,
     measure: Option<Dimension>,
-    counted: HashMap<Key, Counted, RandomState>,
+    counts_only: bool,
+    places: HashMap<Key, Place, RandomState>,
+    /// The counts of each place.
+    counted: Vec<Counted>,
     parts: Parts,
     /// The device of the last I/O: neighbours often share its name.
     last_device: Option<(Arc<str>, Name)>,
@@ -36,6 +39,19 @@ struct Key {
     kind: Kind,
     letters: Option<Name>,
     part: Part,
+}
+
+/// An index into the counts.
+#[derive(Clone, Copy, Debug)]
+struct Place(usize);
+
+/// What a tally knows of I/Os that share their names and differ in numbers only, until it is cleared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alike {
+    /// Whether their names meet the predicates.
+    is_selected: Option<bool>,
+    /// Where they count, if their names alone decide it.
+    place: Option<Place>,
 }
 
 #[derive(Debug, Default)]
@@ -63,18 +79,40 @@ impl Tally {
     pub fn of(question: &Question) -> Tally {
         Tally {
             measure: question.measure,
+            counts_only: question.counts_only,
             ..Tally::new(question.predicates.clone(), question.by)
         }
     }
 
     /// Counts an I/O, if it is selected.
     pub fn add(&mut self, io: &FinishedIo) {
-        if !self.predicates.select(io) {
+        self.add_alike(io, &mut Alike::default());
+    }
+
+    /// Counts an I/O as [`Tally::add`] does. The caller gives the same `alike` with all I/Os that share their
+    /// names: their device and layer, their operation, and who asked for them.
+    pub fn add_alike(&mut self, io: &FinishedIo, alike: &mut Alike) {
+        let predicates = &self.predicates;
+        let select = || predicates.select_names(io);
+        if !*alike.is_selected.get_or_insert_with(select) || !predicates.select_numbers(io) {
             return;
         }
-        let key = self.key(io);
-        let measured = self.measure.and_then(|dimension| dimension.number(io));
-        self.counted.entry(key).or_default().add(io, measured);
+        let place = match alike.place {
+            Some(place) => place,
+            None => self.place(io),
+        };
+        if self.by.is_none_or(|by| by.unit() == Unit::Name) {
+            alike.place = Some(place);
+        }
+        let counted = &mut self.counted[place.0];
+        counted.completed += 1;
+        counted.bytes += io.bytes_done();
+        if !self.counts_only {
+            counted.add_times(io);
+        }
+        if let Some(number) = self.measure.and_then(|dimension| dimension.number(io)) {
+            counted.measured.get_or_insert_default().record(number);
+        }
     }
 
     /// Counts I/Os of which only the device, the layer, the operation and the times from their beginning to their
@@ -83,13 +121,25 @@ impl Tally {
         if !self.predicates.select(like) {
             return;
         }
-        let key = self.key(like);
-        self.counted.entry(key).or_default().merge(&Counted {
+        let Place(place) = self.place(like);
+        self.counted[place].merge(&Counted {
             completed: latencies.count(),
             bytes,
             disk: latencies.clone(),
             ..Counted::default()
         });
+    }
+
+    fn place(&mut self, io: &FinishedIo) -> Place {
+        let key = self.key(io);
+        self.place_of(key)
+    }
+
+    fn place_of(&mut self, key: Key) -> Place {
+        *self.places.entry(key).or_insert_with(|| {
+            self.counted.push(Counted::default());
+            Place(self.counted.len() - 1)
+        })
     }
 
     fn key(&mut self, io: &FinishedIo) -> Key {
@@ -102,8 +152,8 @@ impl Tally {
                 .map(|letters| self.parts.names.intern(letters)),
             part: self.part(io),
         };
-        let is_full = self.counted.len() >= KEYS_MAX && key.part != Part::All;
-        match is_full && !self.counted.contains_key(&key) {
+        let is_full = self.places.len() >= KEYS_MAX && key.part != Part::All;
+        match is_full && !self.places.contains_key(&key) {
             true => Key {
                 part: Part::Other,
                 ..key
@@ -136,17 +186,18 @@ impl Tally {
 
     /// Counts those ranges of offsets together that have become one.
     fn merge_ranges(&mut self, doublings: u32) {
-        for (key, counted) in std::mem::take(&mut self.counted) {
+        let counted = std::mem::take(&mut self.counted);
+        for (key, Place(place)) in std::mem::take(&mut self.places) {
             let part = key.part.merged(doublings);
-            let merged = self.counted.entry(Key { part, ..key }).or_default();
-            merged.merge(&counted);
+            let Place(merged) = self.place_of(Key { part, ..key });
+            self.counted[merged].merge(&counted[place]);
         }
     }
 
     /// The devices of the selected I/Os, in the order of their names.
     pub fn devices(&self) -> Vec<Arc<str>> {
         let names = self
-            .counted
+            .places
             .keys()
             .map(|key| Arc::clone(self.parts.names.of(key.device)));
         let sorted: BTreeSet<Arc<str>> = names.collect();
@@ -158,12 +209,12 @@ impl Tally {
         let Some(device) = self.parts.names.known(device) else {
             return Vec::new();
         };
-        let own = self.counted.iter().filter(|(key, _)| key.device == device);
+        let own = self.places.iter().filter(|(key, _)| key.device == device);
         let mut own: Vec<_> = own.collect();
         let letters = |key: &Key| key.letters.map(|letters| self.parts.names.of(letters));
         own.sort_unstable_by_key(|(key, _)| (letters(key), key.kind, key.part));
         own.into_iter()
-            .map(|(key, counted)| self.op(key, counted))
+            .map(|(key, Place(place))| self.op(key, &self.counted[*place]))
             .collect()
     }
 
@@ -189,6 +240,7 @@ impl Tally {
 
     /// Begins the next interval.
     pub fn clear(&mut self) {
+        self.places.clear();
         self.counted.clear();
         self.parts.names = Names::default();
         self.last_device = None;
@@ -196,7 +248,7 @@ impl Tally {
 }
 
 impl Counted {
-    fn add(&mut self, io: &FinishedIo, measured: Option<u64>) {
+    fn add_times(&mut self, io: &FinishedIo) {
         let (disk_ns, total_ns) = (io.at_device_ns(), io.total_ns());
         if self.total.is_none() && total_ns != disk_ns {
             self.total = Some(self.disk.clone());
@@ -207,11 +259,6 @@ impl Counted {
         if let Some(ns) = io.in_store_ns() {
             self.store.get_or_insert_default().record(ns);
         }
-        if let Some(number) = measured {
-            self.measured.get_or_insert_default().record(number);
-        }
-        self.completed += 1;
-        self.bytes += io.bytes_done();
         self.disk.record(disk_ns);
     }
 

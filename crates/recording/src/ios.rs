@@ -95,41 +95,72 @@ pub struct Recorded {
     pub is_in_flight: bool,
 }
 
+/// The columns of names, beside that of FUA.
+pub(crate) const NAMES: [usize; 8] = [
+    column::LAYER,
+    column::DEVICE,
+    column::OP,
+    column::RWBS,
+    column::OUTCOME,
+    column::CLIENT,
+    column::PROCESS,
+    column::CGROUP,
+];
+
 impl Recorded {
     /// The I/O of a row, as far as the block has its columns.
     pub(crate) fn of_row(block: &Block, row: usize) -> Recorded {
-        let int = |column| block.int(column, row);
-        let bits = |column| int(column).unwrap_or_default() as u64;
         let name = |column| block.name(column, row).cloned();
-        let at_ns = bits(column::AT);
-        let ended_ns = at_ns.wrapping_add(bits(column::CLOCK));
         let outcome = block
             .text(column::OUTCOME, row)
             .filter(|outcome| *outcome != OK);
         let is_in_flight = outcome == Some(IN_FLIGHT);
-        let io = FinishedIo {
+        let mut io = FinishedIo {
             layer: Layer::of_word(block.text(column::LAYER, row).unwrap_or_default()),
             device: name(column::DEVICE).unwrap_or_default(),
             kind: Kind::of_word(block.text(column::OP, row).unwrap_or_default()),
-            fua: int(column::FUA) == Some(1),
+            fua: block.int(column::FUA, row) == Some(1),
             letters: name(column::RWBS),
-            offset_bytes: bits(column::SECTOR)
-                .wrapping_mul(SECTOR_BYTES)
-                .wrapping_add(bits(column::IN_SECTOR)),
-            length_bytes: bits(column::BYTES),
-            depth: int(column::DEPTH).map(|depth| depth as u32),
-            begun_ns: ended_ns.wrapping_sub(bits(column::LATENCY)),
-            ended_ns,
-            at_ns,
-            waits: waits_of(block, row),
-            who: who_of(block, row),
-            rule: int(column::RULE).map(|rule| rule as u32),
-            lane: int(column::LANE).map(|lane| lane as u32),
-            merged: bits(column::MERGED) as u32,
-            requeued: bits(column::REQUEUED) as u32,
+            offset_bytes: 0,
+            length_bytes: 0,
+            depth: None,
+            begun_ns: 0,
+            ended_ns: 0,
+            at_ns: 0,
+            waits: NO_WAITS,
+            who: None,
+            rule: None,
+            lane: None,
+            merged: 0,
+            requeued: 0,
             error: outcome.filter(|_| !is_in_flight).map(str::to_owned),
         };
+        set_numbers(block, row, &mut io);
         Recorded { io, is_in_flight }
+    }
+}
+
+/// Gives an I/O with the names of a row its numbers, too.
+pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
+    let int = |column| block.int(column, row);
+    let bits = |column| int(column).unwrap_or_default() as u64;
+    io.at_ns = bits(column::AT);
+    io.ended_ns = io.at_ns.wrapping_add(bits(column::CLOCK));
+    io.begun_ns = io.ended_ns.wrapping_sub(bits(column::LATENCY));
+    io.offset_bytes = bits(column::SECTOR)
+        .wrapping_mul(SECTOR_BYTES)
+        .wrapping_add(bits(column::IN_SECTOR));
+    io.length_bytes = bits(column::BYTES);
+    io.depth = int(column::DEPTH).map(|depth| depth as u32);
+    io.waits = waits_of(block, row);
+    io.rule = int(column::RULE).map(|rule| rule as u32);
+    io.lane = int(column::LANE).map(|lane| lane as u32);
+    io.merged = bits(column::MERGED) as u32;
+    io.requeued = bits(column::REQUEUED) as u32;
+    match (&mut io.who, int(column::PID)) {
+        (Some(Who::Client(_)), _) => {}
+        (Some(Who::Thread { pid, .. }), Some(own)) => *pid = own as i32,
+        _ => io.who = who_of(block, row),
     }
 }
 

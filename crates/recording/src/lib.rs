@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod alike;
 mod batch;
 mod buckets;
 mod clock;
@@ -27,6 +28,8 @@ mod reader;
 mod recorder;
 mod seal;
 mod seconds;
+#[cfg(test)]
+mod server;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -301,11 +301,35 @@ impl Block {
         column.texts.get(id as usize)
     }
 
+    /// A column of texts; nothing if it was not asked for.
+    pub(crate) fn texts(&self, column: usize) -> Option<Texts<'_>> {
+        self.columns.get(column)?.as_ref().map(Texts)
+    }
+
     /// The number of a text among the texts of its column in this block.
     pub fn text_id(&self, column: usize, row: usize) -> Option<u32> {
         let column = self.columns.get(column)?.as_ref()?;
         let id = column.ids.get(row)?;
         column.is_value(row).then_some(*id)
+    }
+}
+
+/// The texts of a column, by numbers.
+pub(crate) struct Texts<'a>(&'a Loaded);
+
+impl Texts<'_> {
+    /// The number of a row's text, or of null.
+    pub(crate) fn id(&self, row: usize) -> u32 {
+        let null = self.0.texts.len() as u32;
+        let id = self.0.ids.get(row).copied();
+        id.filter(|_| self.0.is_value(row)).unwrap_or(null)
+    }
+
+    /// How many different numbers there can be.
+    pub(crate) fn distinct(&self) -> usize {
+        let texts = self.0.texts.len();
+        let has_nulls = texts > 0 && !self.0.levels.is_empty();
+        texts + usize::from(has_nulls)
     }
 }
 

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::alike::Shapes;
 use crate::directory::{files, is_recording, segment_of};
 use crate::error::{Flaw, RecordingError};
 use crate::evict::Segment;
@@ -99,7 +100,7 @@ impl Recording {
     pub fn ios(&self, query: Query) -> impl Iterator<Item = Result<Recorded, RecordingError>> {
         self.blocks(query).flat_map(|selected| {
             let (ios, error) = match selected {
-                Ok(selected) => (selected.ios(), None),
+                Ok(selected) => (selected.ios().collect(), None),
                 Err(error) => (Vec::new(), Some(Err(error))),
             };
             ios.into_iter().map(Ok).chain(error)
@@ -224,10 +225,17 @@ pub struct Selected {
 
 impl Selected {
     /// The I/Os. Fields whose columns were not asked for are empty.
-    pub fn ios(&self) -> Vec<Recorded> {
+    pub fn ios(&self) -> impl Iterator<Item = Recorded> {
         let rows = self.rows.iter();
         rows.map(|row| Recorded::of_row(&self.block, *row))
-            .collect()
+    }
+}
+
+impl Selected {
+    /// Calls for each I/O, with a number that those of the block share whose names are the same: the numbers are
+    /// 0, 1 and so on in the order of their first I/Os. Fields whose columns were not asked for are empty.
+    pub fn each(&self, of: impl FnMut(u32, &Recorded)) {
+        Shapes::of(&self.block, &self.rows).each(&self.block, &self.rows, of);
     }
 }
 

@@ -1,16 +1,17 @@
 //! Files against naive lists.
 
 use bytes::Bytes;
-use dashpot_observe::{FinishedIo, IoWaits};
+use dashpot_observe::{FinishedIo, IoWaits, Who};
 use proptest::prelude::*;
 
 use crate::batch::Batch;
 use crate::error::Flaw;
-use crate::generator::{any_io, server};
+use crate::generator::any_io;
 use crate::ios::{IOS, Recorded, push};
 use crate::read::{Source, TableFile};
-use crate::reader::read_unverified;
+use crate::reader::{Selected, read_unverified};
 use crate::seal::Label;
+use crate::server::Server;
 use crate::table::GROUP_ROWS;
 use crate::write::Draft;
 
@@ -53,6 +54,54 @@ fn read(bytes: &[u8]) -> Result<Vec<Recorded>, Flaw> {
     Ok(ios)
 }
 
+/// The I/Os of all rows as [`Selected::each`] gives them, each with the shape and the row group.
+fn each(bytes: &[u8]) -> Result<Vec<(usize, u32, Recorded)>, Flaw> {
+    let file = opened(bytes)?;
+    let mut ios = Vec::new();
+    for group in 0..file.groups() {
+        let mut block = file.block(group);
+        let columns: Vec<usize> = (0..IOS.columns.len()).collect();
+        file.load(group, &columns, &mut block)?;
+        let rows = (0..block.rows).collect();
+        Selected { block, rows }.each(|shape, one| ios.push((group, shape, one.clone())));
+    }
+    Ok(ios)
+}
+
+/// An I/O without its numbers.
+fn names_of(one: &Recorded) -> Recorded {
+    let who = match &one.io.who {
+        Some(Who::Thread { comm, cgroup, .. }) => Some(Who::Thread {
+            pid: 0,
+            comm: comm.clone(),
+            cgroup: cgroup.clone(),
+        }),
+        who => who.clone(),
+    };
+    let io = FinishedIo {
+        who,
+        device: one.io.device.clone(),
+        letters: one.io.letters.clone(),
+        error: one.io.error.clone(),
+        offset_bytes: 0,
+        length_bytes: 0,
+        depth: None,
+        begun_ns: 0,
+        ended_ns: 0,
+        at_ns: 0,
+        waits: IoWaits::Kernel {
+            queue_ns: None,
+            device_ns: 0,
+        },
+        rule: None,
+        lane: None,
+        merged: 0,
+        requeued: 0,
+        ..one.io
+    };
+    Recorded { io, ..*one }
+}
+
 fn finished(io: FinishedIo) -> Recorded {
     Recorded {
         io,
@@ -86,6 +135,27 @@ proptest! {
         rows in 1..100_usize,
     ) {
         prop_assert_eq!(read(&file_of(&ios, rows)), Ok(ios));
+    }
+
+    #[test]
+    fn rows_share_a_shape_if_they_share_their_names(
+        ios in prop::collection::vec(any_recorded(), 0..60),
+        repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
+    ) {
+        let copies: Vec<Recorded> = match ios.is_empty() {
+            true => Vec::new(),
+            false => repeats.iter().map(|index| index.get(&ios).clone()).collect(),
+        };
+        let ios: Vec<Recorded> = ios.into_iter().chain(copies).collect();
+        let found = each(&file_of(&ios, 40)).expect("a file");
+        for (at, (group, shape, one)) in found.iter().enumerate() {
+            prop_assert_eq!(one, &ios[at]);
+            for (other_group, other_shape, other) in &found[..at] {
+                if group == other_group {
+                    prop_assert_eq!(shape == other_shape, names_of(one) == names_of(other));
+                }
+            }
+        }
     }
 
     #[test]
@@ -141,7 +211,8 @@ fn other_files_are_refused_by_what_they_are() {
 }
 
 fn bytes_per_io(is_zio: bool) -> f64 {
-    let ios: Vec<Recorded> = server(8 * GROUP_ROWS, is_zio)
+    let ios: Vec<Recorded> = Server::new(is_zio)
+        .ios(8 * GROUP_ROWS)
         .into_iter()
         .map(finished)
         .collect();

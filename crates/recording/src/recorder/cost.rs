@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::clock::{Clock, MachineClock};
-use crate::generator::server;
 use crate::ios::column;
 use crate::reader::{Query, Recording};
 use crate::recorder::{Options, Recorder};
+use crate::server::Server;
 use crate::table::GROUP_ROWS;
 
 #[test]
@@ -14,7 +14,7 @@ use crate::table::GROUP_ROWS;
 fn cost_of_an_io() {
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     for is_zio in [false, true] {
-        let ios = server(32 * GROUP_ROWS, is_zio);
+        let ios = Server::new(is_zio).ios(32 * GROUP_ROWS);
         let scratch = tempfile::tempdir().expect("a directory");
         let options = Options {
             keep_bytes: 1 << 30,
@@ -74,7 +74,7 @@ fn cost_of_a_question() {
         cpu_percent: 1_000,
     };
     let mut recorder = Recorder::create(&root, options, Arc::clone(&clock)).expect("a recorder");
-    let ios = server(8 * GROUP_ROWS, false);
+    let ios = Server::new(false).ios(8 * GROUP_ROWS);
     for seals in 0..40 {
         for group in ios.chunks(GROUP_ROWS) {
             group.iter().for_each(|io| recorder.add(io));

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::clock::{Clock, MachineClock};
 use crate::directory::Directory;
-use crate::generator::server;
 use crate::reader::{Query, Recording};
 use crate::recorder::{Options, Recorder};
+use crate::server::Server;
 
 /// The variable that makes this test the recorder that is killed; it has the directory.
 const ROOT: &str = "DASHPOT_TEST_RECORDS";
@@ -28,7 +28,7 @@ fn records_until_it_is_killed() {
     };
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let mut recorder = Recorder::create(Path::new(&root), options, clock).expect("a recorder");
-    for ios in server(1 << 16, false).chunks(1_000).cycle() {
+    for ios in Server::new(false).ios(1 << 16).chunks(1_000).cycle() {
         ios.iter().for_each(|io| recorder.add(io));
         recorder.seal(&ios[..1]);
         println!("{}", recorder.summary().seals);

@@ -8,12 +8,12 @@ use dashpot_observe::FinishedIo;
 
 use crate::clock::{Clock, Moment};
 use crate::directory::files;
-use crate::generator::server;
 use crate::ios::{IOS, Recorded};
 use crate::marks::Event;
 use crate::reader::{Query, Recording};
 use crate::recorder::{Options, Recorder, Summary};
 use crate::seconds::Count;
+use crate::server::{AHEAD_NS, Server};
 use crate::table::GROUP_ROWS;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -42,9 +42,6 @@ impl Clock for TestClock {
         self.cpu_ns.load(Ordering::Relaxed)
     }
 }
-
-/// As in the generator.
-const AHEAD_NS: u64 = 1_763_900_000_000_000_123;
 
 impl TestClock {
     fn at(start_ns: u64) -> Arc<TestClock> {
@@ -108,7 +105,7 @@ fn has(root: &Path, event: Event) -> bool {
 fn all_ios_of_a_minute_are_read_back_and_counted_in_their_seconds() {
     let scratch = tempfile::tempdir().expect("a directory");
     let root = scratch.path().join("rec");
-    let ios = server(4_950 * 30, false);
+    let ios = Server::new(false).ios(4_950 * 30);
     let clock = TestClock::at(ios[0].ended_ns);
     let mut recorder = recorder(&root, 1 << 30, &clock);
     record(&mut recorder, &clock, &ios);
@@ -159,7 +156,7 @@ fn all_ios_of_a_minute_are_read_back_and_counted_in_their_seconds() {
 #[test]
 fn an_io_in_flight_leaves_a_trace_in_each_file() {
     let scratch = tempfile::tempdir().expect("a directory");
-    let hung = server(1, false).remove(0);
+    let hung = Server::new(false).ios(1).remove(0);
     let clock = TestClock::at(hung.begun_ns);
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
     for _ in 0..2 {
@@ -185,7 +182,7 @@ fn an_io_in_flight_leaves_a_trace_in_each_file() {
 #[test]
 fn any_number_in_flight_can_be_read_back_and_none_counts_as_recorded() {
     let scratch = tempfile::tempdir().expect("a directory");
-    let ios = server(2 * GROUP_ROWS, false);
+    let ios = Server::new(false).ios(2 * GROUP_ROWS);
     let clock = TestClock::at(ios[0].begun_ns);
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
     ios[..100].iter().for_each(|io| recorder.add(io));
@@ -225,7 +222,7 @@ fn jumps_of_the_clocks_have_marks() {
 #[test]
 fn a_writer_that_takes_too_much_time_leaves_single_ios_out_for_a_minute() {
     let scratch = tempfile::tempdir().expect("a directory");
-    let ios = server(4_950 * 100, false);
+    let ios = Server::new(false).ios(4_950 * 100);
     let clock = TestClock::at(ios[0].ended_ns);
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
     let seconds = |from: u64, to: u64| {
@@ -260,7 +257,7 @@ fn a_writer_that_takes_too_much_time_leaves_single_ios_out_for_a_minute() {
 fn a_recording_keeps_within_its_bytes_and_keeps_what_is_slow() {
     let scratch = tempfile::tempdir().expect("a directory");
     // A tenth of the rate, for 900 s, with slow I/Os at 300 s.
-    let mut ios = server(445_500, false);
+    let mut ios = Server::new(false).ios(445_500);
     let start_ns = ios[0].ended_ns;
     for (at, io) in ios.iter_mut().enumerate() {
         let later_ns = at as u64 * 1_818_182;
@@ -304,7 +301,7 @@ fn a_recording_keeps_within_its_bytes_and_keeps_what_is_slow() {
 #[test]
 fn a_disk_that_refuses_stops_the_recording_and_not_the_caller() {
     let scratch = tempfile::tempdir().expect("a directory");
-    let ios = server(4_950 * 30, false);
+    let ios = Server::new(false).ios(4_950 * 30);
     let clock = TestClock::at(ios[0].ended_ns);
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
     // The folder of I/Os is gone, which root cannot write to either.
@@ -319,7 +316,7 @@ fn a_disk_that_refuses_stops_the_recording_and_not_the_caller() {
 #[test]
 fn a_writer_that_is_behind_makes_the_recorder_lose_whole_row_groups_and_count_them() {
     let scratch = tempfile::tempdir().expect("a directory");
-    let ios = server(20 * GROUP_ROWS, false);
+    let ios = Server::new(false).ios(20 * GROUP_ROWS);
     let clock = TestClock::at(ios[0].ended_ns);
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
     for io in &ios {

@@ -85,8 +85,8 @@ fn add(parts: &mut Parts, daemon: &Daemon, statistic: &Statistic, cell: &SecondC
         return;
     }
     let value = statistic.by.and_then(|by| by.of(&io));
-    let value = match &value {
-        Some(Value::Name(name)) => Some(name.as_ref()),
+    let value = match value {
+        Some(Value::Name(name)) => Some(name),
         Some(Value::Number(_)) | None => None,
     };
     let numbers = statistic

@@ -3,21 +3,25 @@
 use dashpot_observe::{Dimension, Question};
 use dashpot_recording::column;
 
-/// The columns for the sums that every answer has.
-const ALWAYS: [usize; 15] = [
+/// The columns for the counts that every answer has.
+const ALWAYS: [usize; 8] = [
     column::AT,
-    column::CLOCK,
-    column::LATENCY,
     column::LAYER,
     column::DEVICE,
     column::OP,
     column::RWBS,
     column::BYTES,
     column::OUTCOME,
-    // The time at the device is made of its waits, or is what they leave.
+    // A zio is known by the work of its store.
+    column::STORE,
+];
+
+/// The columns for times at a device, which are made of waits, or are what these leave.
+const TIMES: &[usize] = &[
+    column::CLOCK,
+    column::LATENCY,
     column::QUEUE,
     column::THROTTLE,
-    column::STORE,
     column::HOLD,
     column::LATENESS,
     column::OTHER,
@@ -26,6 +30,9 @@ const ALWAYS: [usize; 15] = [
 /// The columns that a question needs.
 pub(super) fn columns_of(question: &Question) -> Vec<usize> {
     let mut columns = ALWAYS.to_vec();
+    if !question.counts_only {
+        columns.extend(TIMES);
+    }
     columns.extend(question.dimensions().flat_map(of).copied());
     columns.sort_unstable();
     columns.dedup();
@@ -42,6 +49,11 @@ fn of(dimension: Dimension) -> &'static [usize] {
         }
         Dimension::Offset => &[column::SECTOR, column::IN_SECTOR],
         Dimension::Depth => &[column::DEPTH],
+        Dimension::Latency | Dimension::Total => TIMES,
+        Dimension::Throttle => &[column::THROTTLE],
+        Dimension::Queue => &[column::QUEUE],
+        Dimension::Hold => &[column::HOLD],
+        Dimension::Late => &[column::LATENESS],
         Dimension::Recv => &[column::RECV],
         Dimension::Suspend => &[column::SUSPEND],
         Dimension::Reply => &[column::REPLY],
@@ -51,13 +63,7 @@ fn of(dimension: Dimension) -> &'static [usize] {
         | Dimension::Op
         | Dimension::Type
         | Dimension::Size
-        | Dimension::Latency
-        | Dimension::Total
-        | Dimension::Throttle
-        | Dimension::Queue
         | Dimension::Store
-        | Dimension::Hold
-        | Dimension::Late
         | Dimension::Error => &[],
     }
 }

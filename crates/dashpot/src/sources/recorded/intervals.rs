@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use dashpot_observe::{
-    DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span, Tally,
+    Alike, DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span,
+    Tally,
 };
 use dashpot_recording::Query;
 use dashpot_rules::thousands;
@@ -48,6 +49,18 @@ impl<'a> RecordedIntervals<'a> {
         })
     }
 
+    /// The shape with this number, of which the I/O is the first if it is new.
+    fn shape<'s>(&self, shapes: &'s mut Vec<Shape>, number: u32, io: &FinishedIo) -> &'s mut Shape {
+        let number = number as usize;
+        while shapes.len() <= number {
+            shapes.push(Shape {
+                is_named: self.recorded.is_named(io),
+                alike: Alike::default(),
+            });
+        }
+        &mut shapes[number]
+    }
+
     fn read(&self, span: Span) -> anyhow::Result<Seen> {
         let period = Period {
             from_ns: span.start_ns,
@@ -62,17 +75,19 @@ impl<'a> RecordedIntervals<'a> {
             ..period.query()
         };
         for block in self.recorded.blocks(query) {
-            for one in block?.ios() {
+            let mut shapes: Vec<Shape> = Vec::new();
+            block?.each(|shape, one| {
+                let shape = self.shape(&mut shapes, shape, &one.io);
                 if !one.is_in_flight {
                     finished_ns = finished_ns.max(one.io.at_ns);
                 }
                 match one.is_in_flight {
-                    _ if !self.recorded.is_named(&one.io) => {}
-                    true => in_flight.push(one.io),
+                    _ if !shape.is_named => {}
+                    true => in_flight.push(one.io.clone()),
                     false if self.counts && self.recorded.counted.has(one.io.at_ns) => {}
-                    false => tally.add(&one.io),
+                    false => tally.add_alike(&one.io, &mut shape.alike),
                 }
-            }
+            });
         }
         if self.counts {
             count(self.recorded, period, &self.question, &mut tally)?;
@@ -103,6 +118,12 @@ impl<'a> RecordedIntervals<'a> {
             ..Seen::default()
         })
     }
+}
+
+/// What is known of the I/Os of a block that share their names.
+struct Shape {
+    is_named: bool,
+    alike: Alike,
 }
 
 impl Source for RecordedIntervals<'_> {

@@ -47,9 +47,12 @@ impl<'a> RecordedIos<'a> {
                 self.has_ended = true;
                 return Ok(Vec::new());
             };
-            let read = block?.ios().into_iter();
-            let finished = read.filter(|one| !one.is_in_flight).map(|one| one.io);
-            let mut ios: Vec<FinishedIo> = finished.filter(|io| self.takes(io)).collect();
+            let mut ios = Vec::new();
+            block?.each(|_, one| {
+                if !one.is_in_flight && self.takes(&one.io) {
+                    ios.push(one.io.clone());
+                }
+            });
             ios.truncate(self.left);
             self.left -= ios.len();
             self.has_ended = self.left == 0;

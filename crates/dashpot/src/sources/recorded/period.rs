@@ -8,7 +8,9 @@ use anyhow::{Context, bail};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
-use dashpot_recording::{Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, Second};
+use dashpot_recording::{
+    Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, Second, column,
+};
 use dashpot_rules::{ParseError, thousands};
 
 use super::history::History;
@@ -182,11 +184,9 @@ impl Recorded {
         mut of: impl FnMut(RecordedIo) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         for block in self.blocks(self.period.query()) {
-            let own = block?
-                .ios()
-                .into_iter()
-                .filter(|one| self.is_named(&one.io));
-            own.into_iter().try_for_each(&mut of)?;
+            let block = block?;
+            let mut own = block.ios().filter(|one| self.is_named(&one.io));
+            own.try_for_each(&mut of)?;
         }
         Ok(())
     }
@@ -335,9 +335,12 @@ fn nothing(path: &Path) -> String {
 
 /// The facts that the source knows, by the waits of the first I/O that has ended.
 fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
-    for block in recording.blocks(Query::default()) {
-        let finished = block?.ios().into_iter().find(|one| !one.is_in_flight);
-        if let Some(first) = finished {
+    let query = Query {
+        columns: vec![column::OUTCOME, column::STORE],
+        ..Query::default()
+    };
+    for block in recording.blocks(query) {
+        if let Some(first) = block?.ios().find(|one| !one.is_in_flight) {
             return Ok(match first.io.waits {
                 IoWaits::Kernel { .. } => Knows::Kernel,
                 IoWaits::Zio(_) => Knows::Zios,
