@@ -89,11 +89,16 @@ impl FinishedIo {
         }
     }
 
-    /// The bytes that it moved. A zio that failed moved none; the kernel does not tell how far such an I/O got.
+    /// The bytes that it moved.
     pub fn bytes_done(&self) -> u64 {
-        match (&self.waits, &self.error) {
-            (IoWaits::Zio(_), Some(_)) => 0,
-            _ => self.length_bytes,
+        match self.has_moved() {
+            true => self.length_bytes,
+            false => 0,
         }
+    }
+
+    /// Whether it moved its bytes. A zio that failed moved none; the kernel does not tell how far such an I/O got.
+    pub fn has_moved(&self) -> bool {
+        !matches!((&self.waits, &self.error), (IoWaits::Zio(_), Some(_)))
     }
 }

@@ -2,7 +2,7 @@
 
 use dashpot_engine::{Duration, OpSet};
 
-use super::dimension::Dimension;
+use super::dimension::{Dimension, Unit};
 use super::finished::FinishedIo;
 use super::intervals::Intervals;
 use super::kind::Kind;
@@ -114,6 +114,11 @@ impl Question {
     pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
         let own = [self.by, self.measure].into_iter().flatten();
         own.chain(self.predicates.dimensions())
+    }
+
+    /// Whether counts of I/Os that share their names answer it: it asks for no number of single I/Os.
+    pub fn has_names_only(&self) -> bool {
+        self.counts_only && self.dimensions().all(|one| one.unit() == Unit::Name)
     }
 
     /// Whether it only asks for what counters of operations answer: no breakdown and no condition.

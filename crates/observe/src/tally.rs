@@ -45,7 +45,7 @@ struct Key {
 #[derive(Clone, Copy, Debug)]
 struct Place(usize);
 
-/// What a tally knows of I/Os that share their names and differ in numbers only, until it is cleared.
+/// The facts that a tally keeps of I/Os that share their names and differ in numbers only, until it is cleared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alike {
     /// Whether their names meet the predicates.
@@ -112,6 +112,16 @@ impl Tally {
         }
         if let Some(number) = self.measure.and_then(|dimension| dimension.number(io)) {
             counted.measured.get_or_insert_default().record(number);
+        }
+    }
+
+    /// Counts I/Os that share their names, if they are selected: `like` is one of them. The question must ask for
+    /// no number: see [`Question::has_names_only`].
+    pub fn add_counts(&mut self, like: &FinishedIo, count: u64, bytes: u64) {
+        if self.predicates.select_names(like) {
+            let Place(place) = self.place(like);
+            self.counted[place].completed += count;
+            self.counted[place].bytes += bytes;
         }
     }
 

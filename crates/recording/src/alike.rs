@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use crate::block::Block;
 use crate::ios::{NAMES, Recorded, column, set_numbers};
-use crate::read::Block;
 
 /// The shapes of the rows of a block: rows of a shape share their names.
 pub(crate) struct Shapes {
@@ -30,6 +30,9 @@ impl Shapes {
         }
         let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
         shapes.refine(2, rows.iter().map(is_fua));
+        // A zio is known by the work of its store.
+        let is_zio = |row: &usize| u32::from(block.int(column::STORE, *row).is_some());
+        shapes.refine(2, rows.iter().map(is_zio));
         shapes
     }
 
@@ -71,6 +74,30 @@ impl Shapes {
             if let Some(one) = sample {
                 of(*shape, one);
             }
+        }
+    }
+
+    /// Calls for the first I/O of each shape, with the number of all of them and the bytes that they moved.
+    pub(crate) fn counts(
+        &self,
+        block: &Block,
+        rows: &[usize],
+        mut of: impl FnMut(&Recorded, u64, u64),
+    ) {
+        let mut sums = vec![(0, 0, 0); self.count];
+        for (row, shape) in rows.iter().zip(&self.of_rows) {
+            let (first, count, bytes) = &mut sums[*shape as usize];
+            if *count == 0 {
+                *first = *row;
+            }
+            *count += 1;
+            let length = block.int(column::BYTES, *row).unwrap_or_default() as u64;
+            *bytes = u64::saturating_add(*bytes, length);
+        }
+        for (first, count, bytes) in sums {
+            let first = Recorded::of_row(block, first);
+            let bytes = if first.io.has_moved() { bytes } else { 0 };
+            of(&first, count, bytes);
         }
     }
 }

@@ -7,7 +7,7 @@ use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 
 use crate::batch::{Batch, Row};
-use crate::read::Block;
+use crate::block::Block;
 use crate::table::Table;
 
 /// The table.
@@ -128,7 +128,7 @@ impl Recorded {
             ended_ns: 0,
             at_ns: 0,
             waits: NO_WAITS,
-            who: None,
+            who: who_of(block, row),
             rule: None,
             lane: None,
             merged: 0,
@@ -157,10 +157,8 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     io.lane = int(column::LANE).map(|lane| lane as u32);
     io.merged = bits(column::MERGED) as u32;
     io.requeued = bits(column::REQUEUED) as u32;
-    match (&mut io.who, int(column::PID)) {
-        (Some(Who::Client(_)), _) => {}
-        (Some(Who::Thread { pid, .. }), Some(own)) => *pid = own as i32,
-        _ => io.who = who_of(block, row),
+    if let (Some(Who::Thread { pid, .. }), Some(own)) = (&mut io.who, int(column::PID)) {
+        *pid = own as i32;
     }
 }
 
@@ -214,7 +212,7 @@ fn who_of(block: &Block, row: usize) -> Option<Who> {
     let name = |column| block.name(column, row).cloned();
     let thread = || {
         Some(Who::Thread {
-            pid: block.int(column::PID, row)? as i32,
+            pid: block.int(column::PID, row).unwrap_or_default() as i32,
             comm: name(column::PROCESS)?,
             cgroup: name(column::CGROUP),
         })
@@ -299,5 +297,7 @@ const NO_WAITS: IoWaits = IoWaits::Kernel {
     queue_ns: None,
     device_ns: 0,
 };
-const OK: &str = "ok";
-const IN_FLIGHT: &str = "in flight";
+/// The outcome of an I/O that did not fail.
+pub(crate) const OK: &str = "ok";
+/// The outcome of an I/O that was in flight.
+pub(crate) const IN_FLIGHT: &str = "in flight";

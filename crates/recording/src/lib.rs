@@ -8,6 +8,7 @@
 
 mod alike;
 mod batch;
+mod block;
 mod buckets;
 mod clock;
 mod cut;
@@ -41,7 +42,6 @@ pub use cut::Cut;
 pub use error::RecordingError;
 pub use ios::{Recorded, column};
 pub use marks::{Event, Mark};
-pub use read::Block;
 pub use reader::{Blocks, Query, Recording, Selected, read_unverified};
 pub use recorder::{Options, Recorder, SEAL_IOS, SEAL_NS, Summary};
 pub use seconds::{Count, Second};

@@ -1,7 +1,7 @@
 //! The table of marks: what happened to a recording and beside it.
 
 use crate::batch::Batch;
-use crate::read::Block;
+use crate::block::Block;
 use crate::table::Table;
 
 /// The table.

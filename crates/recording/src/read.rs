@@ -13,11 +13,12 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMe
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
 
+use crate::block::{Block, Loaded, Scratch};
 use crate::error::{Flaw, RecordingError};
 use crate::pages::{CheckedPages, Chunk};
 use crate::seal::{self, FOOTER_MAX};
-use crate::table::{Cell, GROUP_ROWS, Table};
-use crate::unpack::{Unpacked, unpack};
+use crate::table::{GROUP_ROWS, Table};
+use crate::unpack::unpack;
 
 /// A file of a table. Its footer is in memory; its rows are not.
 pub(crate) struct TableFile {
@@ -120,7 +121,7 @@ impl TableFile {
         }
     }
 
-    /// Adds columns of a row group to a block.
+    /// Adds columns of a row group to a block that has begun with its rows.
     pub(crate) fn load(
         &self,
         group: usize,
@@ -128,9 +129,8 @@ impl TableFile {
         block: &mut Block,
     ) -> Result<(), Flaw> {
         for &column in columns {
-            if block.columns[column].is_none() {
-                let loaded = unpanicked(|| self.column(group, column))?;
-                block.columns[column] = Some(loaded);
+            if let Some((loaded, scratch)) = block.fill(column) {
+                unpanicked(|| self.column(group, column, loaded, scratch))?;
             }
         }
         Ok(())
@@ -151,15 +151,13 @@ impl TableFile {
         )
     }
 
-    /// A block without columns.
-    pub(crate) fn block(&self, group: usize) -> Block {
-        Block {
-            rows: self.rows(group),
-            columns: self.table.columns.iter().map(|_| None).collect(),
-        }
-    }
-
-    fn column(&self, group: usize, column: usize) -> Result<Loaded, Flaw> {
+    fn column(
+        &self,
+        group: usize,
+        column: usize,
+        loaded: &mut Loaded,
+        scratch: &mut Scratch,
+    ) -> Result<(), Flaw> {
         let rows = self.rows(group);
         let chunk = self.meta.row_group(group).column(column);
         let place =
@@ -182,39 +180,40 @@ impl TableFile {
         };
         let column = &self.table.columns[column];
         if column.is_named {
-            let unpacked = unpack(&mut pages, rows, column.is_optional)?;
-            return Loaded::named(unpacked, column.cell);
+            return unpack(&mut pages, rows, column, loaded, scratch);
         }
         let description = chunk.column_descr_ptr();
         let mut reader = ColumnReaderImpl::<Int64Type>::new(description, Box::new(pages));
-        let (values, levels) = values(&mut reader, rows)?;
-        Ok(Loaded::ints(values, &levels))
+        values(&mut reader, rows, loaded, &mut scratch.definitions)
     }
 }
 
-/// The values of all rows, and for each row 1 for a value or 0 for null.
+/// Reads the values of all rows.
 fn values(
     reader: &mut ColumnReaderImpl<Int64Type>,
     rows: usize,
-) -> Result<(Vec<i64>, Vec<i16>), Flaw> {
-    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    loaded: &mut Loaded,
+    definitions: &mut Vec<i16>,
+) -> Result<(), Flaw> {
+    definitions.clear();
     let mut got = 0;
     while got < rows {
         let (records, _, _) =
-            reader.read_records(rows - got, Some(&mut levels), None, &mut values)?;
+            reader.read_records(rows - got, Some(definitions), None, &mut loaded.ints)?;
         if records == 0 {
             return Err(Flaw::damaged(format!("a column has {got} of {rows} rows")));
         }
         got += records;
     }
-    let count = match levels.is_empty() {
+    let count = match definitions.is_empty() {
         true => rows,
-        false => levels.iter().filter(|level| **level == 1).count(),
+        false => loaded.set_levels(definitions.iter().map(|level| *level == 1)),
     };
-    match count == values.len() {
-        true => Ok((values, levels)),
-        false => Err(Flaw::damaged("a column lacks values")),
+    match count == loaded.ints.len() {
+        true => loaded.spread(),
+        false => return Err(Flaw::damaged("a column lacks values")),
     }
+    Ok(())
 }
 
 /// The footer with its tail.
@@ -265,122 +264,3 @@ fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
 
 /// The length of the footer and `PAR1`.
 const TAIL: usize = 8;
-
-/// Rows of a row group, with the columns that were asked for.
-pub struct Block {
-    pub(crate) rows: usize,
-    columns: Vec<Option<Loaded>>,
-}
-
-/// A column in memory. If nothing is null there are no levels, and if all is null there is nothing.
-#[derive(Default)]
-struct Loaded {
-    ints: Vec<i64>,
-    ids: Vec<u32>,
-    texts: Vec<Arc<str>>,
-    levels: Vec<bool>,
-}
-
-impl Block {
-    /// A number; nothing if it is null or its column was not asked for.
-    pub fn int(&self, column: usize, row: usize) -> Option<i64> {
-        let column = self.columns.get(column)?.as_ref()?;
-        let value = column.ints.get(row)?;
-        column.is_value(row).then_some(*value)
-    }
-
-    /// A text; nothing if it is null or its column was not asked for.
-    pub fn text(&self, column: usize, row: usize) -> Option<&str> {
-        self.name(column, row).map(AsRef::as_ref)
-    }
-
-    /// The same text, which the rows of a block share.
-    pub(crate) fn name(&self, column: usize, row: usize) -> Option<&Arc<str>> {
-        let id = self.text_id(column, row)?;
-        let column = self.columns.get(column)?.as_ref()?;
-        column.texts.get(id as usize)
-    }
-
-    /// A column of texts; nothing if it was not asked for.
-    pub(crate) fn texts(&self, column: usize) -> Option<Texts<'_>> {
-        self.columns.get(column)?.as_ref().map(Texts)
-    }
-
-    /// The number of a text among the texts of its column in this block.
-    pub fn text_id(&self, column: usize, row: usize) -> Option<u32> {
-        let column = self.columns.get(column)?.as_ref()?;
-        let id = column.ids.get(row)?;
-        column.is_value(row).then_some(*id)
-    }
-}
-
-/// The texts of a column, by numbers.
-pub(crate) struct Texts<'a>(&'a Loaded);
-
-impl Texts<'_> {
-    /// The number of a row's text, or of null.
-    pub(crate) fn id(&self, row: usize) -> u32 {
-        let null = self.0.texts.len() as u32;
-        let id = self.0.ids.get(row).copied();
-        id.filter(|_| self.0.is_value(row)).unwrap_or(null)
-    }
-
-    /// How many different numbers there can be.
-    pub(crate) fn distinct(&self) -> usize {
-        let texts = self.0.texts.len();
-        let has_nulls = texts > 0 && !self.0.levels.is_empty();
-        texts + usize::from(has_nulls)
-    }
-}
-
-impl Loaded {
-    fn is_value(&self, row: usize) -> bool {
-        self.levels.get(row).copied().unwrap_or(true)
-    }
-
-    fn ints(values: Vec<i64>, levels: &[i16]) -> Loaded {
-        let (ints, levels) = spread(values, levels);
-        Loaded {
-            ints,
-            levels,
-            ..Loaded::default()
-        }
-    }
-
-    fn named(mut unpacked: Unpacked, cell: Cell) -> Result<Loaded, Flaw> {
-        let ids = std::mem::take(&mut unpacked.ids);
-        let (ids, levels) = spread(ids, &unpacked.levels);
-        let loaded = match cell {
-            Cell::Int => {
-                let names = unpacked.ints()?;
-                let int = |id: &u32| names.get(*id as usize).copied().unwrap_or_default();
-                Loaded {
-                    ints: ids.iter().map(int).collect(),
-                    ..Loaded::default()
-                }
-            }
-            Cell::Text => Loaded {
-                texts: unpacked.texts()?,
-                ids,
-                ..Loaded::default()
-            },
-        };
-        Ok(Loaded { levels, ..loaded })
-    }
-}
-
-/// One value per row, with anything in the place of a null.
-fn spread<T: Copy + Default>(values: Vec<T>, levels: &[i16]) -> (Vec<T>, Vec<bool>) {
-    if values.is_empty() || values.len() >= levels.len() {
-        return (values, Vec::new());
-    }
-    let mut values = values.into_iter();
-    let is_value = levels.iter().map(|level| *level == 1);
-    let spread = is_value.clone().map(|is_value| {
-        is_value
-            .then(|| values.next())
-            .flatten()
-            .unwrap_or_default()
-    });
-    (spread.collect(), is_value.collect())
-}

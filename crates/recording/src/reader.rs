@@ -9,13 +9,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::alike::Shapes;
+use crate::block::Block;
 use crate::directory::{files, is_recording, segment_of};
 use crate::error::{Flaw, RecordingError};
 use crate::evict::Segment;
 use crate::gaps::gaps;
-use crate::ios::{IOS, Recorded, column};
+use crate::ios::{IN_FLIGHT, IOS, OK, Recorded, column};
 use crate::marks::{MARKS, Mark};
-use crate::read::{Block, Source, TableFile};
+use crate::read::{Source, TableFile};
 use crate::seconds::{self, SECONDS, Second};
 use crate::table::Table;
 
@@ -93,18 +94,19 @@ impl Recording {
             paths: asked.map(|(path, _)| path.clone()).collect(),
             query,
             open: None,
+            selected: Selected::default(),
         }
     }
 
     /// The I/Os of a query, in the order in which they were recorded.
-    pub fn ios(&self, query: Query) -> impl Iterator<Item = Result<Recorded, RecordingError>> {
-        self.blocks(query).flat_map(|selected| {
-            let (ios, error) = match selected {
-                Ok(selected) => (selected.ios().collect(), None),
-                Err(error) => (Vec::new(), Some(Err(error))),
-            };
-            ios.into_iter().map(Ok).chain(error)
-        })
+    #[cfg(test)]
+    pub(crate) fn ios(&self, query: Query) -> Result<Vec<Recorded>, RecordingError> {
+        let mut blocks = self.blocks(query);
+        let mut ios = Vec::new();
+        while let Some(selected) = blocks.next_block()? {
+            ios.extend(selected.ios());
+        }
+        Ok(ios)
     }
 
     /// All marks, the oldest first.
@@ -167,13 +169,14 @@ impl Recording {
         mut row_of: impl FnMut(&Block, usize),
     ) -> Result<(), RecordingError> {
         let columns: Vec<usize> = (0..table.columns.len()).collect();
+        let mut block = Block::new(table);
         for (name, _) in files(&self.root, table)? {
             let path = self.root.join(table.name).join(name);
             let Some(file) = present(TableFile::open(&path, table))? else {
                 continue;
             };
             for group in (0..file.groups()).filter(|group| is_asked(&file, *group)) {
-                let mut block = file.block(group);
+                block.begin(file.rows(group));
                 let loaded = file.load(group, &columns, &mut block);
                 loaded.map_err(|flaw| flaw.of(&path))?;
                 (0..block.rows).for_each(|row| row_of(&block, row));
@@ -207,109 +210,167 @@ fn present<T>(opened: Result<T, RecordingError>) -> Result<Option<T>, RecordingE
     }
 }
 
-/// The blocks of a query.
+/// The blocks of a query. One is in memory.
 pub struct Blocks {
     query: Query,
     paths: VecDeque<PathBuf>,
     /// The file that is being read, and its next row group.
     open: Option<(PathBuf, TableFile, usize)>,
-}
-
-/// The I/Os of a block that a query asks for.
-pub struct Selected {
-    /// The block.
-    pub block: Block,
-    /// The rows that are asked for.
-    pub rows: Vec<usize>,
-}
-
-impl Selected {
-    /// The I/Os. Fields whose columns were not asked for are empty.
-    pub fn ios(&self) -> impl Iterator<Item = Recorded> {
-        let rows = self.rows.iter();
-        rows.map(|row| Recorded::of_row(&self.block, *row))
-    }
-}
-
-impl Selected {
-    /// Calls for each I/O, with a number that those of the block share whose names are the same: the numbers are
-    /// 0, 1 and so on in the order of their first I/Os. Fields whose columns were not asked for are empty.
-    pub fn each(&self, of: impl FnMut(u32, &Recorded)) {
-        Shapes::of(&self.block, &self.rows).each(&self.block, &self.rows, of);
-    }
+    selected: Selected,
 }
 
 impl Blocks {
-    /// The next block, which can have no rows that are asked for.
-    fn step(&mut self) -> Result<Option<Option<Selected>>, RecordingError> {
+    /// The next block with I/Os that the query asks for; none at the end, and after an error.
+    ///
+    /// # Errors
+    ///
+    /// A file is damaged or cannot be read.
+    pub fn next_block(&mut self) -> Result<Option<&Selected>, RecordingError> {
+        loop {
+            match self.step() {
+                Ok(Step::End) => return Ok(None),
+                Ok(Step::Nothing) => {}
+                Ok(Step::Block) => return Ok(Some(&self.selected)),
+                Err(error) => {
+                    self.paths.clear();
+                    self.open = None;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// When the last I/O so far ended that ended in the query's period, however long it took, in nanoseconds since
+    /// 1970. Those in flight count at the moment when their file was sealed.
+    pub fn last_ns(&self) -> u64 {
+        self.selected.last_ns
+    }
+
+    fn step(&mut self) -> Result<Step, RecordingError> {
         if self.open.is_none() {
             let Some(path) = self.paths.pop_front() else {
-                return Ok(None);
+                return Ok(Step::End);
             };
             let file = present(TableFile::open(&path, &IOS))?;
             self.open = file.map(|file| (path, file, 0));
         }
         let Some((path, file, group)) = &mut self.open else {
-            return Ok(Some(None));
+            return Ok(Step::Nothing);
         };
         if *group >= file.groups() {
             self.open = None;
-            return Ok(Some(None));
+            return Ok(Step::Nothing);
         }
         *group += 1;
-        let selected = select(file, *group - 1, &self.query);
-        selected.map(Some).map_err(|flaw| flaw.of(path))
-    }
-}
-
-impl Iterator for Blocks {
-    type Item = Result<Selected, RecordingError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.step() {
-                Ok(None) => return None,
-                Ok(Some(None)) => {}
-                Ok(Some(Some(selected))) => return Some(Ok(selected)),
-                Err(error) => {
-                    self.paths.clear();
-                    self.open = None;
-                    return Some(Err(error));
-                }
-            }
+        let selected = self.selected.select(file, *group - 1, &self.query);
+        match selected.map_err(|flaw| flaw.of(path))? {
+            true => Ok(Step::Block),
+            false => Ok(Step::Nothing),
         }
     }
 }
 
-/// The rows of a row group that a query asks for. Columns are decoded only if the row group's bounds leave a doubt,
-/// and the others only if any row is left.
-fn select(file: &TableFile, group: usize, query: &Query) -> Result<Option<Selected>, Flaw> {
-    let period = Matching::of(file, group, column::AT, query.from_ns, query.to_ns);
-    let latency = Matching::of(file, group, column::LATENCY, query.min_ns, u64::MAX);
-    let mut block = file.block(group);
-    let mut rows: Vec<usize> = (0..block.rows).collect();
-    for (column, matching) in [(column::AT, period), (column::LATENCY, latency)] {
-        match matching {
-            Matching::All => {}
-            Matching::None => return Ok(None),
-            Matching::Some(from, to) => {
-                file.load(group, &[column], &mut block)?;
-                let is_asked = |value: i64| {
-                    let value = value as u64;
-                    value >= from && (value < to || to == u64::MAX)
-                };
-                rows.retain(|row| block.int(column, *row).is_some_and(is_asked));
-            }
+/// The result of a step to the next row group.
+enum Step {
+    Block,
+    Nothing,
+    End,
+}
+
+/// The I/Os of a block that a query asks for.
+pub struct Selected {
+    pub(crate) block: Block,
+    /// The rows that are asked for.
+    pub(crate) rows: Vec<usize>,
+    /// When the last I/O of this and of all blocks before it ended.
+    last_ns: u64,
+}
+
+impl Default for Selected {
+    fn default() -> Selected {
+        Selected {
+            block: Block::new(&IOS),
+            rows: Vec::new(),
+            last_ns: 0,
         }
     }
-    if rows.is_empty() {
-        return Ok(None);
-    }
-    file.load(group, &query.columns, &mut block)?;
-    Ok(Some(Selected { block, rows }))
 }
+
+impl Selected {
+    /// The I/Os. Fields whose columns were not asked for are empty, except for the times of I/Os in flight.
+    pub fn ios(&self) -> impl Iterator<Item = Recorded> {
+        let rows = self.rows.iter();
+        rows.map(|row| Recorded::of_row(&self.block, *row))
+    }
+
+    /// Calls for each I/O, with a number that those of the block share whose names are the same: the numbers are
+    /// 0, 1 and so on in the order of their first I/Os.
+    pub fn each(&self, of: impl FnMut(u32, &Recorded)) {
+        Shapes::of(&self.block, &self.rows).each(&self.block, &self.rows, of);
+    }
+
+    /// Calls for the I/Os that share their names: with the first one, their number and their bytes.
+    pub fn counts(&self, of: impl FnMut(&Recorded, u64, u64)) {
+        Shapes::of(&self.block, &self.rows).counts(&self.block, &self.rows, of);
+    }
+
+    /// Those I/Os that were in flight when their file was sealed.
+    pub fn in_flight(&self) -> impl Iterator<Item = Recorded> {
+        let texts = self.block.texts(column::OUTCOME).into_iter();
+        let id = texts.filter_map(|texts| texts.id_of(IN_FLIGHT)).next();
+        let is_it =
+            move |row: &&usize| id.is_some() && self.block.text_id(column::OUTCOME, **row) == id;
+        let rows = self.rows.iter().filter(is_it);
+        rows.map(|row| Recorded::of_row(&self.block, *row))
+    }
+
+    /// Takes the rows of a row group that a query asks for. Returns whether there are any. Columns are decoded only
+    /// if the row group's bounds leave a doubt, and the others only if any row is left.
+    pub(crate) fn select(
+        &mut self,
+        file: &TableFile,
+        group: usize,
+        query: &Query,
+    ) -> Result<bool, Flaw> {
+        let Selected {
+            block,
+            rows,
+            last_ns,
+        } = self;
+        let period = Matching::of(file, group, column::AT, query.from_ns, query.to_ns);
+        let latency = Matching::of(file, group, column::LATENCY, query.min_ns, u64::MAX);
+        block.begin(file.rows(group));
+        rows.clear();
+        rows.extend(0..block.rows);
+        if !period.keep(file, group, column::AT, block, rows)? {
+            return Ok(false);
+        }
+        let ended_ns = match (period, file.bounds(group, column::AT)) {
+            (Matching::All, Some((_, last_ns))) => last_ns as u64,
+            _ => {
+                file.load(group, &[column::AT], block)?;
+                let each = rows.iter().filter_map(|row| block.int(column::AT, *row));
+                each.map(|ns| ns as u64).max().unwrap_or_default()
+            }
+        };
+        *last_ns = ended_ns.max(*last_ns);
+        if !latency.keep(file, group, column::LATENCY, block, rows)? {
+            return Ok(false);
+        }
+        file.load(group, &query.columns, block)?;
+        let mut outcomes = block.texts(column::OUTCOME).into_iter();
+        if outcomes.any(|texts| texts.all().any(|outcome| outcome != OK)) {
+            file.load(group, &UNUSUAL, block)?;
+        }
+        Ok(true)
+    }
+}
+
+/// The columns that are needed for I/Os in flight, and for the bytes of those that failed.
+const UNUSUAL: [usize; 4] = [column::AT, column::CLOCK, column::LATENCY, column::STORE];
 
 /// How many rows of a row group have a value that is asked for, as far as its bounds tell.
+#[derive(Clone, Copy)]
 enum Matching {
     All,
     None,
@@ -330,6 +391,30 @@ impl Matching {
             _ => Matching::Some(from, to),
         }
     }
+
+    /// Keeps the rows whose value is asked for. Returns whether there are any.
+    fn keep(
+        self,
+        file: &TableFile,
+        group: usize,
+        column: usize,
+        block: &mut Block,
+        rows: &mut Vec<usize>,
+    ) -> Result<bool, Flaw> {
+        match self {
+            Matching::All => {}
+            Matching::None => rows.clear(),
+            Matching::Some(from, to) => {
+                file.load(group, &[column], block)?;
+                let is_asked = |value: i64| {
+                    let value = value as u64;
+                    value >= from && (value < to || to == u64::MAX)
+                };
+                rows.retain(|row| block.int(column, *row).is_some_and(is_asked));
+            }
+        }
+        Ok(!rows.is_empty())
+    }
 }
 
 /// The I/Os of a file in memory. It compares no checksums, so that a fuzzer reaches the decoder.
@@ -337,9 +422,11 @@ pub fn read_unverified(bytes: Vec<u8>) -> Result<Vec<Recorded>, RecordingError> 
     let read = || {
         let file = TableFile::parse(Source::Memory(bytes.into()), &IOS, false)?;
         let mut ios = Vec::new();
+        let mut selected = Selected::default();
         for group in 0..file.groups() {
-            let selected = select(&file, group, &Query::default())?;
-            ios.extend(selected.iter().flat_map(Selected::ios));
+            if selected.select(&file, group, &Query::default())? {
+                ios.extend(selected.ios());
+            }
         }
         Ok(ios)
     };

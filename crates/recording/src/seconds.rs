@@ -9,8 +9,8 @@ use std::sync::Arc;
 use dashpot_observe::FinishedIo;
 
 use crate::batch::Batch;
+use crate::block::Block;
 use crate::buckets::{Buckets, percentile};
-use crate::read::Block;
 use crate::table::Table;
 
 /// The table.
@@ -53,11 +53,11 @@ pub struct Second {
     /// The second, since 1970.
     pub second: u64,
     /// The device.
-    pub device: String,
+    pub device: Arc<str>,
     /// The word of the layer.
-    pub layer: String,
+    pub layer: Arc<str>,
     /// The word of the operation.
-    pub op: String,
+    pub op: Arc<str>,
     /// The figures of the row.
     pub count: Count,
 }
@@ -96,9 +96,9 @@ pub(crate) struct Seconds {
 
 /// The I/Os of a device with one operation on one layer.
 struct Series {
-    device: String,
-    layer: &'static str,
-    op: &'static str,
+    device: Arc<str>,
+    layer: Arc<str>,
+    op: Arc<str>,
     second: u64,
     counts: Vec<u32>,
     n: u64,
@@ -165,14 +165,18 @@ impl Seconds {
 
     fn place(&mut self, io: &FinishedIo) -> usize {
         let (layer, op) = (io.layer.word(), io.kind.word());
-        let is_it = |series: &Series| series.layer == layer && series.op == op;
+        let is_it = |series: &Series| *series.layer == *layer && *series.op == *op;
         let places = self.devices.get(&io.device).map_or(&[][..], Vec::as_slice);
         if let Some(place) = places.iter().find(|place| is_it(&self.series[**place])) {
             return *place;
         }
         let place = self.series.len();
-        self.series
-            .push(Series::new(&io.device, layer, op, self.buckets.len()));
+        self.series.push(Series::new(
+            Arc::clone(&io.device),
+            layer,
+            op,
+            self.buckets.len(),
+        ));
         self.devices
             .entry(Arc::clone(&io.device))
             .or_default()
@@ -182,11 +186,11 @@ impl Seconds {
 }
 
 impl Series {
-    fn new(device: &str, layer: &'static str, op: &'static str, buckets: usize) -> Series {
+    fn new(device: Arc<str>, layer: &str, op: &str, buckets: usize) -> Series {
         Series {
-            device: device.to_owned(),
-            layer,
-            op,
+            device,
+            layer: layer.into(),
+            op: op.into(),
             second: 0,
             counts: vec![0; buckets],
             n: 0,
@@ -227,9 +231,9 @@ impl Series {
         };
         rows.extend(in_buckets.chain([sums]).map(|count| Second {
             second: self.second,
-            device: self.device.clone(),
-            layer: self.layer.to_owned(),
-            op: self.op.to_owned(),
+            device: Arc::clone(&self.device),
+            layer: Arc::clone(&self.layer),
+            op: Arc::clone(&self.op),
             count,
         }));
         for (hour, count) in self.hours[0].iter_mut().zip(&mut self.counts) {
@@ -288,7 +292,7 @@ pub(crate) fn push(batch: &mut Batch, second: &Second) {
 impl Second {
     /// The row of a block.
     pub(crate) fn of_row(block: &Block, row: usize) -> Option<Second> {
-        let text = |column| block.text(column, row).map(str::to_owned);
+        let text = |column| block.name(column, row).cloned();
         let number = |column| block.int(column, row).map(|value| value as u64);
         let count = match block.int(column::LE, row) {
             Some(le_ns) => Count::Bucket {

@@ -3,7 +3,7 @@
 use dashpot_engine::{Duration, Op, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 
-/// What the time since 1970 is ahead of the server's clock.
+/// So far is the time since 1970 ahead of the server's clock.
 pub(crate) const AHEAD_NS: u64 = 1_763_900_000_000_000_123;
 
 /// Random numbers from a seed.

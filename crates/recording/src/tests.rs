@@ -1,15 +1,17 @@
 //! Files against naive lists.
 
 use bytes::Bytes;
+use dashpot_engine::Waits;
 use dashpot_observe::{FinishedIo, IoWaits, Who};
 use proptest::prelude::*;
 
 use crate::batch::Batch;
+use crate::block::Block;
 use crate::error::Flaw;
 use crate::generator::any_io;
 use crate::ios::{IOS, Recorded, push};
 use crate::read::{Source, TableFile};
-use crate::reader::{Selected, read_unverified};
+use crate::reader::{Query, Selected, read_unverified};
 use crate::seal::Label;
 use crate::server::Server;
 use crate::table::GROUP_ROWS;
@@ -46,7 +48,8 @@ fn read(bytes: &[u8]) -> Result<Vec<Recorded>, Flaw> {
     let file = opened(bytes)?;
     let mut ios = Vec::new();
     for group in 0..file.groups() {
-        let mut block = file.block(group);
+        let mut block = Block::new(&IOS);
+        block.begin(file.rows(group));
         let columns: Vec<usize> = (0..IOS.columns.len()).collect();
         file.load(group, &columns, &mut block)?;
         ios.extend((0..block.rows).map(|row| Recorded::of_row(&block, row)));
@@ -58,12 +61,10 @@ fn read(bytes: &[u8]) -> Result<Vec<Recorded>, Flaw> {
 fn each(bytes: &[u8]) -> Result<Vec<(usize, u32, Recorded)>, Flaw> {
     let file = opened(bytes)?;
     let mut ios = Vec::new();
+    let mut selected = Selected::default();
     for group in 0..file.groups() {
-        let mut block = file.block(group);
-        let columns: Vec<usize> = (0..IOS.columns.len()).collect();
-        file.load(group, &columns, &mut block)?;
-        let rows = (0..block.rows).collect();
-        Selected { block, rows }.each(|shape, one| ios.push((group, shape, one.clone())));
+        selected.select(&file, group, &Query::default())?;
+        selected.each(|shape, one| ios.push((group, shape, one.clone())));
     }
     Ok(ios)
 }
@@ -89,9 +90,12 @@ fn names_of(one: &Recorded) -> Recorded {
         begun_ns: 0,
         ended_ns: 0,
         at_ns: 0,
-        waits: IoWaits::Kernel {
-            queue_ns: None,
-            device_ns: 0,
+        waits: match one.io.waits {
+            IoWaits::Zio(_) => IoWaits::Zio(Waits::default()),
+            IoWaits::Kernel { .. } => IoWaits::Kernel {
+                queue_ns: None,
+                device_ns: 0,
+            },
         },
         rule: None,
         lane: None,
@@ -156,6 +160,23 @@ proptest! {
                 }
             }
         }
+    }
+
+    #[test]
+    fn shapes_count_what_their_ios_add_up_to(ios in prop::collection::vec(any_recorded(), 1..60)) {
+        let bytes = file_of(&ios, 100);
+        let file = opened(&bytes).expect("a file");
+        let mut selected = Selected::default();
+        selected.select(&file, 0, &Query::default()).expect("a block");
+        let mut count = 0;
+        let like = |one: &Recorded| ios.iter().filter(|io| names_of(io) == names_of(one)).cloned().collect();
+        selected.counts(|first, n, bytes| {
+            let own: Vec<Recorded> = like(first);
+            let sum = own.iter().fold(0_u64, |sum, one| sum.saturating_add(one.io.bytes_done()));
+            assert_eq!((n, bytes), (own.len() as u64, sum));
+            count += n;
+        });
+        prop_assert_eq!(count, ios.len() as u64);
     }
 
     #[test]

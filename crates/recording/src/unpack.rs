@@ -1,29 +1,24 @@
 //! The other half of `named.rs`: reads columns with few distinct values. Every count in a page is compared with what
 //! the page can hold.
 
-use parquet::basic::Encoding;
-use parquet::column::page::{Page, PageReader};
 use std::sync::Arc;
 
-use crate::error::Flaw;
+use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageReader};
 
-/// A column with few distinct values.
-pub(crate) struct Unpacked {
-    /// The distinct values as they are in the file, and how many there are.
-    pub(crate) plain: bytes::Bytes,
-    pub(crate) count: u32,
-    /// The index of each value that is not null; all are below `count`.
-    pub(crate) ids: Vec<u32>,
-    /// For each row, 1 for a value or 0 for null; empty if no row is null.
-    pub(crate) levels: Vec<i16>,
-}
+use crate::block::{Loaded, Scratch};
+use crate::error::Flaw;
+use crate::table::{Cell, Column};
 
 /// Reads the pages of a column with this many rows.
 pub(crate) fn unpack(
     pages: &mut impl PageReader,
     rows: usize,
-    is_optional: bool,
-) -> Result<Unpacked, Flaw> {
+    column: &Column,
+    loaded: &mut Loaded,
+    scratch: &mut Scratch,
+) -> Result<(), Flaw> {
     let mut next = pages.get_next_page()?;
     let (plain, count) = match next {
         Some(Page::DictionaryPage {
@@ -32,7 +27,7 @@ pub(crate) fn unpack(
             next = pages.get_next_page()?;
             (buf, num_values)
         }
-        _ => (bytes::Bytes::new(), 0),
+        _ => (Bytes::new(), 0),
     };
     let Some(page @ Page::DataPage { .. }) = next else {
         return Err(Flaw::damaged("a column has no page"));
@@ -45,46 +40,54 @@ pub(crate) fn unpack(
         )));
     }
     let mut bytes = Reader(page.buffer());
-    let read = bytes.levels(rows, is_optional);
-    let (levels, values) = read.ok_or_else(|| Flaw::damaged("a column's nulls do not add up"))?;
-    let ids = match (count, values) {
-        (0, 0) => Some(Vec::new()),
-        _ => bytes.ids(values),
+    let values = match column.is_optional {
+        true => bytes.levels(rows, &mut scratch.levels).map(|()| {
+            let levels = scratch.levels.iter();
+            loaded.set_levels(levels.map(|level| *level == 1))
+        }),
+        false => Some(rows),
     };
-    let is_id = |id: &u32| *id < count;
-    let ids = ids.filter(|ids| ids.iter().all(is_id));
-    Ok(Unpacked {
-        plain,
-        count,
-        ids: ids.ok_or_else(|| Flaw::damaged("a column's values do not add up"))?,
-        levels,
-    })
+    let values = values.ok_or_else(|| Flaw::damaged("a column's nulls do not add up"))?;
+    let ids = match column.cell {
+        Cell::Int => &mut scratch.ids,
+        Cell::Text => &mut loaded.ids,
+    };
+    bytes
+        .ids_below(count, values, ids)
+        .ok_or_else(|| Flaw::damaged("a column's values do not add up"))?;
+    match column.cell {
+        Cell::Int => {
+            let names = ints(&plain, count)?;
+            loaded.ints.extend(ids.iter().map(|id| names[*id as usize]));
+        }
+        Cell::Text => loaded.texts = texts(&plain, count)?,
+    }
+    loaded.spread();
+    Ok(())
 }
 
-impl Unpacked {
-    /// The distinct values of a column of numbers.
-    pub(crate) fn ints(&self) -> Result<Vec<i64>, Flaw> {
-        let (whole, rest) = self.plain.as_chunks::<8>();
-        match whole.len() == self.count as usize && rest.is_empty() {
-            true => Ok(whole
-                .iter()
-                .map(|bytes| i64::from_le_bytes(*bytes))
-                .collect()),
-            false => Err(Flaw::damaged("a column has other numbers than it says")),
-        }
+/// The distinct values of a column of numbers.
+fn ints(plain: &[u8], count: u32) -> Result<Vec<i64>, Flaw> {
+    let (whole, rest) = plain.as_chunks::<8>();
+    match whole.len() == count as usize && rest.is_empty() {
+        true => Ok(whole
+            .iter()
+            .map(|bytes| i64::from_le_bytes(*bytes))
+            .collect()),
+        false => Err(Flaw::damaged("a column has other numbers than it says")),
     }
+}
 
-    /// The distinct values of a column of texts.
-    pub(crate) fn texts(&self) -> Result<Vec<Arc<str>>, Flaw> {
-        let mut bytes = Reader(&self.plain);
-        let texts = (0..self.count).map(|_| {
-            let length = u32::from_le_bytes(*bytes.take(4)?.first_chunk()?);
-            let text = str::from_utf8(bytes.take(length as usize)?).ok()?;
-            Some(text.into())
-        });
-        let texts: Option<Vec<Arc<str>>> = texts.collect();
-        texts.ok_or_else(|| Flaw::damaged("a column has other texts than it says"))
-    }
+/// The distinct values of a column of texts.
+fn texts(plain: &[u8], count: u32) -> Result<Vec<Arc<str>>, Flaw> {
+    let mut bytes = Reader(plain);
+    let texts = (0..count).map(|_| {
+        let length = u32::from_le_bytes(*bytes.take(4)?.first_chunk()?);
+        let text = str::from_utf8(bytes.take(length as usize)?).ok()?;
+        Some(text.into())
+    });
+    let texts: Option<Vec<Arc<str>>> = texts.collect();
+    texts.ok_or_else(|| Flaw::damaged("a column has other texts than it says"))
 }
 
 /// The bytes of a page that are left.
@@ -97,33 +100,29 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// The levels, and how many rows have a value.
-    fn levels(&mut self, rows: usize, is_optional: bool) -> Option<(Vec<i16>, usize)> {
-        if !is_optional {
-            return Some((Vec::new(), rows));
-        }
+    /// For each row, 1 for a value or 0 for null.
+    fn levels(&mut self, rows: usize, levels: &mut Vec<u32>) -> Option<()> {
         let length = u32::from_le_bytes(*self.take(4)?.first_chunk()?);
-        let mut bytes = Reader(self.take(length as usize)?);
-        let levels = bytes.runs(1, rows)?;
-        let values = levels.iter().filter(|level| **level == 1).count();
-        let levels = match values == rows {
-            true => Vec::new(),
-            false => levels
-                .into_iter()
-                .map(|level| i16::from(level == 1))
-                .collect(),
-        };
-        Some((levels, values))
+        Reader(self.take(length as usize)?).runs(1, rows, levels)
     }
 
-    fn ids(&mut self, count: usize) -> Option<Vec<u32>> {
+    /// The indices of so many values, all of them below a bound.
+    fn ids_below(&mut self, bound: u32, count: usize, ids: &mut Vec<u32>) -> Option<()> {
+        ids.clear();
+        if bound == 0 && count == 0 {
+            return Some(());
+        }
         let width = *self.take(1)?.first()?;
-        (width <= 32).then(|| self.runs(width.into(), count))?
+        if width > 32 {
+            return None;
+        }
+        self.runs(width.into(), count, ids)?;
+        ids.iter().all(|id| *id < bound).then_some(())
     }
 
     /// Numbers of `width` bits, in runs and in groups of eight.
-    fn runs(&mut self, width: usize, count: usize) -> Option<Vec<u32>> {
-        let mut numbers = Vec::with_capacity(count);
+    fn runs(&mut self, width: usize, count: usize, numbers: &mut Vec<u32>) -> Option<()> {
+        numbers.clear();
         while numbers.len() < count {
             let left = count - numbers.len();
             let head = self.varint()?;
@@ -135,13 +134,13 @@ impl<'a> Reader<'a> {
                 numbers.resize(numbers.len() + length.min(left), u32::from_le_bytes(number));
             } else {
                 let bytes = self.take(length.checked_mul(width)?)?;
-                spread(bytes, width, left.min(length * 8), &mut numbers);
+                spread(bytes, width, left.min(length * 8), numbers);
             }
             if length == 0 {
                 return None;
             }
         }
-        Some(numbers)
+        Some(())
     }
 
     fn varint(&mut self) -> Option<u32> {
@@ -171,7 +170,8 @@ fn spread(bytes: &[u8], width: usize, count: usize, numbers: &mut Vec<u32>) {
             let mut eight = [0; 8];
             eight[..group.len()].copy_from_slice(group);
             let bits = u64::from_le_bytes(eight);
-            numbers.extend((0..8).map(|at| (bits >> (at * width)) as u32 & mask));
+            let eight: [u32; 8] = std::array::from_fn(|at| (bits >> (at * width)) as u32 & mask);
+            numbers.extend_from_slice(&eight);
         } else {
             let number = |at: usize| {
                 let (byte, bit) = (at * width / 8, at * width % 8);
@@ -204,7 +204,9 @@ mod tests {
             let mut packed = Vec::new();
             pack_runs(&numbers, width as u32, |number| *number, &mut packed);
             let mut bytes = Reader(&packed);
-            prop_assert_eq!(bytes.runs(width, numbers.len()), Some(numbers));
+            let mut read = vec![7];
+            prop_assert_eq!(bytes.runs(width, numbers.len(), &mut read), Some(()));
+            prop_assert_eq!(read, numbers);
             prop_assert!(bytes.0.is_empty());
         }
 
@@ -214,7 +216,8 @@ mod tests {
             width in 0..=32_usize,
             count in 0..200_usize,
         ) {
-            if let Some(numbers) = Reader(&bytes).runs(width, count) {
+            let mut numbers = Vec::new();
+            if Reader(&bytes).runs(width, count, &mut numbers).is_some() {
                 prop_assert_eq!(numbers.len(), count);
             }
         }

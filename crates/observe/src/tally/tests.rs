@@ -239,20 +239,25 @@ proptest! {
             false => words.join(",").parse().expect("conditions"),
         };
         let (by, measure) = (Dimension::ALL[by], Dimension::ALL[measure]);
-        let mut tally = Tally::of(&Question {
+        let question = Question {
             predicates,
             by: Some(by),
-            measure: Some(measure),
+            measure: Some(measure).filter(|_| !counts_only),
             counts_only,
             ..Question::latencies(&[Layer::Disk])
-        });
+        };
+        let measure = question.measure;
+        let mut tally = Tally::of(&question);
         let mut alike: Vec<(&FinishedIo, Alike)> = Vec::new();
         for io in &ios {
             let at = alike.iter().position(|(other, _)| share_names(io, other)).unwrap_or_else(|| {
                 alike.push((io, Alike::default()));
                 alike.len() - 1
             });
-            tally.add_alike(io, &mut alike[at].1);
+            match question.has_names_only() {
+                true => tally.add_counts(io, 1, io.bytes_done()),
+                false => tally.add_alike(io, &mut alike[at].1),
+            }
         }
 
         let taken: Vec<&FinishedIo> = ios.iter().filter(|io| picked.iter().all(|(_, test)| test(io))).collect();
@@ -264,7 +269,7 @@ proptest! {
             let time: u128 = ops.iter().map(|op| op.disk.sum()).sum();
             let total: u128 = ops.iter().map(|op| op.total.sum()).sum();
             let measured: u128 = ops.iter().filter_map(|op| op.measured.as_ref()).map(Histogram::sum).sum();
-            prop_assert_eq!(measured, own().filter_map(|io| measure.number(io)).map(u128::from).sum::<u128>());
+            prop_assert_eq!(measured, own().filter_map(|io| measure?.number(io)).map(u128::from).sum::<u128>());
             prop_assert_eq!(count, own().count() as u64);
             prop_assert_eq!(bytes, own().map(|io| io.bytes_done()).sum::<u64>());
             let times = || own().filter(|_| !counts_only);

@@ -87,8 +87,7 @@ fn settle(recorder: &Recorder, is_done: impl Fn(&Summary) -> bool) {
 
 fn recorded(root: &Path) -> Vec<Recorded> {
     let recording = Recording::open(root).expect("a recording");
-    let ios = recording.ios(Query::default());
-    ios.collect::<Result<_, _>>().expect("its I/Os")
+    recording.ios(Query::default()).expect("its I/Os")
 }
 
 fn marks(root: &Path) -> Vec<(Event, Option<i64>)> {
@@ -146,8 +145,8 @@ fn all_ios_of_a_minute_are_read_back_and_counted_in_their_seconds() {
             min_ns,
             ..Query::default()
         };
-        let found = recording.ios(query);
-        let found: Vec<_> = found.map(|one| one.expect("an I/O").io).collect();
+        let found = recording.ios(query).expect("its I/Os");
+        let found: Vec<_> = found.into_iter().map(|one| one.io).collect();
         let slow = expected.iter().filter(|io| io.total_ns() >= min_ns);
         assert!(found.iter().eq(slow.copied()), "{min_ns}");
     }
@@ -290,7 +289,7 @@ fn a_recording_keeps_within_its_bytes_and_keeps_what_is_slow() {
             to_ns: base_ns + to_s * SECOND_NS,
             ..Query::default()
         };
-        recording.ios(query).count()
+        recording.ios(query).expect("its I/Os").len()
     };
     let found = [(0, 200), (241, 360), (400, 420), (880, 899)].map(|(from, to)| found(from, to));
     let all = [119, 19].map(|seconds| seconds * 495 / 100 * 95);

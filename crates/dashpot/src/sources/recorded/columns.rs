@@ -3,21 +3,20 @@
 use dashpot_observe::{Dimension, Question};
 use dashpot_recording::column;
 
-/// The columns for the counts that every answer has.
-const ALWAYS: [usize; 8] = [
-    column::AT,
+/// The columns for the counts that every answer has, by device and type.
+const ALWAYS: [usize; 6] = [
     column::LAYER,
     column::DEVICE,
     column::OP,
     column::RWBS,
     column::BYTES,
     column::OUTCOME,
-    // A zio is known by the work of its store.
-    column::STORE,
 ];
 
 /// The columns for times at a device, which are made of waits, or are what these leave.
 const TIMES: &[usize] = &[
+    column::AT,
+    column::STORE,
     column::CLOCK,
     column::LATENCY,
     column::QUEUE,
@@ -27,11 +26,14 @@ const TIMES: &[usize] = &[
     column::OTHER,
 ];
 
-/// The columns that a question needs.
-pub(super) fn columns_of(question: &Question) -> Vec<usize> {
+/// The columns that a question needs: of a period in which some seconds are counted by the recorder's own counts.
+pub(super) fn columns_of(question: &Question, has_counted: bool) -> Vec<usize> {
     let mut columns = ALWAYS.to_vec();
     if !question.counts_only {
         columns.extend(TIMES);
+    }
+    if has_counted {
+        columns.push(column::AT);
     }
     columns.extend(question.dimensions().flat_map(of).copied());
     columns.sort_unstable();
@@ -44,26 +46,27 @@ fn of(dimension: Dimension) -> &'static [usize] {
     match dimension {
         Dimension::Fua => &[column::FUA],
         Dimension::Client => &[column::CLIENT],
-        Dimension::Process | Dimension::Pid | Dimension::Cgroup => {
-            &[column::PROCESS, column::PID, column::CGROUP]
-        }
+        Dimension::Process => &[column::PROCESS],
+        Dimension::Pid => &[column::PROCESS, column::PID],
+        Dimension::Cgroup => &[column::PROCESS, column::CGROUP],
         Dimension::Offset => &[column::SECTOR, column::IN_SECTOR],
         Dimension::Depth => &[column::DEPTH],
         Dimension::Latency | Dimension::Total => TIMES,
-        Dimension::Throttle => &[column::THROTTLE],
-        Dimension::Queue => &[column::QUEUE],
-        Dimension::Hold => &[column::HOLD],
-        Dimension::Late => &[column::LATENESS],
-        Dimension::Recv => &[column::RECV],
-        Dimension::Suspend => &[column::SUSPEND],
-        Dimension::Reply => &[column::REPLY],
+        // A zio is known by the work of its store.
+        Dimension::Throttle => &[column::STORE, column::THROTTLE],
+        Dimension::Queue => &[column::STORE, column::QUEUE],
+        Dimension::Hold => &[column::STORE, column::HOLD],
+        Dimension::Late => &[column::STORE, column::LATENESS],
+        Dimension::Recv => &[column::STORE, column::RECV],
+        Dimension::Suspend => &[column::STORE, column::SUSPEND],
+        Dimension::Reply => &[column::STORE, column::REPLY],
         Dimension::Rule => &[column::RULE],
         Dimension::Lane => &[column::LANE],
+        Dimension::Store => &[column::STORE],
         Dimension::Device
         | Dimension::Op
         | Dimension::Type
         | Dimension::Size
-        | Dimension::Store
         | Dimension::Error => &[],
     }
 }

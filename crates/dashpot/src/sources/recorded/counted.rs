@@ -2,6 +2,7 @@
 //! that need no more than devices, operations and latencies.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dashpot_engine::histogram::{Histogram, Moments};
 use dashpot_observe::{Dimension, FinishedIo, IoWaits, Kind, Layer, Question, Subject, Tally};
@@ -17,15 +18,15 @@ pub(super) fn count(
     question: &Question,
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
-    let mut sums: BTreeMap<(String, String, String), Sums> = BTreeMap::new();
+    let mut sums: BTreeMap<[Arc<str>; 3], Sums> = BTreeMap::new();
     let (from, to) = period.seconds();
     recorded.each_second(from, to, |row| {
         if recorded.counted.has(row.second * SECOND_NS) {
-            let key = (row.device.clone(), row.layer.clone(), row.op.clone());
+            let key = [&row.device, &row.layer, &row.op].map(Arc::clone);
             sums.entry(key).or_default().add(&row);
         }
     })?;
-    for ((device, layer, op), sums) in &sums {
+    for ([device, layer, op], sums) in &sums {
         let like = like(device, Layer::of_word(layer), Kind::of_word(op));
         if recorded.is_named(&like) {
             add(&like, sums, question, tally);

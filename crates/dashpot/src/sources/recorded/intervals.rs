@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::bail;
 use dashpot_observe::{
-    Alike, DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span,
-    Tally,
+    DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span,
 };
 use dashpot_recording::Query;
 use dashpot_rules::thousands;
 
 use super::columns::columns_of;
 use super::counted::{answer, count};
+use super::counting::Counting;
 use super::period::Recorded;
 use super::spans::Period;
 use crate::sources::source::Source;
@@ -49,51 +49,30 @@ impl<'a> RecordedIntervals<'a> {
         })
     }
 
-    /// The shape with this number, of which the I/O is the first if it is new.
-    fn shape<'s>(&self, shapes: &'s mut Vec<Shape>, number: u32, io: &FinishedIo) -> &'s mut Shape {
-        let number = number as usize;
-        while shapes.len() <= number {
-            shapes.push(Shape {
-                is_named: self.recorded.is_named(io),
-                alike: Alike::default(),
-            });
-        }
-        &mut shapes[number]
-    }
-
     fn read(&self, span: Span) -> anyhow::Result<Seen> {
         let period = Period {
             from_ns: span.start_ns,
             to_ns: span.end_ns,
         };
-        let mut tally = Tally::of(&self.question);
-        let mut in_flight = Vec::new();
-        let mut finished_ns = 0;
+        let has_counted = self.counts && !self.recorded.counted.is_empty();
         let query = Query {
             min_ns: self.question.predicates.least_ns(),
-            columns: columns_of(&self.question),
+            columns: columns_of(&self.question, has_counted),
             ..period.query()
         };
-        for block in self.recorded.blocks(query) {
-            let mut shapes: Vec<Shape> = Vec::new();
-            block?.each(|shape, one| {
-                let shape = self.shape(&mut shapes, shape, &one.io);
-                if !one.is_in_flight {
-                    finished_ns = finished_ns.max(one.io.at_ns);
-                }
-                match one.is_in_flight {
-                    _ if !shape.is_named => {}
-                    true => in_flight.push(one.io.clone()),
-                    false if self.counts && self.recorded.counted.has(one.io.at_ns) => {}
-                    false => tally.add_alike(&one.io, &mut shape.alike),
-                }
-            });
+        let mut counting = Counting::begin(self.recorded, &self.question, has_counted);
+        let mut blocks = self.recorded.blocks(query);
+        while let Some(block) = blocks.next_block()? {
+            counting.add(block);
         }
-        if self.counts {
+        let Counting {
+            mut tally,
+            in_flight,
+            ..
+        } = counting;
+        if has_counted {
             count(self.recorded, period, &self.question, &mut tally)?;
         }
-        let selects = |io: &FinishedIo| self.question.predicates.select(io);
-        in_flight.retain(selects);
         let names = self.recorded.names.iter();
         let devices = names.map(|name| DeviceInterval {
             device: name.clone(),
@@ -102,7 +81,7 @@ impl<'a> RecordedIntervals<'a> {
             busy: Duration::ZERO,
             depth_time_ns: 0,
             depths: None,
-            in_flight: at_the_last_seal(&in_flight, finished_ns, name),
+            in_flight: at_the_last_seal(&in_flight, blocks.last_ns(), name),
         });
         let devices: Vec<DeviceInterval> = devices.collect();
         let (disks, volumes) = match self.recorded.layer() {
@@ -120,12 +99,6 @@ impl<'a> RecordedIntervals<'a> {
     }
 }
 
-/// What is known of the I/Os of a block that share their names.
-struct Shape {
-    is_named: bool,
-    alike: Alike,
-}
-
 impl Source for RecordedIntervals<'_> {
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         let Some(due_ns) = self.intervals.due_ns() else {
@@ -140,10 +113,10 @@ impl Source for RecordedIntervals<'_> {
 
 /// The I/Os of a device that were in flight at the end: when the last file was sealed, if no I/O ended later. A
 /// recorder writes them with their age then.
-fn at_the_last_seal(ios: &[FinishedIo], finished_ns: u64, device: &str) -> InFlight {
+fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let sealed_ns = own().map(|io| io.at_ns).max();
-    let Some(sealed_ns) = sealed_ns.filter(|sealed_ns| *sealed_ns >= finished_ns) else {
+    let Some(sealed_ns) = sealed_ns.filter(|sealed_ns| *sealed_ns >= last_ns) else {
         return InFlight::default();
     };
     let last = own().filter(|io| io.at_ns == sealed_ns);

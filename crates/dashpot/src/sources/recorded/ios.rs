@@ -43,13 +43,17 @@ impl<'a> RecordedIos<'a> {
     /// The next I/Os that are asked for; none at the end.
     fn read(&mut self) -> anyhow::Result<Vec<FinishedIo>> {
         loop {
-            let Some(block) = self.blocks.next() else {
+            let Some(block) = self.blocks.next_block()? else {
                 self.has_ended = true;
                 return Ok(Vec::new());
             };
             let mut ios = Vec::new();
-            block?.each(|_, one| {
-                if !one.is_in_flight && self.takes(&one.io) {
+            let takes = |io: &FinishedIo| {
+                let is_asked = self.wanted.takes(io) && self.predicates.select(io);
+                is_asked && self.recorded.is_named(io)
+            };
+            block.each(|_, one| {
+                if !one.is_in_flight && takes(&one.io) {
                     ios.push(one.io.clone());
                 }
             });
@@ -60,10 +64,6 @@ impl<'a> RecordedIos<'a> {
                 return Ok(ios);
             }
         }
-    }
-
-    fn takes(&self, io: &FinishedIo) -> bool {
-        self.recorded.is_named(io) && self.wanted.takes(io) && self.predicates.select(io)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod columns;
 mod counted;
+mod counting;
 mod history;
 mod intervals;
 mod ios;

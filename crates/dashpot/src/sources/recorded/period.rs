@@ -183,8 +183,8 @@ impl Recorded {
         &self,
         mut of: impl FnMut(RecordedIo) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        for block in self.blocks(self.period.query()) {
-            let block = block?;
+        let mut blocks = self.blocks(self.period.query());
+        while let Some(block) = blocks.next_block()? {
             let mut own = block.ios().filter(|one| self.is_named(&one.io));
             own.try_for_each(&mut of)?;
         }
@@ -339,8 +339,9 @@ fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
         columns: vec![column::OUTCOME, column::STORE],
         ..Query::default()
     };
-    for block in recording.blocks(query) {
-        if let Some(first) = block?.ios().find(|one| !one.is_in_flight) {
+    let mut blocks = recording.blocks(query);
+    while let Some(block) = blocks.next_block()? {
+        if let Some(first) = block.ios().find(|one| !one.is_in_flight) {
             return Ok(match first.io.waits {
                 IoWaits::Kernel { .. } => Knows::Kernel,
                 IoWaits::Zio(_) => Knows::Zios,
@@ -360,14 +361,17 @@ struct Table {
 
 impl Table {
     fn of(recording: &Recording) -> anyhow::Result<Table> {
-        let mut known = BTreeSet::new();
+        let mut names = BTreeSet::new();
         let (mut first, mut last) = (u64::MAX, 0);
         recording.each_second(0, u64::MAX, |row| {
             (first, last) = (first.min(row.second), last.max(row.second));
-            known.insert((Layer::of_word(&row.layer), row.device));
+            names.insert((row.layer, row.device));
         })?;
+        let names = names.iter();
         Ok(Table {
-            known,
+            known: names
+                .map(|(layer, device)| (Layer::of_word(layer), device.to_string()))
+                .collect(),
             seconds: first..last.saturating_add(1),
         })
     }

@@ -64,6 +64,11 @@ impl Counted {
         Counted(counted)
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether the I/Os that ended at this moment are counted with their second.
     pub(super) fn has(&self, at_ns: u64) -> bool {
         let second = at_ns / SECOND_NS;

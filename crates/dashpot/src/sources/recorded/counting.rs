@@ -1,0 +1,84 @@
+//! The I/Os of an interval, counted block by block. A question about names only is answered by the counts of I/Os that
+//! share them; another one looks at each I/O.
+
+use dashpot_observe::{Alike, FinishedIo, Question, Tally};
+use dashpot_recording::Selected;
+
+use super::period::Recorded;
+
+/// The counts of an interval so far.
+pub(super) struct Counting<'a> {
+    recorded: &'a Recorded,
+    question: &'a Question,
+    has_counted: bool,
+    pub(super) tally: Tally,
+    /// Those I/Os that a recorder found in flight when it sealed a file.
+    pub(super) in_flight: Vec<FinishedIo>,
+}
+
+/// The facts about the I/Os of a block that share their names.
+struct Shape {
+    is_named: bool,
+    alike: Alike,
+}
+
+impl<'a> Counting<'a> {
+    /// Begins an interval. `has_counted` says whether the recorder's own counts answer for some seconds, in which
+    /// no single I/O counts then.
+    pub(super) fn begin(
+        recorded: &'a Recorded,
+        question: &'a Question,
+        has_counted: bool,
+    ) -> Counting<'a> {
+        Counting {
+            recorded,
+            question,
+            has_counted,
+            tally: Tally::of(question),
+            in_flight: Vec::new(),
+        }
+    }
+
+    /// Counts the I/Os of a block.
+    pub(super) fn add(&mut self, block: &Selected) {
+        let predicates = &self.question.predicates;
+        let in_flight = block.in_flight().map(|one| one.io);
+        let own = in_flight.filter(|io| self.recorded.is_named(io) && predicates.select(io));
+        self.in_flight.extend(own);
+        match self.question.has_names_only() && !self.has_counted {
+            true => self.add_counts(block),
+            false => self.add_each(block),
+        }
+    }
+
+    fn add_counts(&mut self, block: &Selected) {
+        block.counts(|first, count, bytes| {
+            if !first.is_in_flight && self.recorded.is_named(&first.io) {
+                self.tally.add_counts(&first.io, count, bytes);
+            }
+        });
+    }
+
+    fn add_each(&mut self, block: &Selected) {
+        let mut shapes: Vec<Shape> = Vec::new();
+        block.each(|shape, one| {
+            let shape = self.shape(&mut shapes, shape, &one.io);
+            let is_counted = || self.has_counted && self.recorded.counted.has(one.io.at_ns);
+            if !one.is_in_flight && shape.is_named && !is_counted() {
+                self.tally.add_alike(&one.io, &mut shape.alike);
+            }
+        });
+    }
+
+    /// The shape with this number, of which the I/O is the first if it is new.
+    fn shape<'s>(&self, shapes: &'s mut Vec<Shape>, number: u32, io: &FinishedIo) -> &'s mut Shape {
+        let number = number as usize;
+        while shapes.len() <= number {
+            shapes.push(Shape {
+                is_named: self.recorded.is_named(io),
+                alike: Alike::default(),
+            });
+        }
+        &mut shapes[number]
+    }
+}

@@ -1,0 +1,182 @@
+//! Rows of a row group in memory. A block is filled again for the next row group, and keeps its memory: fresh memory
+//! for each column would cost as much as decoding it.
+
+use std::sync::Arc;
+
+use crate::table::Table;
+
+/// Rows of a row group, with the columns that were asked for.
+pub(crate) struct Block {
+    pub(crate) rows: usize,
+    columns: Vec<Loaded>,
+    pub(crate) scratch: Scratch,
+}
+
+/// Memory for values on their way to a column.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) ids: Vec<u32>,
+    pub(crate) levels: Vec<u32>,
+    pub(crate) definitions: Vec<i16>,
+}
+
+/// A column in memory. If nothing is null there are no levels, and if all is null there is nothing.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    is_loaded: bool,
+    pub(crate) ints: Vec<i64>,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) texts: Vec<Arc<str>>,
+    /// Whether each row has a value.
+    pub(crate) levels: Vec<bool>,
+}
+
+impl Block {
+    pub(crate) fn new(table: &Table) -> Block {
+        Block {
+            rows: 0,
+            columns: table.columns.iter().map(|_| Loaded::default()).collect(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Forgets its columns, and has so many rows from now on.
+    pub(crate) fn begin(&mut self, rows: usize) {
+        self.rows = rows;
+        for column in &mut self.columns {
+            column.is_loaded = false;
+        }
+    }
+
+    /// An empty column to be filled, and memory for it; nothing if the block has that column.
+    pub(crate) fn fill(&mut self, column: usize) -> Option<(&mut Loaded, &mut Scratch)> {
+        let column = &mut self.columns[column];
+        if column.is_loaded {
+            return None;
+        }
+        column.is_loaded = true;
+        column.ints.clear();
+        column.ids.clear();
+        column.texts.clear();
+        column.levels.clear();
+        Some((column, &mut self.scratch))
+    }
+
+    /// A number; nothing if it is null or its column was not asked for.
+    pub(crate) fn int(&self, column: usize, row: usize) -> Option<i64> {
+        let column = self.column(column)?;
+        let value = column.ints.get(row)?;
+        column.is_value(row).then_some(*value)
+    }
+
+    /// A text; nothing if it is null or its column was not asked for.
+    pub(crate) fn text(&self, column: usize, row: usize) -> Option<&str> {
+        self.name(column, row).map(AsRef::as_ref)
+    }
+
+    /// The same text, which the rows of a block share.
+    pub(crate) fn name(&self, column: usize, row: usize) -> Option<&Arc<str>> {
+        let id = self.text_id(column, row)?;
+        self.column(column)?.texts.get(id as usize)
+    }
+
+    /// The number of a text among the texts of its column in this block.
+    pub(crate) fn text_id(&self, column: usize, row: usize) -> Option<u32> {
+        let column = self.column(column)?;
+        let id = column.ids.get(row)?;
+        column.is_value(row).then_some(*id)
+    }
+
+    /// A column of texts; nothing if it was not asked for.
+    pub(crate) fn texts(&self, column: usize) -> Option<Texts<'_>> {
+        self.column(column).map(Texts)
+    }
+
+    fn column(&self, column: usize) -> Option<&Loaded> {
+        self.columns.get(column).filter(|column| column.is_loaded)
+    }
+}
+
+/// The texts of a column, by numbers.
+pub(crate) struct Texts<'a>(&'a Loaded);
+
+impl<'a> Texts<'a> {
+    /// The number of a row's text, or of null.
+    pub(crate) fn id(&self, row: usize) -> u32 {
+        let null = self.0.texts.len() as u32;
+        let id = self.0.ids.get(row).copied();
+        id.filter(|_| self.0.is_value(row)).unwrap_or(null)
+    }
+
+    /// How many different numbers there can be.
+    pub(crate) fn distinct(&self) -> usize {
+        let texts = self.0.texts.len();
+        let has_nulls = texts > 0 && !self.0.levels.is_empty();
+        texts + usize::from(has_nulls)
+    }
+
+    /// The number of a text, if the block has it.
+    pub(crate) fn id_of(&self, text: &str) -> Option<u32> {
+        let place = self.0.texts.iter().position(|own| **own == *text);
+        place.map(|place| place as u32)
+    }
+
+    /// All texts, each once.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'a str> {
+        self.0.texts.iter().map(AsRef::as_ref)
+    }
+}
+
+impl Loaded {
+    fn is_value(&self, row: usize) -> bool {
+        self.levels.get(row).copied().unwrap_or(true)
+    }
+
+    /// Notes which rows have a value. Returns how many.
+    pub(crate) fn set_levels(&mut self, is_value: impl Iterator<Item = bool>) -> usize {
+        self.levels.extend(is_value);
+        let values = self.levels.iter().filter(|is_value| **is_value).count();
+        if values == self.levels.len() || values == 0 {
+            self.levels.clear();
+        }
+        values
+    }
+
+    /// Moves the values of a column to their rows, with anything in the place of a null.
+    pub(crate) fn spread(&mut self) {
+        spread(&mut self.ints, &self.levels);
+        spread(&mut self.ids, &self.levels);
+    }
+}
+
+/// Moves values to the rows that have one, from the last to the first.
+fn spread<T: Copy + Default>(values: &mut Vec<T>, levels: &[bool]) {
+    let mut next = values.len();
+    if next == 0 || next >= levels.len() {
+        return;
+    }
+    values.resize(levels.len(), T::default());
+    for (row, is_value) in levels.iter().enumerate().rev() {
+        if *is_value && next > 0 {
+            next -= 1;
+            values[row] = values[next];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn values_move_to_the_rows_that_have_one() {
+        let mut values = vec![1, 2, 3];
+        let levels = [false, true, false, true, true, false];
+        spread(&mut values, &levels);
+        let there: Vec<i32> = (0..6)
+            .filter(|row| levels[*row])
+            .map(|row| values[row])
+            .collect();
+        assert_eq!((values.len(), there), (6, vec![1, 2, 3]));
+    }
+}
