@@ -36,9 +36,9 @@ pub enum Input<'a> {
     /// A client of a disk or a volume gets a name. Rules match the clients of their disk. The zios that
     /// a pool sends to its disks are the pool's own, so no rule matches a volume's client.
     Join {
-        /// The device that it is a client of.
+        /// The client's device.
         device: Device,
-        /// The id, chosen by the caller. The engine may use the id of a client that has gone again.
+        /// The id, chosen by the caller. It may be that of a client that has gone.
         client: ClientId,
         /// The name, for `--client` globs to match.
         name: &'a str,

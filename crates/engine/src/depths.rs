@@ -37,7 +37,7 @@ pub struct DepthSummary {
 }
 
 impl DepthTimes {
-    /// The greatest number of zios with a time of its own.
+    /// The greatest number of zios whose time is counted separately.
     pub const DEEPEST: u32 = 512;
 
     #[inline]

@@ -418,8 +418,8 @@ impl Disk {
         Some((suspension.since, suspension.lasts))
     }
 
-    /// Fails all zios that would wait or be held from now on. Those that do so already are then
-    /// [failed](Disk::fail).
+    /// From now on, fails all zios that would wait or be held. The caller [fails](Disk::fail) those
+    /// that wait or are held already.
     pub(crate) fn close(&mut self, errno: Errno) {
         self.closing = Some(errno);
         self.suspended.clear();

@@ -7,15 +7,15 @@ use clap::{Args, ValueEnum};
 /// Make a disk a block device of this host, and print its node
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The daemon needs no privilege; this command takes root, for a moment. The device
-stays until 'dashpot detach'. /dev/dashpot/DISK is a link to it, so disks of two
-daemons need different names. The drivers, with the one that auto prefers first:
+This command needs root; the daemon needs no privilege. The device stays until
+'dashpot detach'. /dev/dashpot/DISK is a link to it, so disks of two daemons
+need different names. The drivers, with the one that auto prefers first:
   nbd   The kernel's NBD client. Once the daemon is gone the device waits 20 s
         for it: start the daemon again, and attach the disk again. The device
         then continues, if the disk is in the same file as before. Programs see
         every error as EIO
   ublk  The kernel's ublk driver, of Linux 6.9 or later. It takes the least CPU,
-        has 256 requests at a time, and passes errors on as they are. The device
+        takes 256 requests at a time, and passes errors on unchanged. The device
         ends with the daemon
   loop  A loop device over a FUSE file. It fails all I/O once the daemon is gone
 

@@ -7,11 +7,12 @@ use dashpot_observe::Predicates;
 
 use super::when::Between;
 
-/// Show what is different about the slow I/Os of recordings
+/// Show how the slow I/Os of recordings differ from the others
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-I/Os are slow beyond the 99th percentile of the other side, or as --slow says.
-A value differs by its share of the slow time beside its share of the I/Os.
+An I/O is slow beyond the 99th percentile of the other side, or if it has the
+facts of --slow. A value differs if it has a far larger share of the slow time
+than of the I/Os.
 
 Examples: five minutes beside the rest; a good day beside a bad one; slow I/Os
   dashpot diff --in today.rec --during 03:10..03:15
@@ -30,7 +31,7 @@ pub(crate) struct DiffArgs {
     /// Another recording to compare it with
     #[arg(long, value_name = "REC")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Compare such I/Os with all of the period: latency>=10ms,...
+    /// Compare I/Os with these facts with all of the period: latency>=10ms,...
     #[arg(long, value_name = "FACTS", conflicts_with_all = ["against", "baseline"])]
     pub(crate) slow: Option<Predicates>,
     /// Only such I/Os, on both sides: op=write,...

@@ -9,9 +9,9 @@ use super::reports::DeviceArgs;
 /// List I/Os that have not ended, and who waits for them
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Of the kernel's disks it watches for a moment, and lists what began meanwhile
-and has not ended. Of older I/Os the kernel tells only how many there are; the
-processes that wait are listed with the place in the kernel where they wait.
+It watches the kernel's disks for a moment, and lists the I/Os that begin then
+and do not end. The kernel only counts older I/Os. It also lists processes that
+wait, with the place in the kernel where they wait.
 
 Example: what a hanging program waits for
   sudo dashpot inflight -d vda")]

@@ -121,7 +121,7 @@ pub(crate) struct RunArgs {
 #[command(after_help = "\
 ADDR is unix:PATH, unix:- (a private directory) or tcp:HOST:PORT (0: any port).
 Only your user can connect to a unix socket: chmod or chown it to let others in.
-With --attach, sudo dashpot serve becomes your user again after its first steps.
+With --attach, 'sudo dashpot serve' drops root, and then runs as your user.
 
 Example:
   dashpot serve -d c1t1d0=file:/var/tmp/d0.img --nbd tcp:127.0.0.1:10809")]

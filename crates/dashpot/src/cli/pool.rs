@@ -30,7 +30,7 @@ pub(crate) struct GetArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 All of them change at once, or none. A number without a unit is in the unit of
-the tunable, as in ZFS. The values of the lab come back with a restart.
+the tunable, as in ZFS. A restart brings the values of the lab back.
 
 Examples:
   dashpot set tank zfs_delay_scale=1ms

@@ -16,10 +16,10 @@ use super::words::layer;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 REC is a directory of Parquet files, which DuckDB, ClickHouse, Polars and pandas
-read, too: ios/ has every I/O, seconds/ the counts of each second, marks/ what
-happened. A crash loses at most 10 s. If REC has more bytes than --keep, the
+read, too: ios/ has every I/O, seconds/ the counts of each second, marks/ the
+events. A crash loses at most 10 s. If REC has more bytes than --keep, the
 oldest I/Os go first; those within a minute of a slow period stay longest.
-Take a REC on another disk: the recorder's own writes are I/Os, too.
+Put REC on another disk: the recorder's own writes are I/Os, too.
 
 Example: record a disk of the kernel until Ctrl-C, in at most 500 MB
   sudo dashpot record -d vda -o today.rec --keep 500M
@@ -53,7 +53,7 @@ pub(crate) struct KeepArgs {
     /// The most bytes of the recording [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) keep: Option<u64>,
-    /// Keep such an I/O's minutes longest: latency>=1s,...
+    /// Keep the minutes around such I/Os longest: latency>=1s,...
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }
@@ -75,7 +75,7 @@ pub(crate) enum RecordCommand {
     Show(ShowArgs),
 }
 
-/// Show what a recording has: devices, periods, and what happened meanwhile
+/// Show the content of a recording: devices, periods and events
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:

@@ -20,7 +20,7 @@ zinject's own, after the long options:
   -e ERROR     io (the store works first) or io-prefail
   -c ID|all    remove a handler, or all  -q        print only the new id
   -h           this help                 -F        accepted: nothing is retried
-POOL may be any word: pools are not served yet. Without flags: list handlers.
+POOL may be any word: a rule is for a disk alone. Without flags: list handlers.
 
 Example:
   dashpot zinject -d c1t1d0 -D 10:1 tank")]

@@ -98,7 +98,7 @@ impl Engine {
         if self.behind {
             self.catch_up(&input, actions);
         }
-        // Earlier steps have met everything due at an earlier time, unless it was too much.
+        // Earlier steps have met everything that was due before, unless that was too much for one step.
         if later && !self.behind && self.earliest() <= now {
             self.meet_deadlines(actions);
         }

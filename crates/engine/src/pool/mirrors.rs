@@ -255,5 +255,5 @@ const PIECE: u64 = 128 << 10;
 const PACE: Duration = Duration::from_millis(1);
 /// How many regions of a mirror one step cleans.
 const CLEANED_AT_ONCE: usize = 256;
-/// How long the repair waits after a failure. Until then the pool has written again what it can.
+/// How long the repair waits after a failure. In that time the pool repeats failed writes.
 pub(super) const AGAIN_AFTER: Duration = Duration::from_secs(1);

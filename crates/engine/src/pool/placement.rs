@@ -2,9 +2,9 @@
 //!
 //! A block gets a row when it is first written, and gives it back when it has been trimmed. A row is as
 //! long as a block, so all volumes of the pool have blocks of one size. A row may still have the bytes
-//! of the block that had it before. So a place counts only once it has been written, and a power
-//! cut takes back the places whose first write no sync of the disks has covered: what a table on disks,
-//! written with each sync, would lose.
+//! of the block that had it before. So a place counts only once it has been written. A power cut takes
+//! back the places whose first write no sync of the disks has covered. A table on the disks that is
+//! written with each sync would lose the same places.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -176,7 +176,7 @@ impl Placement {
         }
     }
 
-    /// How many first writes a sync of a member will cover that begins now.
+    /// How many first writes a sync of a member will cover if it begins now.
     pub(super) fn covers(&self, member: usize) -> u64 {
         self.members[member].ended
     }

@@ -1,9 +1,9 @@
 //! Where blocks are on the disks, and where new ones go.
 //!
 //! The static layout deals blocks to the members in turn. The dynamic one gives a new block to the
-//! member with the least queued, in bytes. For this to be known, a new block waits while all members
-//! have many I/Os queued, and then goes to the member that has worked some off (OpenZFS: the
-//! allocation throttle of `metaslab.c` and `zio.c`).
+//! member with the fewest bytes queued. While all members have many I/Os queued, new blocks wait, and
+//! then go to the first member whose queue is short again (OpenZFS: the allocation throttle of
+//! `metaslab.c` and `zio.c`).
 
 use alloc::vec::{self, Vec};
 use core::cmp::Reverse;
@@ -273,7 +273,7 @@ impl Pool {
         (percent * active / 100).max(1)
     }
 
-    /// Ends a write of blocks that no disk has.
+    /// Ends a write that has nothing to do, because no disk has its blocks.
     pub(super) fn end_done_at_once(&mut self, step: &mut Step<'_>) -> bool {
         let id = self.done_at_once.pop_front();
         if let Some(id) = id {
@@ -285,7 +285,7 @@ impl Pool {
 
 /// The ends of writes and syncs.
 impl Pool {
-    /// Notes that a write has ended on all sides: where it put blocks, or that it took their places.
+    /// Notes that a write has ended on all sides: it has filled the places of its blocks, or freed them.
     #[inline(never)]
     pub(super) fn note_places(&mut self, id: u32) {
         let write = self.writes[id];
@@ -294,7 +294,7 @@ impl Pool {
         };
         let (volume, blocks) = (write.volume, write.block..write.block + write.count);
         match write.content {
-            // A place that has not been written stays so. The next write goes there.
+            // The place stays unwritten. The next write of the block goes there.
             _ if write.failed => {}
             Content::Trim => {
                 placement.release(volume, blocks.clone());

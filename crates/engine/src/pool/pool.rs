@@ -45,7 +45,7 @@ pub(crate) struct Pool {
     pub(super) unplaced: Unplaced,
     /// `None` if all members are single disks.
     pub(super) mirrors: Option<Box<Mirrors>>,
-    /// Writes of blocks that no disk has, and that need none.
+    /// Writes that have nothing to do: trims and zeroes of blocks that no disk has.
     pub(super) done_at_once: VecDeque<u32>,
     pub(super) throttle_config: ThrottleConfig,
     pub(super) tunables: Tunables,

@@ -26,7 +26,7 @@ pub(crate) struct Machine {
     random: Random,
     /// By disk: of 16 writes, zeroes and trims, the number that fails.
     pub(crate) bad: Vec<u64>,
-    /// Whether as many of its reads fail.
+    /// Whether the same share of reads fails.
     pub(crate) bad_reads: bool,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }

@@ -216,8 +216,8 @@ fn refused_option(letter: char) -> Refusal {
         'L' => "fails ZFS's labels: use dashpot inject --range",
         'm' => "mounts a ZFS file system again",
         'p' => "panics the ZFS kernel module",
-        'P' => "delays the import or export of a pool, and pools are not served yet",
-        'u' => "unloads a pool, and pools are not served yet",
+        'P' => "delays the import or export of a pool, and dashpot's pools have neither",
+        'u' => "unloads a pool, and dashpot's pools are not loaded",
         _ => "is not known here",
     };
     Refusal::usage(1, format!("option '-{letter}' {reason}"))

@@ -7,7 +7,7 @@ use crate::random::Random;
 const MIB: u64 = 1 << 20;
 const SIDES: usize = 2;
 
-/// All that has happened, to be looked at from the beginning for each answer.
+/// The whole history, which is searched from its beginning for each answer.
 #[derive(Default)]
 struct Naive {
     moment: u64,
