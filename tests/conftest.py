@@ -46,7 +46,7 @@ def eventually(probe, describe="the condition"):
 
 
 def run(*command, code=0, env=None, stdin=""):
-    """Runs a command to its end, checks its exit code, and returns what it printed."""
+    """Runs a command to its end, checks its exit code, and returns its output."""
     done = subprocess.run(
         [str(word) for word in command],
         capture_output=True, text=True, timeout=HANG_LIMIT, input=stdin, env={**os.environ, **(env or {})},

@@ -1,4 +1,4 @@
-"""`attach` where what it needs is missing or taken by other programs: clear errors, and nothing is half-done."""
+"""`attach` on a host that lacks something, or where others have taken it: clear errors, and nothing is half-done."""
 
 import os
 import pathlib

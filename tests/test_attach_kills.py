@@ -43,7 +43,7 @@ def uninterruptible():
 
 
 def none_waits_for_ever():
-    """Each process that waits is seen to go on."""
+    """Checks that each process that waits goes on."""
     waiting = uninterruptible()
 
     def all_went_on():
@@ -62,7 +62,7 @@ def load(at):
 
 
 def kill(*victims):
-    """All of them at once, as far as they live. The caller collects them."""
+    """Kills all of them at once, if they still live. The caller collects them."""
     for pid in victims:
         try:
             os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,5 @@
-//! A description of records: whatever it says, a field is read within the record or not at all.
+//! A description of records. For any description, a field is read within the record or
+//! not at all.
 
 #![no_main]
 

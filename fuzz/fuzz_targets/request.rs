@@ -1,4 +1,4 @@
-//! A request: whatever its 28 bytes are, an accepted request lies within the export.
+//! A request. For any 28 bytes, an accepted request lies within the export.
 //!
 //! The first byte chooses the export and the negotiated options. The target sets the magic, so that
 //! every input gets past it.

@@ -1,5 +1,5 @@
-//! A description of a request by ublk's driver: whatever it says, a request lies within the export and its data
-//! within the message.
+//! A description of a request by ublk's driver. For any description, a request lies within the export and
+//! its data within the message.
 //!
 //! The first byte chooses the export. The second one chooses the operation, so that most inputs get past the head.
 

@@ -40,7 +40,7 @@ eventually() {
     until "$@"; do sleep 0.1; done
 }
 
-# Fails if its command succeeds, with what the command said.
+# Fails, with the output of its command, if that succeeds.
 refused() {
     ! "$@" 2>&1
 }
@@ -66,7 +66,7 @@ unmount_and_check() {
     e2fsck -fn "$1" >/dev/null 2>&1
 }
 
-# Fails while the program or the kernel has anything of an attachment by ublk or nbd.
+# Fails while the program or the kernel still has a part of an attachment by ublk or nbd.
 nothing_left() {
     [ -z "$(ls /run/dashpot-attached)" ]
     [ -z "$(ls /sys/class/ublk-char 2>/dev/null)" ]

@@ -1,4 +1,4 @@
-// The address's fragment: which view, and what it shows. It never holds the token.
+// The address's fragment: the view, and its content. It never holds the token.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -17,7 +17,7 @@ export function readRoute(hash: string): Route {
 }
 
 export function address(route: Route): string {
-  // Brackets and commas are read more easily than their codes.
+  // Brackets and commas are easier to read than their codes.
   const query = route.options.toString().replace(/%5B/g, "[").replace(/%5D/g, "]").replace(/%2F/g, "/");
   return `#${route.view}${query ? `?${query}` : ""}`;
 }

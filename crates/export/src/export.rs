@@ -47,9 +47,9 @@ pub enum Mechanism {
     Ublk,
 }
 
-/// The one for whom the calls of a program are received.
+/// The owner of a program, which is told of the calls that are received.
 pub trait Follower: Send {
-    /// A call was received, and nothing else is done yet.
+    /// A call was received, and nothing has been done with it yet.
     fn received(&mut self, call: &Call);
 
     /// A sentence for the user, about calls that are not held. Each comes once.

@@ -71,7 +71,7 @@ impl Link {
         self.queue.push_back(cookie);
     }
 
-    /// Offers the socket the bytes that are to be sent.
+    /// Offers the unsent bytes to the socket.
     pub(super) fn send(&mut self) -> Result<(), LoadError> {
         while self.has_unsent() || self.encode() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;

@@ -66,7 +66,7 @@ impl LoadReport {
         })
     }
 
-    /// The figures of one operation, if loads use it.
+    /// The figures of an operation; `None` for one that loads do not use.
     pub fn op(&self, op: Op) -> Option<&OpReport> {
         self.ops.get(op as usize)
     }

@@ -195,7 +195,8 @@ impl Dimension {
         self.row().unit
     }
 
-    /// Whether it says who asked for the I/O, for which the kernel's events need a look at processes.
+    /// Whether it names the process that asked for the I/O, which the kernel's events show only if the
+    /// probe looks at processes.
     pub fn is_who(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! I/O by the values of a breakdown, in as many groups as a reader can take in.
+//! I/O by the values of a breakdown, in at most as many groups as a reader can survey.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -141,7 +141,7 @@ pub fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
     each.max().unwrap_or_default()
 }
 
-/// The value for all values that are not told apart.
+/// The value that stands for all values that are not distinguished.
 pub const OTHER: &str = "other";
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) enum Part {
     Named(Name),
     /// The I/O has no such fact.
     Missing,
-    /// There was no room to tell the value apart.
+    /// There was no room for another value.
     Other,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Names {
     names: Vec<Arc<str>>,
 }
 
-/// The parts that I/Os have had so far.
+/// The parts of all I/Os so far.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) names: Names,

@@ -274,7 +274,8 @@ fn number_test(
     Ok(range)
 }
 
-/// The numbers from one to before another; without the one or the other, from the least or to the most.
+/// The numbers from the first on and before the second; without a first, from the least on; without a
+/// second, up to the greatest.
 fn range(unit: Unit, from: &str, to: &str) -> Result<RangeInclusive<u64>, ParseError> {
     let least = match from {
         "" => 0,

@@ -25,7 +25,7 @@ pub struct Seen {
     pub pools: Vec<PoolInterval>,
     /// The finished I/Os that the question asks for one by one.
     pub ios: Vec<FinishedIo>,
-    /// How many more I/Os there were, when the source had no room for them.
+    /// How many more I/Os there were for which the source had no room.
     pub left_out: u64,
     /// How many events are missing because a buffer was full.
     pub lost: u64,

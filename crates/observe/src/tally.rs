@@ -59,7 +59,7 @@ struct Counted {
     completed: u64,
     bytes: u64,
     disk: Histogram,
-    /// Left out while each I/O took as long as at the device.
+    /// Empty while the latency of each I/O equals that at the device.
     total: Option<Histogram>,
     store: Option<Histogram>,
     measured: Option<Histogram>,
@@ -194,7 +194,7 @@ impl Tally {
         self.parts.of(by, io)
     }
 
-    /// Counts those ranges of offsets together that have become one.
+    /// Joins the counts of ranges of offsets that have become one.
     fn merge_ranges(&mut self, doublings: u32) {
         let counted = std::mem::take(&mut self.counted);
         for (key, Place(place)) in std::mem::take(&mut self.places) {

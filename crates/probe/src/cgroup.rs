@@ -15,7 +15,7 @@ const REMEMBERED: usize = 4096;
 /// The cgroups of processes, as they were when first asked for.
 #[derive(Default)]
 pub struct Cgroups {
-    /// A thread's id may be used again, but hardly with the same name.
+    /// A thread's id may be used again, but seldom with the same name.
     known: HashMap<Submitter, Arc<str>>,
 }
 
@@ -39,8 +39,8 @@ fn of_thread(pid: i32) -> String {
         .to_owned()
 }
 
-/// A controller is in one hierarchy only. If the I/O controller is in one of cgroup v1, that
-/// hierarchy governs, and the unified one, `0::`, has other purposes.
+/// A controller is in one hierarchy only. If a hierarchy of cgroup v1 has the I/O controller, it governs,
+/// and the unified one, `0::`, has other purposes.
 fn governing(memberships: &str) -> Option<&str> {
     let memberships = || memberships.lines().filter_map(membership);
     let v1 =

@@ -18,9 +18,8 @@ pub struct InFlight {
     pub since_ns: u64,
     /// Whether the driver has got it.
     pub issued: bool,
-    /// Whether its end may be among the lost events. If an end comes now, it may be another I/O's,
-    /// and this I/O is not reported. A doubtful I/O is given up when its disk is next found to have
-    /// nothing in flight.
+    /// Whether its end may be among the lost events. If an end comes now, it may belong to another I/O, so this I/O is
+    /// not reported. A doubtful I/O is given up when its disk is next found to have nothing in flight.
     pub doubtful: bool,
     /// The task that asked for it, if known.
     pub submitter: Option<Submitter>,

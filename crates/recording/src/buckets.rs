@@ -3,7 +3,7 @@
 use dashpot_engine::histogram::{BUCKETS, bucket_of, upper_bound};
 
 /// The buckets: every boundary that is more than a twelfth above the one kept before it, so an eighth of an
-/// octave from 1 µs on. They are frozen as the boundaries are, because recorded seconds have them.
+/// octave from 1 µs on. They are frozen, too, because recorded seconds depend on them.
 pub(crate) struct Buckets {
     /// The highest value of each.
     le_ns: Vec<u64>,

@@ -1,7 +1,7 @@
 //! A recording made of a part of another one.
 //!
-//! Unlike the recorder it waits for its files, so that every I/O it is given is in them, and it copies the
-//! moments of the other recording.
+//! Unlike the recorder it waits until its files are written, so that they have every I/O, and it copies the
+//! times of the other recording.
 
 use std::path::{Path, PathBuf};
 

@@ -22,9 +22,9 @@ pub(crate) struct Directory {
     _lock: File,
 }
 
-/// The file that a recorder locks. Its presence tells a recording from another directory.
+/// The file that a recorder locks. Its presence distinguishes a recording from another directory.
 const LOCK: &str = "dashpot.recording";
-/// Bytes that are given up when the disk is full, so that the mark of it has room.
+/// Bytes that are freed when the disk is full, so that there is room for the mark about that.
 const RESERVE: &str = ".reserve";
 const RESERVE_BYTES: usize = 64 << 10;
 const DRAFT: &str = ".draft";
@@ -32,7 +32,7 @@ const SLOW: &str = "-slow";
 const PARQUET: &str = ".parquet";
 
 impl Directory {
-    /// Makes the directory, or goes on in one that a recorder has made.
+    /// Makes the directory, or continues in one that a recorder has made.
     pub(crate) fn create(root: &Path) -> Result<Directory, RecordingError> {
         fs::create_dir_all(root).map_err(RecordingError::io(root))?;
         let lock_path = root.join(LOCK);
@@ -75,7 +75,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Makes a file appear, in the place of one with this name.
+    /// Makes a file appear, which replaces the one with this name.
     pub(crate) fn publish(
         &self,
         table: &Table,
@@ -154,7 +154,7 @@ fn names(folder: &Path) -> Result<Vec<String>, RecordingError> {
     Ok(names)
 }
 
-/// The name of a file of I/Os. It tells the period, so that a reader opens only the files that it needs.
+/// The name of a file of I/Os. It shows the period, so that a reader opens only the files that it needs.
 pub(crate) fn segment_name(segment: &Segment) -> String {
     let slow = if segment.is_slow { SLOW } else { "" };
     let (number, from_ns, to_ns) = (segment.number, segment.from_ns, segment.to_ns);

@@ -52,7 +52,7 @@ pub enum RecordingError {
 }
 
 impl RecordingError {
-    /// Makes an error of a refusal of the operating system.
+    /// Wraps an error of the operating system.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> RecordingError {
         let path = path.to_owned();
         |refusal| RecordingError::Io { path, refusal }
@@ -68,7 +68,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    /// The decoder's messages quote what it has read, so they are cut and have no control characters.
+    /// The decoder's messages quote bytes of the file, so this cuts them and replaces control characters.
     pub(crate) fn damaged(what: impl ToString) -> Flaw {
         let what = what.to_string();
         let plain = what.chars().map(|one| match one.is_control() {
@@ -92,7 +92,7 @@ impl Flaw {
     }
 }
 
-/// The most characters that a message says of a file's bytes.
+/// The most characters of a message about a file's bytes.
 const SAID_MAX: usize = 200;
 
 impl From<parquet::errors::ParquetError> for Flaw {

@@ -100,7 +100,7 @@ mod tests {
         })
     }
 
-    /// Whether a file is spared: the same, said in whole seconds and file by file.
+    /// Whether a file is spared: a naive version, in whole seconds and file by file.
     fn is_spared(file: &Segment, files: &[Segment]) -> bool {
         let seconds = |file: &Segment| (file.from_ns / SECOND_NS, file.to_ns / SECOND_NS);
         let (from, to) = seconds(file);

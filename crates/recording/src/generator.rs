@@ -6,7 +6,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 
 prop_compose! {
-    /// The waits of a zio, without any sense.
+    /// The waits of a zio, with arbitrary values.
     fn any_zio_waits()(ns in any::<[u64; 8]>()) -> IoWaits {
         let [recv, throttle, queue, suspend, store, hold, lateness, reply] = ns.map(Duration::from_nanos);
         IoWaits::Zio(Waits { recv, throttle, queue, suspend, store, hold, lateness, reply })
@@ -39,7 +39,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 }
 
 prop_compose! {
-    /// An I/O without any sense: all values of all fields occur.
+    /// An I/O with arbitrary values: every value of every field can occur.
     pub(crate) fn any_io()(
         (device, kind, fua, letters) in ("[a-z]{0,3}", any_kind(), any::<bool>(), of("[A-Z]{0,4}")),
         (offset_bytes, length_bytes) in any::<(u64, u64)>(),

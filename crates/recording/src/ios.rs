@@ -1,7 +1,7 @@
 //! The table of I/Os: a row for each finished I/O, and for each that was in flight when its file was sealed.
 //!
 //! A row keeps every field of [`FinishedIo`], but stores no sum of other fields: the beginning is the end
-//! without the latency, and a kernel's I/O was with the driver for what its other columns leave of the latency.
+//! less the latency, and the driver's time of a kernel's I/O is the latency less its other columns.
 
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
@@ -37,8 +37,8 @@ pub mod column {
         FUA = Column::code("fua");
         /// The operation in the kernel's letters.
         RWBS = Column::word("rwbs").optional();
-        /// The sector of 512 bytes in which it begins: a third smaller than offsets, which mostly are whole
-        /// sectors.
+        /// The sector of 512 bytes in which it begins. Sectors take a third less room than offsets, most of
+        /// which are whole sectors.
         SECTOR = Column::number("sector");
         /// Its first byte in that sector.
         IN_SECTOR = Column::code("in_sector");
@@ -265,7 +265,7 @@ fn push_waits(row: &mut Row<'_>, latency_ns: u64, waits: &IoWaits) {
     row.int(latency_ns.wrapping_sub(sum_ns) as i64);
 }
 
-/// A zio is known by the work of its store.
+/// A row with the time of a store is a zio's.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);
     let queue_ns = bits(column::QUEUE);

@@ -2,7 +2,7 @@
 //! they are.
 //!
 //! This crate writes and reads files and nothing else. It has no terminal, no HTTP and no command line, and it
-//! prints nothing. It is given the time by its caller.
+//! prints nothing. Its caller gives it the time.
 
 #![warn(missing_docs)]
 

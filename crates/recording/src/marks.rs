@@ -1,4 +1,4 @@
-//! The table of marks: what happened to a recording and beside it.
+//! The table of marks: the events in the life of a recording, and beside it.
 
 use crate::batch::Batch;
 use crate::block::Block;

@@ -26,7 +26,7 @@ struct Named<'a> {
     ids: Cow<'a, [u32]>,
 }
 
-/// The bytes of a column, and what the footer says of it.
+/// The bytes of a column, and its entry in the footer.
 pub(crate) fn pack(
     column: &Column,
     description: ColumnDescPtr,

@@ -1,7 +1,7 @@
-//! A recording that is read, also while a recorder writes it.
+//! Reads a recording, even while a recorder writes it.
 //!
-//! In memory are the names of its files, one footer, and the columns that were asked for of one row group:
-//! about 8 MB at most.
+//! It keeps in memory the names of the files, one footer, and the requested columns of one row group: about
+//! 8 MB at most.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -120,7 +120,8 @@ impl Recording {
         Ok(marks)
     }
 
-    /// The times of which it has the counts of seconds, but not all single I/Os, in nanoseconds since 1970.
+    /// The times for which it has the counts of seconds, but not all single I/Os, in nanoseconds since
+    /// 1970.
     pub fn gaps(&self) -> Result<Vec<Range<u64>>, RecordingError> {
         let segments = self.segments.iter();
         let segments: Vec<Segment> = segments.map(|(_, segment)| segment.clone()).collect();
@@ -378,7 +379,7 @@ enum Matching {
 }
 
 impl Matching {
-    /// Of values from `from` on and before `to`, which is no bound if it is the highest number.
+    /// For values from `from` on and before `to`; the highest number as `to` means no bound.
     fn of(file: &TableFile, group: usize, column: usize, from: u64, to: u64) -> Matching {
         if from == 0 && to == u64::MAX {
             return Matching::All;

@@ -101,7 +101,7 @@ pub(crate) fn sign(bytes: &mut [u8]) {
     }
 }
 
-/// The length of the footer by the last bytes of a file, without these.
+/// The length of the footer, without the last bytes of a file, which have it.
 pub(crate) fn footer_length(tail: &[u8]) -> Option<usize> {
     let (rest, magic) = tail.split_last_chunk::<4>()?;
     let (_, length) = rest.split_last_chunk::<4>()?;
@@ -118,7 +118,7 @@ fn signature(footer: &[u8]) -> Option<usize> {
     (start + UNSIGNED.len() <= footer.len()).then_some(start)
 }
 
-/// Whether a footer, with its tail, has the checksum that it says.
+/// Whether the checksum in a footer, with its tail, is right.
 pub(crate) fn is_signed(footer: &[u8]) -> bool {
     let Some(at) = signature(footer) else {
         return false;

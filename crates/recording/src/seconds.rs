@@ -112,9 +112,9 @@ struct Series {
 
 /// Fewer I/Os in a second say nothing about its 99th percentile.
 const SECOND_LEAST: u64 = 100;
-/// Fewer I/Os in two hours say nothing about theirs.
+/// Fewer I/Os in two hours say nothing about the 99th percentile of these.
 const HOUR_LEAST: u64 = 1_000;
-/// So many times the 99th percentile of the hour is slow.
+/// A second is slow if its 99th percentile is this many times that of the last hours.
 const SLOW_TIMES: u64 = 10;
 const HOUR_S: u64 = 3_600;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -212,7 +212,7 @@ impl Series {
         self.errors += u64::from(io.error.is_some());
     }
 
-    /// Gives the rows of the second and begins an empty one. The result says whether it was slow.
+    /// Appends the rows of the second, and begins an empty one. The result says whether it was slow.
     fn end(&mut self, buckets: &Buckets, rows: &mut Vec<Second>) -> bool {
         if self.n == 0 {
             return false;

@@ -47,7 +47,7 @@ pub(crate) struct Column {
     pub cell: Cell,
     /// Whether it is null where the source does not know the fact.
     pub is_optional: bool,
-    /// Whether each row group says its lowest and its highest value.
+    /// Whether each row group records its lowest and its highest value.
     pub(crate) has_bounds: bool,
     /// Whether each distinct value is stored once per row group.
     pub(crate) is_named: bool,

@@ -192,7 +192,7 @@ proptest! {
             true => bytes.truncate(at),
             false => bytes[at] ^= bits,
         }
-        // The four bytes at the beginning say nothing that the reader needs.
+        // The reader does not need the four bytes at the beginning.
         match read(&bytes) {
             Ok(again) => {
                 prop_assert!(!is_cut && at < 4);
@@ -209,7 +209,7 @@ fn a_message_has_no_control_characters_of_the_file() {
     let mut file = file_of(&[], 1);
     let at = file.windows(column.len()).position(|name| name == column);
     file[at.expect("a column")] = b'\n';
-    // Without checksums, the flaw is the name of the column.
+    // Without the check of checksums, the reader finds the wrong name of the column.
     let error = read_unverified(file).expect_err("another column");
     assert!(!error.to_string().contains('\n'), "{error}");
 }

@@ -72,12 +72,12 @@ interface BreakdownProps {
   only: (value: string) => void;
   /** Whether a condition selects a value. */
   can: (value: string) => boolean;
-  /** By how much the writes of a volume are amplified, if it is much. */
+  /** The amplification of a volume's writes, if it is large. */
   factor: (value: string) => number | null;
 }
 
 const SHOWN = 10;
-/** The most values that are told apart by colour. */
+/** The most values that have different colours. */
 const COLOURED = HUES.light.length;
 
 export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can, factor }: BreakdownProps) {

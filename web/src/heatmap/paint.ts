@@ -162,7 +162,7 @@ function isIdle(column: Column): boolean {
   return column.known === "known" && column.count === 0;
 }
 
-/** Runs of neighbours with one key: their first, and the one after their last. */
+/** Runs of neighbours with the same key: the index of the first, and that after the last. */
 function* runs(columns: Column[], key: (column: Column) => unknown): Generator<[number, number]> {
   let first = 0;
   for (let at = 1; at <= columns.length; at += 1) {

@@ -59,7 +59,7 @@ interface SharedProps extends PanelProps {
 }
 
 const COLOURS: ColourScale[] = ["log", "linear", "rank"];
-/** Shares of the greatest numbers that are left out of the axis, in millionths. */
+/** The shares of the greatest numbers that the axis can leave out, in millionths. */
 const CROPS = [0, 1_000, 10_000];
 
 function HeatPanel(props: SharedProps) {

@@ -1,5 +1,5 @@
-// Ramps of colours: 256 entries, linear in OKLCH between five points, for each ground. "More" is always
-// further from the paper, so a ramp survives every kind of colour blindness and a grey printer.
+// Ramps of colours: 256 entries, linear in OKLCH between five points, for light and for dark backgrounds. "More" is
+// always further from the paper, so a ramp survives every kind of colour blindness and a grey printer.
 
 /** Lightness, chroma, hue. */
 type Point = readonly [number, number, number];

@@ -1,4 +1,4 @@
-// Paints counts by column: stacked areas, or lines. Their time axis is that of all panels.
+// Paints counts by column: stacked areas, or lines. All panels have the same time axis.
 
 import { type Table, roundUp } from "./grid";
 import { type Look, inksOf, paintTimeLines, paintUnknown } from "./paint";
@@ -63,7 +63,7 @@ function stack(context: CanvasRenderingContext2D, table: Table, rows: ReturnType
   });
 }
 
-/** Steps, because a count is of a whole column. */
+/** Steps, because a count covers a whole column. */
 function line(context: CanvasRenderingContext2D, table: Table, counts: Float64Array, x: Place, y: Place): void {
   context.beginPath();
   let isDrawn = false;

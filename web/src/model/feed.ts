@@ -130,7 +130,7 @@ export class Feed {
     return 1_000 - (seconds.now_ns % 1e9) / 1e6 + AFTER_MS;
   }
 
-  /** Learns what there is to know of a daemon that was just started, or that the page just met. */
+  /** Reads the facts about a daemon that has just started, or that the page has just reached. */
   private async meet(clock: Schemas["Clock"]): Promise<void> {
     const again = this.startedNs !== null;
     const said = await this.api.get<Schemas["Layout"]>("/v1/layout");

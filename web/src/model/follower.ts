@@ -87,7 +87,7 @@ export class Follower {
       const body = await this.api.open("/v1/statistics/watch", { statistics: names }, stream.signal);
       for await (const event of eventsOf(body)) this.take(names, event);
     } catch {
-      // The past is asked for what it would have brought.
+      // The page reads the seconds that the stream would have brought from the past.
     }
     if (this.stream === stream) [this.stream, this.streamed] = [null, ""];
   }

@@ -28,7 +28,7 @@ const REMEMBERED = 3_600;
 export class Past {
   /** By device, then second. */
   private readonly devices = new Map<string, Map<number, Cell[]>>();
-  /** The seconds of which the daemon has told, or can tell. */
+  /** The seconds that the daemon has reported, or can report. */
   readonly spans: Span[] = [];
   /** The difference of the wall clock and the daemon's clock, from a second on, in milliseconds. */
   private readonly offsets: { from: number; ms: number }[] = [];
@@ -40,12 +40,12 @@ export class Past {
     return this.spans.at(-1)?.to ?? 0;
   }
 
-  /** The first second that anything is known of. */
+  /** The first second that the page knows. */
   get from(): number {
     return this.spans[0]?.from ?? this.to;
   }
 
-  /** A daemon that has begun anew remembers nothing of the time before it. */
+  /** A restarted daemon remembers nothing of the time before its start. */
   startAgain(): void {
     this.offsets.length = Math.min(this.offsets.length, 64);
     this.spans.push({ from: this.to, to: this.to });
@@ -108,7 +108,7 @@ export class Past {
     if (!this.spans.some((span) => second >= span.from && second < span.to)) return "missing";
     if (series.has(second)) return "known";
     if (second >= series.forgottenTo) return "unread";
-    // An earlier daemon took with it what was not read in time.
+    // The page did not read these seconds before the earlier daemon ended.
     return second >= this.spans.at(-1)!.from ? "before" : "missing";
   }
 

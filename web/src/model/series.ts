@@ -80,7 +80,7 @@ export class Series {
     return this.spans.some((span) => second >= span.from && second < span.to);
   }
 
-  /** The latest part of a stretch that was not read; null if all of it was. */
+  /** The latest unread part of a stretch; null if all of it was read. */
   gap(from: number, to: number): Span | null {
     let end = to;
     for (const span of [...this.spans].reverse()) {
@@ -91,7 +91,7 @@ export class Series {
     return end > from ? { from, to: end } : null;
   }
 
-  /** Forgets what is older than a second. */
+  /** Forgets seconds before this one. */
   forget(first: number): void {
     for (const map of [this.seconds, this.dropped]) for (const second of map.keys()) if (second < first) map.delete(second);
     this.spans = this.spans.filter((span) => span.to > first);

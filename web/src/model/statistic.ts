@@ -16,7 +16,7 @@ export function written({ layer, metric, conditions, by }: Statistic): string {
   return `${layer}.${metric}${conditions.map((one) => `[${one}]`).join("")}${by === null ? "" : `[${by}]`}`;
 }
 
-/** Reads a statistic. A text that is none gives the sentence that explains it; the daemon knows the words. */
+/** Reads a statistic. A text that is not a statistic gives a sentence that explains why; the daemon knows the words. */
 export function readStatistic(text: string): Statistic | string {
   const [, layer, metric, brackets] = /^(\w+)\.(\w+)((?:\[[^\]]*\])*)$/.exec(text) ?? [];
   if (layer === undefined || metric === undefined || brackets === undefined) return "It is not of the form disk.latency[op=write][client].";

@@ -9,7 +9,7 @@ import { UNKNOWN, latency, plural, rate } from "../words";
 type Expectation = Schemas["Expectation"];
 type Distribution = Schemas["Distribution"];
 
-/** The fields are quiet for this long before the daemon is asked. */
+/** The page asks the daemon when the fields have not changed for this long. */
 const QUIET_MS = 300;
 const WIDTH = 360;
 const HEIGHT = 84;
@@ -77,7 +77,7 @@ function outline(shares: number[]): string {
   return shares.flatMap((share, at) => [`${x(at)},${HEIGHT * (1 - share)}`, `${x(at + 1)},${HEIGHT * (1 - share)}`]).join(" ");
 }
 
-/** Whether more I/Os come than the rule lets through: a tenth of all still waits at the end. */
+/** Whether more I/Os arrive than the rule lets through: then at least a tenth of them still waits at the end. */
 function isMore({ waiting, expected, measured }: Expectation): boolean {
   return waiting > 10 && waiting > measured.count / 10 && expected.max > 1e9;
 }

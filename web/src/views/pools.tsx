@@ -1,5 +1,5 @@
-// Pools: what became of the clients' operations on their way to the disks, the throttle with its live point, and
-// the transaction groups as they move.
+// Pools: the clients' operations on their way to the disks, the throttle with its live point, and the
+// transaction groups as they move.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";

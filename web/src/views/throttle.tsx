@@ -1,4 +1,5 @@
-// The delay of a write over the dirty data, with the live point, and the transaction groups on the time axis.
+// The delay of a write as a function of the dirty data, with the live point, and the transaction groups on
+// the time axis.
 
 import type { Schemas } from "../api";
 import type { Feed } from "../model/feed";

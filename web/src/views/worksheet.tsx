@@ -95,7 +95,7 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   );
 }
 
-/** With nothing asked, what clients wait for: volumes, else disks. */
+/** Without a statistic in the address: the latencies of volumes, else of disks, which clients wait for. */
 function firstStatistic(feed: Feed): Statistic {
   const hasVolumes = feed.status?.volumes.some((one) => one.clients.length > 0) ?? false;
   return { layer: hasVolumes ? "volume" : "disk", metric: "latency", conditions: [], by: "op" };

@@ -23,7 +23,7 @@ pub struct Comparison {
     pub finding: Finding,
     /// The dimensions by which the slow time differs, most telling first.
     pub differs: Vec<Compared>,
-    /// The dimensions by which it does not.
+    /// The dimensions by which it does not differ.
     pub alike: Vec<Dimension>,
     /// Where the slow I/Os spent their time, the most first.
     pub spent: Vec<Spent>,
@@ -98,7 +98,7 @@ pub struct Rose {
     pub value: String,
     /// The figure that rose.
     pub metric: Metered,
-    /// Per second there; of the depth, its mean.
+    /// Its value per second on the other side; of the depth, the mean.
     pub there_per_s: f64,
     /// Likewise here.
     pub here_per_s: f64,
@@ -116,11 +116,12 @@ pub enum Metered {
     Depth,
 }
 
-/// Fewer slow I/Os, or fewer I/Os of a value, tell nothing.
+/// Fewer slow I/Os, or fewer I/Os of a value, are no evidence.
 pub const IOS_LEAST: u64 = 30;
-/// A difference of fewer percentage points is none.
+/// A smaller difference, in percentage points, does not count.
 pub const POINTS_LEAST: f64 = 12.0;
-/// Here is slower if the share of slow I/Os, or the slow time of an I/O, has risen by at least this factor.
+/// The side in question is slower if its share of slow I/Os, or its mean slow time, is at least this many
+/// times that of the other side.
 pub const FACTOR_LEAST: f64 = 2.0;
 /// The most values of a dimension, and the most that rose.
 const SHOWN_MAX: usize = 5;
@@ -170,7 +171,7 @@ fn by_dimension(diff: &Diff) -> (Vec<Compared>, Vec<Dimension>) {
     let each = diff.dimensions.iter().map(|by| compared(diff, *by));
     let (mut differs, alike): (Vec<Compared>, Vec<Compared>) =
         each.partition(|one| one.points >= POINTS_LEAST);
-    // The sort is stable: of those that say the same, the first is that of the list of dimensions.
+    // The sort is stable: dimensions that say the same keep the order of the list of dimensions.
     differs.sort_by(|one, other| other.points.round().total_cmp(&one.points.round()));
     (
         differs,

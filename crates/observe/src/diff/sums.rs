@@ -160,7 +160,7 @@ impl Sum {
     }
 }
 
-/// The dimensions that are compared. Of those that say the same, the earlier one is told first.
+/// The dimensions that are compared. If two dimensions say the same, the earlier one comes first.
 const COMPARED: [Dimension; 14] = [
     Dimension::Rule,
     Dimension::Lane,
@@ -198,5 +198,5 @@ const WAITS: [Dimension; 8] = [
     Dimension::Reply,
 ];
 
-/// The most values that are told apart. A value beyond takes part as [`OTHER`](crate::interval::OTHER).
+/// The most values that are distinguished. Any other value takes part as [`OTHER`](crate::interval::OTHER).
 const KEYS_MAX: usize = 65_536;

@@ -19,7 +19,7 @@ const LASTED: Duration = Duration::from_secs(60);
 struct Run {
     random: Random,
     is_slow: fn(&FinishedIo) -> bool,
-    /// How many more I/Os per thousand the client `c3` does.
+    /// How many more I/Os the client `c3` does, per thousand.
     more: u64,
 }
 
@@ -88,7 +88,7 @@ fn compared(here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
     compared_within(LASTED, here, there)
 }
 
-/// As many I/Os there in the usual time.
+/// As many I/Os as on the other side, in the usual time.
 fn compared_within(lasted: Duration, here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
     let mut usual = Usual::default();
     there.iter().for_each(|io| usual.add(io));
@@ -144,7 +144,7 @@ fn an_effect_on_few_ios_is_the_first_line() {
     );
 }
 
-/// As many are beyond the 99th percentile as are there, but far beyond it.
+/// As many I/Os are beyond the 99th percentile as on the other side, but these are far beyond it.
 #[test]
 fn a_few_ios_that_are_much_slower_make_it_slow() {
     let few = |io: &FinishedIo| &*io.device == "d3" && io.offset_bytes.is_multiple_of(17);
@@ -175,7 +175,7 @@ fn nothing_differs_between_two_steady_runs() {
 #[test]
 fn a_client_that_only_does_more_is_not_blamed_but_told() {
     let all = |io: &FinishedIo| io.offset_bytes.is_multiple_of(20);
-    // As many I/Os in less time, most of the difference by one client.
+    // As many I/Os in less time; most of the difference comes from one client.
     let lasted = Duration::from_secs(36);
     let comparison = compared_within(lasted, &ios(1, all, 400), &ios(2, never, 0));
     assert_eq!(comparison.finding, Finding::Slow);
@@ -229,7 +229,7 @@ fn the_sums_are_those_of_the_ios() {
     assert_eq!(comparison.here.count, IOS);
     let of_d3 = here.iter().filter(|io| &*io.device == "d3").count() as u64;
     let value = &comparison.differs[0].values[0];
-    // A few slow ones of the other disks are the usual hundredth.
+    // The few slow I/Os of the other disks are the usual hundredth.
     assert_eq!((value.value.as_str(), value.slow_count), ("d3", of_d3));
     assert!((value.ios_percent - 100.0 * of_d3 as f64 / IOS as f64).abs() < 1e-9);
 }

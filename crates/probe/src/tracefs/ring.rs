@@ -1,10 +1,9 @@
 //! Reads the buffers of all CPUs as one stream, in the order of time.
 //!
-//! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. So
-//! the earliest record of all CPUs comes next. Records later than the clock was before the reading
-//! began are left for the next reading, because a CPU that was read first may have got an earlier
-//! record since. The kernel acts on an event only after it has put the event into a buffer, so the
-//! reader never sees a consequence before its cause.
+//! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. So the earliest record
+//! of all CPUs comes next. The clock is read before the buffers are. Records later than that are left for the next
+//! reading, because a CPU whose buffer was read first may have got an earlier record meanwhile. The kernel acts on an
+//! event only after it has put the event into a buffer, so the reader never sees a consequence before its cause.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -15,7 +15,8 @@ pub struct Options {
     pub keep_bytes: u64,
     /// The name of the host.
     pub host: String,
-    /// Above this share of one CPU, in per cent, the writer leaves single I/Os out for a minute.
+    /// Above this share of one CPU, in percent, the writer leaves out single I/Os for a
+    /// minute.
     pub cpu_percent: u64,
 }
 

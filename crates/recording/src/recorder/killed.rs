@@ -11,7 +11,7 @@ use crate::reader::{Query, Recording};
 use crate::recorder::{Options, Recorder};
 use crate::server::Server;
 
-/// The variable that makes this test the recorder that is killed; it has the directory.
+/// The variable that turns this test into the recorder that is killed; its value is the directory.
 const ROOT: &str = "DASHPOT_TEST_RECORDS";
 
 /// Records for ever, seals after every thousand I/Os, and says so after each seal. It does nothing unless the

@@ -1,4 +1,5 @@
-//! The recorder: it takes finished I/Os from the thread that reads events, and writes them in its own.
+//! The recorder takes finished I/Os from the thread that reads events, and writes them in a thread of its
+//! own.
 //!
 //! The reader's thread only fills columns in memory. When those are full it hands them over, and it never
 //! waits: if the writer is behind by [`QUEUE`] row groups, the I/Os of the row group are dropped, counted and
@@ -58,7 +59,7 @@ pub struct Recorder {
     sealed: Moment,
     /// I/Os since the last seal.
     ios: usize,
-    /// I/Os and events that are lost since the last mark of it.
+    /// I/Os and events that were lost since the last mark about losses.
     lost: u64,
     is_seconds_only: bool,
     /// Whether the writer did not take the last seal.
@@ -170,8 +171,8 @@ impl Recorder {
         }
     }
 
-    /// Seals a file, and leaves a trace of the I/Os in flight: their `begun_ns` counts, and they end now. If
-    /// the writer is behind, the next call seals.
+    /// Seals a file, with a row for each I/O in flight: it begins at its `begun_ns`, and ends now. If the
+    /// writer is behind, the next call seals.
     pub fn seal(&mut self, in_flight: &[FinishedIo]) {
         let seal = self.prepare(in_flight);
         if let Err(
@@ -230,7 +231,8 @@ impl Recorder {
         })
     }
 
-    /// Keeps what the writer has not taken for the next seal, a little later. That has its own I/Os in flight.
+    /// Keeps the jobs that the writer has not taken for the next seal, a little later, which has its own
+    /// I/Os in flight.
     fn take_back(&mut self, mut seal: Seal) {
         self.batch = seal.batch;
         self.retries = true;

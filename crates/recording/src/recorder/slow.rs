@@ -1,4 +1,5 @@
-//! Whether the I/Os of the file that is being filled are slow, so that it is kept longer than others.
+//! Whether the file that is being filled has slow I/Os, so that it is kept longer than
+//! others.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub(super) enum Mode {
 /// The totals of a recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How often the recorder has sealed what it had.
+    /// How often the recorder has sealed its files.
     pub seals: u64,
     /// Finished I/Os in sealed files.
     pub ios: u64,

@@ -64,8 +64,8 @@ fn recorder(root: &Path, keep_bytes: u64, clock: &Arc<TestClock>) -> Recorder {
     Recorder::create(root, options, Arc::clone(clock) as Arc<dyn Clock>).expect("a recorder")
 }
 
-/// Records I/Os as they end, and seals when it is due. The writer is waited for after each seal, so that nothing
-/// is lost.
+/// Records I/Os as they end, and seals when it is due. After each seal it waits for the writer, so that
+/// nothing is lost.
 fn record(recorder: &mut Recorder, clock: &TestClock, ios: &[FinishedIo]) {
     for io in ios {
         clock.monotonic_ns.store(io.ended_ns, Ordering::Relaxed);
@@ -78,7 +78,7 @@ fn record(recorder: &mut Recorder, clock: &TestClock, ios: &[FinishedIo]) {
     }
 }
 
-/// Waits until the writer has done what it was given.
+/// Waits until the writer has done its jobs.
 fn settle(recorder: &Recorder, is_done: impl Fn(&Summary) -> bool) {
     while recorder.summary().stopped.is_none() && !is_done(&recorder.summary()) {
         std::thread::yield_now();
@@ -303,7 +303,7 @@ fn a_disk_that_refuses_stops_the_recording_and_not_the_caller() {
     let ios = Server::new(false).ios(4_950 * 30);
     let clock = TestClock::at(ios[0].ended_ns);
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
-    // The folder of I/Os is gone, which root cannot write to either.
+    // The folder of I/Os is gone, so even root cannot write to it.
     std::fs::remove_dir(scratch.path().join("ios")).expect("an empty folder");
     record(&mut recorder, &clock, &ios);
     let summary = recorder.finish(&[]);

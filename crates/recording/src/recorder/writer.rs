@@ -203,7 +203,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves single I/Os out for a while if this thread took too much CPU time.
+    /// Leaves out single I/Os for a while if this thread took too much CPU time.
     fn weigh(&mut self, now: &Moment) {
         let cpu_ns = self.clock.thread_cpu_ns();
         self.state.set_cpu(cpu_ns);
@@ -235,7 +235,7 @@ impl Writer {
             text: Some(error.to_string()),
         });
         let label = self.label(&MARKS, &now);
-        // There may be no room in spite of that. The summary has the error in any case.
+        // There may still be no room. The summary has the error in any case.
         let _ = self
             .marks
             .publish(&self.directory, &label, now.monotonic_ns);

@@ -129,7 +129,7 @@ fn descriptor(thread: i32, call: &Call) -> String {
     format!("/proc/{thread}/fd/{number}")
 }
 
-/// The user of a thread's process. It is root if the process may be looked into by root alone.
+/// The user of a thread's process. `/proc` names root if only root may look into the process.
 fn owner(thread: i32) -> Result<User, Errno> {
     let found = stat(format!("/proc/{thread}"))?;
     let (uid, gid) = (found.st_uid, found.st_gid);

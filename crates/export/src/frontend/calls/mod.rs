@@ -4,7 +4,7 @@
 //! thread of this frontend receives them, and finds the files that they mean ([`files`]). A call on a file
 //! below the directory of a disk becomes a request of that disk, and its reply lets the call go on or fail.
 //! All other calls go on at once. The work of the disk is not the store's but the kernel's, after the reply:
-//! so no end of a call is known, and a delay is what was added before it.
+//! so dashpot does not learn when a call ends, and a latency is only the delay before the call.
 //!
 //! The thread hands each call to the shard over a socket, because it must not wait on the shard, and the
 //! shard must not wait for `/proc`. The layout of these messages in [`wire`] is our own.

@@ -18,7 +18,7 @@ use super::files::{Files, program};
 use super::transport::{Sender, Transport};
 use crate::export::{Followed, Follower};
 
-/// The directory of a disk, and what takes the session of its calls.
+/// The directory of a disk, and the function that takes the session of its calls.
 pub(crate) struct Watched {
     pub(crate) directory: PathBuf,
     pub(crate) connect: Box<dyn FnOnce(Session)>,

@@ -38,7 +38,7 @@ pub(super) fn paired(layer: Layer, start: Start, text: &str) -> (Pairing, Vec<Io
     (pairing, finished)
 }
 
-/// The I/Os that a pairing finishes with the events of a text.
+/// The I/Os that finish when a pairing gets the events of a text.
 pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     let mut finished = Vec::new();
     for record in records(text) {
