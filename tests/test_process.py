@@ -133,7 +133,7 @@ def test_a_command_does_not_outlive_its_disks(start, directory):
 
 
 def test_what_nohup_ignores_the_command_ignores(start):
-    """A signal that dashpot caught would be back to its default in the command."""
+    """A signal that dashpot catches would have its default action again in the command."""
     ignoring = f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({BINARY!r}, sys.argv[1:])"
     command = [BINARY, "run", "-d", "d=ram,size=1M", "--", "grep", "SigIgn", "/proc/self/status"]
     done = run(sys.executable, "-c", ignoring, *command)

@@ -114,7 +114,7 @@ def test_observe_records_and_reports_of_the_kernel_find_it(directory):
 
 
 def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
-    """A recorder deletes files to keep its bound: what no longer has single I/Os is counted by seconds, or told."""
+    """A recorder deletes files to keep its bound. The counts of seconds answer for I/Os that are gone, or the report says so."""
     recording = directory / "rec"
     client = Client(daemon, "d")
     for operations in (20, 30, 40):
@@ -164,7 +164,7 @@ def asked(recording, *words, code=0):
 
 
 def test_a_disk_that_hangs_all_the_time_is_in_the_recording(daemon, directory):
-    """No I/O of it ever finished: its name and its I/Os in flight are told all the same."""
+    """No I/O of it ever finished: the reports still have its name and its I/Os in flight."""
     recording = directory / "rec"
     daemon.cli("inject", "d", "--hang", "-T", "read")
     client = Client(daemon, "d")

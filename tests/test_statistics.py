@@ -1,4 +1,4 @@
-"""Any statistic over the API: columns of the past, seconds as they end, and what is different in a rectangle."""
+"""Any statistic over the API: columns of the past, seconds as they end, and the differences of a rectangle."""
 
 import http.client
 import json
@@ -226,7 +226,7 @@ def test_words_have_the_values_that_are_known(daemon):
 
 
 def test_the_engine_expects_what_a_rule_will_do(daemon):
-    """The I/Os of a load without a rule, run once more with one."""
+    """The I/Os of a load without a rule, run again with one."""
     daemon.cli("load", daemon.uri("d"), "--rate", "100", "--depth", "4", "--time", "2s")
     last = ask(daemon, "/v1/clock")["now_ns"] // SECOND
     wait_until_over(daemon, last)

@@ -96,7 +96,7 @@ def test_iostat_and_iolatency_agree_on_an_attached_disk(serve, attach):
         count, short = counts[kind], kind[0]
         rows, mean = of_type(latency["values"], letter), ours[f"{kind}s"]["mean_ns"]
         assert ours[f"{kind}s"]["n"] == sum(row["count"] for row in rows) == count
-        # Its interval may last a few milliseconds longer than it was told to.
+        # Its interval may last a few milliseconds longer than asked.
         assert stock[f"{short}/s"] * seconds == pytest.approx(count, rel=0.02)
         # The kernel counts whole milliseconds, and iostat prints two digits.
         assert stock[f"{short}_await"] * 1e6 == pytest.approx(mean, abs=0.005e6 + 1e6 / count)

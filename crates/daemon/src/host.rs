@@ -11,7 +11,7 @@ use dashpot_export::{Throttling, cpu_quota, cpu_throttling};
 pub struct Counted {
     /// The times in which a CPU quota stopped this process.
     pub throttling: Throttling,
-    /// The times of all CPUs, if the host tells them.
+    /// The times of all CPUs, if the host reports them.
     pub times: Option<CpuTimes>,
 }
 

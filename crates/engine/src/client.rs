@@ -31,7 +31,7 @@ impl Clients {
         self.names.push((id, name.into()));
     }
 
-    /// The clients whose names match `glob`. Clients that are not told apart are named `other`.
+    /// The clients whose names match `glob`. Clients that share an identity are named `other`.
     pub(crate) fn matching(&self, glob: &str) -> ClientSet {
         let mut set = ClientSet::default();
         for (id, name) in &self.names {

@@ -1,8 +1,7 @@
 //! The time that a device has spent with each number of zios in flight.
 //!
-//! Clients decide about depth, and many bound it without saying so. Lanes and delays that they never
-//! fill then show no effect. A mean hides such a bound; the time spent at each depth shows it, and so
-//! does the difference between any two looks.
+//! The clients determine the depth, and many limit it without saying so. Then lanes and delays have no effect. A mean
+//! hides such a bound; the time spent at each depth shows it, and so does the difference between any two looks.
 
 use alloc::vec::Vec;
 
@@ -104,7 +103,7 @@ impl DepthTimes {
 }
 
 /// From [`DepthTimes::times`]. The integral counts numbers beyond [`DepthTimes::DEEPEST`] as this number,
-/// because the times do not tell them apart.
+/// because the times do not distinguish them.
 impl FromIterator<(u32, Duration)> for DepthTimes {
     fn from_iter<I: IntoIterator<Item = (u32, Duration)>>(times: I) -> DepthTimes {
         let mut sum = DepthTimes::default();

@@ -47,7 +47,7 @@ pub enum Mechanism {
     Ublk,
 }
 
-/// The owner of a program, which is told of the calls that are received.
+/// The owner of a program, which gets the events of the program's calls.
 pub trait Follower: Send {
     /// A call was received, and nothing has been done with it yet.
     fn received(&mut self, call: &Call);

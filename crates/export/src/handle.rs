@@ -225,7 +225,7 @@ impl Handle {
     }
 
     /// Makes a program the client of all disks with directories: its calls on the files there are their zios.
-    /// `follower` is told of what happens to them.
+    /// `follower` gets the events of these calls.
     pub fn follow(
         &self,
         listener: Listener,

@@ -1,9 +1,9 @@
-//! `amplification`: the operations and bytes of a pool's clients, and those that became of them in the queues
+//! `amplification`: the operations and bytes of a pool's clients, and those that they caused in the queues
 //! and at the disks.
 //!
-//! A volume with blocks larger than its clients' writes reads and writes whole blocks, a mirror writes each
-//! block to all of its sides, and data that is overwritten while it is dirty never goes home. So each level
-//! may carry more than the one above, or less. Flushes are not counted.
+//! A volume with blocks larger than its clients' writes reads and writes whole blocks, a mirror writes each block
+//! to all of its sides, and data that is overwritten while it is dirty never reaches the disks. So each level may
+//! carry more than the one above, or less. Flushes are not counted.
 
 mod report;
 
@@ -48,9 +48,9 @@ pub struct Levels {
     pub queued: TrafficSum,
     /// The zios that reached the disks.
     pub disks: TrafficSum,
-    /// Those in the queues for each one at the volumes.
+    /// Operations and bytes in the queues for each one at the volumes.
     pub amplification_queued: Ratios,
-    /// Those at the disks for each one at the volumes.
+    /// Operations and bytes at the disks for each one at the volumes.
     pub amplification: Ratios,
 }
 

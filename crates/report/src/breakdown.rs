@@ -2,7 +2,7 @@
 
 use dashpot_observe::{Dimension, OpInterval, Order, Unit};
 
-/// Whether each source tells its values apart without being asked.
+/// Whether each source distinguishes its values without being asked.
 pub(crate) fn is_always_apart(by: Dimension) -> bool {
     matches!(by, Dimension::Device | Dimension::Type | Dimension::Op)
 }

@@ -3,7 +3,7 @@
 
 use dashpot_api::{Depth, Rule, RuleEffect};
 
-/// A note on a delay whose lanes or whose time clients did not see, because their own depth was too small.
+/// A note on a delay whose lanes or whose time had no effect, because the clients' own depth was too small.
 pub fn depth_note(rule: &Rule) -> Option<String> {
     let depth = &rule.depth;
     if rule.fields.effect != RuleEffect::Delay || depth.most == 0 || !depth.is_exact() {

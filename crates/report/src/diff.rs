@@ -1,4 +1,4 @@
-//! `diff`: what is different between two sides of recorded I/Os.
+//! `diff`: the differences between two sides of recorded I/Os.
 
 use std::fmt;
 
@@ -15,7 +15,8 @@ use dashpot_rules::{nice_number, short_time, thousands, visible};
 pub struct DiffReport {
     /// The comparison.
     pub comparison: Comparison,
-    /// The words for what is slow, such as `latency at least 10ms`; `None` for I/Os beyond what is usual there.
+    /// The words for what is slow, such as `latency at least 10ms`; `None` for I/Os beyond the usual times
+    /// of the other side.
     pub slow: Option<String>,
     /// The room for the text.
     pub room: Room,

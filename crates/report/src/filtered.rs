@@ -5,7 +5,8 @@ use dashpot_observe::{Predicates, Question, Schedule, Seen};
 use crate::report::{Pages, Report, Tells, Words};
 use crate::surface::Surface;
 
-/// A report that says its conditions first, and then only has the I/Os that meet them.
+/// A report that prints its conditions first, and then covers only the I/Os that meet
+/// them.
 pub struct Filtered {
     report: Box<dyn Report>,
     predicates: Predicates,

@@ -1,11 +1,10 @@
 //! `iostat`: averages per disk over an interval.
 //!
-//! Source: sysstat 12's iostat, with its columns, widths and units. Differences: dashpot's disks
-//! never merge I/O, so their merge columns are zero. Their times are exact, where the kernel counts
-//! whole milliseconds. A line at the end names I/O that has been in flight for the whole interval;
-//! in the first and the last report, all I/O in flight. The extended reports also name a depth at which
-//! the clients stood for nearly all of the busy time. As in the kernel's statistics, writing
-//! zeroes counts as writing, and a trim is a discard.
+//! Source: sysstat 12's iostat, with its columns, widths and units. Differences: dashpot's disks never merge I/O, so
+//! their merge columns are zero. Their times are exact, where the kernel counts whole milliseconds. A line at the end
+//! names I/O that has been in flight for the whole interval; in the first and the last report, all I/O in flight. The
+//! extended reports also name a depth that the clients kept for nearly all of the busy time. As in the kernel's
+//! statistics, writing zeroes counts as writing, and a trim is a discard.
 //!
 //! On a screen that is too narrow for all columns, the basic report becomes sysstat's short one,
 //! and the extended report has only the columns that fit 80.
@@ -45,7 +44,7 @@ pub struct Interval {
     /// The time during which at least one zio was in flight.
     pub busy: Duration,
     /// How many were in flight at most, and for the longest time; `None` for the kernel's disks, whose
-    /// counters do not tell.
+    /// counters do not show it.
     pub depth: Option<Depth>,
     /// The I/Os in flight at the end.
     pub in_flight: InFlight,
@@ -166,7 +165,7 @@ impl Interval {
         self.rate(self.busy.as_secs_f64() * 100.0)
     }
 
-    /// The line about a depth at which the clients stood.
+    /// The line about a depth that the clients kept.
     fn bound(&self) -> Option<String> {
         let zios = self.transfers().with(&self.flushes).zios;
         let bound = bound(self.depth.as_ref()?, zios)?;

@@ -1,5 +1,5 @@
-//! `stat`: any statistic, once per interval: I/Os and bytes by the values of its breakdown, and of a number its
-//! distribution.
+//! `stat`: any statistic, once per interval: I/Os and bytes by the values of its breakdown, and the
+//! distribution of its number, if it has one.
 
 mod numbers;
 mod report;
@@ -83,7 +83,7 @@ pub struct Values {
     by: &'static str,
     /// Each value, in display order.
     each: Vec<(String, Amount)>,
-    /// Whether the text shows numbers of each value. Those of a class of these numbers are its edges.
+    /// Whether the text shows numbers of each value. For a class of these numbers, its edges.
     with_numbers: bool,
 }
 
@@ -236,7 +236,7 @@ impl Stat {
         ]
     }
 
-    /// A bar as long as the amount's part of the largest one.
+    /// A bar in proportion to the amount; the largest amount has the full length.
     fn bar(&self, values: &Values, amount: &Amount) -> String {
         let length = |amount: &Amount| match self.bars_of_bytes {
             true => amount.bytes,

@@ -26,7 +26,8 @@ pub enum Pictures {
 }
 
 impl Surface {
-    /// Whether a program reads the output. It gets every value; a person gets as many as fit a screen.
+    /// Whether a program reads the output. A program gets every value; a person gets as many as fit a
+    /// screen.
     pub fn is_for_programs(&self) -> bool {
         matches!(self.pictures, Pictures::Hidden)
     }

@@ -1,6 +1,6 @@
 //! The clients of a disk: those that events may name now, and those with separate counts.
 //!
-//! A disk tells 64 clients apart at a time and uses their ids again. A client's counts stay after
+//! A disk distinguishes 64 clients at a time, and uses their ids again. A client's counts stay after
 //! it has gone. So the collector counts clients by name, at most [`CLIENTS_TOLD_APART`] of them. When
 //! another client comes, the client that has been idle for longest counts among the others from then
 //! on.
@@ -23,7 +23,7 @@ pub(super) struct Client {
     pub(super) number: u32,
 }
 
-/// The number of clients without a name of their own.
+/// The number that stands for clients without a separate name.
 pub(super) const NOBODY: u32 = 0;
 
 /// The clients of one disk.

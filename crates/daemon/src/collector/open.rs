@@ -6,7 +6,7 @@ use dashpot_export::DeviceId;
 use super::clients::Place;
 use super::tally::Counting;
 
-/// A kind of zio: zios that no figure tells apart.
+/// A kind of zio: zios that no figure distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) device: DeviceId,

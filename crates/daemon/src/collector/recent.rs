@@ -55,7 +55,7 @@ pub(super) struct Recent {
 impl Recent {
     pub(super) fn new(bytes: u64) -> Result<Recent, TryReserveError> {
         let most = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Kept>();
-        // The memory is not touched before it is filled, and never moved.
+        // The memory is allocated once, touched only when it is filled, and never moved.
         let mut zios = VecDeque::new();
         zios.try_reserve_exact(most)?;
         Ok(Recent {

@@ -205,7 +205,7 @@ impl Daemon {
         self.inject_in(&mut registry, disk, injection, pool).await
     }
 
-    /// Replaces the words of a rule. Its counters go on; the evidence for its promises begins anew.
+    /// Replaces the words of a rule. Its counters go on; the evidence for its promises starts again.
     pub async fn update(&self, key: &str, rule: TypedRule) -> Result<Record, Refusal> {
         let mut registry = self.registry.lock().await;
         let record = registry.find_one(key)?;

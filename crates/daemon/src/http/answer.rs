@@ -158,7 +158,7 @@ impl Strangers {
     /// request is up.
     async fn until_one_may_come(&self) {
         loop {
-            // Let the guests that came last be looked at first.
+            // Looks at the guests that came last first.
             tokio::task::yield_now().await;
             let silent = {
                 let present = self.lock();

@@ -92,7 +92,7 @@ async fn take(
         by,
     };
     daemon.attach(&wanted.disk, attach).await?;
-    // The caller has raised the limit, if it could.
+    // The caller has raised the limit, if it had the right.
     lock_memory();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The page in the browser: the files that `make page` builds of `web/`, in the program.
+//! The page in the browser: the files that `make page` builds from `web/`, embedded in the program.
 //!
 //! The files are the same for every daemon and say nothing about one, so a browser gets them without
 //! the token. The page finds the token in the fragment of its address, which browsers never send, and
@@ -62,7 +62,7 @@ const CROSS_ORIGIN_OPENER: header::HeaderName =
 const CROSS_ORIGIN_RESOURCE: header::HeaderName =
     header::HeaderName::from_static("cross-origin-resource-policy");
 
-/// The paths of the page's files but the first, which is in the API's document.
+/// The paths of the page's files, except the first, which is in the API's document.
 pub(super) fn other_paths() -> impl Iterator<Item = &'static str> {
     FILES.iter().skip(1).map(|file| file.path)
 }

@@ -2,7 +2,7 @@
 //! below 1 µs) to 2^5 (32 s), each inclusive.
 //!
 //! They are boundaries of the layout, so the counts are exact. Prometheus' native histograms of
-//! schema 0 have the same. And a binary fraction has the same digits in every program.
+//! schema 0 have the same. A binary fraction also has the same digits in every program.
 
 use std::iter::once;
 

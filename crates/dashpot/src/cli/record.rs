@@ -53,7 +53,7 @@ pub(crate) struct KeepArgs {
     /// The most bytes of the recording [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) keep: Option<u64>,
-    /// Keep the minutes around such I/Os longest: latency>=1s,...
+    /// Keep the time around these longest: latency>=1s,...
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }

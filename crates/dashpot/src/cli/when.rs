@@ -22,8 +22,8 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// The moment in nanoseconds since 1970. A time of day is the last one in this period, or else the one that is
-    /// nearest to it.
+    /// The moment in nanoseconds since 1970. A time of day means its last occurrence in this period, or
+    /// else the occurrence nearest to the period.
     pub(crate) fn near(self, period: Range<u64>) -> anyhow::Result<u64> {
         if !self.is_time() {
             return self.on_the_day_of(period.end, 0);
@@ -98,7 +98,7 @@ impl FromStr for When {
         if let Ok(moment) = text.parse() {
             return Ok(When::Moment(moment));
         }
-        // A text with a date is also one of a time of day.
+        // Without this, a text with a date would be parsed as a time of day.
         if let Ok(date_time) = text.parse() {
             return Ok(When::DateTime(date_time));
         }

@@ -1,5 +1,5 @@
-//! The user who typed `sudo`: after the steps that need root, dashpot becomes that user again, so that
-//! its sockets and files belong to that user.
+//! The user who typed `sudo`: after the steps that need root, dashpot runs as that user, so that its
+//! sockets and files belong to that user.
 
 use std::ffi::CString;
 

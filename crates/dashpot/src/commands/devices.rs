@@ -28,7 +28,7 @@ pub(super) struct Wanted {
     pub(super) mount: Option<PathBuf>,
 }
 
-/// Opens the devices below the disks of a lab that is to be attached. Refuses disks that the lab does
+/// Opens the block devices on which the attached disks of a lab store their bytes. Refuses disks that the lab does
 /// not have. Without `wanted`, the server opens the devices later.
 pub(super) fn open_devices(wanted: Option<&Wanted>, lab: &Lab) -> anyhow::Result<OpenDevices> {
     let Some(wanted) = wanted else {

@@ -1,4 +1,4 @@
-//! `diff`: what is different between two periods of recordings.
+//! `diff`: the differences between two periods of recordings.
 
 use std::path::Path;
 

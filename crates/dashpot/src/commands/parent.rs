@@ -1,7 +1,8 @@
 //! The end of the process that started this one: `--exit-with-parent`.
 //!
-//! A descriptor of the process tells its end. The kernel's own signal for this, PR_SET_PDEATHSIG, comes
-//! when the *thread* that started this process ends, and a test runner may start it from a thread.
+//! A descriptor of the process becomes readable when the process ends. The kernel's own signal for this,
+//! PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may start it from a
+//! thread.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;

@@ -109,8 +109,8 @@ impl Mirrors {
         }
     }
 
-    /// Forgets what is in flight. Dirty regions are out of sync, and their repair waits until the pool
-    /// is told to begin with it.
+    /// Forgets what is in flight. Dirty regions are out of sync, and their repair waits for the command to
+    /// begin it.
     pub(super) fn power_cut(&mut self) {
         self.regions
             .iter_mut()

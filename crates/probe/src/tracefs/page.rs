@@ -151,9 +151,9 @@ impl Cursor {
         })
     }
 
-    /// Skips an event that a filter discarded after its place was taken. The time of the next event
-    /// counts from it. But the kernel may have set its time to 1, to tell it from the padding at a
-    /// page's end; then that time does not count.
+    /// Skips an event that a filter discarded after its place was taken. The time of the next event counts
+    /// from it. But the kernel may have set its time to 1, to distinguish it from the padding at a page's
+    /// end; then that time does not count.
     fn pass_discarded(&mut self, page: &[u8], delta: u64) -> Result<(), PageError> {
         let length = self.length(page)?;
         self.bytes(page, WORD, length)?;

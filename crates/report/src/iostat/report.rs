@@ -8,7 +8,8 @@ use super::{Columns, Completed, Interval, Iostat};
 use crate::report::{Pages, Report, Tells};
 use crate::surface::Surface;
 
-/// The report: averages of disks, first since the daemon serves them, then per interval.
+/// The report: averages of disks, first since the daemon began to serve them, then per
+/// interval.
 #[derive(Clone, Debug)]
 pub struct IostatReport {
     /// The layer: disks or volumes.

@@ -1,4 +1,4 @@
-//! Rows that tell two histograms of nearly equal latencies apart.
+//! Rows that show the difference between two histograms of nearly equal latencies.
 
 use dashpot_engine::histogram::{Histogram, Unit, lower_bound, upper_bound};
 use serde::Serialize;

@@ -1,10 +1,9 @@
 //! The verdict on a rule. It answers two questions.
 //!
-//! *Was it injected as asked?* The rule must have matched and held zios. It holds none if another
-//! rule decides about them, or if the store is slower than the rule. *How far off was it?* The error,
-//! achieved less requested, must be within the caller's tolerance, at the median and at p99. If only
-//! the zios that fell due while the host had stopped the shard put it outside, the host is to blame,
-//! and the verdict is "cannot tell".
+//! *Was it injected as asked?* The rule must have matched and held zios. It holds no zio about which another rule
+//! decides, or for which the store is slower than the rule. *How far off was it?* The error, achieved less requested,
+//! must be within the caller's tolerance, at the median and at p99. If only the zios that fell due while the host had
+//! stopped the shard put it outside, the host is to blame, and the verdict is "cannot tell".
 //!
 //! dashpot's promise about its own lateness (microseconds, see SPECIFICATION.md) does not change
 //! the verdict: it depends on the host, and no test of an application needs it.
@@ -75,7 +74,7 @@ pub struct Facts<'a> {
     pub outside_ns: u64,
     /// The age of the oldest zio that the rule holds, if it exceeds every latency of the disk.
     pub outlasting_ns: Option<u64>,
-    /// The shard of its disk, if the daemon has sent it.
+    /// The shard of its disk, if the daemon has reported it.
     pub shard: Option<&'a Shard>,
     /// The host of the daemon.
     pub host: &'a Host,

@@ -23,7 +23,7 @@ const WAITS: [Wait; 8] = [
     Wait("REPLY", |waits| waits.reply),
 ];
 const LATE: &str = "LATE";
-/// The waits on disks outside of pools.
+/// The waits of zios on disks outside of pools.
 const OF_LONE_DISKS: [&str; 6] = ["RECV", "SUSPEND", "STORE", "HOLD", LATE, "REPLY"];
 
 impl Wait {

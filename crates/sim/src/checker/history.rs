@@ -6,8 +6,8 @@
 //! of power the disks may go back further: to the contents that were possible when the last
 //! successful flush was submitted, but not behind a write with FUA.
 //!
-//! A write that failed or was aborted, or a trim, may have happened or not. So it rules no other
-//! content out.
+//! A write that failed or was aborted, or a trim, may have happened or not. So it excludes no other
+//! content.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! The places of volumes' sectors on the disks, as learned from writes.
 //!
-//! Nothing is assumed about the spreading of blocks. Under the static layout a place on a disk belongs
-//! for ever to the volume's sector that was first written there. Under the dynamic one it belongs to
-//! the sector that was last written there, and a sector is where it was last written. The sides of a
-//! mirror hold the sector at the same place.
+//! The checker assumes nothing about how a layout spreads blocks. Under the static layout a place on a disk belongs
+//! for ever to the volume's sector that was first written there. Under the dynamic one it belongs to the sector
+//! that was last written there, and a sector is where it was last written. The sides of a mirror hold the sector at
+//! the same place.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes a place that of its new owner.
+    /// Gives a place to its new owner.
     fn settle(&mut self, disk: usize, sector: u64, owner: Place) {
         let side = |home: &(usize, u64)| self.sides[home.0].contains(&disk) && home.1 == sector;
         if !self.homes.get(&owner).is_some_and(side) {
@@ -137,8 +137,8 @@ impl Layout {
         }
     }
 
-    /// The disks that hold a sector, and the sector there, if it is known. A sector that was never
-    /// written home is on no disk, and reads as zeroes.
+    /// The disks that hold a sector, and the sector there, if it is known. A sector that no disk has been
+    /// given reads as zeroes.
     pub(crate) fn places(&self, target: Target, sector: u64) -> Vec<(usize, Option<u64>)> {
         if let Target::Disk(disk) = target {
             return vec![(disk, Some(sector))];

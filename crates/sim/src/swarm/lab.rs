@@ -193,8 +193,8 @@ pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
     ])
 }
 
-/// Volumes that fit, all with the same block size: otherwise a child's buffers could not be told
-/// apart.
+/// Volumes that fit, all with the same block size: otherwise the checker could not distinguish a child's
+/// buffers.
 fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSpec> {
     let smallest = pool.members.iter().flatten().map(|disk| disks[*disk].size);
     let block_size = 512 << dice.within(0, 5);

@@ -233,7 +233,7 @@ const NEVER: Ratio = match Ratio::new(0, 1) {
 };
 /// Bounds the number of calls when disks take no time.
 const THINK_LEAST: Duration = Duration::from_micros(500);
-/// When rules are cleared and clients end, in percent of the whole time.
+/// The time at which rules are cleared and clients end, in percent of the whole time.
 const CLEARED: u64 = 80;
 /// When the last client begins, in percent.
 const AUDITED: u64 = 95;

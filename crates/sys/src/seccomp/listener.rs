@@ -1,4 +1,5 @@
-//! The listener: the descriptor over which the kernel tells of notified calls and takes their answers.
+//! The listener: the descriptor over which the kernel reports notified calls, and takes the answers to
+//! them.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

@@ -103,7 +103,7 @@ pub(crate) async fn finished(
     };
     let mut is_over = daemon.events(device, |view| search.go_on(view)).await;
     while !is_over {
-        // Let other callers be answered in between.
+        // Lets the daemon answer other callers in between.
         tokio::task::yield_now().await;
         is_over = daemon.collected(|view| search.go_on(view));
     }

@@ -1,4 +1,4 @@
-//! Any statistic: its words, columns of the past, seconds as they end, and what is different in a rectangle.
+//! Any statistic: its words, columns of the past, seconds as they end, and the differences of a rectangle.
 
 use std::sync::Arc;
 

@@ -127,7 +127,7 @@ impl Run {
         }));
     }
 
-    /// The id of a client: at most 64 are told apart, as on a disk.
+    /// The id of a client: at most 64 clients are distinguished, as on a disk.
     fn client(&mut self, io: &FinishedIo) -> ClientId {
         let name = io
             .who
@@ -182,7 +182,7 @@ impl Run {
         self.engine.in_flight_total(DISK).into()
     }
 
-    /// Lets the rest end, as far as it ends within an hour.
+    /// Lets the other I/Os end, if they end within an hour.
     fn finish(&mut self) {
         self.advance(self.now + Duration::from_secs(3_600));
     }
@@ -196,7 +196,7 @@ mod tests {
     use dashpot_engine::Waits;
     use dashpot_observe::Layer;
 
-    /// Reads of one client, so far apart.
+    /// Reads of one client, this far apart.
     fn reads(count: u64, apart_ns: u64) -> Vec<FinishedIo> {
         let read = |at: u64| FinishedIo {
             layer: Layer::Disk,

@@ -73,13 +73,13 @@ impl Ios {
         self.copied.zios.len()
     }
 
-    /// Looks at each I/O. They are in the order of their ends, but for those of a second.
+    /// Looks at each I/O. Seconds are in order; within a second the order is undefined.
     pub(crate) fn each(&self, look: impl FnMut(&FinishedIo)) {
         self.look(&self.copied.zios, look);
     }
 
-    /// Looks at zios as I/Os. One record serves all of them, because names that are copied for each of a million
-    /// take longer than all the rest.
+    /// Looks at zios as I/Os. One record serves for all zios: copying names for each of a million zios
+    /// would take longer than everything else.
     fn look(&self, zios: &[Kept], mut look: impl FnMut(&FinishedIo)) {
         let Some(first) = zios.first() else { return };
         let mut last = (first.zio.device, first.client);

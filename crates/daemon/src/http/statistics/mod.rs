@@ -1,8 +1,9 @@
 //! Any statistic in columns of whole seconds that are over.
 //!
 //! Counts and latencies by device, operation and client come from the collector's memory of seconds, which goes
-//! back for an hour. All others are counted from the single zios that the collector remembers. Both copy what
-//! they need during a look, and count after it, because during a look the collector cannot empty the rings.
+//! back for an hour. All others are counted from the single zios that the collector remembers. Both copy the
+//! data that they need during a look, and count it afterwards, because the collector cannot empty the rings
+//! during a look.
 
 mod expect;
 mod interval;

@@ -13,7 +13,7 @@ use crate::answers::Making;
 use crate::collector::{SecondCell, SecondCells};
 use crate::{Daemon, Refusal, RefusalKind};
 
-/// Whether seconds have all that a statistic asks for.
+/// Whether the memory of seconds has all facts that a statistic asks for.
 pub(super) fn has(statistic: &Statistic) -> bool {
     let has_metric = match statistic.metric {
         Metric::Ops | Metric::Bytes | Metric::Of(Dimension::Latency) => true,
@@ -134,7 +134,7 @@ fn sample(layer: Layer, device: &str, cell: &SecondCell) -> FinishedIo {
     }
 }
 
-/// The facts by which seconds are kept.
+/// The facts that the memory of seconds distinguishes.
 const KEPT: [Dimension; 3] = [Dimension::Device, Dimension::Op, Dimension::Client];
 /// The bytes of a bucket in an answer.
 const BUCKET: usize = 3 * size_of::<u64>();

@@ -1,7 +1,7 @@
 //! Statistics as they happen: an event for each second that is over.
 //!
 //! A caller that reads slowly gets later seconds late, and one that is too far behind misses some: an event says
-//! how many. Nothing is counted ahead of a caller.
+//! how many. Nothing is counted before a caller takes it.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -37,7 +37,7 @@ impl Watched {
                 .remedy("ask for fewer, or open another stream"));
         }
         let place = daemon.answers().stream()?;
-        // The caller's task does not count a second before the caller has taken the one before.
+        // The task counts a second only after the caller has taken the second before.
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(serve(Arc::clone(daemon), statistics, sender, place));
         Ok(Watched(receiver))
@@ -121,7 +121,7 @@ fn column(column: Option<Column>, second: u64) -> Column {
     })
 }
 
-/// A second that could not be told, and why.
+/// The reason that a second could not be counted.
 fn refused(refusal: &Refusal) -> Bytes {
     let json = serde_json::to_string(&refusal.error).unwrap_or_default();
     event("refused", &json).into()

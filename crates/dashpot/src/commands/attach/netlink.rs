@@ -55,7 +55,7 @@ impl NbdClient {
             .attribute(SERVER_FLAGS, &u64::from(order.flags).to_ne_bytes())
             .attribute(CLIENT_FLAGS, &0_u64.to_ne_bytes())
             // A rule may hold an I/O for hours. A node keeps the time limit of its former user unless it
-            // is told another.
+            // gets another.
             .attribute(TIMEOUT, &0_u64.to_ne_bytes())
             .attribute(DEAD_CONNECTION_TIMEOUT, &RECONNECT_SECONDS.to_ne_bytes())
             .attribute(BACKEND, &terminated(order.backend))

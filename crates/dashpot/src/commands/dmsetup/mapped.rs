@@ -96,7 +96,7 @@ impl Mapped {
         Ok(found)
     }
 
-    /// Like [`Mapped::find`], also what a killed `create` has left.
+    /// Like [`Mapped::find`], but also finds the remains of a killed `create`.
     pub(super) fn find_any(word: &str) -> anyhow::Result<Mapped> {
         let meant = |mapped: &Mapped| {
             mapped.name == word || mapped.node == word || Path::new(word) == link(&mapped.name)

@@ -1,6 +1,6 @@
 //! The calls that dashpot has received, in memory that outlives it.
 //!
-//! The kernel tells of a call once. If dashpot is killed, its keeper must answer the calls that dashpot has
+//! The kernel reports each call once. If dashpot is killed, its keeper must answer the calls that dashpot has
 //! received, and learns their names here. dashpot notes a call when it receives it, and never takes a note
 //! back: an answer to a call that no longer waits does nothing.
 

@@ -26,7 +26,7 @@ pub(in crate::commands) struct Background {
 }
 
 impl Background {
-    /// The directory of the recording that the user asks for, and what it keeps.
+    /// The directory of the recording that the user asks for, and its bounds.
     pub(in crate::commands) fn asked(args: &BackgroundArgs) -> Option<(&Path, &KeepArgs)> {
         let BackgroundArgs { record, kept } = args;
         if record.is_none() && (kept.keep.is_some() || kept.trigger.is_some()) {
@@ -37,8 +37,8 @@ impl Background {
         record.as_deref().map(|root| (root, kept))
     }
 
-    /// Begins to record what `find` finds, and leaves a link at which reports find the recording. It waits until
-    /// the watch has begun.
+    /// Begins to record the I/Os of the targets that `find` finds, and leaves a link by which reports find the
+    /// recording. It waits until the watch has begun.
     pub(in crate::commands) fn start(
         root: &Path,
         args: &KeepArgs,

@@ -88,7 +88,7 @@ fn cut_mark(part: &Recorded, predicates: &Predicates, is_anonymous: bool) -> Mar
     }
 }
 
-/// Numbers in the place of names, the same for the same name.
+/// Numbers that replace names; equal names get equal numbers.
 #[derive(Default)]
 struct Numbers(HashMap<(&'static str, String), Arc<str>>);
 

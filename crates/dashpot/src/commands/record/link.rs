@@ -1,5 +1,5 @@
-//! The links at which reports find the recording of a daemon or of `observe`. After a kill a link stays: the
-//! recording that it names can be read all the same.
+//! The links at which reports find the recording of a daemon or of `observe`. A killed process leaves its
+//! link behind; the recording that it names can still be read.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -24,7 +24,7 @@ pub(super) fn check_keep(args: &KeepArgs) {
 
 /// Refuses to go on in a recording of another kind, or in a part of one.
 pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
-    // A directory that is no recording, or cannot be read, is the recorder's to refuse.
+    // The recorder refuses a directory that is not a recording, or that cannot be read.
     let Ok(marks) = dashpot_recording::Recording::open(root).and_then(|known| known.marks()) else {
         return Ok(());
     };
@@ -197,7 +197,8 @@ pub(super) fn figures(summary: &Summary) -> String {
     format!("{ios} I/Os, {bytes} bytes")
 }
 
-/// The last line. The kernel loses events, several of which make an I/O, and the recorder and a daemon lose I/Os.
+/// The last line. The kernel loses events, of which an I/O has several; the recorder and a daemon lose
+/// whole I/Os.
 pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String {
     let lost = match (summary.lost, target) {
         (0, _) => "nothing was lost".to_owned(),

@@ -76,7 +76,7 @@ impl Names {
         names.get(at as usize).unwrap_or(&self.other)
     }
 
-    /// Workloads that are not told apart share a name.
+    /// Workloads without a separate identity share a name.
     fn client(&self, client: ClientId) -> &Arc<str> {
         match self.workloads.get(usize::from(client.0)) {
             Some(name) if client != ClientId::OTHER => name,

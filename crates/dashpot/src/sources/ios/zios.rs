@@ -78,8 +78,8 @@ impl Stream for ZioStream<'_> {
         })
     }
 
-    /// The oldest zios in flight of each device. If the daemon does not answer, there are none to tell of, and
-    /// the next reading says why.
+    /// The oldest zios in flight of each device. If the daemon does not answer, there are none, and the
+    /// next reading says why.
     fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
         let Ok(status) = self.client.status(OLDEST) else {
             return Vec::new();
@@ -179,5 +179,5 @@ impl Texts {
 const KNOWN_MAX: usize = 4_096;
 /// The most zios in an answer of the daemon.
 const LIMIT: usize = 10_000;
-/// The most zios in flight of a device that are told.
+/// The most zios in flight of a device that are reported.
 const OLDEST: usize = 1_000;

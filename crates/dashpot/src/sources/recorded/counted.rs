@@ -1,5 +1,5 @@
-//! The seconds of a recording of which the single I/Os are not there any more: their counts answer the questions
-//! that need no more than devices, operations and latencies.
+//! The seconds of a recording whose single I/Os are gone: their counts answer the questions that need no
+//! more than devices, operations and latencies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Sums {
     }
 }
 
-/// An I/O with what the I/Os of a row share.
+/// An I/O with the facts that all I/Os of a row share.
 fn like(device: &str, layer: Layer, kind: Kind) -> FinishedIo {
     FinishedIo {
         layer,

@@ -14,7 +14,7 @@ pub(super) struct RecordedIos<'a> {
     wanted: Wanted,
     predicates: Predicates,
     left: usize,
-    /// I/Os that the recorder lost, until they are told.
+    /// I/Os that the recorder lost and that are still to be reported.
     lost: u64,
     has_ended: bool,
 }

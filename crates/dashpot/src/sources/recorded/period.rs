@@ -410,5 +410,5 @@ fn named(names: &[String], known: &BTreeSet<(Layer, String)>) -> anyhow::Result<
     Ok(names.to_vec())
 }
 
-/// So many pauses are told one by one.
+/// This many pauses are listed one by one.
 const PAUSES_MAX: usize = 3;
