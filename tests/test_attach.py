@@ -92,7 +92,7 @@ def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
     depth = daemon.rules()[1]["depth"]
     assert depth["most"] == depth["usual"] == 128, depth
     assert "at a time" not in daemon.cli("list").stdout
-    # With another `nr_requests`, the same depth counts as the clients' own bound.
+    # If the device has another `nr_requests`, reports call the same depth the clients' own bound.
     (pathlib.Path("/sys/block") / os.path.basename(node) / "queue/nr_requests").write_text("64")
     assert "clients offered at most 128 at a time" in " ".join(daemon.cli("list").stdout.split())
     daemon.cli("detach", node)

@@ -11,8 +11,8 @@ import pytest
 
 from conftest import BINARY, eventually, requires
 from kernel import IN_FLIGHT, instances_of, is_watching, left_behind, takes_a_kernel
+from scraping import layout
 from slow import needs_nbdfuse, slow  # noqa: F401 (a fixture)
-from test_metrics import layout
 from test_reports import IOLATENCY_ROW, rows
 
 pytestmark = [takes_a_kernel, needs_nbdfuse]

@@ -10,7 +10,7 @@ import time
 
 import wire
 from conftest import eventually
-from test_metrics import scrape
+from scraping import scrape
 from wire import Wire
 
 # While clients send requests, a shard wakes up this often, to notice stops.

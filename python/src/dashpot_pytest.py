@@ -49,7 +49,7 @@ def dashpot(request: pytest.FixtureRequest) -> Iterator[library.Daemon]:
 
 @pytest.fixture
 def dashpot_disk(dashpot: library.Daemon) -> Iterator[library.Disk]:
-    """The daemon's first disk. `reset` after the test clears rules that the test left, and resumes it."""
+    """The daemon's first disk. After the test, `reset` clears the rules that the test left, and resumes the disk."""
     yield next(iter(dashpot.values()))
     dashpot.reset()
 

@@ -107,7 +107,7 @@ impl Control {
         self.run(DELETE, number, &[])
     }
 
-    /// Runs a command that reads or fills as many bytes as these, and waits for it.
+    /// Runs a command that reads or fills this buffer, and waits for it.
     fn run(&mut self, command: u32, number: u32, bytes: &[u8]) -> io::Result<()> {
         self.bytes[..bytes.len()].copy_from_slice(bytes);
         self.give(command, number, bytes.len() as u16, 0)?;

@@ -83,7 +83,7 @@ impl Link {
         })
     }
 
-    /// Sends a request. If the thread is gone, its channel of news ends, and the screen notices that.
+    /// Sends a request. If the thread is gone, its channel closes, and the screen notices that.
     pub(super) fn ask(&self, ask: Ask) {
         if let Some(asks) = &self.asks {
             let _ = asks.send(ask);
