@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::words::PoolArgs;
 
-/// Show the I/O of pools at their volumes, in the queues and at the disks
+/// Show the I/O of pools at volumes, in queues and at disks
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 'operations' and 'bytes' are the ratios to those of the clients. The first lines

@@ -1,0 +1,90 @@
+//! The moments of a zio's next event.
+
+use super::*;
+
+impl Naive {
+    /// When its lanes release it.
+    pub(super) fn lane_target(&self, charge: &Charge) -> Instant {
+        let floors = self.winners(charge, Mode::Floor);
+        let base = floors.map(Booking::end).max();
+        let target = base.unwrap_or(charge.at).max(charge.at) + self.held_before(charge);
+        target.max(charge.released)
+    }
+
+    /// The sum of its `add` lanes.
+    pub(super) fn held_before(&self, charge: &Charge) -> Duration {
+        let mut sum = Duration::ZERO;
+        for booking in self.winners(charge, Mode::Add) {
+            sum += booking.end().since(charge.at);
+        }
+        sum
+    }
+
+    pub(super) fn winners(&self, charge: &Charge, mode: Mode) -> impl Iterator<Item = &Booking> {
+        let number = charge.number;
+        self.bookings
+            .iter()
+            .filter(move |booking| booking.number == number && booking.mode == mode)
+    }
+
+    /// When it reaches the server of the bandwidth, if it still has to.
+    pub(super) fn server_due(&self, ticket: &Ticket) -> Option<Instant> {
+        let charge = ticket.charge.as_ref()?;
+        if charge.rate.is_none() || self.served(charge).is_some() || !ticket.is_waiting() {
+            return None;
+        }
+        Some(self.lane_target(charge))
+    }
+
+    /// When the server of the bandwidth finishes it, once it has reached the server.
+    pub(super) fn served(&self, charge: &Charge) -> Option<Instant> {
+        let own = self.transfers.iter().find(|t| t.number == charge.number);
+        own.map(Transfer::end)
+    }
+
+    /// The earliest moment at which it may complete; None while the server may still delay it.
+    pub(super) fn target(&self, charge: &Charge) -> Option<Instant> {
+        match charge.fault {
+            Some((_, Fault::Hang(_))) => Some(Instant::NEVER),
+            Some((_, Fault::Fail(..))) => Some(charge.at),
+            None if charge.rate.is_none() => Some(self.lane_target(charge)),
+            None => self.served(charge),
+        }
+    }
+
+    /// Whether its whole hold comes before the store. False for the flush after a FUA write.
+    pub(super) fn holds_before_only(&self, charge: &Charge) -> bool {
+        if charge.flush || self.winners(charge, Mode::Floor).next().is_some() {
+            return false;
+        }
+        match charge.rate {
+            Some(_) if self.served(charge).is_some() => charge.served_before,
+            Some((_, _, mode)) => mode == Mode::Add,
+            None => self.winners(charge, Mode::Add).next().is_some(),
+        }
+    }
+
+    pub(super) fn start_due(&self, ticket: &Ticket) -> Option<Instant> {
+        let charge = ticket.charge.as_ref()?;
+        if ticket.store != Store::NotAsked {
+            return None;
+        }
+        match charge.fault {
+            Some((_, Fault::Hang(Mode::Add) | Fault::Fail(_, false))) => None,
+            Some(_) => Some(charge.at),
+            None if self.holds_before_only(charge) => self.target(charge),
+            None => Some((charge.at + self.held_before(charge)).max(charge.released)),
+        }
+    }
+
+    pub(super) fn completion_due(&self, ticket: &Ticket) -> Option<(Instant, Outcome)> {
+        let charge = ticket.charge.as_ref()?;
+        let target = self.target(charge)?;
+        match (ticket.store, charge.fault) {
+            (Store::NotAsked, Some((_, Fault::Fail(errno, false)))) => Some((target, Err(errno))),
+            (Store::Done(at, _), Some((_, Fault::Fail(errno, _)))) => Some((at, Err(errno))),
+            (Store::Done(at, outcome), _) => Some((target.max(at), outcome)),
+            _ => None,
+        }
+    }
+}

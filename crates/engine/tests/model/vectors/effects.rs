@@ -1,0 +1,223 @@
+//! Effects of rules on a zio, and the zios that a rule matches.
+
+use super::*;
+
+on_both_machines! {
+    adds_sum_up_before_the_store
+    floor_and_add_together
+    the_store_is_never_hastened
+    a_hang_holds_one_zio_until_it_is_released
+    errors_with_and_without_work
+    flushes_only_when_named
+    a_durable_write_is_charged_as_a_flush_too
+    limits_count_what_matched
+    an_update_counts_from_one_again
+    a_rule_begins_and_ends
+    ranges_touch
+    ranges_at_the_end_of_the_disk
+    clients_match_by_glob
+}
+
+fn adds_sum_up_before_the_store<M: Machine>() {
+    let rules = [add(lanes(10, 1)), add(lanes(3, 1))];
+    let mut driver = stack::<M>(&rules);
+    let store = ms(4);
+    driver.submit(Ask { store, ..read() });
+    driver.submit(Ask { store, ..read() });
+    assert_eq!(completions(&mut driver), [17, 30]);
+    assert_eq!(driver.log().starts, [(at(13), 0), (at(26), 1)]);
+}
+
+fn floor_and_add_together<M: Machine>() {
+    let mut driver = stack::<M>(&[lanes(10, 1), add(lanes(3, 1))]);
+    for store in [0, 4, 30] {
+        let store = ms(store);
+        driver.submit(Ask { store, ..read() });
+    }
+    // Floors end at 10, 20, 30; the adds hold for 3, 6, 9 before the store.
+    assert_eq!(completions(&mut driver), [13, 26, 39]);
+    assert_eq!(driver.log().starts, [(at(3), 0), (at(6), 1), (at(9), 2)]);
+}
+
+fn the_store_is_never_hastened<M: Machine>() {
+    let mut driver = pool::<M>(&[lanes(10, 1)]);
+    for store in [3, 25] {
+        let store = ms(store);
+        driver.submit(Ask { store, ..read() });
+    }
+    assert_eq!(completions(&mut driver), [10, 25]);
+    let state = rule(&driver, 1);
+    assert_eq!((state.chosen, state.held, state.overrun), (2, 1, 1));
+}
+
+fn a_hang_holds_one_zio_until_it_is_released<M: Machine>() {
+    for (mode, started) in [(Mode::Floor, 0), (Mode::Add, 70)] {
+        let hang = RuleSpec {
+            mode,
+            ..hang_first()
+        };
+        let mut driver = stack::<M>(&[RuleSpec::delay(ms(2), None), hang]);
+        let hung = submit(&mut driver, 0, read());
+        let free = submit(&mut driver, 0, read());
+        driver.run_until(at(70));
+        assert_eq!(driver.end_of(hung), None);
+        assert_eq!(driver.end_of(free).map(|(when, _)| when), Some(at(2)));
+        assert_eq!(rule(&driver, 1).matched, 1, "the hang was considered first");
+        clear(&mut driver, 2, true);
+        assert_eq!(completions(&mut driver), [70, 2]);
+        assert!(driver.log().starts.contains(&(at(started), hung)));
+    }
+}
+
+fn errors_with_and_without_work<M: Machine>() {
+    for (work, end, starts) in [(false, 0, 0), (true, 5, 1)] {
+        let errno = Errno::Io;
+        let fail = RuleSpec::new(Effect::Fail { errno, work });
+        let mut driver = stack::<M>(&[lanes(10, 1), fail]);
+        let zio = driver.submit(Ask {
+            store: ms(5),
+            ..read()
+        });
+        driver.run();
+        let failed = End::Completed(Err("EIO"));
+        assert_eq!(driver.end_of(zio), Some((at(end), failed)));
+        assert_eq!(driver.log().starts.len(), starts);
+        assert_eq!(rule(&driver, 1).matched, 0);
+        let state = rule(&driver, 2);
+        assert_eq!((state.matched, state.chosen, state.failed), (1, 1, 1));
+    }
+}
+
+fn flushes_only_when_named<M: Machine>() {
+    let flushes = of(RuleSpec::delay(ms(20), None), Op::Flush);
+    let mut driver = stack::<M>(&[RuleSpec::delay(ms(2), None), flushes]);
+    for ask in [read(), Ask::new(Op::Flush), Ask::new(Op::Trim)] {
+        driver.submit(ask);
+    }
+    assert_eq!(completions(&mut driver), [2, 20, 0]);
+    assert_eq!(rule(&driver, 1).matched, 1);
+}
+
+fn a_durable_write_is_charged_as_a_flush_too<M: Machine>() {
+    let flushes = of(lanes(20, 1), Op::Flush);
+    let mut driver = stack::<M>(&[lanes(10, 1), flushes]);
+    let fua = true;
+    driver.submit(Ask { fua, ..write() });
+    driver.submit(write());
+    driver.submit(Ask { fua, ..write() });
+    assert_eq!(completions(&mut driver), [30, 20, 50]);
+    assert_eq!(driver.log().starts.len(), 3);
+    assert_eq!((rule(&driver, 1).held, rule(&driver, 2).held), (3, 2));
+}
+
+fn limits_count_what_matched<M: Machine>() {
+    for (limit, expected) in [
+        (Limit::First(2), [10, 10, 0, 0, 0, 0]),
+        (Limit::Every(3), [0, 0, 10, 0, 0, 10]),
+    ] {
+        let limited = RuleSpec {
+            limit,
+            ..RuleSpec::delay(ms(10), None)
+        };
+        let mut driver = pool::<M>(&[limited]);
+        assert_eq!(reads(&mut driver, &[0; 6]), expected);
+        let state = rule(&driver, 1);
+        assert_eq!((state.matched, state.chosen, state.not_counted), (6, 2, 4));
+    }
+}
+
+fn an_update_counts_from_one_again<M: Machine>() {
+    let mut driver = pool::<M>(&[RuleSpec::delay(ms(10), None)]);
+    for _ in 0..2 {
+        driver.submit(read());
+    }
+    let limited = RuleSpec {
+        limit: Limit::First(1),
+        ..RuleSpec::delay(ms(5), None)
+    };
+    driver.order(Command::Update(RuleId(1), limited));
+    assert_eq!(reads(&mut driver, &[0; 2]), [10, 10, 5, 0]);
+    let state = rule(&driver, 1);
+    assert_eq!((state.matched, state.not_counted), (4, 1));
+}
+
+fn a_rule_begins_and_ends<M: Machine>() {
+    let brief = RuleSpec {
+        after: ms(10),
+        lasts: Some(ms(20)),
+        ..RuleSpec::delay(ms(5), None)
+    };
+    let ends = reads(&mut pool::<M>(&[brief]), &[9, 10, 29, 30]);
+    assert_eq!(ends, [9, 15, 34, 30]);
+}
+
+fn ranges_touch<M: Machine>() {
+    let ranged = RuleSpec {
+        range: Some((8_192, 12_288)),
+        ops: OpSet::ALL,
+        ..RuleSpec::delay(ms(10), None)
+    };
+    let mut driver = pool::<M>(&[ranged]);
+    let reads = [
+        (4_096, 4_096),
+        (4_096, 4_097),
+        (12_287, 1),
+        (12_288, 1),
+        (0, 65_536),
+    ];
+    for (offset, length) in reads {
+        let ask = read();
+        driver.submit(Ask {
+            offset,
+            length,
+            ..ask
+        });
+    }
+    driver.submit(Ask {
+        offset: 8_192,
+        ..Ask::new(Op::Flush)
+    });
+    assert_eq!(completions(&mut driver), [0, 10, 10, 0, 10, 0]);
+}
+
+fn ranges_at_the_end_of_the_disk<M: Machine>() {
+    let ranged = RuleSpec {
+        range: Some((u64::MAX - 1, u64::MAX)),
+        ..RuleSpec::delay(ms(10), None)
+    };
+    let mut driver = pool::<M>(&[ranged]);
+    for (offset, length) in [
+        (u64::MAX - 1, 0),
+        (u64::MAX - 1, 1),
+        (u64::MAX - 1, u32::MAX),
+        (u64::MAX, 1),
+    ] {
+        let ask = read();
+        driver.submit(Ask {
+            offset,
+            length,
+            ..ask
+        });
+    }
+    assert_eq!(completions(&mut driver), [0, 10, 10, 0]);
+}
+
+fn clients_match_by_glob<M: Machine>() {
+    let only = RuleSpec {
+        client: Some("pid=7*".to_owned()),
+        ..RuleSpec::delay(ms(10), None)
+    };
+    let mut driver = Driver::<M>::new(1);
+    driver.join(ClientId(3), "pid=7");
+    inject(&mut driver, 0, 1, only);
+    driver.join(ClientId(4), "pid=77");
+    driver.join(ClientId(5), "pid=17");
+    for client in [3, 4, 5, ClientId::OTHER.0] {
+        let client = ClientId(client);
+        driver.submit(Ask { client, ..read() });
+    }
+    driver.join(ClientId(4), "pid=1");
+    let client = ClientId(4);
+    driver.submit(Ask { client, ..read() });
+    assert_eq!(completions(&mut driver), [10, 10, 0, 0, 0]);
+}
