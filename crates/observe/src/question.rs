@@ -121,7 +121,7 @@ impl Question {
         self.counts_only && self.dimensions().all(|one| one.unit() == Unit::Name)
     }
 
-    /// Whether it only asks for what counters of operations answer: no breakdown and no condition.
+    /// Whether counters of operations suffice: it has no breakdown and no condition.
     pub fn is_plain(&self) -> bool {
         self.dimensions().next().is_none()
     }

@@ -1,4 +1,4 @@
-//! Made I/Os for the tests: I/Os without any sense.
+//! Invented I/Os for the tests, with arbitrary values.
 
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};

@@ -241,8 +241,8 @@ impl Blocks {
         }
     }
 
-    /// When the last I/O so far ended that ended in the query's period, however long it took, in nanoseconds since
-    /// 1970. Those in flight count at the moment when their file was sealed.
+    /// When the last I/O of the query's period so far ended, however long it took, in nanoseconds since
+    /// 1970. I/Os in flight count at the moment at which their file was sealed.
     pub fn last_ns(&self) -> u64 {
         self.selected.last_ns
     }
@@ -304,18 +304,18 @@ impl Selected {
         rows.map(|row| Recorded::of_row(&self.block, *row))
     }
 
-    /// Calls for each I/O, with a number that those of the block share whose names are the same: the numbers are
-    /// 0, 1 and so on in the order of their first I/Os.
+    /// Calls for each I/O, with a number. I/Os of the block with the same names have the same number, and
+    /// the numbers count from 0 in the order of their first I/Os.
     pub fn each(&self, of: impl FnMut(u32, &Recorded)) {
         Shapes::of(&self.block, &self.rows).each(&self.block, &self.rows, of);
     }
 
-    /// Calls for the I/Os that share their names: with the first one, their number and their bytes.
+    /// Calls once for all I/Os with the same names: with the first one, their number and their bytes.
     pub fn counts(&self, of: impl FnMut(&Recorded, u64, u64)) {
         Shapes::of(&self.block, &self.rows).counts(&self.block, &self.rows, of);
     }
 
-    /// Those I/Os that were in flight when their file was sealed.
+    /// The I/Os that were in flight when their file was sealed.
     pub fn in_flight(&self) -> impl Iterator<Item = Recorded> {
         let texts = self.block.texts(column::OUTCOME).into_iter();
         let id = texts.filter_map(|texts| texts.id_of(IN_FLIGHT)).next();
@@ -325,8 +325,9 @@ impl Selected {
         rows.map(|row| Recorded::of_row(&self.block, *row))
     }
 
-    /// Takes the rows of a row group that a query asks for. Returns whether there are any. Columns are decoded only
-    /// if the row group's bounds leave a doubt, and the others only if any row is left.
+    /// Takes the rows of a row group that a query asks for. Returns whether there are any. It decodes the
+    /// columns of the query's bounds only if the row group's own bounds do not decide, and the other
+    /// columns only if any row is left.
     pub(crate) fn select(
         &mut self,
         file: &TableFile,
@@ -370,7 +371,7 @@ impl Selected {
 /// The columns that are needed for I/Os in flight, and for the bytes of those that failed.
 const UNUSUAL: [usize; 4] = [column::AT, column::CLOCK, column::LATENCY, column::STORE];
 
-/// How many rows of a row group have a value that is asked for, as far as its bounds tell.
+/// How many rows of a row group have a value that the query asks for, as far as the bounds show.
 #[derive(Clone, Copy)]
 enum Matching {
     All,

@@ -13,7 +13,7 @@ const ALWAYS: [usize; 6] = [
     column::OUTCOME,
 ];
 
-/// The columns for times at a device, which are made of waits, or are what these leave.
+/// The columns for times at a device, which are the sum of some waits, or the rest that the waits leave.
 const TIMES: &[usize] = &[
     column::AT,
     column::STORE,
