@@ -1,5 +1,5 @@
 //! A sparse memory store: it takes a chunk when the chunk is first written, and gives it back when
-//! all of it is zeroed or trimmed.
+//! all of it is zeroed or trimmed in one request.
 //!
 //! Chunks hang on leaves, and leaves on a small tree, so that a disk of many TiB costs nothing
 //! until it is used. With 64 MiB to a leaf, the tree of any disk that fits into memory has few
@@ -67,6 +67,12 @@ impl Ram {
                 self.punch(index, range);
             }
         }
+        let leaves = &mut self.leaves;
+        self.slabs.tighten(|index, chunk| {
+            if let Some(leaf) = leaves.get_mut(&(index / CHUNKS_PER_LEAF)) {
+                leaf[(index % CHUNKS_PER_LEAF) as usize] = Some(chunk);
+            }
+        });
     }
 
     /// Zeroes a part of a chunk, or gives the whole chunk back.
@@ -114,7 +120,7 @@ impl Ram {
         let leaf = self.leaves.entry(index / CHUNKS_PER_LEAF);
         let leaf = leaf.or_insert_with(|| (0..CHUNKS_PER_LEAF).map(|_| None).collect());
         let place = &mut leaf[(index % CHUNKS_PER_LEAF) as usize];
-        let chunk = place.get_or_insert_with(|| self.slabs.take());
+        let chunk = place.get_or_insert_with(|| self.slabs.take(index));
         self.slabs.bytes_mut(chunk)
     }
 }

@@ -7,7 +7,10 @@
 //! kernel has no huge pages, the memory comes in small ones.
 //!
 //! Chunks that lie in one huge page form a group. The memory of a group goes back to the system when none
-//! of its chunks is in use.
+//! of its chunks is in use. A trim rarely empties whole groups, so `tighten` moves chunks out of the emptiest
+//! groups until little more than the chunks in use is held.
+
+use std::collections::BTreeSet;
 
 use dashpot_sys::Pages;
 
@@ -21,67 +24,155 @@ pub(super) struct Chunk(u32);
 #[derive(Debug, Default)]
 pub(super) struct Slabs {
     slabs: Vec<Pages>,
-    /// By group, how many of its chunks are in use.
-    used: Vec<u8>,
-    /// How many chunks have been handed out so far.
-    begun: u32,
-    /// Chunks that were given back.
-    free: Vec<u32>,
+    groups: Vec<Group>,
+    /// Each group as the number of its chunks in use, and its own number: the emptiest is first.
+    order: BTreeSet<(u32, u32)>,
+    /// By chunk, its user's number for it; of no meaning while the chunk is free.
+    users: Vec<u64>,
+    in_use: usize,
+    /// How many groups have chunks in use.
+    held: usize,
+}
+
+/// The chunks of a group, one bit for each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    used: u32,
+    /// Chunks whose bytes may be other than zero.
+    written: u32,
 }
 
 impl Slabs {
     pub(super) const fn new() -> Slabs {
         Slabs {
             slabs: Vec::new(),
-            used: Vec::new(),
-            begun: 0,
-            free: Vec::new(),
+            groups: Vec::new(),
+            order: BTreeSet::new(),
+            users: Vec::new(),
+            in_use: 0,
+            held: 0,
         }
     }
 
-    /// Takes a chunk of zeroes.
-    pub(super) fn take(&mut self) -> Chunk {
-        let chunk = match self.free.pop() {
-            Some(again) => {
-                let mut chunk = Chunk(again);
-                self.bytes_mut(&mut chunk).fill(0);
-                chunk
-            }
-            None => self.begin(),
-        };
-        self.used[group(&chunk)] += 1;
+    /// Takes a chunk of zeroes. `tighten` tells its moves by the user's number.
+    pub(super) fn take(&mut self, user: u64) -> Chunk {
+        let (mut chunk, written) = self.claim(user);
+        if written {
+            self.bytes_mut(&mut chunk).fill(0);
+        }
         chunk
     }
 
-    /// The next chunk that was never in use.
-    fn begin(&mut self) -> Chunk {
-        if self.begun as usize == self.slabs.len() * CHUNKS_PER_SLAB {
-            self.slabs.push(map());
-            let groups = self.slabs.len() * CHUNKS_PER_SLAB / CHUNKS_PER_GROUP;
-            self.used.resize(groups, 0);
+    /// Takes a chunk with any bytes, and says whether they may be other than zero.
+    fn claim(&mut self, user: u64) -> (Chunk, bool) {
+        let group = self.fullest_with_room();
+        let bits = &mut self.groups[group];
+        let at = bits.used.trailing_ones();
+        let written = bits.written & 1 << at != 0;
+        bits.written |= 1 << at;
+        let used = bits.used | 1 << at;
+        self.mark(group, used);
+        let chunk = Chunk(group as u32 * CHUNKS_PER_GROUP + at);
+        self.users[chunk.0 as usize] = user;
+        (chunk, written)
+    }
+
+    /// The fullest group with a free chunk, so that emptier ones can become empty.
+    fn fullest_with_room(&mut self) -> usize {
+        let with_room =
+            |order: &BTreeSet<_>| order.range(..(CHUNKS_PER_GROUP, 0)).next_back().copied();
+        if let Some((1.., group)) = with_room(&self.order) {
+            return group as usize;
         }
-        self.begun += 1;
-        Chunk(self.begun - 1)
+        if self.order.first().is_none_or(|(used, _)| *used > 0) {
+            self.map_more();
+        }
+        // The first of the groups without a chunk in use.
+        self.order.first().map_or(0, |(_, group)| *group as usize)
+    }
+
+    fn map_more(&mut self) {
+        self.slabs.push(map());
+        let from = self.groups.len();
+        let to = from + (CHUNKS_PER_SLAB / CHUNKS_PER_GROUP) as usize;
+        self.groups.resize(to, Group::default());
+        self.order.extend((from..to).map(|group| (0, group as u32)));
+        self.users.resize(to * CHUNKS_PER_GROUP as usize, 0);
+    }
+
+    /// Notes which chunks of a group are in use now.
+    fn mark(&mut self, group: usize, used: u32) {
+        let before = std::mem::replace(&mut self.groups[group].used, used);
+        self.order.remove(&(before.count_ones(), group as u32));
+        self.order.insert((used.count_ones(), group as u32));
+        self.in_use = self.in_use + used.count_ones() as usize - before.count_ones() as usize;
+        self.held = self.held + usize::from(used != 0) - usize::from(before != 0);
     }
 
     /// Takes a chunk back. Its memory goes back to the system with that of its group.
     pub(super) fn give(&mut self, chunk: Chunk) {
-        let group = group(&chunk);
-        self.free.push(chunk.0);
-        self.used[group] -= 1;
-        if self.free.len() == self.begun as usize {
+        let (group, at) = (group(&chunk), chunk.0 % CHUNKS_PER_GROUP);
+        self.mark(group, self.groups[group].used & !(1 << at));
+        if self.in_use == 0 {
             *self = Slabs::new();
-        } else if self.used[group] == 0 {
+        } else if self.groups[group].used == 0 {
             self.give_back(group);
         }
     }
 
     /// Gives the memory of a group back to the system.
     fn give_back(&mut self, group: usize) {
-        let (slab, start) = place(&Chunk((group * CHUNKS_PER_GROUP) as u32));
-        let range = start..start + CHUNKS_PER_GROUP * CHUNK as usize;
+        let (slab, start) = place(&Chunk(group as u32 * CHUNKS_PER_GROUP));
+        let range = start..start + CHUNKS_PER_GROUP as usize * CHUNK as usize;
         // If the kernel refuses, the memory waits for the next chunks.
-        let _ = self.slabs[slab].give_back(range);
+        if self.slabs[slab].give_back(range).is_ok() {
+            self.groups[group].written = 0;
+        }
+    }
+
+    /// Gives memory back until free chunks beside chunks in use are few, and tells the user's number and the
+    /// new chunk of each chunk that it moves.
+    ///
+    /// At most one chunk in nine is free then, so the emptiest group has at most 28 of 32 in use, and seven
+    /// moves at most make up for one chunk that was given.
+    pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
+        while self.free_beside_used() > FEW.max(self.in_use / 8) {
+            let Some(&(_, emptiest)) = self.order.range((1, 0)..).next() else {
+                return;
+            };
+            self.evacuate(emptiest as usize, &mut moved);
+        }
+    }
+
+    /// How many free chunks hold memory because others of their groups are in use.
+    fn free_beside_used(&self) -> usize {
+        self.held * CHUNKS_PER_GROUP as usize - self.in_use
+    }
+
+    /// Moves the chunks of a group into others, which have room for them, and gives its memory back.
+    fn evacuate(&mut self, group: usize, moved: &mut impl FnMut(u64, Chunk)) {
+        let used = self.groups[group].used;
+        // While the group counts as full no chunk moves into it.
+        self.order.remove(&(used.count_ones(), group as u32));
+        for at in (0..CHUNKS_PER_GROUP).filter(|at| used & 1 << at != 0) {
+            let from = Chunk(group as u32 * CHUNKS_PER_GROUP + at);
+            let user = self.users[from.0 as usize];
+            let (mut to, _) = self.claim(user);
+            self.copy(&from, &mut to);
+            moved(user, to);
+        }
+        self.mark(group, 0);
+        self.give_back(group);
+    }
+
+    fn copy(&mut self, from: &Chunk, to: &mut Chunk) {
+        let ((slab, start), (to_slab, to_start)) = (place(from), place(to));
+        let range = start..start + CHUNK as usize;
+        match self.slabs.get_disjoint_mut([slab, to_slab]) {
+            Ok([from, to]) => to[to_start..][..CHUNK as usize].copy_from_slice(&from[range]),
+            // They lie in one slab.
+            Err(_) => self.slabs[slab].copy_within(range, to_start),
+        }
     }
 
     pub(super) fn bytes(&self, chunk: &Chunk) -> &[u8] {
@@ -96,19 +187,18 @@ impl Slabs {
 }
 
 fn place(chunk: &Chunk) -> (usize, usize) {
-    let chunk = chunk.0 as usize;
-    let start = chunk % CHUNKS_PER_SLAB * CHUNK as usize;
-    (chunk / CHUNKS_PER_SLAB, start)
+    let start = (chunk.0 % CHUNKS_PER_SLAB) as usize * CHUNK as usize;
+    ((chunk.0 / CHUNKS_PER_SLAB) as usize, start)
 }
 
 /// The group of a chunk, counted from the first slab's first.
 fn group(chunk: &Chunk) -> usize {
-    chunk.0 as usize / CHUNKS_PER_GROUP
+    (chunk.0 / CHUNKS_PER_GROUP) as usize
 }
 
 /// Maps memory. The kernel provides it when it is first used.
 fn map() -> Pages {
-    let length = CHUNKS_PER_SLAB * CHUNK as usize;
+    let length = CHUNKS_PER_SLAB as usize * CHUNK as usize;
     let Ok(slab) = Pages::map(length) else {
         // The same failure as that of the allocator without memory.
         std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK as usize]>());
@@ -118,58 +208,11 @@ fn map() -> Pages {
 
 /// 64 MiB in a mapping: before Linux 6.7 the kernel uses only huge pages that lie within one
 /// mapping.
-const CHUNKS_PER_SLAB: usize = 1024;
+const CHUNKS_PER_SLAB: u32 = 1024;
 /// 2 MiB: a huge page of most processors.
-const CHUNKS_PER_GROUP: usize = 32;
+const CHUNKS_PER_GROUP: u32 = 32;
+/// 4 MiB: below that, moving chunks is not worth it.
+const FEW: usize = 64;
 
 #[cfg(test)]
-mod tests {
-    use super::{CHUNK, CHUNKS_PER_GROUP, CHUNKS_PER_SLAB, Chunk, Slabs};
-
-    #[test]
-    fn chunks_are_apart_and_zero_however_often_they_are_used() {
-        let mut slabs = Slabs::new();
-        let mut chunks: Vec<_> = (0..=CHUNKS_PER_SLAB).map(|_| slabs.take()).collect();
-        assert_eq!(slabs.slabs.len(), 2);
-        for at in [0, 1, CHUNKS_PER_SLAB] {
-            assert_eq!(slabs.bytes(&chunks[at]), [0; CHUNK as usize]);
-            slabs.bytes_mut(&mut chunks[at]).fill(at as u8 + 1);
-        }
-        for at in [0, 1, CHUNKS_PER_SLAB] {
-            assert_eq!(slabs.bytes(&chunks[at]), [at as u8 + 1; CHUNK as usize]);
-        }
-        slabs.give(chunks.remove(1));
-        let again = slabs.take();
-        assert_eq!(slabs.bytes(&again), [0; CHUNK as usize]);
-        assert_eq!(slabs.begun as usize, CHUNKS_PER_SLAB + 1);
-        chunks.push(again);
-        chunks.into_iter().for_each(|chunk| slabs.give(chunk));
-        assert_eq!((slabs.slabs.len(), slabs.begun), (0, 0));
-    }
-
-    #[test]
-    fn the_memory_of_a_group_goes_back_when_none_of_its_chunks_is_in_use() {
-        let mut slabs = Slabs::new();
-        let mut chunks: Vec<Chunk> = (0..=CHUNKS_PER_GROUP).map(|_| slabs.take()).collect();
-        for chunk in &mut chunks {
-            slabs.bytes_mut(chunk).fill(7);
-        }
-        let group = ..CHUNKS_PER_GROUP * CHUNK as usize;
-        let last = chunks.split_off(1);
-        for chunk in chunks {
-            slabs.give(chunk);
-        }
-        assert!(
-            slabs.slabs[0][group].iter().all(|byte| *byte == 7),
-            "others are in use"
-        );
-        let (of_the_group, next) = last.split_at(CHUNKS_PER_GROUP - 1);
-        for Chunk(at) in of_the_group {
-            slabs.give(Chunk(*at));
-        }
-        assert!(slabs.slabs[0][group].iter().all(|byte| *byte == 0));
-        assert_eq!(slabs.bytes(&next[0]), [7; CHUNK as usize]);
-        let again = slabs.take();
-        assert_eq!(slabs.bytes(&again), [0; CHUNK as usize]);
-    }
-}
+mod tests;
