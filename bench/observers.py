@@ -98,7 +98,7 @@ def is_tracing():
 
 
 def put_away():
-    """Ends what iolatency should have ended, with a message: the next program must be measured without it."""
+    """Switches off the events that iolatency left on, and says so: the next program must be measured without them."""
     if not is_tracing() and not LOCK.exists():
         return
     EVENTS.write_text("0")

@@ -27,7 +27,7 @@ from servers import DASHPOT, Unavailable
 
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 INTERVAL_S = 1
-# How long a fresh observer may allocate, until it has met each kind of I/O.
+# For this long a fresh observer may allocate, until it has met each kind of I/O.
 SETTLED_S = 90
 GROWTH_BYTES = 1 << 20
 MIN_MINUTES = 3

@@ -133,7 +133,7 @@ for turn in range(60):
     busy, cookies = [], []
     for _ in range(dice.randrange(1, 12)):
         offset, length = draw(dice.choice([4 << 10, 128 << 10, 8 << 20]))
-        # Whole blocks, because a trim may meet the rest of its first block.
+        # Requests count as whole blocks, because a trim may also change the rest of its first block.
         first, last = offset // BLOCK, -(-(offset + length) // BLOCK)
         if all(last <= begun or end <= first for begun, end in busy):
             busy.append((first, last))
@@ -157,7 +157,7 @@ for at in range(0, SIZE, 16 << 20):
 @requires("nbdcopy")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_volume_on_files_has_its_bytes_after_an_orderly_restart(serve, directory, policy):
-    """Even those that no flush has covered: an orderly end writes everything home."""
+    """Even those that no flush has covered: an orderly end writes everything to the disks."""
     path, _ = lab(directory, policy, "both", "file:{disk}.img")
     image, back = directory / "image", directory / "back"
     image.write_bytes(os.urandom(48 << 20))
@@ -170,7 +170,7 @@ def test_a_volume_on_files_has_its_bytes_after_an_orderly_restart(serve, directo
 
 @requires("qemu-io")
 def test_acknowledged_writes_get_home_and_the_daemon_ends_beside_a_disk_that_hangs(serve, directory):
-    """A rule that hangs every write of a disk keeps the daemon from nothing: at its end the rules go."""
+    """A rule that hangs every write of a disk does not stop the daemon from writing: at its end the rules are removed first."""
     path, _ = lab(directory, "openzfs", "mirror", "file:{disk}.img")
     daemon = serve(path)
     daemon.cli("inject", "b", "--hang", "-T", "write")

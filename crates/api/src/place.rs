@@ -19,7 +19,7 @@ pub fn runtime_dir() -> PathBuf {
 }
 
 /// The directory that XDG_RUNTIME_DIR would name. Under `sudo` the variable is missing, but a process that
-/// has become its user again needs the directory.
+/// has dropped root for its user needs the directory.
 fn caller_dir() -> Option<PathBuf> {
     let uid = user_id();
     let dir = PathBuf::from(format!("/run/user/{uid}"));

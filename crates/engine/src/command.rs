@@ -129,7 +129,7 @@ pub enum Command {
     /// this.
     Drain,
     /// Fails every zio of a client that is suspended or held, because the daemon ends. The disks of pools
-    /// lose their rules and resume, so that acknowledged data gets home.
+    /// lose their rules and resume, so that acknowledged data reaches the disks.
     FailHeld(Errno),
 }
 

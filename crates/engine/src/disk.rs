@@ -4,7 +4,7 @@
 //! submit ─ suspended? ─ charge ─ hold (add) ─ store ─ hold (floor) ─ reply
 //! ```
 //!
-//! After OpenZFS's `zio_inject.c` and `zio.c: zio_delay_interrupt`. Three things differ. The target
+//! Modelled on OpenZFS's `zio_inject.c` and `zio.c: zio_delay_interrupt`. Three things differ. The target
 //! is exact (no scheduler ticks). A hold may come before the store (dm-delay). Zios are also dropped
 //! when their connection is gone.
 

@@ -335,7 +335,7 @@ mod tests {
                 flights.get_mut(ZioId(id)).unwrap().state = State::Ended;
                 flights.remove_ended(ZioId(id));
             } else {
-                // The header of some zios came long before.
+                // The header of some zios came long before their payload.
                 let arrived = now - random.below(2) * random.below(1_000).min(now);
                 flights.insert(
                     Zio {

@@ -45,7 +45,7 @@ impl Holds {
         lateness.record(late.as_nanos());
     }
 
-    /// Records a service that differs from all before. If this were inlined, every hold would
+    /// Records a service that differs from all before. This is not inlined, because every hold would then
     /// reserve stack for two histograms.
     #[inline(never)]
     fn record_service(&mut self, service: Duration, late: Duration) {

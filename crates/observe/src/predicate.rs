@@ -11,7 +11,7 @@ use super::dimension::{Dimension, Unit, Value};
 use super::finished::FinishedIo;
 use super::kind::Kind;
 
-/// Conditions that a selected I/O meets, all of them; none selects all I/Os.
+/// Conditions, all of which a selected I/O meets; without any, all I/Os are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Predicates(Vec<Predicate>);
 

@@ -74,9 +74,9 @@ pub enum Count {
     },
     /// The sums of all buckets.
     Sums {
-        /// Of the latencies.
+        /// The sum of the latencies.
         sum_ns: u64,
-        /// Of the lengths.
+        /// The sum of the lengths.
         bytes: u64,
         /// The highest latency.
         max_ns: u64,

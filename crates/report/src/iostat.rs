@@ -394,7 +394,7 @@ struct DeviceObject<'a> {
     mean_in_flight: Option<f64>,
     /// `%util`.
     busy_percent: Option<f64>,
-    /// Of the time in which any I/O was in flight.
+    /// The depth in the time in which any I/O was in flight.
     depth: Option<Depth>,
     in_flight: &'a InFlight,
 }

@@ -80,7 +80,8 @@ impl fmt::Display for StoreConfig {
     }
 }
 
-/// The size of a disk if neither the disk nor its store gives one. Memory is only taken when it is written to.
+/// The size of a disk if neither the disk nor its store gives one. A RAM disk takes memory only when it is
+/// written to.
 pub const DEFAULT_SIZE: u64 = 1 << 30;
 
 /// The smallest request that a disk serves by default. The protocol allows older clients, which do
@@ -173,8 +174,8 @@ pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     }
 }
 
-/// Refuses sizes for a disk without bytes, and an offset in memory, where nothing else has the bytes
-/// before it.
+/// Refuses a size for a disk without bytes, and an offset for a disk in memory, where the bytes before the
+/// offset would have no use.
 pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
     let has_bytes = disk.size.is_some() || disk.offset > 0 || disk.block != DEFAULT_BLOCK;
     if (has_bytes || disk.read_only) && matches!(disk.store, StoreConfig::Path(_)) {

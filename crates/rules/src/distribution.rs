@@ -78,8 +78,8 @@ fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
     knots.push(end);
 }
 
-/// The probability below z in a standard normal distribution, as a fraction of 2^64. Each tail is
-/// computed from its own end, so that neither loses digits.
+/// The probability below z in a standard normal distribution, as a fraction of 2^64. This computes each
+/// tail from its own end, so that neither loses digits.
 fn normal_probability(z: f64) -> u64 {
     const TWO_63: f64 = (1_u64 << 63) as f64;
     let tail = (TWO_63 * libm::erfc(libm::fabs(z) * FRAC_1_SQRT_2)) as u64;

@@ -36,7 +36,7 @@ pub fn format_ops(ops: OpSet) -> String {
 fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
     match word {
         "all" => return Ok(OpSet::ALL),
-        // The name of a flush where it is a call of a program.
+        // The name of a flush that is a call of a program.
         "sync" => return Ok(OpSet::of(Op::Flush)),
         _ => {}
     }

@@ -21,13 +21,13 @@ impl Speed {
         of_clock: 1,
     };
 
-    /// The simulated time in a time of the clock.
+    /// The simulated time that passes in a time of the clock.
     pub fn simulated(self, time: WallTime) -> Duration {
         let nanos = time.as_nanos() * u128::from(self.simulated) / u128::from(self.of_clock);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The time of the clock for a simulated time.
+    /// The time of the clock in which a simulated time passes.
     pub fn takes(self, simulated: Duration) -> WallTime {
         let nanos = u128::from(simulated.as_nanos()) * u128::from(self.of_clock);
         let nanos = nanos.div_ceil(u128::from(self.simulated));

@@ -45,7 +45,7 @@ impl BellRing {
     /// Signals the descriptor, as the kernel does.
     #[cfg(feature = "ublk")]
     pub(crate) fn ring_bell(&self) {
-        // It fails only if the descriptor is readable as it is.
+        // It fails only if the descriptor is readable already.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 

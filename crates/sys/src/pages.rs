@@ -25,7 +25,7 @@ impl Pages {
     /// Gives the memory of a range of whole pages back. The range then reads as zeroes.
     ///
     /// # Errors
-    /// If the range is not of whole pages, or if the kernel refuses. The bytes are then as they were.
+    /// If the range is not of whole pages, or if the kernel refuses. Then the bytes stay as they were.
     pub fn give_back(&mut self, range: Range<usize>) -> io::Result<()> {
         let page = rustix::param::page_size();
         let is_whole = range.start.is_multiple_of(page) && range.end.is_multiple_of(page);

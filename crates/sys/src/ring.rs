@@ -127,8 +127,8 @@ impl Ring {
         let mut queued = self.base.ring.submission().len();
         while queued > 0 {
             let few = queued.min(UNMERGED);
-            // SAFETY: the call has no argument. The entries are those of `start`, which says why the
-            // kernel may have them.
+            // SAFETY: the call has no argument. `start` made these entries, and says why the kernel may
+            // have them.
             let entered = unsafe {
                 self.base
                     .ring

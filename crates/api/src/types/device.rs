@@ -49,7 +49,7 @@ impl DeviceIo {
     }
 }
 
-/// A client of a disk or a volume. Not `Client`: generators give that name to their own.
+/// A client of a disk or a volume. It is not named `Client`, because generators of clients use that name.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DiskClient {
     /// The name, from the peer's credentials or address.
@@ -79,8 +79,7 @@ pub struct InFlightZio {
     /// The name of its operation.
     #[schema(example = "read")]
     pub op: String,
-    /// The name of the client that sent it; `other` for clients that the daemon does not tell
-    /// apart.
+    /// The name of the client that sent it; `other` for clients without a separate identity.
     pub client: String,
     /// Its first byte on the device.
     pub offset_bytes: u64,

@@ -26,7 +26,7 @@ pub struct DiskLatency {
     /// The number of zios in flight, integrated over time. Divided by `busy_ns`, it is the mean depth
     /// while any zio was in flight.
     pub depth_time_ns: Wide,
-    /// For how long it had which number of zios in flight, for each number that occurred.
+    /// The time spent with each number of zios in flight, for each number that occurred.
     pub depth_times: Vec<DepthTime>,
     /// Time for which zios waited for the disk to resume, added up. It counts in `total`, and not in
     /// `disk`.

@@ -35,7 +35,7 @@ pub struct ClientMemory {
     /// Bytes that connections hold beside their requests: input that the shard has not parsed yet,
     /// and replies that the clients have not read.
     pub buffered_bytes: u64,
-    /// The most bytes that connections may hold before the shard reads them slower.
+    /// The most bytes that connections may hold before the shard reads them more slowly.
     pub buffered_max_bytes: u64,
     /// Open connections of NBD clients.
     pub connections: u32,

@@ -39,7 +39,7 @@ pub struct Pool {
     pub level: Level,
     /// How writes were admitted.
     pub admissions: Admitted,
-    /// The operations of clients, and those that became of them.
+    /// The operations of clients, and those that they caused below.
     pub traffic: PoolTraffic,
     /// The regions of its mirrors, and their repair; null if it has no mirrors.
     pub mirrors: Option<Mirrors>,
@@ -54,7 +54,7 @@ pub struct Mirrors {
     pub dirty_regions: u32,
     /// Regions that are out of sync or being repaired: their sides may differ.
     pub nosync_regions: u32,
-    /// The bytes of these regions, which the repair has left.
+    /// The bytes of these regions, which are still to be repaired.
     pub nosync_bytes: u64,
     /// Bytes that repairs have copied to other sides since the start.
     pub repaired_bytes: u64,

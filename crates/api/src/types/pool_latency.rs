@@ -42,7 +42,7 @@ pub struct ClassLatency {
     pub pending: u64,
     /// Zios at the disks now, counted after joining.
     pub active: u64,
-    /// From entering a queue to the end.
+    /// The time from entering a queue to the end.
     pub total_wait: LatencyHistogram,
     /// The time at the disk.
     pub disk_wait: LatencyHistogram,

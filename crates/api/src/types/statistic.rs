@@ -78,8 +78,8 @@ pub struct Column {
     /// Number of I/Os of all devices that are missing, because the collector could not keep up with the
     /// shards.
     pub dropped: u64,
-    /// By value of the breakdown, the most I/Os first; without a breakdown at most one part. At most 64 values are
-    /// told apart in a column; the rest are `other`.
+    /// By value of the breakdown, the most I/Os first; without a breakdown at most one part. A column
+    /// distinguishes at most 64 values; the rest are `other`.
     pub parts: Vec<ColumnPart>,
 }
 

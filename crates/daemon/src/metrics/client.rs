@@ -110,7 +110,7 @@ impl Metrics {
     }
 }
 
-/// Of clients of disks.
+/// The metrics of the clients of disks.
 pub(super) const OF_DISKS: Metrics = Metrics {
     label: "disk",
     dropped: Metric(
@@ -136,7 +136,7 @@ pub(super) const OF_DISKS: Metrics = Metrics {
     ),
 };
 
-/// Of clients of volumes.
+/// The metrics of the clients of volumes.
 pub(super) const OF_VOLUMES: Metrics = Metrics {
     label: "volume",
     dropped: Metric(

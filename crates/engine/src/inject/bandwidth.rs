@@ -61,7 +61,7 @@ impl Bandwidth {
         self.free = self.queue.move_up(now, bookings, moved);
     }
 
-    /// Takes out the transfers of removed rules. Those transfers keep their times.
+    /// Takes out the transfers of removed rules. The zios of these transfers keep their times.
     pub(super) fn forget(
         &mut self,
         gone: impl Fn(RuleId) -> bool,

@@ -24,8 +24,8 @@ pub(crate) enum Kind {
     Fail,
     /// Sends it through the disk's bandwidth only.
     Pass,
-    /// Its transfer through the disk's bandwidth. This booking is not in the zio's list; the zio
-    /// refers to it directly.
+    /// Its transfer through the disk's bandwidth. Such a booking is not in the zio's list; the zio refers
+    /// to it directly.
     Transfer { queued: bool },
 }
 

@@ -31,8 +31,8 @@ impl Injector {
         }
     }
 
-    /// Counts the fate of one promise. Inlined into the loop of its caller, it would need more
-    /// registers than there are.
+    /// Counts the fate of one promise. This is not inlined into its caller's loop, which would then need
+    /// more registers than there are.
     #[inline(never)]
     fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
         let booking = self.bookings.get(id);

@@ -28,8 +28,8 @@ pub(crate) struct Injector {
     faults: usize,
     /// The soonest rule of each group. Kept between zios, so that none allocates.
     soonest: Vec<Candidate>,
-    /// By the leader of a group: its place in `soonest`, if it has one. An entry of an
-    /// earlier zio names another leader or none, so nothing has to be cleared.
+    /// By the leader of a group: its place in `soonest`, if it has one. A place that an earlier zio left
+    /// has another leader by now, or none, so nothing has to be cleared.
     places: Vec<usize>,
 }
 

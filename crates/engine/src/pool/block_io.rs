@@ -30,7 +30,7 @@ pub(super) struct BlockWrite {
 }
 
 impl BlockWrite {
-    /// Whether the block table has it as the write of a block.
+    /// Whether the block table names it as the write of a block.
     pub(super) fn is_of_block(&self) -> bool {
         self.count == 1 && !matches!(self.cause, Cause::Extent(_))
     }
@@ -71,14 +71,15 @@ pub(super) struct BlockRead {
 pub(super) enum Then {
     /// A part of the block is a part of the reply.
     Reply { at: u32, length: u32, to: u32 },
-    /// Writes keep a part of this block.
+    /// Writes that keep a part of this block wait for it.
     Edge,
 }
 
 /// The old content of a block of which requests replace a part.
 #[derive(Debug, Default)]
 pub(super) struct Edge {
-    /// The content, unless a disk reads it, or memory has a dirty version of the block.
+    /// The content; `None` while a disk reads it, or if memory has a dirty version of the
+    /// block.
     pub(super) buf: Option<Buf>,
     /// Requests that wait for the disk.
     pub(super) waiting: Vec<ZioId>,

@@ -58,8 +58,8 @@ pub enum ThrottleConfig {
 /// Details of the throttle before 2013 that are unknown, or that differed between systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegacyConfig {
-    /// How many delays can run at the same time: a delay held a lock of its processor. `None`: each
-    /// writer is delayed by itself.
+    /// How many delays can run at the same time: a delay held a lock of its processor. `None`: the delays
+    /// of writers are independent.
     pub delay_slots: Option<u32>,
     /// Starts with one full txg that syncs and another that waits for it. The value is the
     /// throughput in bytes per millisecond from which the first limit follows.

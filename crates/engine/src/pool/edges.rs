@@ -99,7 +99,7 @@ impl Pool {
         Some(to)
     }
 
-    /// Ends a request's need of its edges.
+    /// Notes that a request no longer needs its edges.
     pub(super) fn release_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -122,8 +122,8 @@ impl Pool {
         }
     }
 
-    /// Lets go of a version that is home. Its content becomes the edge of the requests that wait with
-    /// another part of the block.
+    /// Frees a version that is home. Its content becomes the edge for the requests that wait with another
+    /// part of the block.
     pub(super) fn let_go(
         &mut self,
         volume: usize,

@@ -67,8 +67,8 @@ impl Pool {
         true
     }
 
-    /// Takes a block that has got a version of its own out of the extent that had it. A request that
-    /// waits for the extent waits for the block, too.
+    /// Takes a block out of its extent, because the block has a separate version now. A request that waits
+    /// for the extent waits for the block, too.
     pub(super) fn carve(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         let size = u64::from(target.block_size);
@@ -91,7 +91,7 @@ impl Pool {
             self.watch(volume, block, zio, step);
             self.one_less(zio, Ok(()), step);
         }
-        // The whole extent may have waited for one on its way that meets only a part of it.
+        // The whole extent may have waited for another one, on its way, that overlaps only a part of it.
         self.send_waiting(volume, carved.range, step);
     }
 }
@@ -178,8 +178,8 @@ impl Pool {
         }
     }
 
-    /// Keeps an extent on its way, to be written again, and lets the requests know that wait for it or
-    /// for what is behind it.
+    /// Keeps an extent on its way, to be written again, and notifies the requests that wait for it, or for
+    /// newer data behind it.
     fn extent_failed(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
         let write = &mut self.writes[id];
         let retired = core::mem::take(&mut write.retired);
@@ -244,7 +244,7 @@ impl Pool {
 }
 
 impl Volume {
-    /// Takes the requests that wait for an extent on its way, or for what is in memory behind it.
+    /// Takes the requests that wait for an extent on its way, or for newer data behind it in memory.
     fn take_watchers(&mut self, start: u32, end: u32) -> Vec<ZioId> {
         let on_way = self.extents.on_way(start);
         let mut zios = on_way.map_or_else(Default::default, |extent| {
@@ -271,7 +271,7 @@ impl Volume {
         let size = u64::from(self.block_size);
         if zio.op == Op::Write {
             let blocks = self.blocks_of(zio);
-            // A write within an extent parts that in two.
+            // A write within an extent splits the extent in two.
             let parts = u64::from(self.extents.has_dirty());
             return (u64::from(blocks.end - blocks.start) + parts) * size;
         }
@@ -283,9 +283,9 @@ impl Volume {
         let range = piece.block..piece.end();
         let meets = self.extents.meeting(range.clone()).len();
         let blocks = match piece.is_run() {
-            // A block that is on its way gets a version of its own, and parts the extent.
+            // A block that is on its way gets a separate version, and splits the extent.
             true => 1 + meets + 2 * self.blocks.used(range).count(),
-            // A block in the middle of an extent parts that in two.
+            // A block in the middle of an extent splits the extent in two.
             false => 1 + meets,
         };
         blocks as u64 * u64::from(self.block_size)

@@ -1,12 +1,12 @@
 //! Extents: runs of blocks that a zero or trim has made zeroes, in memory and on their way home.
 //!
-//! A block of its own for every block of a trim would cost as much memory and time as writing them.
-//! OpenZFS frees such a range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here the
-//! range keeps its place on the disks, so it goes home as a zero or trim of its own.
+//! A separate dirty version of every block of a trim would cost as much memory and time as writing the blocks.
+//! OpenZFS frees such a range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here the range
+//! keeps its place on the disks, so it goes home as a zero or trim of its own.
 //!
 //! Extents in memory do not overlap each other, and a block with a version of its own is in none of
-//! them: the newer one takes the place of the older one. Extents on their way do not overlap each
-//! other either. An extent on its way is older than all else that memory has of its blocks.
+//! them: the newer one replaces the older one. Extents on their way do not overlap each other
+//! either. An extent on its way is older than every other version of its blocks in memory.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -99,7 +99,7 @@ impl Extents {
     }
 
     /// Fills the gaps between the extents of a range with new ones. Returns how many it has added. An
-    /// extent that only may be trimmed becomes zeroes if zeroes are asked for.
+    /// extent that was only trimmed becomes zeroes if a client asks for zeroes.
     pub(super) fn fill(&mut self, range: Range<u32>, content: Content, txg: u64) -> u32 {
         let (mut gaps, mut from) = (Vec::new(), range.start);
         for start in self.meeting(range.clone()) {

@@ -1,6 +1,6 @@
 //! FLUSH, and writes with FUA: the blocks that they wait for go home at once, then the disks sync.
 //!
-//! This stands for ZFS's intent log, but writes no second copy. A flush waits only for dirty data
+//! This replaces ZFS's intent log, without a second copy. A flush waits only for dirty data
 //! of its own volume.
 
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! The way of blocks home, from memory to the disks. At most one write of a block is on its way at
-//! a time, and a newer version goes home after an older one.
+//! The way of blocks home, from memory to the disks. A block's home is its place on the disks. At most one
+//! write of a block is on its way at a time, and a newer version goes home after an older one.
 
 use super::block_io::{BlockWrite, Cause};
 use super::blocks::{Block, Content};

@@ -4,9 +4,9 @@
 //! write ─ lock ─ fill ─ throttle ─ dirty ─ reply        txg ─ home ─ queue ─ disks ─ sync
 //! ```
 //!
-//! After OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. Three things differ. A block has one
-//! place on the disks and is written there (no allocator, no metadata, no ZIL). There is no cache
-//! of clean blocks. And a FLUSH writes home the blocks that it must make durable.
+//! Modelled on OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. Three things differ. A block has one place on the
+//! disks, its home, and is written there (no allocator, no metadata, no ZIL). There is no cache of clean blocks. And a
+//! FLUSH writes home the blocks that it must make durable.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

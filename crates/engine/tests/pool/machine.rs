@@ -14,7 +14,7 @@ pub(crate) struct Machine {
     pub(crate) engine: Engine,
     pub(crate) now: Instant,
     block_size: u32,
-    /// Of the volume, which has all room of the pool.
+    /// The size of the volume, which has the whole space of the pool.
     size: u64,
     disks: Vec<Vec<u8>>,
     caches: Vec<Cache>,

@@ -82,7 +82,7 @@ impl Control {
         }
     }
 
-    /// Gives up the dirty data of pools, which cannot get home.
+    /// Gives up the dirty data of pools, which cannot reach the disks.
     pub(super) fn lose(&mut self, dirty: u64) {
         self.lost = dirty;
     }

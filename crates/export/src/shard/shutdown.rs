@@ -44,7 +44,7 @@ impl Shard {
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
     }
 
-    /// Stops waiting for acknowledged data to get home if disks refuse it.
+    /// Stops waiting for acknowledged data to reach the disks if these refuse it.
     fn give_up_dirty(&mut self) {
         if self.engine.is_degraded() {
             self.control.lose(self.engine.dirty());

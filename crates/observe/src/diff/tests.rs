@@ -1,4 +1,5 @@
-//! Random runs under a constant of 10 ms, one of which has an effect of 3 times on a few percent of its I/Os.
+//! Random pairs of runs under a constant of 10 ms. In one run of a pair, a few percent of the I/Os take
+//! three times as long.
 
 use std::sync::Arc;
 

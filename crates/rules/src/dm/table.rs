@@ -1,4 +1,4 @@
-//! A table: the size of a device, and what it does with I/O.
+//! A table: the size of a device, and its target.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Rules on disks whose zios are the calls of a program: what they can say, and their words.
+//! Rules on disks whose zios are the calls of a program: the allowed options, and their words.
 
 use dashpot_engine::inject::{Effect, Mode, RuleSpec};
 use dashpot_engine::{Op, OpSet};
@@ -12,8 +12,8 @@ use crate::ops::format_ops;
 const NOTIFIED: OpSet = OpSet::of(Op::Flush);
 
 impl TypedRule {
-    /// The same rule for the calls of a program. Without types it is for all calls that are notified. The
-    /// call is held first and done later, because its end is not told.
+    /// The same rule for the calls of a program. Without types, the rule is for all calls that are notified. The
+    /// call is held before the kernel does it, because the kernel does not report its end.
     pub fn of_calls(self) -> Result<TypedRule, ParseError> {
         let TypedRule { spec, service, .. } = self;
         if self.asks_floor {

@@ -1,10 +1,9 @@
 //! zinject: the flags, the refusals and the tables of OpenZFS's fault injector.
 //!
-//! The sources are its manual and its output (OpenZFS 2.4; up to 2.3 for the tables of D. Prakash
-//! Surya's article of 2015). The differences exist because a block device is not a pool. dashpot refuses
-//! flags for labels, objects, pools and the ARC by name. The trailing pool may be any word, and dashpot
-//! only prints it back, because it does not serve pools yet. GUIDs are hashes of names. zinject ignores
-//! text after the lanes of `-D`; dashpot refuses it.
+//! The sources are its manual and its output (OpenZFS 2.4; up to 2.3 for the tables of D. Prakash Surya's article of
+//! 2015). The differences exist because a block device is not a pool. dashpot refuses flags for labels, objects, pools
+//! and the ARC by name. The trailing pool may be any word, and dashpot only prints it back, because its rules are for
+//! disks. GUIDs are hashes of names. zinject ignores text after the lanes of `-D`; dashpot refuses it.
 
 mod getopt;
 mod guid;

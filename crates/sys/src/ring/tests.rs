@@ -108,7 +108,7 @@ fn a_read_beyond_the_end_is_short_and_a_bad_descriptor_an_error() {
     assert_eq!(refused, Err(rustix::io::Errno::BADF));
 }
 
-/// The file is closed by its last owner before the kernel has seen the operation.
+/// The last owner closes the file before the kernel has seen the operation.
 #[test]
 fn a_ring_that_goes_waits_for_what_is_in_flight() {
     let Some(mut ring) = ring(4) else { return };

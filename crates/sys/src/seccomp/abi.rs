@@ -75,7 +75,7 @@ pub(super) struct Condition {
 pub(super) enum Abi {
     /// That of the machine's own programs.
     Native,
-    /// That of programs of another word size.
+    /// The way of programs of another word size.
     Foreign,
 }
 

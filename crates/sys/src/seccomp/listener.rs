@@ -67,8 +67,8 @@ pub enum NotInstalled {
 }
 
 impl Listener {
-    /// Installs a filter that notifies these calls of the calling thread and of its later descendants. They
-    /// cannot gain privileges by execve from here on.
+    /// Installs a filter that notifies these calls of the calling thread and of its later descendants. From
+    /// here on they cannot gain privileges by execve.
     pub fn install(calls: &[SystemCall]) -> Result<Listener, NotInstalled> {
         if NUMBERINGS.is_empty() {
             return Err(NotInstalled::UnknownMachine);
@@ -91,8 +91,8 @@ impl Listener {
         Listener(fd)
     }
 
-    /// The next call that waits. Waits for one itself, so ask the poller first. There is none if the caller
-    /// was killed meanwhile.
+    /// The next call that waits. Waits for one itself, so ask the poller first. `None` if the caller was
+    /// killed meanwhile.
     pub fn receive(&self) -> io::Result<Option<Call>> {
         // SAFETY: all-zero bytes are a valid value of this struct of integers, and the kernel demands them.
         let mut message: libc::seccomp_notif = unsafe { std::mem::zeroed() };

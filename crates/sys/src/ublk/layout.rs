@@ -93,7 +93,7 @@ pub enum Access {
     ReadOnly,
 }
 
-/// The size of a device, and what its driver tells the block layer.
+/// The size of a device, and the properties that its driver reports to the block layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     /// Its size, in bytes.

@@ -17,8 +17,8 @@ use crate::bell_ring::{BellRing, is_transient};
 /// takes commands from no other.
 ///
 /// The driver keeps commands of the server, each of which waits for a request. They end with the block
-/// device, or with the thread. If a queue is dropped before, its ring stays until the thread ends: the kernel
-/// would take the commands back while the driver completes them.
+/// device, or with the thread. If a queue is dropped earlier, its ring stays until the thread ends.
+/// Otherwise the kernel would take the commands back while the driver completes them.
 pub struct Queue {
     ring: ManuallyDrop<BellRing>,
     descriptors: MmapRaw,
@@ -67,7 +67,7 @@ impl Queue {
             queue.push(FETCH, tag, 0)?;
         }
         queue.submit()?;
-        // There is no block device yet, so there can be no request, but a refusal.
+        // There is no block device yet, so there can be a refusal, but no request.
         match queue.next_entry().map(|entry| entry.result()) {
             None => Ok(queue),
             Some(error) => Err(io::Error::from_raw_os_error(-error)),
@@ -157,7 +157,7 @@ impl Queue {
         if read.len() != length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: the call has filled as many bytes of the spare capacity as it says.
+        // SAFETY: the call has filled as many bytes of the spare capacity as it returns.
         unsafe { into.set_len(into.len() + length) };
         Ok(())
     }
@@ -195,8 +195,8 @@ impl Queue {
             .cmd(zerocopy::transmute!(bytes))
             .build()
             .user_data(tag.into());
-        // SAFETY: the entry names no memory. The ring goes before the descriptor is closed, and the kernel has its
-        // own reference to the device afterwards.
+        // SAFETY: the entry names no memory. The ring is dropped before the descriptor is closed; after
+        // that the kernel has its own reference to the device.
         let pushed = unsafe { self.ring.ring.submission().push(&entry) };
         pushed.map_err(|_| io::ErrorKind::WouldBlock)?;
         self.commands += 1;
@@ -206,9 +206,9 @@ impl Queue {
     /// The description of the request with a tag below the depth.
     fn descriptor(&self, tag: u16) -> Descriptor {
         let all = self.descriptors.as_ptr().cast::<Descriptor>();
-        // SAFETY: the mapping has room for a descriptor per tag, is aligned to a page, and stays until the
-        // queue goes. All bytes are valid descriptors. The driver writes this one only before it sends
-        // the request, which it has done.
+        // SAFETY: the mapping has room for a descriptor per tag, is aligned to a page, and stays until the queue is
+        // dropped. All bytes are valid descriptors. The driver writes this one only before it sends the request, which
+        // it has done.
         unsafe { ptr::read_volatile(all.add(tag.into())) }
     }
 }

@@ -11,7 +11,8 @@ use dashpot_export::{DiskInfo, VolumeInfo};
 use crate::http::charged::JsonAnswer;
 use crate::{Daemon, Refusal, wire};
 
-/// The disks and volumes as they were started. The daemon asks no shard, so it answers even if a disk hangs.
+/// The disks and volumes as they were at the start. The daemon asks no shard, so it answers even if a disk
+/// hangs.
 #[utoipa::path(get, path = "/v1/exports", operation_id = "list_exports", tag = "daemon",
     responses(
         (status = 200, body = Vec<Export>, description = "The disks, then the volumes, in the order of the lab."),
