@@ -116,7 +116,7 @@ impl Question {
         own.chain(self.predicates.dimensions())
     }
 
-    /// Whether counts of I/Os that share their names answer it: it asks for no number of single I/Os.
+    /// Whether counts of I/Os with the same names suffice: it asks for no number of single I/Os.
     pub fn has_names_only(&self) -> bool {
         self.counts_only && self.dimensions().all(|one| one.unit() == Unit::Name)
     }

@@ -45,7 +45,7 @@ struct Key {
 #[derive(Clone, Copy, Debug)]
 struct Place(usize);
 
-/// The facts that a tally keeps of I/Os that share their names and differ in numbers only, until it is cleared.
+/// The facts that a tally keeps about I/Os with the same names, until it is cleared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alike {
     /// Whether their names meet the predicates.

@@ -1,4 +1,4 @@
-//! Writes a recording of a made server, as a measure for questions: `busy_server DIRECTORY IOS`.
+//! Writes a recording of an invented server, to measure questions with: `busy_server DIRECTORY IOS`.
 
 use std::path::Path;
 use std::process::ExitCode;

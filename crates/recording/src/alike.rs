@@ -1,5 +1,5 @@
-//! I/Os that share their names, such as those of their device and of their process, and differ in numbers only.
-//! A question looks at the names once for all of them.
+//! Shapes: I/Os with the same names, such as device and process, have the same shape, and differ in numbers
+//! only. A question looks at the names once for each shape.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ impl Shapes {
         shapes
     }
 
-    /// Tells rows of a shape apart that have different ids, all of which are below `distinct`.
+    /// Splits each shape by the ids of its rows, which are all below `distinct`.
     fn refine(&mut self, distinct: usize, ids: impl Iterator<Item = u32>) {
         let pairs = self.count * distinct;
         let each = self.of_rows.iter_mut().zip(ids);

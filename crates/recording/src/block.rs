@@ -1,5 +1,5 @@
-//! Rows of a row group in memory. A block is filled again for the next row group, and keeps its memory: fresh memory
-//! for each column would cost as much as decoding it.
+//! Rows of a row group in memory. A block is filled again for the next row group, and keeps its memory: to
+//! allocate memory for each column would cost as much as to decode it.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Block {
         }
     }
 
-    /// Forgets its columns, and has so many rows from now on.
+    /// Forgets its columns, and has this many rows from now on.
     pub(crate) fn begin(&mut self, rows: usize) {
         self.rows = rows;
         for column in &mut self.columns {

@@ -95,7 +95,7 @@ pub struct Recorded {
     pub is_in_flight: bool,
 }
 
-/// The columns of names, beside that of FUA.
+/// The columns of names, and that of FUA.
 pub(crate) const NAMES: [usize; 8] = [
     column::LAYER,
     column::DEVICE,

@@ -1,9 +1,10 @@
-//! Made I/Os: a mix like that of a busy server, for the tests and for the example that measures queries.
+//! Invented I/Os: a mix like that of a busy server, for the tests and for the example that measures
+//! queries.
 
 use dashpot_engine::{Duration, Op, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 
-/// So far is the time since 1970 ahead of the server's clock.
+/// The time since 1970, less the server's clock.
 pub(crate) const AHEAD_NS: u64 = 1_763_900_000_000_000_123;
 
 /// Random numbers from a seed.

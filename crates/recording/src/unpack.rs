@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         Reader(self.take(length as usize)?).runs(1, rows, levels)
     }
 
-    /// The indices of so many values, all of them below a bound.
+    /// The indices of this many values, all of them below a bound.
     fn ids_below(&mut self, bound: u32, count: usize, ids: &mut Vec<u32>) -> Option<()> {
         ids.clear();
         if bound == 0 && count == 0 {

@@ -7,8 +7,8 @@
 //! kernel has no huge pages, the memory comes in small ones.
 //!
 //! Chunks that lie in one huge page form a group. The memory of a group goes back to the system when none
-//! of its chunks is in use. A trim rarely empties whole groups, so `tighten` moves chunks out of the emptiest
-//! groups until little more than the chunks in use is held.
+//! of its chunks is in use. A trim rarely empties whole groups. So `tighten` moves chunks out of the
+//! emptiest groups, until the groups that are left hold little more than the chunks in use.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(super) struct Slabs {
     groups: Vec<Group>,
     /// Each group as the number of its chunks in use, and its own number: the emptiest is first.
     order: BTreeSet<(u32, u32)>,
-    /// By chunk, its user's number for it; of no meaning while the chunk is free.
+    /// By chunk, its user's number for it; without meaning while the chunk is free.
     users: Vec<u64>,
     in_use: usize,
     /// How many groups have chunks in use.
@@ -54,7 +54,7 @@ impl Slabs {
         }
     }
 
-    /// Takes a chunk of zeroes. `tighten` tells its moves by the user's number.
+    /// Takes a chunk of zeroes. `tighten` reports its moves by the user's number.
     pub(super) fn take(&mut self, user: u64) -> Chunk {
         let (mut chunk, written) = self.claim(user);
         if written {
@@ -130,11 +130,11 @@ impl Slabs {
         }
     }
 
-    /// Gives memory back until free chunks beside chunks in use are few, and tells the user's number and the
-    /// new chunk of each chunk that it moves.
+    /// Gives memory back until few free chunks are left in groups with chunks in use. Reports the user's
+    /// number and the new chunk of each chunk that it moves.
     ///
-    /// At most one chunk in nine is free then, so the emptiest group has at most 28 of 32 in use, and seven
-    /// moves at most make up for one chunk that was given.
+    /// Then at most one chunk in nine is free. So the emptiest group has at most 28 of 32 chunks in use,
+    /// and at most seven moves make up for one chunk that was given back.
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
             let Some(&(_, emptiest)) = self.order.range((1, 0)..).next() else {
@@ -144,7 +144,7 @@ impl Slabs {
         }
     }
 
-    /// How many free chunks hold memory because others of their groups are in use.
+    /// How many free chunks keep their memory because other chunks of their groups are in use.
     fn free_beside_used(&self) -> usize {
         self.held * CHUNKS_PER_GROUP as usize - self.in_use
     }

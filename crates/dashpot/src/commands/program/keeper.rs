@@ -73,8 +73,8 @@ pub(crate) fn become_keeper() -> Option<ExitCode> {
 }
 
 fn keep(on_loss: OnLoss) -> io::Result<()> {
-    // Signals to dashpot's group, such as Ctrl-C, are not for the keeper. It fails only for the leader of
-    // a group, to which none are sent.
+    // Signals to dashpot's group, such as Ctrl-C, are not for the keeper. It fails only if this process
+    // leads its group, and then it gets no signals to dashpot's group.
     let _ = rustix::process::setsid();
     let mut dashpot = inherited()?;
     let listener = Listener::from_fd(descriptors::receive(&dashpot)?);

@@ -1,5 +1,5 @@
-//! The I/Os of an interval, counted block by block. A question about names only is answered by the counts of I/Os that
-//! share them; another one looks at each I/O.
+//! The I/Os of an interval, counted block by block. For a question about names only, it counts all I/Os
+//! with the same names at once; for any other question it looks at each I/O.
 
 use dashpot_observe::{Alike, FinishedIo, Question, Tally};
 use dashpot_recording::Selected;
@@ -16,7 +16,7 @@ pub(super) struct Counting<'a> {
     pub(super) in_flight: Vec<FinishedIo>,
 }
 
-/// The facts about the I/Os of a block that share their names.
+/// The facts about the I/Os of a block with the same names.
 struct Shape {
     is_named: bool,
     alike: Alike,
