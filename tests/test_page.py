@@ -48,7 +48,7 @@ def look(scenario, address, *words):
 
 
 @in_chromium
-@pytest.mark.parametrize("scenario", ["loads", "tells", "refuses", "explains", "arms", "passes"])
+@pytest.mark.parametrize("scenario", ["loads", "tells", "refuses", "explains", "arms", "passes", "sleeps", "jumps"])
 def test_in_a_browser(served, scenario):
     look(scenario, served.page)
 

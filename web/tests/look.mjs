@@ -22,6 +22,36 @@ page.on("request", (request) => asked.push(request.url()));
 const counted = (more = 0) => page.waitForFunction((least) => Number(document.querySelector(".plot")?.dataset.count) > least, more);
 const text = (selector) => page.locator(selector).first().innerText();
 
+/** The second since 1970 by the daemon's clock. */
+async function now() {
+  const { origin, hash } = new URL(address);
+  const headers = { Authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get("token")}` };
+  const clock = await (await fetch(`${origin}/v1/clock`, { headers })).json();
+  return Math.floor(clock.unix_ns / 1e9);
+}
+
+/** Sends a signal to all processes of the browser. */
+async function stopBrowser(signal) {
+  const children = await readFile(`/proc/${process.pid}/task/${process.pid}/children`, "utf8");
+  for (const pid of children.trim().split(" ")) process.kill(-pid, signal);
+}
+
+/** The seconds since 1970 that have I/Os in the panel, as it is saved. */
+async function savedSeconds() {
+  await page.locator(".menu-of-panel summary").first().click();
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).first().click()]);
+  const lines = (await readFile(await saved.path(), "utf8")).trim().split("\n").slice(1);
+  return [...new Set(lines.map((line) => line.split(",")[0]))].map((time) => Math.round(Date.parse(time) / 1_000));
+}
+
+/** The same, when the last one is this second or one of the minute after it. */
+async function savedUpTo(second) {
+  for (;;) {
+    const seconds = await savedSeconds();
+    if (seconds.at(-1) >= second && seconds.at(-1) < second + 60) return seconds;
+  }
+}
+
 const scenarios = {
   /** It loads under its policy, asks its own daemon alone, and keeps the token out of its address. */
   async loads() {
@@ -110,6 +140,44 @@ const scenarios = {
     await page.getByText("the daemon was started again").waitFor();
     await page.locator(".contact.live").waitFor();
     process.stdin.unref();
+  },
+
+  /** A browser that sleeps, as on a laptop that was closed, reads what it has missed. */
+  async sleeps() {
+    await page.goto(address);
+    await counted(20);
+    const begun = await now();
+    await stopBrowser("SIGSTOP");
+    while ((await now()) < begun + 6) await new Promise((resolve) => setTimeout(resolve, 100));
+    await stopBrowser("SIGCONT");
+    await page.locator(".contact.live").waitFor();
+    const seconds = await savedUpTo(begun + 7);
+    const gaps = seconds.slice(1).filter((second, at) => second !== seconds[at] + 1);
+    assert.deepEqual(gaps, [], `seconds ${seconds}`);
+    assert.deepEqual(complaints, []);
+  },
+
+  /** A wall clock that jumps, forward and back, is noted, and no second is lost or shown twice. */
+  async jumps() {
+    let [ahead, seconds] = [0, []];
+    await page.route("**/v1/clock", async (route) => {
+      const answer = await route.fetch();
+      const clock = await answer.json();
+      await route.fulfill({ response: answer, json: { ...clock, unix_ns: clock.unix_ns + ahead } });
+    });
+    await page.goto(address);
+    await counted(20);
+    for (const [jump, words] of [[3600e9, "the clock went forward"], [0, "the clock went back"]]) {
+      const begun = await now();
+      ahead = jump;
+      await page.getByText(words).first().waitFor({ state: "attached" });
+      seconds = await savedUpTo(begun + jump / 1e9 + 3);
+    }
+    await page.locator(".contact.live").waitFor();
+    const jumped = seconds.filter((second) => second > seconds.at(-1));
+    assert.ok(jumped.length >= 2, `seconds ${seconds}`);
+    assert.equal(new Set(seconds).size, seconds.length, `seconds ${seconds}`);
+    assert.deepEqual(complaints, []);
   },
 
   /** A delay that is armed by mouse is seen in the live map, and cleared again. */
