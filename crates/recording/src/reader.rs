@@ -86,16 +86,22 @@ impl Recording {
 
     /// The I/Os of a query, in the order in which they were recorded, in blocks.
     pub fn blocks(&self, query: Query) -> Blocks {
+        let mut blocks = Blocks::default();
+        self.ask(query, &mut blocks);
+        blocks
+    }
+
+    /// Begins another query with the blocks of an earlier one. If it begins in the row group that the other ended
+    /// with, and asks for the same columns, these are not decoded again.
+    pub fn ask(&self, query: Query, blocks: &mut Blocks) {
         let is_asked =
             |segment: &Segment| segment.to_ns >= query.from_ns && segment.from_ns < query.to_ns;
         let own = self.segments.iter();
         let asked = own.filter(|(_, segment)| is_asked(segment));
-        Blocks {
-            paths: asked.map(|(path, _)| path.clone()).collect(),
-            query,
-            open: None,
-            selected: Selected::default(),
-        }
+        blocks.paths = asked.map(|(path, _)| path.clone()).collect();
+        blocks.query = query;
+        blocks.open = None;
+        blocks.selected.last_ns = 0;
     }
 
     /// The I/Os of a query, in the order in which they were recorded.
@@ -212,6 +218,7 @@ fn present<T>(opened: Result<T, RecordingError>) -> Result<Option<T>, RecordingE
 }
 
 /// The blocks of a query. One is in memory.
+#[derive(Default)]
 pub struct Blocks {
     query: Query,
     paths: VecDeque<PathBuf>,
@@ -235,6 +242,7 @@ impl Blocks {
                 Err(error) => {
                     self.paths.clear();
                     self.open = None;
+                    self.selected.place = None;
                     return Err(error);
                 }
             }
@@ -263,6 +271,11 @@ impl Blocks {
             return Ok(Step::Nothing);
         }
         *group += 1;
+        let place = (path.clone(), *group - 1);
+        if self.selected.place.as_ref() != Some(&place) {
+            self.selected.block.begin(file.rows(place.1));
+            self.selected.place = Some(place);
+        }
         let selected = self.selected.select(file, *group - 1, &self.query);
         match selected.map_err(|flaw| flaw.of(path))? {
             true => Ok(Step::Block),
@@ -285,6 +298,8 @@ pub struct Selected {
     pub(crate) rows: Vec<usize>,
     /// When the last I/O of this and of all blocks before it ended.
     last_ns: u64,
+    /// The file and the row group of the block.
+    place: Option<(PathBuf, usize)>,
 }
 
 impl Default for Selected {
@@ -293,6 +308,7 @@ impl Default for Selected {
             block: Block::new(&IOS),
             rows: Vec::new(),
             last_ns: 0,
+            place: None,
         }
     }
 }
@@ -325,9 +341,9 @@ impl Selected {
         rows.map(|row| Recorded::of_row(&self.block, *row))
     }
 
-    /// Takes the rows of a row group that a query asks for. Returns whether there are any. It decodes the
-    /// columns of the query's bounds only if the row group's own bounds do not decide, and the other
-    /// columns only if any row is left.
+    /// Takes the rows of a row group that a query asks for. The block has begun with that row group. Returns
+    /// whether there are any. It decodes the columns of the query's bounds only if the row group's own bounds
+    /// do not decide, and the other columns only if any row is left.
     pub(crate) fn select(
         &mut self,
         file: &TableFile,
@@ -338,10 +354,10 @@ impl Selected {
             block,
             rows,
             last_ns,
+            ..
         } = self;
         let period = Matching::of(file, group, column::AT, query.from_ns, query.to_ns);
         let latency = Matching::of(file, group, column::LATENCY, query.min_ns, u64::MAX);
-        block.begin(file.rows(group));
         rows.clear();
         rows.extend(0..block.rows);
         if !period.keep(file, group, column::AT, block, rows)? {
@@ -426,6 +442,7 @@ pub fn read_unverified(bytes: Vec<u8>) -> Result<Vec<Recorded>, RecordingError> 
         let mut ios = Vec::new();
         let mut selected = Selected::default();
         for group in 0..file.groups() {
+            selected.block.begin(file.rows(group));
             if selected.select(&file, group, &Query::default())? {
                 ios.extend(selected.ios());
             }

@@ -63,6 +63,7 @@ fn each(bytes: &[u8]) -> Result<Vec<(usize, u32, Recorded)>, Flaw> {
     let mut ios = Vec::new();
     let mut selected = Selected::default();
     for group in 0..file.groups() {
+        selected.block.begin(file.rows(group));
         selected.select(&file, group, &Query::default())?;
         selected.each(|shape, one| ios.push((group, shape, one.clone())));
     }
@@ -167,6 +168,7 @@ proptest! {
         let bytes = file_of(&ios, 100);
         let file = opened(&bytes).expect("a file");
         let mut selected = Selected::default();
+        selected.block.begin(file.rows(0));
         selected.select(&file, 0, &Query::default()).expect("a block");
         let mut count = 0;
         let like = |one: &Recorded| ios.iter().filter(|io| names_of(io) == names_of(one)).cloned().collect();

@@ -8,7 +8,7 @@ use dashpot_observe::FinishedIo;
 
 use crate::clock::{Clock, Moment};
 use crate::directory::files;
-use crate::ios::{IOS, Recorded};
+use crate::ios::{IOS, Recorded, column};
 use crate::marks::Event;
 use crate::reader::{Query, Recording};
 use crate::recorder::{Options, Recorder, Summary};
@@ -149,6 +149,47 @@ fn all_ios_of_a_minute_are_read_back_and_counted_in_their_seconds() {
         let found: Vec<_> = found.into_iter().map(|one| one.io).collect();
         let slow = expected.iter().filter(|io| io.total_ns() >= min_ns);
         assert!(found.iter().eq(slow.copied()), "{min_ns}");
+    }
+}
+
+#[test]
+fn blocks_that_are_asked_again_answer_as_new_ones() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let ios = Server::new(false).ios(3 * GROUP_ROWS);
+    let clock = TestClock::at(ios[0].begun_ns);
+    let mut recorder = recorder(scratch.path(), 1 << 40, &clock);
+    record(&mut recorder, &clock, &ios);
+    recorder.finish(&[]);
+    let recording = Recording::open(scratch.path()).expect("a recording");
+    let mut again = recording.blocks(Query::default());
+    let (first_ns, last_ns) = (ios[0].at_ns, ios[ios.len() - 1].at_ns);
+    let step_ns = (last_ns - first_ns) / 40;
+    for (at, columns) in (0..40).zip(
+        [vec![column::AT], vec![column::AT, column::BYTES]]
+            .iter()
+            .cycle(),
+    ) {
+        let query = Query {
+            from_ns: first_ns + at * step_ns,
+            to_ns: first_ns + (at + 1) * step_ns,
+            columns: columns.clone(),
+            ..Query::default()
+        };
+        recording.ask(query.clone(), &mut again);
+        let mut found = Vec::new();
+        while let Some(block) = again.next_block().expect("a block") {
+            found.extend(block.ios());
+        }
+        let new = recording.ios(query).expect("its I/Os");
+        assert!(!new.is_empty());
+        assert_eq!(new.len(), found.len());
+        let key = |one: &Recorded| {
+            (
+                one.io.at_ns,
+                one.io.length_bytes * u64::from(columns.len() == 2),
+            )
+        };
+        assert!(new.iter().map(key).eq(found.iter().map(key)), "{at}");
     }
 }
 

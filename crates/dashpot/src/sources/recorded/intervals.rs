@@ -7,7 +7,7 @@ use anyhow::bail;
 use dashpot_observe::{
     DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span,
 };
-use dashpot_recording::Query;
+use dashpot_recording::{Blocks, Query};
 use dashpot_rules::thousands;
 
 use super::columns::columns_of;
@@ -22,6 +22,8 @@ pub(super) struct RecordedIntervals<'a> {
     recorded: &'a Recorded,
     question: Question,
     intervals: Intervals,
+    /// The blocks of the last interval: the next one often begins in the row group with which it ended.
+    blocks: Blocks,
     /// Whether the counts of seconds answer the question where single I/Os are missing.
     counts: bool,
 }
@@ -45,11 +47,12 @@ impl<'a> RecordedIntervals<'a> {
             recorded,
             question: question.clone(),
             intervals: schedule.begin(recorded.period.from_ns),
+            blocks: Blocks::default(),
             counts: answer(question),
         })
     }
 
-    fn read(&self, span: Span) -> anyhow::Result<Seen> {
+    fn read(&mut self, span: Span) -> anyhow::Result<Seen> {
         let period = Period {
             from_ns: span.start_ns,
             to_ns: span.end_ns,
@@ -61,8 +64,8 @@ impl<'a> RecordedIntervals<'a> {
             ..period.query()
         };
         let mut counting = Counting::begin(self.recorded, &self.question, has_counted);
-        let mut blocks = self.recorded.blocks(query);
-        while let Some(block) = blocks.next_block()? {
+        self.recorded.ask(query, &mut self.blocks);
+        while let Some(block) = self.blocks.next_block()? {
             counting.add(block);
         }
         let Counting {
@@ -73,6 +76,7 @@ impl<'a> RecordedIntervals<'a> {
         if has_counted {
             count(self.recorded, period, &self.question, &mut tally)?;
         }
+        let last_ns = self.blocks.last_ns();
         let names = self.recorded.names.iter();
         let devices = names.map(|name| DeviceInterval {
             device: name.clone(),
@@ -81,7 +85,7 @@ impl<'a> RecordedIntervals<'a> {
             busy: Duration::ZERO,
             depth_time_ns: 0,
             depths: None,
-            in_flight: at_the_last_seal(&in_flight, blocks.last_ns(), name),
+            in_flight: at_the_last_seal(&in_flight, last_ns, name),
         });
         let devices: Vec<DeviceInterval> = devices.collect();
         let (disks, volumes) = match self.recorded.layer() {

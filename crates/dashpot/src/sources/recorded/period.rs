@@ -278,6 +278,11 @@ impl Recorded {
         self.recording.blocks(query)
     }
 
+    /// Begins another query with the blocks of an earlier one.
+    pub(super) fn ask(&self, query: Query, blocks: &mut Blocks) {
+        self.recording.ask(query, blocks);
+    }
+
     /// How many I/Os its recorder lost in a period.
     pub(super) fn lost(&self, period: Period) -> u64 {
         let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
