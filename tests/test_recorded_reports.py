@@ -3,6 +3,7 @@ answer, and a period of the past can be chosen.
 """
 
 import json
+import os
 import re
 import signal
 
@@ -90,6 +91,15 @@ def recording(serve, directory):
     work(daemon)
     over(recorder)
     return directory / "rec"
+
+
+def test_a_recording_that_may_not_be_read_is_told_from_a_stranger(recording):
+    """Root may read any directory, unless those capabilities are taken away."""
+    recording.chmod(0)
+    under = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    refused = run(*under, BINARY, "stat", "disk.ops", "--in", recording, code=1).stderr
+    recording.chmod(0o700)
+    assert "Permission denied" in refused and "not a recording" not in refused
 
 
 def test_intervals_of_a_recording_add_up(recording):

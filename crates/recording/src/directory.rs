@@ -140,8 +140,9 @@ pub(crate) fn files(root: &Path, table: &Table) -> Result<Vec<(String, u64)>, Re
 }
 
 /// Whether a directory is a recording.
-pub(crate) fn is_recording(root: &Path) -> bool {
-    root.join(LOCK).exists() && root.join(IOS.name).is_dir()
+pub(crate) fn is_recording(root: &Path) -> Result<bool, RecordingError> {
+    let has_lock = root.join(LOCK).try_exists();
+    Ok(has_lock.map_err(RecordingError::io(root))? && root.join(IOS.name).is_dir())
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, RecordingError> {

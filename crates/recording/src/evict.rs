@@ -54,19 +54,25 @@ fn near_slow(files: &[Segment]) -> Vec<bool> {
         .map(|file| file.to_ns)
         .max()
         .unwrap_or_default();
-    let slow: Vec<_> = files
-        .iter()
-        .filter(|file| file.is_slow)
+    let slow = files.iter().filter(|file| file.is_slow);
+    let mut around: Vec<(u64, u64)> = slow
         .map(|file| {
             let from = file.from_ns.saturating_sub(AROUND_NS);
             (from, file.to_ns.saturating_add(AROUND_NS))
         })
         .collect();
+    around.sort_unstable();
+    // The end of each becomes the last end of those that begin no later.
+    let mut last = 0;
+    for (_, to) in &mut around {
+        last = last.max(*to);
+        *to = last;
+    }
     let is_near = |file: &Segment| {
+        let begun = around.partition_point(|(from, _)| *from <= file.to_ns);
+        let last = around[..begun].last();
         file.to_ns.saturating_add(AROUND_NS) >= newest
-            || slow
-                .iter()
-                .any(|(from, to)| file.from_ns <= *to && file.to_ns >= *from)
+            || last.is_some_and(|(_, to)| *to >= file.from_ns)
     };
     files.iter().map(is_near).collect()
 }

@@ -56,7 +56,7 @@ impl Recording {
     /// Opens a recording. Its files are opened when they are needed.
     pub fn open(root: &Path) -> Result<Recording, RecordingError> {
         std::fs::metadata(root).map_err(RecordingError::io(root))?;
-        match is_recording(root) {
+        match is_recording(root)? {
             true => Ok(Recording {
                 segments: segments(root)?,
                 root: root.to_owned(),
