@@ -75,10 +75,13 @@ fn write(directory: &Path, ios: usize) -> Result<u64, dashpot_recording::Recordi
         let last_ns = some.last().map_or(0, |io| io.ended_ns);
         clock.0.store(last_ns, Ordering::Relaxed);
         if recorder.is_due() {
+            let seals = recorder.summary().seals;
             recorder.seal(&[]);
+            // The recorder would drop I/Os rather than make its caller wait.
+            while recorder.summary().stopped.is_none() && recorder.summary().seals == seals {
+                std::thread::sleep(PAUSE);
+            }
         }
-        // The recorder drops I/Os rather than make its caller wait.
-        std::thread::sleep(PAUSE);
     }
     Ok(recorder.finish(&[]).lost)
 }
@@ -89,4 +92,4 @@ const OPTIONS: Options = Options {
     cpu_percent: 100,
 };
 const CHUNK: usize = 1 << 15;
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(1);

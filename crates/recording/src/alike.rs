@@ -28,11 +28,15 @@ impl Shapes {
                 shapes.refine(texts.distinct(), rows.iter().map(|row| texts.id(*row)));
             }
         }
-        let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
-        shapes.refine(2, rows.iter().map(is_fua));
+        if block.has(column::FUA) {
+            let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
+            shapes.refine(2, rows.iter().map(is_fua));
+        }
         // A zio is known by the work of its store.
-        let is_zio = |row: &usize| u32::from(block.int(column::STORE, *row).is_some());
-        shapes.refine(2, rows.iter().map(is_zio));
+        if block.has(column::STORE) {
+            let is_zio = |row: &usize| u32::from(block.int(column::STORE, *row).is_some());
+            shapes.refine(2, rows.iter().map(is_zio));
+        }
         shapes
     }
 

@@ -62,6 +62,11 @@ impl Block {
         Some((column, &mut self.scratch))
     }
 
+    /// Whether a column was asked for.
+    pub(crate) fn has(&self, column: usize) -> bool {
+        self.column(column).is_some()
+    }
+
     /// A number; nothing if it is null or its column was not asked for.
     pub(crate) fn int(&self, column: usize, row: usize) -> Option<i64> {
         let column = self.column(column)?;
