@@ -2,8 +2,9 @@
 //!
 //! The model is OpenZFS's (`zio_inject.c: zio_handle_io_delay`): a lane is busy until its target,
 //! whatever the real store did. Two things differ. A heap finds the soonest lane instead of a
-//! cursor, because with a distribution round robin is not soonest first. And a zio whose connection
-//! goes before its service has begun gives its place back: the zios behind it move up.
+//! cursor, because with a distribution round robin is not soonest first. And if a zio's
+//! connection ends before its service has begun, the zio gives its place back, and the zios
+//! behind it move up.
 
 use alloc::vec::Vec;
 

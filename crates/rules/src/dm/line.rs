@@ -1,4 +1,4 @@
-//! Parses a table line. A refusal says which word it is.
+//! Parses a table line. A refusal names the wrong word.
 
 use super::table::{Delay, Medium, Part, Table, Target};
 use crate::{ParseError, nearest, parse_size};

@@ -12,7 +12,7 @@ pub(super) struct Counting<'a> {
     question: &'a Question,
     has_counted: bool,
     pub(super) tally: Tally,
-    /// Those I/Os that a recorder found in flight when it sealed a file.
+    /// The I/Os that a recorder found in flight when it sealed a file.
     pub(super) in_flight: Vec<FinishedIo>,
 }
 
