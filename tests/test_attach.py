@@ -307,11 +307,12 @@ def test_a_record_that_cannot_be_read_is_left_alone(daemon, attach):
 
 
 def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
-    daemon = serve("-d", "d=ram,size=8M", "-d", "wide=ram,size=8M,block=64K", "-d", "odd=ram,size=1000")
+    daemon = serve("-d", "d=ram,size=8M", "-d", "wide=ram,size=8M,block=64K", "-d", "odd=ram,size=1000", "-d", "ro=ram,size=8M,ro")
     node = attach(daemon)
     for words, expected in [
         (["attach", "d"], [f"it is {node} already", f"dashpot detach {node}"]),
         (["attach", "e"], ["no disk 'e'"]),
+        (["mount", "ro", "/tmp", "--mkfs"], ["--mkfs: disk 'ro' is read-only"]),
         (["attach", "wide"], ["blocks of 64K", "block=4K"]),
         (["attach", "odd"], ["1000 bytes", "another size"]),
         (["attach", "d", "--with", "nbd"], ["--with nbd", "nbd"]),
@@ -323,6 +324,8 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
         refused = daemon.cli(*words, code=1).stderr
         assert all(word in refused for word in expected), refused
     daemon.cli("detach", node)
+    for words in [["attach", ""], ["mount", "", "/tmp"], ["detach", ""]]:
+        assert "a value is required" in daemon.cli(*words, code=2).stderr
     for words, expected in [
         (["/nonexistent"], "cannot mount at /nonexistent: make it first"),
         (["/dev/null", "--mkfs"], "cannot mount at /dev/null: it is not a directory"),
@@ -330,6 +333,40 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
     ]:
         assert expected in daemon.cli("mount", "d", *words, code=1).stderr
     assert not remains() and not daemon.disk()["clients"]
+
+
+@requires("mkfs.ext4")
+def test_who_uses_its_files_is_named_and_they_stay(daemon, attach, tmp_path):
+    at = tmp_path / "at"
+    at.mkdir()
+    daemon.cli("mount", "d", at, "--mkfs", "--with", "loop")
+    for options in [{"cwd": at}, {"stdin": os.open(at, os.O_RDONLY | os.O_CLOEXEC)}]:
+        user = subprocess.Popen(["sleep", "infinity"], **options)
+        if "stdin" in options:
+            os.close(options["stdin"])
+        try:
+            refused = daemon.cli("detach", "d", code=1).stderr
+            assert f"mounted at {at}, and its files are in use by sleep (pid {user.pid})" in refused
+            assert os.path.ismount(at)
+        finally:
+            user.kill()
+            user.wait()
+    daemon.cli("detach", "d")
+    assert not os.path.ismount(at) and not remains()
+
+
+@requires("mkfs.ext4")
+@pytest.mark.parametrize("words", [["attach", "d"], ["attach", "d", "--json"], ["mount", "d", "{at}", "--mkfs"]])
+def test_an_attachment_that_cannot_be_told_is_undone(daemon, attach, tmp_path, words):
+    at = tmp_path / "at"
+    at.mkdir()
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [BINARY, *[word.format(at=at) for word in words]], stdout=full, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "DASHPOT_API": f"unix:{daemon.api}"},
+        )
+    assert done.returncode == 1 and "cannot print the node, so nothing is attached" in done.stderr
+    assert not os.path.ismount(at) and not remains()
 
 
 @requires("mkfs.ext4")

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
 /// Make a disk a block device of this host, and print its node
@@ -24,6 +25,7 @@ Example:
   sudo mkfs.ext4 -q /dev/loop0")]
 pub(crate) struct AttachArgs {
     /// The disk
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) disk: String,
     /// The kernel's driver: auto (the best that works), nbd, ublk or loop
     #[arg(
@@ -50,6 +52,7 @@ Example:
   sudo dashpot detach c1t1d0")]
 pub(crate) struct MountArgs {
     /// The disk
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) disk: String,
     /// Where to mount it
     #[arg(value_name = "DIR")]
@@ -130,7 +133,11 @@ Examples:
   sudo dashpot detach --stale")]
 pub(crate) struct DetachArgs {
     /// A device or its link, a disk, or 'all' of this daemon
-    #[arg(value_name = "NODE|DISK|all", required_unless_present = "stale")]
+    #[arg(
+        value_name = "NODE|DISK|all",
+        required_unless_present = "stale",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) target: Option<String>,
     /// End the I/O in flight with EIO first
     #[arg(long)]

@@ -26,7 +26,7 @@ mod slabs;
 #[cfg(test)]
 mod tests;
 
-pub use device::{OpenDevices, device_mounts, device_numbers, device_users};
+pub use device::{OpenDevices, device_file_users, device_mounts, device_numbers, device_users};
 pub use error::StoreError;
 pub use memory::available_memory;
 

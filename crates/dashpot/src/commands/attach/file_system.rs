@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use dashpot_export::store::device_mounts;
+use dashpot_export::store::{device_file_users, device_mounts};
 
 use super::place::{self, Record};
 use crate::cli::FileSystem;
@@ -109,7 +109,16 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
     if !is_mounted(&record.node, at) {
         return Ok(());
     }
-    run(Command::new("umount").arg(at), is_stopped)
+    let unmounted = run(Command::new("umount").arg(at), is_stopped);
+    let users = match &unmounted {
+        Err(_) if !is_stopped() => device_file_users(&record.node),
+        _ => Vec::new(),
+    };
+    if !users.is_empty() {
+        let (at, users) = (at.display(), users.join(", "));
+        bail!("it is mounted at {at}, and its files are in use by {users}");
+    }
+    unmounted
 }
 
 /// Runs a command. Fails if the command fails.

@@ -54,7 +54,7 @@ pub(crate) use self::sysfs::{Queue, attribute, queue_of};
 use self::takeover::TakenOver;
 pub(crate) use self::takeover::{Waiting, waiting_for};
 use self::turn::Turn;
-use super::output::{print, print_json};
+use super::output::{is_broken_pipe, print, print_json};
 use crate::cli::{AttachArgs, FileSystem, MountArgs, With};
 use crate::sources::Stop;
 
@@ -96,11 +96,25 @@ impl Wish<'_> {
 pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let attached = attach_disk(client, &Wish::of(&args.disk, args.with), || stop.is_set())?;
-    if args.json {
-        return print_json(&attached);
+    if !args.json {
+        attached.explain();
     }
-    attached.explain();
-    print(&format!("{}\n", attached.node))
+    let printed = match args.json {
+        true => print_json(&attached),
+        false => print(&format!("{}\n", attached.node)),
+    };
+    told(client, &attached, printed)
+}
+
+/// Undoes an attachment whose node could not be printed: its caller takes it for a failure.
+fn told(client: &Client, attached: &Attached, printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    match printed {
+        Err(error) if attached.took_over.is_none() && !is_broken_pipe(&error) => {
+            detach_own(client, &attached.node)?;
+            Err(error.context("cannot print the node, so nothing is attached"))
+        }
+        printed => printed,
+    }
 }
 
 /// Attaches a disk, and mounts the file system on it. Undoes all of it if a part fails.
@@ -108,6 +122,9 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let is_stopped = || stop.is_set();
     file_system::directory(&args.directory)?;
+    if args.mkfs && client.disk(&args.disk, 0)?.read_only {
+        bail!("--mkfs: disk '{}' is read-only", args.disk);
+    }
     let attached = attach_disk(client, &Wish::of(&args.disk, args.with), is_stopped)?;
     let node = &attached.node;
     if let Err(error) = mount_node(node, args, &is_stopped) {
@@ -117,7 +134,7 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
         return Err(error);
     }
     attached.explain();
-    print(&format!("{node}\n"))
+    told(client, &attached, print(&format!("{node}\n")))
 }
 
 fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{OFlags, major, minor};
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, Statx, StatxFlags, major, minor, statx};
 
 /// The mount points of a node, as this process sees them.
 pub fn device_mounts(node: &str) -> Vec<String> {
@@ -109,22 +109,48 @@ fn names_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
 
 /// The processes that have it open.
 fn openers(numbers: (u32, u32)) -> Vec<String> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let opens = |pid: &u32| {
-        let folder = format!("/proc/{pid}/fd");
-        let descriptors = fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut files = descriptors.filter_map(|descriptor| fs::metadata(descriptor.path()).ok());
-        files.any(|file| {
-            file.file_type().is_block_device()
-                && (major(file.rdev()), minor(file.rdev())) == numbers
-        })
+    let is_it = |file: &Statx| {
+        FileType::from_raw_mode(file.stx_mode.into()) == FileType::BlockDevice
+            && (file.stx_rdev_major, file.stx_rdev_minor) == numbers
+    };
+    let openers = processes_with(&["fd"], is_it).into_iter();
+    openers.map(|name| format!("open by {name}")).collect()
+}
+
+/// The processes that use files of the file system on a node, such as their working directory.
+pub fn device_file_users(node: &str) -> Vec<String> {
+    let Some(numbers) = device_numbers(node) else {
+        return Vec::new();
+    };
+    let is_on_it = |file: &Statx| (file.stx_dev_major, file.stx_dev_minor) == numbers;
+    processes_with(&["fd", "cwd", "root", "exe"], is_on_it)
+}
+
+/// The processes for which one of these entries in `/proc/PID` leads to a file that is meant.
+fn processes_with(entries: &[&str], is_meant: impl Fn(&Statx) -> bool) -> Vec<String> {
+    let pids = names_in(Path::new("/proc")).filter_map(|name| name.parse::<u32>().ok());
+    let uses = |pid: &u32| {
+        let places = entries.iter().flat_map(|entry| {
+            let place = Path::new("/proc").join(pid.to_string()).join(entry);
+            match *entry {
+                "fd" => names_in(&place).map(|name| place.join(name)).collect(),
+                _ => vec![place],
+            }
+        });
+        places
+            .filter_map(|place| looked_at(&place))
+            .any(|file| is_meant(&file))
     };
     let name = |pid: u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        format!("open by {} (pid {pid})", name.trim_end())
+        format!("{} (pid {pid})", name.trim_end())
     };
-    pids.filter(opens).map(name).collect()
+    pids.filter(uses).map(name).collect()
+}
+
+/// The kernel's own knowledge of a file: a question to a file system that hangs would hang, too.
+fn looked_at(file: &Path) -> Option<Statx> {
+    statx(CWD, file, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()
 }
 
 /// Whether I/O is in flight.
