@@ -248,7 +248,7 @@ impl Budget {
     }
 }
 
-/// One export may take one part in this many.
+/// One export may take the budget divided by this.
 const EXPORT_SHARE: u32 = 2;
 /// The largest request of a connection with nothing in flight that may exceed a full budget, within
 /// [`BEYOND_MAX`]. That leaves room for one large request, and many small ones.
