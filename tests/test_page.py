@@ -48,7 +48,7 @@ def look(scenario, address, *words):
 
 
 @in_chromium
-@pytest.mark.parametrize("scenario", ["loads", "tells", "refuses", "explains", "arms", "passes", "sleeps", "jumps"])
+@pytest.mark.parametrize("scenario", ["loads", "tells", "refuses", "explains", "arms", "passes", "sleeps", "jumps", "zooms"])
 def test_in_a_browser(served, scenario):
     look(scenario, served.page)
 

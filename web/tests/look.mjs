@@ -36,12 +36,16 @@ async function stopBrowser(signal) {
   for (const pid of children.trim().split(" ")) process.kill(-pid, signal);
 }
 
-/** The seconds since 1970 that have I/Os in the panel, as it is saved. */
-async function savedSeconds() {
+/** The lines of the first panel as it is saved. */
+async function saved() {
   await page.locator(".menu-of-panel summary").first().click();
-  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).first().click()]);
-  const lines = (await readFile(await saved.path(), "utf8")).trim().split("\n").slice(1);
-  return [...new Set(lines.map((line) => line.split(",")[0]))].map((time) => Math.round(Date.parse(time) / 1_000));
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).first().click()]);
+  return (await readFile(await file.path(), "utf8")).trim().split("\n").slice(1).map((line) => line.split(","));
+}
+
+/** The seconds since 1970 that have I/Os in it. */
+async function savedSeconds() {
+  return [...new Set((await saved()).map(([time]) => time))].map((time) => Math.round(Date.parse(time) / 1_000));
 }
 
 /** The same, when the last one is this second or one of the minute after it. */
@@ -140,6 +144,41 @@ const scenarios = {
     await page.getByText("the daemon was started again").waitFor();
     await page.locator(".contact.live").waitFor();
     process.stdin.unref();
+  },
+
+  /** The axis zooms to a rectangle, with narrower rows, and the page counts the I/Os that it leaves out. */
+  async zooms() {
+    await page.goto(address);
+    await counted(200);
+    const box = await page.locator(".plot").boundingBox();
+    await page.mouse.move(box.x + 4, box.y + box.height - 40);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height - 60, { steps: 4 });
+    await page.mouse.move(box.x + box.width - 2, box.y + box.height - 120, { steps: 4 });
+    await page.mouse.up();
+    const [, range] = /, ([\d.]+ \S+ – [\d.]+ \S+), beside/.exec(await text(".drawer .note"));
+    const rows = new Set((await saved()).map((line) => line[2])).size;
+    await page.getByRole("button", { name: "Zoom to them" }).click();
+    const said = await text(".panel .state:has(button)");
+    assert.ok(said.startsWith(`Zoomed to ${range}:`), `${said} ${range}`);
+    const [outside, all] = /: (.+) I\/Os? of (.+) outside/.exec(said).slice(1).map((number) => Number(number.replace(/\D/g, "")));
+    const zoomed = await saved();
+    const sum = (lines) => lines.reduce((total, line) => total + Number(line.at(-1)), 0);
+    assert.ok(sum(zoomed) > 0 && outside > 0, said);
+    assert.equal(sum(zoomed) + outside, all);
+    assert.ok(new Set(zoomed.map((line) => line[2])).size > rows / 2, "the rows are not narrower");
+    await page.keyboard.press("m");
+    const flagged = async () => {
+      const [number, unit] = (await text(".gutter .flag")).split(/\s/);
+      return Number(number) * { ns: 1, µs: 1e3, ms: 1e6, s: 1e9 }[unit];
+    };
+    const before = await flagged();
+    await page.keyboard.press("V");
+    const away = (await flagged()) / before;
+    assert.ok(away > 0.75 && away < 1.3, `the cursor went to ${away} times its number`);
+    await page.locator(".panel .state:has(button)").waitFor({ state: "detached" });
+    assert.equal(sum(await saved()), all);
+    assert.deepEqual(complaints, []);
   },
 
   /** A browser that sleeps, as on a laptop that was closed, reads what it has missed. */

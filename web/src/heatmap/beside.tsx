@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { nameOf } from "../model/statistic";
 import { UNKNOWN, amount, cut, rate, size, thousands, three } from "../words";
-import type { Grid, Table } from "./grid";
+import { type Grid, NOWHERE, type Table } from "./grid";
 import { ranked } from "./stack";
 
 const PERCENTILES = [["p50", 500_000], ["p90", 900_000], ["p99", 990_000]] as const;
@@ -14,13 +14,13 @@ export function Margin({ grid, unit }: { grid: Grid; unit: string | null }) {
   const rows = grid.rows.edges.length - 1;
   const counts = new Float64Array(rows);
   grid.all.counts.forEach((count, bucket) => {
-    if (count > 0) counts[grid.rows.of[bucket]!]! += count;
+    if (count > 0 && grid.rows.of[bucket] !== NOWHERE) counts[grid.rows.of[bucket]!]! += count;
   });
   const most = Math.sqrt(Math.max(1, ...counts));
   let last = -Infinity;
   const labels = PERCENTILES.flatMap(([name, ppm]) => {
     const value = grid.all.percentile(ppm);
-    if (value === null) return [];
+    if (value === null || isOutside(grid, value)) return [];
     const place = placeOf(grid, value);
     if ((place - last) * HEIGHT_PX < LABEL_PX) return [];
     last = place;
@@ -35,6 +35,11 @@ export function Margin({ grid, unit }: { grid: Grid; unit: string | null }) {
       {labels.map(({ name, value, place }) => <span key={name} style={{ bottom: `${place * 100}%` }} title={amount(unit, value)}>{name}</span>)}
     </div>
   );
+}
+
+/** Whether a zoom leaves a number out. */
+function isOutside({ rows }: Grid, number: number): boolean {
+  return rows.zoomed && (number < rows.edges[0]! || number >= rows.edges.at(-1)!);
 }
 
 /** The height of a number, as a share. */

@@ -17,12 +17,14 @@ interface DrawerProps {
   change: (next: Statistic | null) => void;
   add: (next: Statistic) => void;
   close: () => void;
+  /** Zooms the axis to the numbers of the rectangle. */
+  zoom: () => void;
 }
 
 type Difference = Schemas["Difference"];
 
 export function Drawer(props: DrawerProps) {
-  const { feed, statistic, grid, rectangle, close } = props;
+  const { feed, statistic, grid, rectangle, close, zoom } = props;
   const [said, say] = useState<Difference | string | null>(null);
   const [listed, list] = useState(false);
   const heading = useRef<HTMLHeadingElement>(null);
@@ -43,7 +45,7 @@ export function Drawer(props: DrawerProps) {
         <span class="space" />
         <button class="plain" aria-label="Close" title="Close (Esc)" onClick={close}>×</button>
       </header>
-      <p class="note">{clock(feed.past!.wall(first))} – {clock(feed.past!.wall(rectangle.to))}, {lasting((rectangle.to - first) * 1e9)}, {range}, beside all I/Os in view.</p>
+      <p class="note">{clock(feed.past!.wall(first))} – {clock(feed.past!.wall(rectangle.to))}, {lasting((rectangle.to - first) * 1e9)}, {range}, beside all I/Os in view. <button class="link" title="Zoom the axis to these numbers (v)" onClick={zoom}>Zoom to them</button></p>
       {said === null && <p>Comparing…</p>}
       {typeof said === "string" && <p class="wrong">{said}.</p>}
       {said !== null && typeof said !== "string" && <Answer {...props} said={said} first={first} />}

@@ -14,12 +14,20 @@ export interface View {
 
 export type YScale = "log" | "linear";
 
-/** The rows in view, from below. A number below the first row is in it, one above the last in that. */
+/** The numbers that the axis is zoomed to; the end is excluded, and null if there is none. */
+export interface Zoom {
+  from: number;
+  to: number | null;
+}
+
+/** The rows in view, from below. A number below the first row is in it, one above the last in that; with a zoom,
+ *  they are in no row. */
 export interface Rows {
   scale: YScale;
+  zoomed: boolean;
   /** The smallest number of each row, and the end of the last. */
   edges: number[];
-  /** The row of each bucket. */
+  /** The row of each bucket, or NOWHERE. */
   of: Uint16Array;
 }
 
@@ -45,6 +53,8 @@ export interface Grid extends Table {
   counts: Float64Array;
   /** The part of the highlighted values, in their order. */
   parts: Float64Array[];
+  /** By column: the I/Os below the first row. */
+  under: Float64Array;
   /** The most I/Os of a cell. */
   most: number;
   all: Histogram;
@@ -85,9 +95,13 @@ export function histogramOf(layout: Layout, series: Series, from: number, to: nu
 const DEFAULT_LOW = 1e4;
 const DEFAULT_HIGH = 1e9;
 const LINEAR_ROWS = 40;
+const ZOOMED_ROWS = 64;
+/** The row of a bucket that is not in view. */
+export const NOWHERE = 0xffff;
 
 /** Rows that show all numbers. Latencies have at least 10 µs to 1 s. A crop leaves out the greatest, in millionths. */
-export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number): Rows {
+export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number, zoom: Zoom | null): Rows {
+  if (zoom) return zoomedRows(layout, scale, all, zoom);
   const most = crop > 0 ? all.percentile(1_000_000 - crop) ?? all.max : all.max;
   const edges = scale === "linear" ? linearEdges(layout, most, unit) : unit === "ns" ? logEdges(layout, all, most) : doublings(all, most);
   const of = new Uint16Array(layout.buckets);
@@ -96,7 +110,22 @@ export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all:
     while (row + 2 < edges.length && edges[row + 1]! <= number) row += 1;
     of[bucket] = row;
   });
-  return { scale, edges, of };
+  return { scale, zoomed: false, edges, of };
+}
+
+/** Rows as narrow as buckets, as far as there is room. */
+function zoomedRows(layout: Layout, scale: YScale, all: Histogram, zoom: Zoom): Rows {
+  const first = layout.bucketAt(zoom.from);
+  const end = Math.min(Math.max(layout.bucketAt(zoom.to ?? all.max) + (zoom.to === null ? 1 : 0), first + 1), layout.buckets - 1);
+  const [low, high] = [layout.from[first]!, layout.from[end]!];
+  const each = Math.ceil((end - first) / ZOOMED_ROWS);
+  const buckets = scale === "linear"
+    ? Array.from({ length: LINEAR_ROWS }, (_, row) => layout.bucketAt(low + ((high - low) * row) / LINEAR_ROWS))
+    : Array.from({ length: Math.ceil((end - first) / each) }, (_, row) => first + row * each);
+  const begins = [...new Set(buckets)];
+  const of = new Uint16Array(layout.buckets).fill(NOWHERE);
+  begins.forEach((begin, row) => of.fill(row, begin, begins[row + 1] ?? end));
+  return { scale, zoomed: true, edges: [...begins, end].map((bucket) => layout.from[bucket]!), of };
 }
 
 function logEdges(layout: Layout, all: Histogram, most: number): number[] {
@@ -128,30 +157,36 @@ export function roundUp(value: number): number {
 }
 
 /** Fills the cells of a view. */
-export function makeGrid(past: Past, layout: Layout, series: Series, view: View, scale: YScale, crop: number, highlights: string[]): Grid {
+export function makeGrid(past: Past, layout: Layout, series: Series, view: View, scale: YScale, crop: number, highlights: string[], zoom: Zoom | null = null): Grid {
   const all = histogramOf(layout, series, view.from, view.to);
-  const rows = rowsFor(layout, series.unit, scale, all, crop);
+  const rows = rowsFor(layout, series.unit, scale, all, crop, zoom);
   const table = tabulate(past, series, view, (part) => part.numbers?.count ?? 0);
   const size = table.columns.length * (rows.edges.length - 1);
   const grid: Grid = {
     ...table, rows, all, most: 0,
+    under: new Float64Array(table.columns.length),
     counts: new Float64Array(size),
     parts: highlights.map(() => new Float64Array(size)),
   };
   for (let second = view.from; second < view.to; second += 1) {
     const at = Math.floor((second - view.from) / view.step);
     for (const part of series.seconds.get(second) ?? []) {
-      if (part.numbers) addCells(grid, at, part.numbers, grid.parts[highlights.indexOf(part.value)]);
+      if (part.numbers) addCells(grid, layout, at, part.numbers, grid.parts[highlights.indexOf(part.value)]);
     }
   }
   for (const count of grid.counts) if (count > grid.most) grid.most = count;
   return grid;
 }
 
-function addCells(grid: Grid, at: number, { buckets, counts }: Sparse, part: Float64Array | undefined): void {
+function addCells(grid: Grid, layout: Layout, at: number, { buckets, counts }: Sparse, part: Float64Array | undefined): void {
   const height = grid.rows.edges.length - 1;
   buckets.forEach((bucket, index) => {
-    const place = at * height + grid.rows.of[bucket]!;
+    const row = grid.rows.of[bucket]!;
+    if (row === NOWHERE) {
+      if (layout.from[bucket]! < grid.rows.edges[0]!) grid.under[at]! += counts[index]!;
+      return;
+    }
+    const place = at * height + row;
     grid.counts[place]! += counts[index]!;
     if (part) part[place]! += counts[index]!;
   });
@@ -171,7 +206,7 @@ export function figuresOf(grid: Grid, at: number, row: number): Figures | null {
   const column = grid.columns[at];
   if (!column) return null;
   const height = grid.rows.edges.length - 1;
-  let below = 0;
+  let below = grid.under[at]!;
   for (let one = 0; one <= row; one += 1) below += grid.counts[at * height + one]!;
   const count = grid.counts[at * height + row]!;
   return {
@@ -184,6 +219,7 @@ export function figuresOf(grid: Grid, at: number, row: number): Figures | null {
 /** The numbers of some rows: the least, and the end, which is excluded; null if there is none. */
 export function boundsOf(grid: Grid, low: number, high: number): { from: number; to: number | null } {
   const height = grid.rows.edges.length - 1;
+  if (grid.rows.zoomed) return { from: grid.rows.edges[low]!, to: grid.rows.edges[high + 1]! };
   const isLast = high === height - 1 && grid.all.max >= grid.rows.edges[height]!;
   return { from: low === 0 ? 0 : grid.rows.edges[low]!, to: isLast ? null : grid.rows.edges[high + 1]! };
 }

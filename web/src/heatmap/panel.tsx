@@ -8,12 +8,12 @@ import type { Part, Series } from "../model/series";
 import { useKeys } from "../ui/hooks";
 import type { Cursor } from "../views/worksheet";
 import { blocksOf } from "../views/writes";
-import { amount, clock, percent, plural, roundAmount } from "../words";
+import { amount, clock, percent, plural, roundAmount, thousands } from "../words";
 import { Breakdown, Margin, hueOf } from "./beside";
 import { Card } from "./card";
 import { Drawer } from "./drawer";
 import { Menu } from "./export";
-import { type Figures, type Grid, type Table, type View, type YScale, figuresOf, makeGrid, tabulate } from "./grid";
+import { type Figures, type Grid, type Table, type View, type YScale, type Zoom, boundsOf, figuresOf, makeGrid, rowsFor, tabulate } from "./grid";
 import { type ColourScale, yLines } from "./paint";
 import { Plot, type Rectangle, between } from "./plot";
 import { type Shape, topOf } from "./stack";
@@ -70,13 +70,14 @@ function HeatPanel(props: SharedProps) {
   const [colour, setColour] = useState<ColourScale>("log");
   const [enhance, setEnhance] = useState(false);
   const [crop, setCrop] = useState(0);
+  const [zoom, setZoom] = useState<Zoom | null>(null);
   const [pinned, setPinned] = useState(false);
   const [rectangle, setRectangle] = useState<Rectangle | null>(null);
   const [asked, ask] = useState<Rectangle | null>(null);
   const corner = useRef<Cursor | null>(null);
   const grid = useMemo(
-    () => makeGrid(past, feed.layout!, series, view, yScale, crop, chosen),
-    [series, series.version, view.from, view.to, view.step, yScale, crop, chosen.join("\n"), past.to],
+    () => makeGrid(past, feed.layout!, series, view, yScale, crop, chosen, zoom),
+    [series, series.version, view.from, view.to, view.step, yScale, crop, chosen.join("\n"), past.to, zoom],
   );
   const most = useSteadyMost(grid.most, props.live);
   const column = cursor && Math.floor((cursor.second - view.from) / view.step);
@@ -87,6 +88,19 @@ function HeatPanel(props: SharedProps) {
   const turnScale = (): void => setYScale(yScale === "log" ? "linear" : "log");
   const turnColour = (): void => setColour(after(COLOURS, colour));
   const turnCrop = (): void => setCrop(after(CROPS, crop));
+  const zoomTo = (next: Zoom | null): void => {
+    setZoom(next);
+    drawn(null);
+    // The cursor stays at its number.
+    const { edges } = rowsFor(feed.layout!, series.unit, yScale, grid.all, crop, next);
+    const row = mine ? edges.findLastIndex((edge) => edge <= grid.rows.edges[cursor.row]!) : -1;
+    if (mine) props.setCursor(row < 0 || row === edges.length - 1 ? null : { ...cursor, row });
+  };
+  const zoomIn = (row: number): void => {
+    const height = grid.rows.edges.length - 1;
+    const quarter = Math.max(1, Math.floor(height / 4));
+    zoomTo(asked ? boundsOf(grid, asked.low, asked.high - 1) : boundsOf(grid, Math.max(0, row - quarter), Math.min(height - 1, row + quarter)));
+  };
   useCursorKeys(props, grid, grid.rows.edges.length - 1, (key, from, shift) => {
     if (key === "Enter" && shift) {
       props.pause();
@@ -100,6 +114,8 @@ function HeatPanel(props: SharedProps) {
     else if (key === "y") turnScale();
     else if (key === "c") turnColour();
     else if (key === "o") turnCrop();
+    else if (key === "v") zoomIn(from.row);
+    else if (key === "V") zoomTo(null);
     else return false;
     return true;
   });
@@ -113,7 +129,7 @@ function HeatPanel(props: SharedProps) {
         <Menu statistic={statistic} table={grid} grid={grid} past={past} unit={series.unit} dark={dark} colour={colour} hues={chosen.map((name) => hueOf(name, dark))} />
       </Title>
       <div class="plot-row">
-        <Gutter labels={yLines(grid).map(({ number, share }) => ({ share, words: roundAmount(series.unit, yScale === "log" && series.unit === "ns" ? 10 ** Math.round(Math.log10(number)) : number) }))}
+        <Gutter labels={yLines(grid).map(({ number, share }) => ({ share, words: zoom ? amount(series.unit, number) : roundAmount(series.unit, yScale === "log" && series.unit === "ns" ? 10 ** Math.round(Math.log10(number)) : number) }))}
           flag={mine ? { share: (cursor.row + 0.5) / (grid.rows.edges.length - 1), words: amount(series.unit, grid.rows.edges[cursor.row]) } : null} />
         <Plot {...props} grid={grid} label={sentence(statistic)} colour={colour} most={most} enhance={enhance} hues={chosen.map((name) => hueOf(name, dark))}
           pinned={pinned} pin={setPinned} rectangle={rectangle} draw={setRectangle} drawn={drawn}>
@@ -123,9 +139,22 @@ function HeatPanel(props: SharedProps) {
         <List {...props} table={grid} column={column} unit="ops" />
       </div>
       <State feed={feed} statistic={statistic} series={series} table={grid} live={props.live} />
+      {zoom && <ZoomState grid={grid} unit={series.unit} all={() => zoomTo(null)} />}
       <p class="reader" aria-live="polite">{mine && figures && figures.count > 0 && spoken(feed, figures, series.unit)}</p>
-      {asked && <Drawer key={Object.values(asked).join(" ")} {...props} grid={grid} rectangle={asked} close={() => drawn(null)} />}
+      {asked && <Drawer key={Object.values(asked).join(" ")} {...props} grid={grid} rectangle={asked} close={() => drawn(null)} zoom={() => zoomIn(0)} />}
     </section>
+  );
+}
+
+/** The range of a zoomed axis, and how many I/Os it leaves out. */
+function ZoomState({ grid, unit, all }: { grid: Grid; unit: string | null; all: () => void }) {
+  const { edges } = grid.rows;
+  const inside = grid.counts.reduce((sum, count) => sum + count, 0);
+  return (
+    <p class="state">
+      Zoomed to {amount(unit, edges[0])} – {amount(unit, edges.at(-1))}: {plural(grid.all.count - inside, "I/O")} of {thousands(grid.all.count)} outside.{" "}
+      <button class="link" title="All numbers (V)" onClick={all}>Show all</button>
+    </p>
   );
 }
 
