@@ -146,6 +146,20 @@ def test_slow_volumes_lead_to_the_amplified_one_in_five_clicks(serve, directory)
 
 
 @in_chromium
+def test_a_power_cut_by_mouse_says_what_is_lost(serve):
+    from timed import Client
+    daemon = serve("-d", "d=lossy:ram,size=1M", "--api", "tcp:127.0.0.1:0")
+    page = re.search(r"^page  (http\S+)$", eventually(lambda: "#token" in daemon.output() and daemon.output()), re.M)
+    client = Client(daemon).handle
+    client.pwrite(b"1" * 4096, 0)
+    client.flush()
+    client.pwrite(b"2" * 4096, 4096)
+    client.pwrite(b"3" * 8192, 8192)
+    look("crashes", page.group(1))
+    assert Client(daemon).handle.pread(16384, 0) == b"1" * 4096 + bytes(12288)
+
+
+@in_chromium
 def test_figures_equal_the_command_lines(serve):
     """All I/Os have ended a while ago, so both are over the same ones."""
     daemon = start(serve, "-r", "d -D 3ms~2ms", "--api", "tcp:127.0.0.1:0")

@@ -58,5 +58,8 @@ export class Api {
   }
 }
 
+/** Asks for a change, and says that it is done; a power cut's answer says how. */
+export type Send = (method: string, path: string, body: unknown, done: string | ((crashed: Schemas["Crashed"]) => string)) => Promise<boolean>;
+
 /** A name as a part of a path. */
 export const part = encodeURIComponent;

@@ -241,6 +241,20 @@ const scenarios = {
     await page.getByText("is cleared").waitFor();
   },
 
+  /** The power of a disk is cut after its name was typed, and the page says what was lost. */
+  async crashes() {
+    await page.goto(`${address}&control`);
+    await page.getByRole("button", { name: "Cut the power: d", exact: true }).click();
+    const cut = page.getByRole("button", { name: "Cut the power", exact: true });
+    await page.getByLabel("Type d to confirm").fill("D");
+    assert.ok(await cut.isDisabled(), "another name is enough");
+    await page.getByLabel("Type d to confirm").fill("d");
+    await cut.click();
+    await page.getByText("The power of d was cut: 2 writes lost (12 K), of 2 writes that no flush had covered.").waitFor();
+    assert.equal(await page.locator("dialog[open]").count(), 0);
+    assert.deepEqual(complaints, []);
+  },
+
   /** A rectangle around the slow I/Os names what is different about them: rest[0] is what the page must find. */
   async compares() {
     const [statistic, ...found] = rest;

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { Refused, type Schemas, part } from "../api";
+import { Refused, type Schemas, type Send, part } from "../api";
 import type { Feed, Rule } from "../model/feed";
 import { OPS } from "../model/statistic";
 import { lately } from "../ui/rail";
@@ -19,10 +19,10 @@ export function Control({ feed }: { feed: Feed }) {
   const [chosen, choose] = useState<{ disk: string; rule: Rule | null } | null>(null);
   const [said, say] = useState<Said>(null);
   const [cutting, setCutting] = useState<string | null>(null);
-  const send = async (method: string, path: string, body: unknown, done: string): Promise<boolean> => {
+  const send: Send = async (method, path, body, done) => {
     try {
-      await feed.api.send(method, path, body);
-      say({ good: true, words: done });
+      const answer = await feed.api.send<Schemas["Crashed"]>(method, path, body);
+      say({ good: true, words: typeof done === "string" ? done : done(answer) });
       feed.soon(0);
       return true;
     } catch (error) {
@@ -51,8 +51,6 @@ export function Control({ feed }: { feed: Feed }) {
     </main>
   );
 }
-
-export type Send = (method: string, path: string, body: unknown, done: string) => Promise<boolean>;
 
 function DiskRow({ feed, disk, send, choose, cut }: { feed: Feed; disk: Disk; send: Send; choose: (rule: Rule | null) => void; cut: () => void }) {
   const { opsPerSecond, p99 } = lately(feed, disk.name);

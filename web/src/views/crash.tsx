@@ -1,9 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { part } from "../api";
+import { type Schemas, type Send, part } from "../api";
+import { plural, size } from "../words";
 
 interface CrashProps {
   disk: string;
-  send: (method: string, path: string, body: unknown, done: string) => Promise<boolean>;
+  send: Send;
   close: () => void;
 }
 
@@ -15,7 +16,7 @@ export function Crash({ disk, send, close }: CrashProps) {
   useEffect(() => ref.current?.showModal(), []);
   const cut = (event: Event): void => {
     event.preventDefault();
-    void send("POST", `/v1/disks/${part(disk)}/crash`, { then: "restart", keep }, `The power of ${disk} was cut.`).then(() => ref.current?.close());
+    void send("POST", `/v1/disks/${part(disk)}/crash`, { then: "restart", keep }, loss).then(() => ref.current?.close());
   };
   return (
     <dialog ref={ref} onClose={close} aria-label={`Cut the power of ${disk}`}>
@@ -31,4 +32,9 @@ export function Crash({ disk, send, close }: CrashProps) {
       </form>
     </dialog>
   );
+}
+
+function loss({ disk, lost, unflushed, unacknowledged }: Schemas["Crashed"]): string {
+  const waited = unacknowledged > 0 ? ` ${plural(unacknowledged, "write")} had no reply yet.` : "";
+  return `The power of ${disk} was cut: ${plural(lost.writes, "write")} lost (${size(lost.bytes)}), of ${plural(unflushed.writes, "write")} that no flush had covered.${waited}`;
 }
