@@ -164,7 +164,8 @@ def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern
         return [now - then for now, then in zip(reads((above, below)[at]), before[at])]
 
     words = ["--name=job", f"--filename={above}", "--ioengine=libaio", "--direct=1", "--bs=4k", f"--rw={pattern}"]
-    job = subprocess.Popen(["fio", *words, "--iodepth=128", "--number_ios=8192"], stdout=subprocess.DEVNULL)
+    job = subprocess.Popen(["fio", *words, "--iodepth=128", "--number_ios=16384"], stdout=subprocess.DEVNULL)
+    eventually(lambda: reads(above)[0] - before[0][0] > 1024, "fio reads")
     table = run("iostat", "-dxyk", "-o", "JSON", "2", "1", above, below).stdout
     assert job.wait(HANG_LIMIT) == 0
     last = json.loads(table)["sysstat"]["hosts"][0]["statistics"][-1]["disk"]

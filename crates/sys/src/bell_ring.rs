@@ -49,19 +49,26 @@ impl BellRing {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// The kernel's next completion. If the kernel keeps completions back, this makes a call for
-    /// them.
-    pub(crate) fn next_entry(&mut self) -> Option<cqueue::Entry> {
-        if let Some(entry) = self.ring.completion().next() {
-            return Some(entry);
+    /// The kernel's next completion, if the ring has at most `in_flight` operations. If the kernel keeps
+    /// completions back, this makes calls for them.
+    ///
+    /// A call may give none although the kernel keeps more back: since Linux 6.13 a call runs 20 pieces of
+    /// work, and each may be an operation that begins again in a thread, because it would have waited. So
+    /// there are calls enough for all operations; for what comes later the kernel signals again. But the
+    /// kernel's flag may stay set when nothing is kept back, so there are no more.
+    pub(crate) fn next_entry(&mut self, in_flight: usize) -> Option<cqueue::Entry> {
+        for _ in 0..in_flight / WORK_OF_A_CALL + 2 {
+            if let Some(entry) = self.ring.completion().next() {
+                return Some(entry);
+            }
+            let queue = self.ring.submission();
+            let keeps_some = queue.taskrun() || queue.cq_overflow();
+            drop(queue);
+            if !keeps_some {
+                return None;
+            }
+            self.enter().ok()?;
         }
-        let queue = self.ring.submission();
-        let keeps_some = queue.taskrun() || queue.cq_overflow();
-        drop(queue);
-        if !keeps_some {
-            return None;
-        }
-        self.enter().ok()?;
         self.ring.completion().next()
     }
 
@@ -80,6 +87,9 @@ impl AsFd for BellRing {
         self.bell.as_fd()
     }
 }
+
+/// `IO_LOCAL_TW_DEFAULT_MAX` of the kernel.
+const WORK_OF_A_CALL: usize = 20;
 
 /// Whether a later call may succeed.
 pub(crate) fn is_transient(error: &io::Error) -> bool {

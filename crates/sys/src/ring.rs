@@ -158,7 +158,7 @@ impl Ring {
 
     /// The next operation that has ended.
     pub fn next_completion(&mut self) -> Option<Completion> {
-        let entry = self.base.next_entry()?;
+        let entry = self.base.next_entry(self.in_flight)?;
         let place = usize::try_from(entry.user_data()).ok()?;
         let flight = self.flights.get_mut(place)?.take()?;
         self.free.push(place);

@@ -175,7 +175,7 @@ impl Queue {
     }
 
     fn next_entry(&mut self) -> Option<cqueue::Entry> {
-        let entry = self.ring.next_entry()?;
+        let entry = self.ring.next_entry(self.commands)?;
         self.commands = self.commands.saturating_sub(1);
         Some(entry)
     }
