@@ -340,10 +340,9 @@ def test_who_uses_its_files_is_named_and_they_stay(daemon, attach, tmp_path):
     at = tmp_path / "at"
     at.mkdir()
     daemon.cli("mount", "d", at, "--mkfs", "--with", "loop")
-    for options in [{"cwd": at}, {"stdin": os.open(at, os.O_RDONLY | os.O_CLOEXEC)}]:
-        user = subprocess.Popen(["sleep", "infinity"], **options)
-        if "stdin" in options:
-            os.close(options["stdin"])
+    for script in ["cd {at} && exec sleep infinity", "exec sleep infinity < {at}"]:
+        user = subprocess.Popen(["sh", "-c", script.format(at=at)])
+        eventually(lambda: pathlib.Path(f"/proc/{user.pid}/comm").read_text() == "sleep\n", "sleep")
         try:
             refused = daemon.cli("detach", "d", code=1).stderr
             assert f"mounted at {at}, and its files are in use by sleep (pid {user.pid})" in refused
