@@ -17,6 +17,7 @@ use dashpot_export::complain;
 fn main() -> ExitCode {
     let becomes = commands::become_command().or_else(commands::become_attacher);
     let becomes = becomes.or_else(commands::become_keeper);
+    let becomes = becomes.or_else(commands::become_guard);
     if let Some(code) = becomes.or_else(commands::become_reader) {
         return code;
     }

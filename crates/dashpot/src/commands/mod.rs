@@ -52,6 +52,7 @@ use dashpot_rules::{ApiAddress, ParseError, parse_api};
 
 use crate::cli::{Cli, Command, RecordCommand};
 
+pub(crate) use attach::become_guard;
 pub(crate) use attacher::become_attacher;
 pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;

@@ -11,6 +11,7 @@ mod detach;
 mod down;
 mod file_system;
 mod fuse_mount;
+mod guard;
 mod kernel_log;
 mod link;
 mod loop_device;
@@ -43,6 +44,7 @@ use serde::Serialize;
 use self::block_device::BlockDevice;
 pub(crate) use self::detach::{detach, detach_own, detach_unused};
 use self::fuse_mount::FuseMount;
+pub(crate) use self::guard::become_guard;
 use self::kernel_log::Left;
 pub(crate) use self::link::make as make_link;
 use self::loop_device::Wanted;
@@ -324,6 +326,9 @@ impl Attempt<'_> {
             link: self.link.map(Path::to_owned),
         };
         place.write(&record)?;
+        if self.mechanism == MechanismWord::Nbd {
+            guard::start(&node)?;
+        }
         self.check_stopped()?;
         if let Some(link) = self.link {
             link::put(link, &node)?;

@@ -16,7 +16,7 @@ use super::kernel_log::Left;
 use super::place::{Place, Record, Served, records};
 use super::process::Process;
 use super::state::{is_used, waits};
-use super::{block_device, nbd_device};
+use super::{block_device, guard, nbd_device};
 
 /// A device that has waited for a daemon, and has one again.
 pub(super) struct TakenOver {
@@ -52,6 +52,7 @@ pub(super) fn take_over(
             api: client.address(),
             ..record
         })?;
+        guard::start(&node)?;
         return Ok(Some(TakenOver { node, left }));
     }
     Ok(None)

@@ -1,0 +1,129 @@
+//! The process that ends I/O which would wait for ever after a daemon was killed.
+//!
+//! The kernel's NBD client keeps I/O that was in flight for as long as the device lives, and a program that waits
+//! for such I/O cannot even be killed. So `attach` leaves this process beside the device. It has no connection,
+//! opens no device, and sleeps until the daemon has ended. If I/O then waits for longer than the kernel keeps new
+//! I/O, and no other daemon has taken the device over, it disconnects the device: the kernel fails the I/O. It
+//! unmounts nothing, because a program that went on writing would write below the mount point.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::inotify;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::down;
+use super::netlink::RECONNECT_SECONDS;
+use super::place::{Place, Record, records};
+use super::process::Process;
+use super::state::waits;
+use super::sysfs::queue_of;
+
+/// The name under which dashpot starts this process. Its argument is the node.
+const GUARDS: &str = "dashpot-guards";
+
+/// Leaves a guard beside a device.
+pub(super) fn start(node: &str) -> anyhow::Result<()> {
+    let mut command = Command::new("/proc/self/exe");
+    // It outlives the command that starts it, and Ctrl-C is for that command alone.
+    let command = command.arg0(GUARDS).arg(node).process_group(0);
+    let command = command.current_dir("/").stdin(Stdio::null());
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .spawn()
+        .map(drop)
+        .with_context(|| format!("cannot start the process that guards {node}"))
+}
+
+/// Becomes this process, if dashpot was started for that.
+pub(crate) fn become_guard() -> Option<ExitCode> {
+    let mut words = std::env::args();
+    if words.next()? != GUARDS {
+        return None;
+    }
+    let node = words.next()?;
+    Some(match guard(&node) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+fn guard(node: &str) -> anyhow::Result<()> {
+    let Some((file, Some(daemon))) = attached(node) else {
+        return Ok(());
+    };
+    let place = file.parent().context("a device without a place")?;
+    while is_of(node, daemon) && daemon.is_alive() {
+        wait_for_change(place, daemon)?;
+    }
+    let mut since = None;
+    while is_of(node, daemon) {
+        let has_waited = has_waited(node, &mut since);
+        if has_waited && end(node, daemon).is_ok() {
+            return Ok(());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// The file of an attached device, and the daemon that serves it.
+fn attached(node: &str) -> Option<(PathBuf, Option<Process>)> {
+    let mut all = records().into_iter();
+    let (file, record) = all.find(|(_, record)| record.node == node)?;
+    Some((file, record.daemon))
+}
+
+/// Whether a node is still attached, and no other daemon has taken it over.
+fn is_of(node: &str, daemon: Process) -> bool {
+    attached(node).is_some_and(|(_, its)| its == Some(daemon))
+}
+
+/// Sleeps until the daemon ends, or the directory of the attachment changes or goes.
+fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
+    let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw);
+    let pid = pid.context("a daemon without a number")?;
+    let process = pidfd_open(pid, PidfdFlags::empty());
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
+    let changes = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE_SELF;
+    let (Ok(process), Ok(_)) = (process, inotify::add_watch(&watch, place, changes)) else {
+        // One of them is gone, and the caller finds out which; or this kernel has no such descriptors.
+        thread::sleep(LOOK_EVERY);
+        return Ok(());
+    };
+    // Both may have changed before they were watched.
+    if daemon.is_alive() && place.exists() {
+        let watched = [&process, &watch].map(|it| PollFd::new(it, PollFlags::IN));
+        poll(&mut { watched }, None)?;
+    }
+    Ok(())
+}
+
+/// Whether I/O has been in flight, at each look, for as long as the kernel keeps new I/O.
+fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
+    if queue_of(node).is_none_or(|queue| queue.in_flight == 0) {
+        *since = None;
+        return false;
+    }
+    let since = *since.get_or_insert_with(Instant::now);
+    since.elapsed() >= Duration::from_secs(RECONNECT_SECONDS)
+}
+
+/// Disconnects the device, unless another daemon has it meanwhile.
+fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
+    let is_meant = |record: &Record| record.node == node && record.daemon == Some(daemon);
+    for (place, record) in Place::meant(is_meant)? {
+        if waits(&place, &record) {
+            down::free(&record)?;
+        }
+    }
+    Ok(())
+}
+
+/// The interval between looks at the I/O of a device whose daemon is gone.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
