@@ -114,7 +114,8 @@ def test_the_last_interval_names_what_it_did_not_see_end(daemon, client):
     text, errors = report.communicate()
     assert report.returncode == 0, errors
     oldest = r"In flight: 1, the oldest for \d+\.\d+ s on d \(hung, rule 1\)\.\n"
-    assert re.fullmatch(oldest + r"Interval: \d+\.\d+ s instead of 600 s\.\n", errors), errors
+    # A busy host adds a sentence on the time for which it stopped dashpot.
+    assert re.fullmatch(oldest + r"Interval: \d+\.\d+ s instead of 600 s\.( .*)?\n", errors), errors
     assert text.splitlines()[-2:] == ["", "Ending tracing..."]
 
 
@@ -258,9 +259,8 @@ def test_quantize_has_the_layout_of_the_article(daemon, client):
     total = sum(counts.values())
     for _value, bar, count in found:
         assert len(bar) == (2 * 40 * int(count) + total) // (2 * total)
-    sentences = ("In flight: ", "Interval: ")
-    titles, figures = [line for line in text.splitlines() if not line.startswith(sentences)][-2:]
-    assert titles == "avg latency (us)   stddev (us)   iops   throughput (KB/s)"
+    lines = text.splitlines()
+    figures = lines[lines.index("avg latency (us)   stddev (us)   iops   throughput (KB/s)") + 1]
     assert int(figures.split()[0]) >= 10_000
 
 
