@@ -1,5 +1,5 @@
-//! Watches block devices: `watch [-Q] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os
-//! ended, what was lost, and what the watching cost; with `-v`, each I/O as well.
+//! Watches block devices: `watch [-Q [-C]] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os
+//! ended, what was lost, and what the watching cost; with `-C`, cgroups are followed; with `-v`, each I/O as well.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Start::Issue
         },
         submitters: has("-Q"),
+        cgroups: has("-C"),
     })?;
     println!("watching");
     for _ in 0..seconds.unwrap_or(u64::MAX) {

@@ -1,100 +1,150 @@
-//! The cgroups of submitters.
+//! The cgroup that governs a task's I/O, as `/proc` has it now.
 
-use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
 
-use crate::io::Submitter;
+use crate::follower::{Follower, Present};
 
-/// The cgroup of a process that had ended before it was asked for.
+/// The cgroup of a task that had ended before it was looked up, and that no event had shown.
 pub const GONE: &str = "gone";
 
-/// The most processes whose cgroup is remembered.
-const REMEMBERED: usize = 4096;
-
-/// The cgroups of processes, as they were when first asked for.
-#[derive(Default)]
-pub struct Cgroups {
-    /// A thread's id may be used again, but seldom with the same name.
-    known: HashMap<Submitter, Arc<str>>,
+/// The hierarchy of cgroups that governs I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hierarchy {
+    /// Its number, in `/proc` and in events.
+    pub(crate) id: u32,
+    /// Whether the kernel's events have the paths that `/proc` shows: it shows them from the root of this
+    /// process's namespace.
+    pub(crate) is_whole: bool,
 }
 
-impl Cgroups {
-    /// The path of the cgroup that governs a submitter's I/O, or [`GONE`].
-    pub fn of(&mut self, submitter: &Submitter) -> Arc<str> {
-        if self.known.len() >= REMEMBERED && !self.known.contains_key(submitter) {
-            self.known.clear();
+impl Hierarchy {
+    /// The hierarchy of this host; `None` if it has no cgroups.
+    pub(crate) fn find() -> Option<Hierarchy> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let namespace = fs::read_link("/proc/self/ns/cgroup").ok();
+        let is_whole = namespace.is_none_or(|link| link.to_string_lossy() == INITIAL_NAMESPACE);
+        let (id, _) = governing(&own)?;
+        Some(Hierarchy { id, is_whole })
+    }
+
+    /// Whether it is the one of cgroup v2.
+    pub(crate) fn is_unified(self) -> bool {
+        self.id == UNIFIED
+    }
+
+    /// Tells a follower all tasks of this host. Those that begin or end meanwhile have events.
+    pub(crate) fn introduce(mut self, follower: &mut Follower) {
+        for process in numbers("/proc") {
+            for pid in numbers(&format!("/proc/{process}/task")) {
+                if let Some(cgroup) = self.cgroup(pid) {
+                    follower.know(pid, process, cgroup);
+                }
+            }
         }
-        let cgroup = || of_thread(submitter.pid).into();
-        Arc::clone(self.known.entry(*submitter).or_insert_with(cgroup))
     }
 }
 
-fn of_thread(pid: i32) -> String {
-    let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok();
-    memberships
-        .as_deref()
-        .and_then(governing)
-        .unwrap_or(GONE)
-        .to_owned()
+impl Present for Hierarchy {
+    fn cgroup(&mut self, pid: i32) -> Option<Arc<str>> {
+        let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+        let (_, path) = governing(&memberships)?;
+        // The kernel shows each task that ends in the root of a hierarchy of cgroup v1.
+        if path == "/" && !self.is_unified() && is_ending(pid) {
+            return None;
+        }
+        Some(path.strip_suffix(" (deleted)").unwrap_or(path).into())
+    }
 }
 
 /// A controller is in one hierarchy only. If a hierarchy of cgroup v1 has the I/O controller, it governs,
-/// and the unified one, `0::`, has other purposes.
-fn governing(memberships: &str) -> Option<&str> {
+/// and the unified one, `0::`, has other purposes. Returns its number and the path in it.
+fn governing(memberships: &str) -> Option<(u32, &str)> {
     let memberships = || memberships.lines().filter_map(membership);
     let v1 =
-        memberships().find(|(controllers, _)| controllers.split(',').any(|one| one == "blkio"));
-    let unified = || memberships().find(|(controllers, _)| controllers.is_empty());
-    v1.or_else(unified).map(|(_, path)| path)
+        memberships().find(|(_, controllers, _)| controllers.split(',').any(|one| one == "blkio"));
+    let unified = || memberships().find(|(_, controllers, _)| controllers.is_empty());
+    v1.or_else(unified).map(|(id, _, path)| (id, path))
 }
 
-/// The controllers and the path of a line `ID:CONTROLLERS:PATH`.
-fn membership(line: &str) -> Option<(&str, &str)> {
-    let (_, rest) = line.split_once(':')?;
-    rest.split_once(':')
+/// The number, the controllers and the path of a line `ID:CONTROLLERS:PATH`.
+fn membership(line: &str) -> Option<(u32, &str, &str)> {
+    let (id, rest) = line.split_once(':')?;
+    let (controllers, path) = rest.split_once(':')?;
+    Some((id.parse().ok()?, controllers, path))
 }
+
+/// Whether a task has begun to exit, or is no longer there.
+fn is_ending(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    flags_of(&stat).is_none_or(|flags| flags & PF_EXITING != 0)
+}
+
+/// The flags in a line of `/proc/PID/stat`. The name before them may have parentheses and spaces itself.
+fn flags_of(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split_whitespace().nth(6)?.parse().ok()
+}
+
+/// The entries of a directory that are numbers.
+fn numbers(directory: &str) -> impl Iterator<Item = i32> + use<> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The number of cgroup v2's hierarchy.
+const UNIFIED: u32 = 0;
+/// The link of the first namespace: its number is fixed, as `PROC_CGROUP_INIT_INO` of the kernel.
+const INITIAL_NAMESPACE: &str = "cgroup:[4026531835]";
+/// A flag of a task, of the kernel's `sched.h`.
+const PF_EXITING: u64 = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::Comm;
-
-    fn submitter(pid: i32, comm: &str) -> Submitter {
-        Submitter {
-            pid,
-            comm: Comm::new(comm.as_bytes()),
-        }
-    }
 
     #[test]
     fn the_hierarchy_of_io_governs() {
         let v2 = "0::/user.slice/a:b.service\n";
-        assert_eq!(governing(v2), Some("/user.slice/a:b.service"));
+        assert_eq!(governing(v2), Some((0, "/user.slice/a:b.service")));
         let v1 = "9:name=systemd:/s\n7:blkio,net_cls:/batch\n4:memory:/m\n";
-        assert_eq!(governing(v1), Some("/batch"));
+        assert_eq!(governing(v1), Some((7, "/batch")));
         let hybrid = "7:blkio:/batch\n0::/unified\n";
-        assert_eq!(governing(hybrid), Some("/batch"));
+        assert_eq!(governing(hybrid), Some((7, "/batch")));
         let v1_without_io = "4:memory:/m\n0::/unified\n";
-        assert_eq!(governing(v1_without_io), Some("/unified"));
+        assert_eq!(governing(v1_without_io), Some((0, "/unified")));
         assert_eq!(governing("nonsense\n"), None);
     }
 
     #[test]
-    fn a_living_process_has_a_cgroup_and_a_dead_one_is_gone() {
-        let mut cgroups = Cgroups::default();
-        let this = i32::try_from(std::process::id()).expect("a pid");
-        assert!(cgroups.of(&submitter(this, "this")).starts_with('/'));
-        assert_eq!(&*cgroups.of(&submitter(i32::MAX, "none")), GONE);
+    fn a_living_process_has_a_cgroup_and_a_dead_one_has_none() {
+        let mut present = Hierarchy::find().expect("cgroups");
+        let this = std::process::id() as i32;
+        let path = present.cgroup(this).expect("a cgroup");
+        assert!(path.starts_with('/'), "{path}");
+        assert_eq!(present.cgroup(i32::MAX), None);
+        assert!(is_ending(i32::MAX) && !is_ending(this));
+
+        let mut follower = Follower::default();
+        present.introduce(&mut follower);
+        let path = follower.of(this, &mut Nothing);
+        assert!(path.is_some_and(|path| path.starts_with('/')));
+    }
+
+    struct Nothing;
+
+    impl Present for Nothing {
+        fn cgroup(&mut self, _pid: i32) -> Option<Arc<str>> {
+            None
+        }
     }
 
     #[test]
-    fn no_more_is_remembered_than_is_allowed() {
-        let mut cgroups = Cgroups::default();
-        for pid in 0..=REMEMBERED {
-            let pid = i32::MAX - i32::try_from(pid).expect("few");
-            cgroups.of(&submitter(pid, "none"));
-        }
-        assert_eq!(cgroups.known.len(), 1);
+    fn the_flags_come_after_the_name() {
+        assert_eq!(
+            flags_of("7 (a) b) S 1 2 3 4 5 1077936128 9"),
+            Some(1_077_936_128)
+        );
+        assert_eq!(flags_of("7 (a"), None);
     }
 }

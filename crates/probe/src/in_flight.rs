@@ -4,7 +4,7 @@ use crate::device::Number;
 use crate::io::{Rwbs, Submitter};
 
 /// An I/O that has begun and has not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InFlight {
     /// The disk.
     pub device: Number,

@@ -1,12 +1,13 @@
 //! A finished I/O of a block device.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::device::Number;
 
 /// A request that the device has finished; on a bio-based device, a bio. Moments are of
 /// `CLOCK_MONOTONIC`, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
     /// The disk, never a partition.
     pub device: Number,
@@ -34,12 +35,15 @@ pub struct Io {
 }
 
 /// The task that asked for an I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Submitter {
     /// Its thread id.
     pub pid: i32,
     /// Its name.
     pub comm: Comm,
+    /// The path of the cgroup that governed its I/O when it asked, if cgroups are watched; see
+    /// [`crate::INHERITED`] and [`crate::GONE`].
+    pub cgroup: Option<Arc<str>>,
 }
 
 /// The kernel's letters for an operation: `R`, `WS`, `FWFS`.

@@ -10,17 +10,20 @@
 mod cgroup;
 mod device;
 mod error;
+mod follower;
 mod in_flight;
 mod io;
 mod options;
 mod pairing;
 mod record;
+mod tasks;
 pub mod tracefs;
 mod tracer;
 
-pub use cgroup::{Cgroups, GONE};
+pub use cgroup::GONE;
 pub use device::{Device, DeviceError, Layer, Number};
 pub use error::TraceError;
+pub use follower::INHERITED;
 pub use in_flight::InFlight;
 pub use io::{Comm, Io, Rwbs, Submitter};
 pub use options::{Options, Start};

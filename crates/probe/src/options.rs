@@ -12,6 +12,9 @@ pub struct Options {
     /// Whether each I/O names its submitter: the process that queued its oldest bio. This needs the
     /// events of [`Start::Queue`]. I/O that `io.max` has held back is queued by the kernel itself.
     pub submitters: bool,
+    /// Whether each submitter has the cgroup that governed its I/O then. This takes an event for each task of the
+    /// host that is made, moved or ends, and a look at all tasks when the watch begins.
+    pub cgroups: bool,
 }
 
 /// Where an I/O begins.

@@ -1,9 +1,29 @@
-//! One event of the block layer, independent of the kernel's layout.
+//! One event, independent of the kernel's layout.
 
 use crate::device::Number;
+use crate::follower::TaskEvent;
 use crate::io::{Comm, Rwbs};
 
-/// A parsed event.
+/// A parsed event of any kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// An event of the block layer.
+    Block(Record),
+    /// An event in the life of a task, and when it happened.
+    Task(u64, TaskEvent),
+}
+
+impl Entry {
+    /// When it happened, on `CLOCK_MONOTONIC`.
+    pub(crate) fn at_ns(&self) -> u64 {
+        match self {
+            Entry::Block(record) => record.at_ns,
+            Entry::Task(at_ns, _) => *at_ns,
+        }
+    }
+}
+
+/// A parsed event of the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// When it happened, on `CLOCK_MONOTONIC`.

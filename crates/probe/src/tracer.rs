@@ -2,17 +2,22 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::cgroup::Hierarchy;
 use crate::device::{Device, Number};
 use crate::error::TraceError;
 use crate::in_flight::InFlight;
 use crate::io::{Io, Rwbs};
 use crate::options::Options;
 use crate::pairing::Pairing;
-use crate::tracefs::events::{Decoder, Kind, filter, wanted};
+use crate::record::{Entry, What};
+use crate::tasks::Tasks;
+use crate::tracefs::decoder::Decoder;
+use crate::tracefs::events::{self, filter, wanted};
 use crate::tracefs::format::{Format, FormatError};
 use crate::tracefs::instance::Instance;
 use crate::tracefs::page::Layout;
 use crate::tracefs::ring::{Item, Ring};
+use crate::tracefs::tasks::{self, Kind};
 
 /// The progress of one reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +49,8 @@ pub struct Tracer {
     ring: Ring,
     instance: Instance,
     pairing: Pairing,
+    /// The tasks, if their cgroups are watched.
+    tasks: Option<Tasks>,
     /// The counts of the pairing at the last reading.
     unmatched: u64,
     dropped: u64,
@@ -73,7 +80,20 @@ impl Tracer {
         instance.write("buffer_size_kb", &kib.to_string())?;
         let mut decoders = Vec::new();
         for (kind, disks) in wanted(options) {
-            decoders.push(enable(&instance, kind, &disks)?);
+            let path = format!("block/{}", kind.name());
+            let decoder = |format: &Format| events::Decoder::new(kind, format).map(Decoder::Block);
+            decoders.push(enable(&instance, &path, filter(&disks), decoder)?);
+        }
+        let hierarchy = Hierarchy::find().filter(|_| options.cgroups);
+        let is_followed =
+            hierarchy.is_some() && Kind::ALL.iter().all(|kind| has(&instance, kind.path()));
+        if let Some(hierarchy) = hierarchy.filter(|_| is_followed) {
+            for kind in Kind::ALL {
+                let decoder =
+                    |format: &Format| tasks::Decoder::new(kind, format).map(Decoder::Task);
+                let filter = kind.filter(hierarchy);
+                decoders.push(enable(&instance, kind.path(), filter, decoder)?);
+            }
         }
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write(SWITCH, "1")?;
@@ -82,6 +102,7 @@ impl Tracer {
             ring,
             instance,
             pairing: Pairing::new(&options.devices, options.start),
+            tasks: hierarchy.map(|hierarchy| Tasks::begin(hierarchy, is_followed)),
             unmatched: 0,
             dropped: 0,
             tended_ns: now_ns(),
@@ -94,15 +115,24 @@ impl Tracer {
     /// times a second.
     pub fn read(&mut self, end_ns: u64, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
         let until_ns = now_ns().min(end_ns);
-        let (devices, pairing) = (&self.devices, &mut self.pairing);
+        let (devices, pairing, tasks) = (&self.devices, &mut self.pairing, &mut self.tasks);
         self.ring.drain(until_ns, |item| match item {
-            Item::Record(record) => {
-                let ended = pairing.take(record);
-                let ours = ended.filter(|io| has(devices, io.device, io.sector, io.rwbs));
+            Item::Entry(Entry::Block(record)) => {
+                let asks = matches!(record.what, What::BioQueue(_));
+                let tasks = tasks.as_mut().filter(|_| asks);
+                let ended = pairing.take(record, tasks.map(|tasks| tasks.cgroup(record.pid)));
+                let ours = ended.filter(|io| is_of(devices, io.device, io.sector, io.rwbs));
                 ours.iter().for_each(&mut give);
             }
-            Item::Lost(at_ns) => pairing.lost(at_ns),
+            Item::Entry(Entry::Task(_, event)) => {
+                tasks.iter_mut().for_each(|tasks| tasks.take(event));
+            }
+            Item::Lost(at_ns) => {
+                pairing.lost(at_ns);
+                tasks.iter_mut().for_each(Tasks::lost);
+            }
         })?;
+        self.tasks.iter_mut().for_each(Tasks::caught_up);
         if until_ns >= self.tended_ns + TEND_NS {
             self.tend(until_ns)?;
         }
@@ -123,6 +153,7 @@ impl Tracer {
             let path = self.instance.path(SWITCH).display().to_string();
             return Err(TraceError::SwitchedOff { path });
         }
+        self.tasks.iter_mut().for_each(Tasks::tend);
         let before_ns = std::mem::replace(&mut self.tended_ns, now_ns);
         for disk in std::mem::take(&mut self.idle) {
             self.pairing.give_up(disk, before_ns);
@@ -148,7 +179,7 @@ impl Tracer {
     /// The I/Os in flight at the last reading.
     pub fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
         let all = self.pairing.in_flight();
-        all.filter(|io| has(&self.devices, io.device, io.sector, io.rwbs))
+        all.filter(|io| is_of(&self.devices, io.device, io.sector, io.rwbs))
     }
 
     /// The watched devices that no longer exist.
@@ -160,7 +191,7 @@ impl Tracer {
 /// Whether an I/O of a disk belongs to one of these devices. Events name whole disks. A partition gets
 /// the I/Os of its sectors, but no flushes, which belong to the whole disk in the kernel's statistics,
 /// too.
-fn has(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
+fn is_of(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
     let is_flush = rwbs.operation() == b'F';
     devices
         .iter()
@@ -195,18 +226,27 @@ fn buffer_kib(cpus: usize) -> usize {
 const BUFFERS_KIB: usize = 256 << 10;
 const BUFFER_KIB: (usize, usize) = (1 << 10, 16 << 10);
 
-/// Makes an instance record the events of one kind, for these disks.
-fn enable(instance: &Instance, kind: Kind, disks: &[Number]) -> Result<(u16, Decoder), TraceError> {
-    let name = kind.name();
-    let file = |file| format!("events/block/{name}/{file}");
-    if !instance.path(&file("format")).exists() {
-        return Err(TraceError::NoEvent(name.to_owned()));
+/// Whether the kernel has an event.
+fn has(instance: &Instance, event: &str) -> bool {
+    instance.path(&format!("events/{event}/format")).exists()
+}
+
+/// Makes an instance record an event, if this filter passes it. Returns the number of its records, and their decoder.
+fn enable(
+    instance: &Instance,
+    event: &str,
+    filter: Option<String>,
+    decoder: impl FnOnce(&Format) -> Result<Decoder, FormatError>,
+) -> Result<(u16, Decoder), TraceError> {
+    let file = |file| format!("events/{event}/{file}");
+    if !has(instance, event) {
+        return Err(TraceError::NoEvent(event.to_owned()));
     }
-    let what = || format!("description of '{name}'");
+    let what = || format!("description of '{event}'");
     let format = Format::parse(&instance.read(&file("format"))?);
     let format = format.map_err(|error| misunderstood(what(), error))?;
-    let decoder = Decoder::new(kind, &format).map_err(|error| misunderstood(what(), error))?;
-    if let Some(filter) = filter(disks) {
+    let decoder = decoder(&format).map_err(|error| misunderstood(what(), error))?;
+    if let Some(filter) = filter {
         instance.write(&file("filter"), &filter)?;
     }
     instance.write(&file("enable"), "1")?;

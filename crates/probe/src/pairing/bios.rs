@@ -10,6 +10,8 @@
 //! of a part, no queued bio has that end, and the event is ignored. (dm's own `/sys/block/DEV/stat`
 //! counts the parts: a read across two of its targets counts twice.)
 
+use std::sync::Arc;
+
 use crate::device::Number;
 use crate::in_flight::InFlight;
 use crate::io::{Io, Rwbs, Submitter};
@@ -59,13 +61,14 @@ impl Bios {
         self.queued.dropped
     }
 
-    /// Takes an event. Returns the I/O that it finished, if any.
-    pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
+    /// Takes an event, and the cgroup of its task. Returns the I/O that it finished, if any.
+    pub(super) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
         match record.what {
             What::BioQueue(comm) => {
                 let submitter = Submitter {
                     pid: record.pid,
                     comm,
+                    cgroup,
                 };
                 self.queued
                     .add((record.device, end_of(record)), Bio::new(record, submitter));
@@ -85,7 +88,7 @@ impl Bios {
             since_ns: bio.queued_ns,
             issued: true,
             doubtful,
-            submitter: Some(bio.submitter),
+            submitter: Some(bio.submitter.clone()),
         })
     }
 
@@ -127,7 +130,7 @@ impl Bio {
         self.rwbs.operation() == record.rwbs.operation()
     }
 
-    fn finish(&self, at_ns: u64, error: i32, start: Start) -> Io {
+    fn finish(self, at_ns: u64, error: i32, start: Start) -> Io {
         Io {
             device: self.device,
             rwbs: self.rwbs,

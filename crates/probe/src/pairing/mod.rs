@@ -16,6 +16,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use crate::device::{Device, Layer, Number};
 use crate::in_flight::InFlight;
 use crate::io::Io;
@@ -43,11 +45,12 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event in the order of time. Returns the I/O that it finishes, if any.
-    pub(crate) fn take(&mut self, record: &Record) -> Option<Io> {
+    /// Takes the next event in the order of time, and the cgroup of its task if that is watched. Returns the I/O
+    /// that it finishes, if any.
+    pub(crate) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
         match self.layer(record.device)? {
-            Layer::Request => self.requests.take(record),
-            Layer::Bio => self.bios.take(record),
+            Layer::Request => self.requests.take(record, cgroup),
+            Layer::Bio => self.bios.take(record, cgroup),
         }
     }
 

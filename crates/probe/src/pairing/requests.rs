@@ -31,9 +31,11 @@
 //! such completion. These are neither I/Os nor a sign of trouble. In `/sys/block/DEV/stat` each
 //! empty request counts as a write.
 
+use std::sync::Arc;
+
 use crate::device::Number;
 use crate::in_flight::InFlight;
-use crate::io::{Comm, Io, Rwbs, Submitter};
+use crate::io::{Io, Rwbs, Submitter};
 use crate::options::Start;
 use crate::record::{Record, What};
 
@@ -105,12 +107,19 @@ impl Requests {
         self.waiting.dropped + self.issued.dropped
     }
 
-    /// Takes an event. Returns the I/O that it finished, if any. Ignores events beyond the last
-    /// possible sector.
-    pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
+    /// Takes an event, and the cgroup of its task. Returns the I/O that it finished, if any. Ignores events beyond
+    /// the last possible sector.
+    pub(super) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
         place_of(record).1.checked_add(record.sectors.into())?;
         match record.what {
-            What::BioQueue(comm) => self.queue(record, comm),
+            What::BioQueue(comm) => self.queue(
+                record,
+                Submitter {
+                    pid: record.pid,
+                    comm,
+                    cgroup,
+                },
+            ),
             What::Split(cut) => self.split(record, cut),
             What::BioComplete(_) => self.vanish(record),
             What::Issue(bytes) => self.issue(record, u64::from(bytes)),
@@ -132,12 +141,11 @@ impl Requests {
 
     /// Remembers a bio. The empty bio of a caller that waits for a flush is ignored: it does not
     /// become an I/O.
-    fn queue(&mut self, record: &Record, comm: Comm) {
+    fn queue(&mut self, record: &Record, submitter: Submitter) {
         if record.sectors > 0 {
-            let pid = record.pid;
             self.wait(Request {
                 queued_ns: Some(record.at_ns),
-                submitter: Some(Submitter { pid, comm }),
+                submitter: Some(submitter),
                 ..Request::new(record)
             });
         }
@@ -157,6 +165,7 @@ impl Requests {
                 sector: cut,
                 sectors: part.end() - cut,
                 first_sector: cut,
+                submitter: part.submitter.clone(),
                 ..part
             };
             part.sectors -= rest.sectors;
@@ -250,7 +259,7 @@ impl Requests {
             let part = self.take_part(record, left);
             let part = part.or_else(|| self.take_discard(record, left));
             left -= part.as_ref().map_or(left, |part| part.sectors);
-            request.absorb(&part.unwrap_or_else(|| Request::new(record)));
+            request.absorb(part.unwrap_or_else(|| Request::new(record)));
         }
         // A flush has no bios, and looking for them would take a scan of all waiting ones.
         if request.queued_ns.is_none() && record.sectors > 0 {
@@ -332,7 +341,7 @@ impl Request {
 
     /// Joins a part. The joined request has the earlier of the two beginnings; an unseen beginning counts
     /// as earlier than a seen one.
-    fn absorb(&mut self, part: &Request) {
+    fn absorb(&mut self, part: Request) {
         if part.queued_ns < self.queued_ns {
             self.queued_ns = part.queued_ns;
             self.submitter = part.submitter;
@@ -348,7 +357,7 @@ impl Request {
         self.requeued += part.requeued;
     }
 
-    fn finish(&self, at_ns: u64, start: Start) -> Option<Io> {
+    fn finish(self, at_ns: u64, start: Start) -> Option<Io> {
         Some(Io {
             device: self.device,
             rwbs: self.rwbs,
@@ -377,7 +386,7 @@ impl Request {
             since_ns: queued_ns.or(self.issued_ns)?,
             issued,
             doubtful,
-            submitter: self.submitter,
+            submitter: self.submitter.clone(),
         })
     }
 }

@@ -9,6 +9,8 @@ pub struct Format {
     /// The value of the first field of such a record.
     pub id: u16,
     fields: Vec<Field>,
+    /// The fields whose bytes are elsewhere in the record.
+    texts: Vec<Field>,
 }
 
 /// A field of a record.
@@ -50,6 +52,7 @@ impl Format {
         Ok(Format {
             id: id.ok_or(FormatError::NoId)?,
             fields: fields(text)?,
+            texts: texts(text),
         })
     }
 
@@ -58,12 +61,27 @@ impl Format {
         let field = self.fields.iter().find(|field| field.name == name);
         field.cloned().ok_or(FormatError::NoField(name))
     }
+
+    /// The field with that name, whose bytes are elsewhere in the record: see [`Field::text`].
+    pub fn text(&self, name: &'static str) -> Result<Field, FormatError> {
+        let field = self.texts.iter().find(|field| field.name == name);
+        field.cloned().ok_or(FormatError::NoField(name))
+    }
 }
 
 impl Field {
     /// The field's bytes; `None` if the record is too short.
     pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         record.get(self.offset..)?.get(..self.size)
+    }
+
+    /// The text to which a field of [`Format::text`] points, without the zero at its end: the field has its offset,
+    /// and in the upper half its length. `None` if the record is too short.
+    pub fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
+        let place = self.number(record)?;
+        let (offset, length) = ((place & 0xffff) as usize, (place >> 16 & 0xffff) as usize);
+        let bytes = record.get(offset..)?.get(..length)?;
+        bytes.split(|&byte| byte == 0).next()
     }
 
     /// The field as a number, in this machine's byte order. A signed one is extended to 64 bits.
@@ -86,7 +104,7 @@ impl Field {
 }
 
 /// The fields of a description, except those whose bytes are elsewhere in the record
-/// (`__data_loc`), which the probe does not need.
+/// (`__data_loc`).
 pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
     text.lines()
         .map(str::trim)
@@ -96,6 +114,13 @@ pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
             field(description).ok_or_else(|| FormatError::Line(line.to_owned()))
         })
         .collect()
+}
+
+/// The fields of a description whose bytes are elsewhere: `__data_loc char[] name`.
+fn texts(text: &str) -> Vec<Field> {
+    let lines = text.lines().map(str::trim);
+    let texts = lines.filter_map(|line| line.strip_prefix("field:__data_loc char[] "));
+    texts.filter_map(field).collect()
 }
 
 /// Parses `char rwbs[10];  offset:34;  size:10;  signed:0;`.

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::events::Decoder;
+use super::decoder::Decoder;
 use super::instance::refused;
 use super::page::{Cursor, Layout, PageError};
 use crate::error::TraceError;
-use crate::record::Record;
+use crate::record::Entry;
 
 /// The buffers of all CPUs.
 #[derive(Debug)]
@@ -46,17 +46,17 @@ struct Cpu {
     page: Vec<u8>,
     length: usize,
     cursor: Cursor,
-    head: Option<Record>,
+    head: Option<Entry>,
     /// Whether events were lost after the last head.
     missed: bool,
     lost: u64,
 }
 
 /// An item of the stream of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item<'a> {
     /// An event.
-    Record(&'a Record),
+    Entry(&'a Entry),
     /// Events of a CPU were lost, between its last event that the caller got and this moment. Events
     /// of other CPUs from that time still follow.
     Lost(u64),
@@ -91,7 +91,7 @@ impl Ring {
                 cpu.advance(&self.reader, &mut take)?;
             }
             self.heads
-                .extend(cpu.head.map(|head| Reverse((head.at_ns, number))));
+                .extend(cpu.head_ns().map(|at_ns| Reverse((at_ns, number))));
         }
         while let Some(mut first) = self.heads.peek_mut() {
             let Reverse((at_ns, number)) = *first;
@@ -100,11 +100,11 @@ impl Ring {
             }
             let cpu = &mut self.cpus[number];
             if let Some(head) = &cpu.head {
-                take(Item::Record(head));
+                take(Item::Entry(head));
             }
             cpu.advance(&self.reader, &mut take)?;
-            match cpu.head {
-                Some(head) => *first = Reverse((head.at_ns, number)),
+            match cpu.head_ns() {
+                Some(at_ns) => *first = Reverse((at_ns, number)),
                 None => drop(PeekMut::pop(first)),
             }
         }
@@ -147,14 +147,18 @@ impl Cpu {
         take: &mut impl FnMut(Item<'_>),
     ) -> Result<(), TraceError> {
         self.head = self.next(reader)?;
-        if let Some(head) = self.head.filter(|_| self.missed) {
-            take(Item::Lost(head.at_ns));
+        if let Some(at_ns) = self.head_ns().filter(|_| self.missed) {
+            take(Item::Lost(at_ns));
             self.missed = false;
         }
         Ok(())
     }
 
-    fn next(&mut self, reader: &Reader) -> Result<Option<Record>, TraceError> {
+    fn head_ns(&self) -> Option<u64> {
+        self.head.as_ref().map(Entry::at_ns)
+    }
+
+    fn next(&mut self, reader: &Reader) -> Result<Option<Entry>, TraceError> {
         loop {
             let page = &self.page[..self.length];
             while let Some(event) = self.cursor.next(page).map_err(misread)? {
@@ -202,7 +206,7 @@ const STATISTICS: usize = 1024;
 
 impl Reader {
     /// Reads a record; `None` if it belongs to another event.
-    fn read(&self, at_ns: u64, record: &[u8]) -> Option<Record> {
+    fn read(&self, at_ns: u64, record: &[u8]) -> Option<Entry> {
         // The records of every kernel begin with their number.
         let id = u16::from_ne_bytes(*record.first_chunk()?);
         let (_, decoder) = self.decoders.iter().find(|(number, _)| *number == id)?;

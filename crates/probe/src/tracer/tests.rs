@@ -88,6 +88,7 @@ impl Loop {
             devices: vec![Device::find(&self.path).expect("the device")],
             start: Start::Issue,
             submitters: false,
+            cgroups: false,
         }
     }
 
@@ -133,7 +134,7 @@ fn read(tracer: &mut Tracer) -> Vec<Io> {
     let mut finished = Vec::new();
     let before = now_ns();
     let progress = tracer
-        .read(u64::MAX, |io| finished.push(*io))
+        .read(u64::MAX, |io| finished.push(io.clone()))
         .expect("a reading");
     assert!(progress.until_ns >= before);
     assert_eq!(progress.lost, 0);
@@ -218,6 +219,7 @@ fn every_io_was_queued_by_someone() {
     let mut tracer = Tracer::start(&Options {
         start: Start::Queue,
         submitters: true,
+        cgroups: false,
         ..device.options()
     })
     .expect("a tracer");
@@ -245,7 +247,7 @@ fn of_a_disk_only_a_partition_s_sectors_are_its_own() {
     assert!(finished.iter().all(|io| (64..128).contains(&io.sector)));
 
     for sector in [56, 64, 120, 128] {
-        tracer.pairing.take(&issue(&device, sector, b"R"));
+        tracer.pairing.take(&issue(&device, sector, b"R"), None);
     }
     let mut sectors: Vec<_> = tracer.in_flight().map(|io| io.sector).collect();
     sectors.sort_unstable();
@@ -260,7 +262,7 @@ fn a_flush_is_of_the_disk_and_of_no_partition() {
     let mut part = Tracer::start(&options).expect("a tracer");
     let mut whole = device.start();
     for tracer in [&mut part, &mut whole] {
-        tracer.pairing.take(&issue(&device, 0, b"FF"));
+        tracer.pairing.take(&issue(&device, 0, b"FF"), None);
     }
     assert_eq!(
         (part.in_flight().count(), whole.in_flight().count()),
@@ -290,7 +292,7 @@ fn issue(device: &Loop, sector: u64, rwbs: &[u8]) -> Record {
 fn what_the_kernel_has_no_longer_is_given_up() {
     let Some(device) = Loop::new() else { return };
     let mut tracer = device.start();
-    tracer.pairing.take(&issue(&device, 64, b"R"));
+    tracer.pairing.take(&issue(&device, 64, b"R"), None);
     tracer.pairing.lost(now_ns());
     assert!(tracer.in_flight().all(|io| io.doubtful));
     tracer.tend(now_ns()).expect("a look");
@@ -304,7 +306,7 @@ fn what_the_kernel_has_no_longer_is_given_up() {
         what: What::Complete(0),
         ..issue(&device, 64, b"R")
     };
-    assert_eq!(tracer.pairing.take(&late), None);
+    assert_eq!(tracer.pairing.take(&late, None), None);
     assert_eq!(progress(&mut tracer).unmatched, 1);
     assert_eq!(progress(&mut tracer).unmatched, 0);
 }
@@ -313,7 +315,7 @@ fn what_the_kernel_has_no_longer_is_given_up() {
 fn what_is_not_doubtful_stays() {
     let Some(device) = Loop::new() else { return };
     let mut tracer = device.start();
-    tracer.pairing.take(&issue(&device, 64, b"R"));
+    tracer.pairing.take(&issue(&device, 64, b"R"), None);
     for _ in 0..3 {
         tracer.tend(now_ns()).expect("a look");
     }
@@ -341,7 +343,7 @@ fn events_without_room_are_counted() {
     let happened = 2 * (device.stat().0 - before);
     let (mut seen, mut losses) = (0, 0);
     let take = |item: Item<'_>| match item {
-        Item::Record(_) => seen += 1,
+        Item::Entry(_) => seen += 1,
         Item::Lost(_) => losses += 1,
     };
     tracer.ring.drain(now_ns(), take).expect("a reading");
@@ -421,6 +423,7 @@ fn watches_until_killed() {
         devices: vec![Device::find(&path).expect("the device")],
         start: Start::Issue,
         submitters: false,
+        cgroups: false,
     };
     let _tracer = Tracer::start(&options).expect("a tracer");
     println!("\n{WATCHED}");

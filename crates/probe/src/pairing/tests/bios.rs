@@ -13,7 +13,10 @@ fn a_bio_is_timed_from_its_queueing() {
     let (_, finished) = paired(Layer::Bio, Start::Queue, text);
     assert_eq!(lines(&finished), ["WS 8 + 4096: 1 1 9"]);
     assert_eq!(
-        finished[0].submitter.map(|submitter| submitter.pid),
+        finished[0]
+            .submitter
+            .as_ref()
+            .map(|submitter| submitter.pid),
         Some(42)
     );
     assert_eq!(bios(text), ["WS 8 + 4096: - 1 9"]);

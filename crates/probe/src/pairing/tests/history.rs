@@ -42,7 +42,7 @@ pub(super) fn paired(layer: Layer, start: Start, text: &str) -> (Pairing, Vec<Io
 pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     let mut finished = Vec::new();
     for record in records(text) {
-        finished.extend(pairing.take(&record));
+        finished.extend(pairing.take(&record, None));
     }
     finished
 }

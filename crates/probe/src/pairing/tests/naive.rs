@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -75,7 +76,11 @@ impl Naive {
     }
 
     fn event(&mut self, truth: &Truth, sector: u64, sectors: u32, what: What) {
-        let pid = truth.io.submitter.map_or(0, |submitter| submitter.pid);
+        let pid = truth
+            .io
+            .submitter
+            .as_ref()
+            .map_or(0, |submitter| submitter.pid);
         let (device, rwbs, at_ns) = (truth.io.device, truth.io.rwbs, self.now_ns);
         self.events.push(Record {
             at_ns,
@@ -108,6 +113,7 @@ impl Naive {
         let submitter = Submitter {
             pid: step.pick as i32,
             comm,
+            cgroup: Some(cgroup_of(step.pick as i32)),
         };
         let io = Io {
             device,
@@ -181,7 +187,7 @@ impl Naive {
         first.parts += next.parts;
         if next.io.queued_ns < first.io.queued_ns {
             first.io.queued_ns = next.io.queued_ns;
-            first.io.submitter = next.io.submitter;
+            first.io.submitter = next.io.submitter.clone();
         }
         if next.issues > 0 && (first.issues == 0 || next.io.issued_ns < first.io.issued_ns) {
             first.io.issued_ns = next.io.issued_ns;
@@ -299,7 +305,7 @@ impl Naive {
             submitter: None,
         };
         let mut truth = Truth {
-            io,
+            io: io.clone(),
             sector: 0,
             left: 0,
             issues: 1,
@@ -315,6 +321,11 @@ impl Naive {
         self.event(&truth, step.place * 8, 0, What::Complete(0));
         self.finished.push(io);
     }
+}
+
+/// Each task has a cgroup of its own.
+fn cgroup_of(pid: i32) -> Arc<str> {
+    format!("/{pid}").into()
 }
 
 fn pick(among: &[Truth], step: Step) -> Option<usize> {
@@ -367,7 +378,7 @@ proptest! {
         for step in steps {
             device.step(step);
             for record in device.events.drain(..) {
-                finished.extend(pairing.take(&record));
+                finished.extend(pairing.take(&record, Some(cgroup_of(record.pid))));
             }
             prop_assert_eq!(&finished, &device.finished);
             let waiting = pairing.in_flight().filter(|io| !io.issued).count();
@@ -387,11 +398,11 @@ proptest! {
         let mut finished = Vec::new();
         let mut pairing = pairing(Start::Queue);
         for record in &device.events[begin..] {
-            finished.extend(pairing.take(record));
+            finished.extend(pairing.take(record, Some(cgroup_of(record.pid))));
         }
         let queued_since = |io: &Io| io.queued_ns.is_some_and(|ns| ns >= began_ns);
-        let seen: Vec<Io> = device.finished.iter().copied().filter(queued_since).collect();
-        let told: Vec<Io> = finished.iter().copied().filter(|io| io.queued_ns.is_some()).collect();
+        let seen: Vec<Io> = device.finished.iter().cloned().filter(queued_since).collect();
+        let told: Vec<Io> = finished.iter().cloned().filter(|io| io.queued_ns.is_some()).collect();
         prop_assert_eq!(told, seen);
         prop_assert!(finished.iter().all(|io| io.issued_ns >= began_ns));
     }
@@ -404,7 +415,7 @@ proptest! {
             let what = if begins { What::Issue(4096) } else { What::Complete(0) };
             let rwbs = Rwbs::new(b"R");
             let record = Record { at_ns, device: DISKS[0], sector: 8, sectors: 8, rwbs, pid: 0, what };
-            finished.extend(pairing.take(&record));
+            finished.extend(pairing.take(&record, Some(cgroup_of(record.pid))));
             let ended = if begins { alive.push_back(at_ns); None } else { alive.pop_front() };
             let last = finished.last().filter(|io| io.completed_ns == at_ns);
             prop_assert_eq!(last.map(|io| io.issued_ns), ended);
@@ -432,7 +443,7 @@ proptest! {
         gaps.iter().for_each(|gap| pairing.lost(gap.end));
         for (index, event) in events.iter().enumerate().filter(|(_, event)| !event.is_lost) {
             seen.push(event.record.at_ns);
-            finished.extend(pairing.take(event.record));
+            finished.extend(pairing.take(event.record, Some(cgroup_of(event.record.pid))));
             if let Some(gap) = gap(event.record.at_ns, &events[index + 1..], event.cpu) {
                 pairing.lost(gap.end);
                 gaps.push(gap);

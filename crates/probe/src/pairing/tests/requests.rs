@@ -24,7 +24,7 @@ fn queueing_is_told_only_where_it_is_the_start() {
 #[test]
 fn whoever_queued_the_bio_asked_for_it() {
     let (_, finished) = paired(Layer::Request, Start::Issue, ONE);
-    let submitter = finished[0].submitter.expect("seen");
+    let submitter = finished[0].submitter.clone().expect("seen");
     assert_eq!((submitter.pid, submitter.comm.bytes()), (42, &b"dd"[..]));
 }
 
@@ -150,7 +150,10 @@ fn a_request_was_queued_when_its_oldest_bio_was() {
         9 complete 7,0 W 8 + 24";
     let (pairing, finished) = paired(Layer::Request, Start::Queue, text);
     assert_eq!(lines(&finished), ["W 8 + 12288: 1 5 9 merged 2"]);
-    let submitter = finished[0].submitter.map(|submitter| submitter.pid);
+    let submitter = finished[0]
+        .submitter
+        .as_ref()
+        .map(|submitter| submitter.pid);
     assert_eq!(submitter, Some(1));
     assert_eq!(sectors_in_flight(&pairing), [40]);
 }
@@ -383,7 +386,7 @@ fn a_busy_pairing_leaves_nothing_behind() {
     for round in 0..10_000 {
         for mut record in records(ONE) {
             record.sector = round % 7 * 8;
-            finished.extend(pairing.take(&record));
+            finished.extend(pairing.take(&record, None));
         }
     }
     assert_eq!((finished.len(), pairing.in_flight().count()), (10_000, 0));

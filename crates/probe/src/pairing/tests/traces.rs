@@ -22,7 +22,7 @@ impl Stat {
     fn of(finished: &[Io]) -> Stat {
         let doing = |operations: &[u8]| -> Vec<Io> {
             let does = |io: &&Io| operations.contains(&io.rwbs.operation());
-            finished.iter().filter(does).copied().collect()
+            finished.iter().filter(does).cloned().collect()
         };
         let sectors = |ios: &[Io]| ios.iter().map(|io| io.bytes / 512).sum();
         // The kernel counts zeroes as writes.
@@ -45,7 +45,7 @@ fn replay(text: &str, layer: Layer) -> Vec<Io> {
     let mut pairing = Pairing::new(&[disk(records[0].device, layer)], Start::Queue);
     let mut finished = Vec::new();
     for record in &records {
-        finished.extend(pairing.take(record));
+        finished.extend(pairing.take(record, None));
     }
     assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     assert_eq!(pairing.in_flight().count(), 0);

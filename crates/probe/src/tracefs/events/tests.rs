@@ -87,6 +87,7 @@ fn requests_and_bios_take_their_own_events() {
             devices,
             start,
             submitters,
+            cgroups: false,
         });
         let majors = |disks: &[Number]| disks.iter().map(|disk| disk.major).collect();
         let kinds = wanted.iter();

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::{Item, Ring, count_lost};
 use crate::error::TraceError;
-use crate::tracefs::events::{Decoder, Kind};
+use crate::tracefs::decoder::Decoder;
+use crate::tracefs::events::{self, Kind};
 use crate::tracefs::fixtures::{KERNELS, PageWriter, format, layout, record};
 
 const STATISTICS: &str = "entries: 12\noverrun: 3\ncommit overrun: 4\nbytes: 99\n\
@@ -24,7 +25,8 @@ fn buffers(cpus: usize) -> (tempfile::TempDir, Ring) {
         fs::write(path.join("stats"), STATISTICS).expect("a file");
     }
     let format = format(KERNELS[2], Kind::Requeue.name()).expect("the event");
-    let decoder = Decoder::new(Kind::Requeue, &format).expect("a decoder");
+    let decoder = events::Decoder::new(Kind::Requeue, &format).expect("a decoder");
+    let decoder = Decoder::Block(decoder);
     let ring = Ring::open(&cpus, layout(KERNELS[2]), vec![(format.id, decoder)]);
     (directory, ring.expect("a ring"))
 }
@@ -53,7 +55,7 @@ fn drain(ring: &mut Ring, until_ns: u64) -> Vec<i64> {
     let mut items = Vec::new();
     let take = |item: Item<'_>| {
         items.push(match item {
-            Item::Record(record) => record.at_ns as i64,
+            Item::Entry(entry) => entry.at_ns() as i64,
             Item::Lost(at_ns) => -(at_ns as i64),
         });
     };

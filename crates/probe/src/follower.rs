@@ -1,0 +1,190 @@
+//! Follows tasks through the kernel's events, so that each I/O has the cgroup that its task had when it asked.
+//!
+//! A new task is in the cgroup of the task that made it, and stays there until it is moved. So three events suffice:
+//! `task_newtask`, `cgroup_attach_task`, and `sched_process_exit`. (`sched_process_fork` does not come for the
+//! workers of io_uring, and has no flags.) Two things raise no such event:
+//!
+//! - A task that was made directly into a cgroup (`CLONE_INTO_CGROUP`, of the unified hierarchy only) raises no
+//!   move. It is looked up when its event is read; if it has ended by then, it counts in the cgroup of its maker,
+//!   and is marked ([`INHERITED`]), and so are the tasks that it made.
+//! - A move of a process has the event of its first thread only, as a move of that thread alone. So the other
+//!   threads are looked up, too; those that have ended by then count as moved, and are marked.
+//!
+//! A task may ask for I/O after its exit has begun, while its files are closed. So it is remembered until its
+//! number is used again or many others have ended.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+/// The mark after the cgroup of a task of which only that of its maker or of its process is known.
+pub const INHERITED: &str = " (inherited)";
+
+/// An event in the life of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TaskEvent {
+    /// A task was made.
+    Made {
+        /// Its number.
+        pid: i32,
+        /// The number of the task that made it.
+        maker: i32,
+        /// The flags of `clone`.
+        flags: u64,
+    },
+    /// A task or, if it is the first of its process, perhaps the whole process was moved to this cgroup.
+    Moved {
+        /// Its number.
+        pid: i32,
+        /// The path of the cgroup.
+        cgroup: Arc<str>,
+    },
+    /// A task began to exit.
+    Ended {
+        /// Its number.
+        pid: i32,
+    },
+}
+
+/// The present state of tasks, by which the follower knows those that raised no event.
+pub(crate) trait Present {
+    /// The path of the cgroup that governs a task's I/O now; `None` if it has ended.
+    fn cgroup(&mut self, pid: i32) -> Option<Arc<str>>;
+}
+
+/// The tasks and their cgroups, at the moment of the last event.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    tasks: HashMap<i32, Task, RandomState>,
+    /// Tasks that have begun to exit, the first one first, and their serial numbers.
+    ended: VecDeque<(i32, u64)>,
+    serial: u64,
+    /// Whether tasks are made directly into cgroups: in the unified hierarchy only.
+    is_unified: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Task {
+    /// The number of the first thread of its process.
+    process: i32,
+    cgroup: Arc<str>,
+    /// Distinguishes it from others with the same number.
+    serial: u64,
+    has_ended: bool,
+}
+
+impl Follower {
+    pub(crate) fn new(is_unified: bool) -> Follower {
+        Follower {
+            is_unified,
+            ..Follower::default()
+        }
+    }
+
+    /// Notes a task that is there, unless an event has shown it.
+    pub(crate) fn know(&mut self, pid: i32, process: i32, cgroup: Arc<str>) {
+        if !self.tasks.contains_key(&pid) {
+            self.put(pid, process, cgroup);
+        }
+    }
+
+    /// Takes the next event in the order of time.
+    pub(crate) fn take(&mut self, event: &TaskEvent, present: &mut impl Present) {
+        match event {
+            TaskEvent::Made { pid, maker, flags } => self.make(*pid, *maker, *flags, present),
+            TaskEvent::Moved { pid, cgroup } => self.go(*pid, cgroup, present),
+            TaskEvent::Ended { pid } => self.end(*pid),
+        }
+    }
+
+    /// The cgroup of a task at the moment of the last event; `None` if no event has shown it and it has ended.
+    pub(crate) fn of(&mut self, pid: i32, present: &mut impl Present) -> Option<Arc<str>> {
+        if let Some(task) = self.tasks.get(&pid) {
+            return Some(Arc::clone(&task.cgroup));
+        }
+        let cgroup = present.cgroup(pid)?;
+        self.put(pid, pid, Arc::clone(&cgroup));
+        Some(cgroup)
+    }
+
+    /// Forgets all tasks, because events were lost: each is looked up again.
+    pub(crate) fn forget(&mut self) {
+        self.tasks.clear();
+        self.ended.clear();
+    }
+
+    fn put(&mut self, pid: i32, process: i32, cgroup: Arc<str>) {
+        self.serial += 1;
+        let task = Task {
+            process,
+            cgroup,
+            serial: self.serial,
+            has_ended: false,
+        };
+        self.tasks.insert(pid, task);
+    }
+
+    fn make(&mut self, pid: i32, maker: i32, flags: u64, present: &mut impl Present) {
+        let inherited = self.of(maker, present);
+        let cgroup = match self.is_unified && flags & CLONE_INTO_CGROUP != 0 {
+            true => present.cgroup(pid).or(inherited.map(|path| mark(&path))),
+            false => inherited,
+        };
+        let process = match (flags & CLONE_THREAD, self.tasks.get(&maker)) {
+            (0, _) => pid,
+            (_, Some(maker)) => maker.process,
+            (_, None) => maker,
+        };
+        match cgroup {
+            Some(cgroup) => self.put(pid, process, cgroup),
+            // Its number may be that of an earlier task.
+            None => drop(self.tasks.remove(&pid)),
+        }
+    }
+
+    fn go(&mut self, pid: i32, cgroup: &Arc<str>, present: &mut impl Present) {
+        let process = self.tasks.get(&pid).map_or(pid, |task| task.process);
+        if process == pid {
+            let others = self.tasks.iter_mut();
+            let others = others.filter(|(other, task)| task.process == pid && **other != pid);
+            for (other, task) in others.filter(|(_, task)| !task.has_ended) {
+                task.cgroup = present.cgroup(*other).unwrap_or_else(|| mark(cgroup));
+            }
+        }
+        match self.tasks.get_mut(&pid) {
+            Some(task) => task.cgroup = Arc::clone(cgroup),
+            None => self.put(pid, process, Arc::clone(cgroup)),
+        }
+    }
+
+    fn end(&mut self, pid: i32) {
+        let Some(task) = self.tasks.get_mut(&pid) else {
+            return;
+        };
+        task.has_ended = true;
+        self.ended.push_back((pid, task.serial));
+        if self.ended.len() > ENDED_MAX
+            && let Some((oldest, serial)) = self.ended.pop_front()
+            && let Some(task) = self.tasks.get(&oldest)
+            && task.serial == serial
+        {
+            self.tasks.remove(&oldest);
+        }
+    }
+}
+
+/// The path with the mark, once.
+fn mark(cgroup: &str) -> Arc<str> {
+    let path = cgroup.strip_suffix(INHERITED).unwrap_or(cgroup);
+    format!("{path}{INHERITED}").into()
+}
+
+/// Flags of `clone`, of `linux/sched.h`.
+const CLONE_THREAD: u64 = 0x1_0000;
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+/// The most tasks that are remembered after they have ended.
+const ENDED_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests;

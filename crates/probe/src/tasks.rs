@@ -1,0 +1,75 @@
+//! The tasks of this host, as far as they matter for the cgroups of I/Os.
+
+use std::sync::Arc;
+
+use crate::cgroup::{GONE, Hierarchy};
+use crate::follower::{Follower, Present, TaskEvent};
+
+/// The tasks, at the moment of the last event.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    follower: Follower,
+    present: Hierarchy,
+    /// Whether the kernel has all events that the follower needs. If not, tasks are looked up at each reading.
+    is_followed: bool,
+    /// Whether events were lost since the last look at all tasks.
+    is_unsure: bool,
+    gone: Arc<str>,
+}
+
+impl Tasks {
+    /// The tasks of this moment. Their events must be recorded already.
+    pub(crate) fn begin(present: Hierarchy, is_followed: bool) -> Tasks {
+        let mut follower = Follower::new(present.is_unified());
+        if is_followed {
+            present.introduce(&mut follower);
+        }
+        Tasks {
+            follower,
+            present,
+            is_followed,
+            is_unsure: false,
+            gone: GONE.into(),
+        }
+    }
+
+    /// Takes the next event in the order of time.
+    pub(crate) fn take(&mut self, event: &TaskEvent) {
+        match event {
+            // The kernel shows the path from another root than `/proc` does here.
+            TaskEvent::Moved { pid, .. } if !self.present.is_whole => {
+                let (pid, now) = (*pid, self.present.cgroup(*pid));
+                let cgroup = now.unwrap_or_else(|| Arc::clone(&self.gone));
+                let moved = TaskEvent::Moved { pid, cgroup };
+                self.follower.take(&moved, &mut self.present);
+            }
+            event => self.follower.take(event, &mut self.present),
+        }
+    }
+
+    /// The cgroup of a task, or [`GONE`].
+    pub(crate) fn cgroup(&mut self, pid: i32) -> Arc<str> {
+        let known = self.follower.of(pid, &mut self.present);
+        known.unwrap_or_else(|| Arc::clone(&self.gone))
+    }
+
+    /// Notes that events were lost.
+    pub(crate) fn lost(&mut self) {
+        self.follower.forget();
+        self.is_unsure = true;
+    }
+
+    /// Notes that all events up to now have been taken.
+    pub(crate) fn caught_up(&mut self) {
+        if !self.is_followed {
+            self.follower.forget();
+        }
+    }
+
+    /// Looks at all tasks again after a loss. Call it seldom.
+    pub(crate) fn tend(&mut self) {
+        if std::mem::take(&mut self.is_unsure) && self.is_followed {
+            self.present.introduce(&mut self.follower);
+        }
+    }
+}

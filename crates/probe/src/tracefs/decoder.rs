@@ -1,0 +1,23 @@
+//! The decoder of one event's records, whatever its group.
+
+use super::{events, tasks};
+use crate::record::Entry;
+
+/// The decoder of an event.
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    /// Of the block layer.
+    Block(events::Decoder),
+    /// Of tasks.
+    Task(tasks::Decoder),
+}
+
+impl Decoder {
+    /// Reads a record; `None` if it is too short.
+    pub(crate) fn read(&self, at_ns: u64, record: &[u8]) -> Option<Entry> {
+        match self {
+            Decoder::Block(decoder) => decoder.read(at_ns, record).map(Entry::Block),
+            Decoder::Task(decoder) => decoder.read(record).map(|event| Entry::Task(at_ns, event)),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The kernel's events in the lives of tasks, and the decoders of their records.
+
+use super::format::{Field, Format, FormatError};
+use crate::cgroup::Hierarchy;
+use crate::follower::TaskEvent;
+
+/// A kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Made,
+    Moved,
+    Ended,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 3] = [Kind::Made, Kind::Moved, Kind::Ended];
+
+    /// The kernel's name for it, with its group.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Kind::Made => "task/task_newtask",
+            Kind::Moved => "cgroup/cgroup_attach_task",
+            Kind::Ended => "sched/sched_process_exit",
+        }
+    }
+
+    /// A filter for the kernel that passes moves in this hierarchy only.
+    pub(crate) fn filter(self, hierarchy: Hierarchy) -> Option<String> {
+        (self == Kind::Moved).then(|| format!("dst_root == {}", hierarchy.id))
+    }
+}
+
+/// The decoder of one kind's records.
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    Made {
+        pid: Field,
+        maker: Field,
+        flags: Field,
+    },
+    Moved {
+        pid: Field,
+        cgroup: Field,
+    },
+    Ended {
+        pid: Field,
+    },
+}
+
+impl Decoder {
+    /// Finds a kind's fields in its format.
+    pub(crate) fn new(kind: Kind, format: &Format) -> Result<Decoder, FormatError> {
+        let pid = format.field("pid")?;
+        Ok(match kind {
+            Kind::Made => Decoder::Made {
+                pid,
+                maker: format.field("common_pid")?,
+                flags: format.field("clone_flags")?,
+            },
+            Kind::Moved => Decoder::Moved {
+                pid,
+                cgroup: format.text("dst_path")?,
+            },
+            Kind::Ended => Decoder::Ended { pid },
+        })
+    }
+
+    /// Reads a record; `None` if it is too short.
+    pub(crate) fn read(&self, record: &[u8]) -> Option<TaskEvent> {
+        let number = |field: &Field| field.number(record).map(|pid| pid as i32);
+        Some(match self {
+            Decoder::Made { pid, maker, flags } => TaskEvent::Made {
+                pid: number(pid)?,
+                maker: number(maker)?,
+                flags: flags.number(record)?,
+            },
+            Decoder::Moved { pid, cgroup } => TaskEvent::Moved {
+                pid: number(pid)?,
+                cgroup: String::from_utf8_lossy(cgroup.text(record)?).into(),
+            },
+            Decoder::Ended { pid } => TaskEvent::Ended { pid: number(pid)? },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracefs::fixtures::{KERNELS, format, record};
+
+    #[test]
+    fn every_kernel_s_records_are_read() {
+        let mut read = 0;
+        for (kernel, kind) in KERNELS
+            .iter()
+            .flat_map(|kernel| Kind::ALL.map(|kind| (kernel, kind)))
+        {
+            let (_, name) = kind.path().split_once('/').expect("a group");
+            let Some(format) = format(kernel, name) else {
+                continue;
+            };
+            let decoder = Decoder::new(kind, &format).expect("a decoder");
+            let fields = [
+                ("common_pid", 4711_i32.to_ne_bytes().to_vec()),
+                ("pid", 4712_i32.to_ne_bytes().to_vec()),
+                ("clone_flags", 0x1_0f00_u64.to_ne_bytes().to_vec()),
+            ];
+            let mut bytes = record(&format, &fields);
+            if kind == Kind::Moved {
+                let place = format.text("dst_path").expect("a path").offset;
+                bytes[place..place + 4].copy_from_slice(&((7 << 16) | 64_u32).to_ne_bytes());
+                bytes.extend(b"/a/bcd\0");
+            }
+            let (pid, maker, flags) = (4712, 4711, 0x1_0f00);
+            let cgroup = "/a/bcd".into();
+            let expected = match kind {
+                Kind::Made => TaskEvent::Made { pid, maker, flags },
+                Kind::Moved => TaskEvent::Moved { pid, cgroup },
+                Kind::Ended => TaskEvent::Ended { pid },
+            };
+            assert_eq!(decoder.read(&bytes), Some(expected));
+            assert_eq!(decoder.read(&bytes[..8]), None, "too short");
+            read += 1;
+        }
+        assert_eq!(read, 2 * 3, "two kernels were copied with them");
+    }
+}
