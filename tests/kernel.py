@@ -127,7 +127,7 @@ def is_on(instance):
     """
     # The directory exists before its files.
     with contextlib.suppress(FileNotFoundError):
-        is_asked = (instance / "events/block/enable").read_text().strip() != "0"
+        is_asked = (instance / "events/enable").read_text().strip() != "0"
         return is_asked and (instance / "tracing_on").read_text().strip() == "1"
 
 

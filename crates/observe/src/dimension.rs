@@ -3,6 +3,7 @@
 use dashpot_rules::{ParseError, nearest};
 use serde::{Serialize, Serializer};
 
+use super::container::container;
 use super::finished::{FinishedIo, IoWaits};
 use super::kind::Kind;
 use super::layer::Layer;
@@ -26,6 +27,8 @@ pub enum Dimension {
     Pid,
     /// The cgroup of that process.
     Cgroup,
+    /// The container or the unit of that cgroup, as far as its path tells.
+    Container,
     /// Its length.
     Size,
     /// Its first byte.
@@ -100,7 +103,7 @@ struct Row {
 
 impl Dimension {
     /// All dimensions, in the order in which lists show them.
-    pub const ALL: [Dimension; 24] = [
+    pub const ALL: [Dimension; 25] = [
         Dimension::Device,
         Dimension::Op,
         Dimension::Type,
@@ -109,6 +112,7 @@ impl Dimension {
         Dimension::Process,
         Dimension::Pid,
         Dimension::Cgroup,
+        Dimension::Container,
         Dimension::Size,
         Dimension::Offset,
         Dimension::Depth,
@@ -156,6 +160,11 @@ impl Dimension {
             Dimension::Process => ("process", Unit::Name, "the process that asked the kernel"),
             Dimension::Pid => ("pid", Unit::Count, "the id of that thread"),
             Dimension::Cgroup => ("cgroup", Unit::Name, "the cgroup of that process"),
+            Dimension::Container => (
+                "container",
+                Unit::Name,
+                "the container or the unit of that cgroup",
+            ),
             Dimension::Size => ("size", Unit::Bytes, "its length"),
             Dimension::Offset => ("offset", Unit::Bytes, "its first byte on the device"),
             Dimension::Depth => ("depth", Unit::Count, "I/Os at the device when it arrived"),
@@ -200,14 +209,21 @@ impl Dimension {
     pub fn is_who(self) -> bool {
         matches!(
             self,
-            Dimension::Process | Dimension::Pid | Dimension::Cgroup
+            Dimension::Process | Dimension::Pid | Dimension::Cgroup | Dimension::Container
         )
+    }
+
+    /// Whether it takes the cgroup of the process, which the probe knows only if it follows all processes.
+    pub fn is_cgroup(self) -> bool {
+        matches!(self, Dimension::Cgroup | Dimension::Container)
     }
 
     /// Whether a source knows it.
     pub fn is_known(self, knows: Knows) -> bool {
         match self {
-            Dimension::Process | Dimension::Pid | Dimension::Cgroup => knows == Knows::Kernel,
+            Dimension::Process | Dimension::Pid | Dimension::Cgroup | Dimension::Container => {
+                knows == Knows::Kernel
+            }
             Dimension::Client
             | Dimension::Depth
             | Dimension::Recv
@@ -238,6 +254,7 @@ impl Dimension {
             Dimension::Process => Value::Name(who?.process(io.kind)?),
             Dimension::Pid => Value::Number(u64::try_from(who?.pid()?).ok()?),
             Dimension::Cgroup => Value::Name(who?.cgroup(io.kind)?),
+            Dimension::Container => Value::Name(container(who?.cgroup(io.kind)?)),
             Dimension::Size => Value::Number(io.length_bytes),
             Dimension::Offset => Value::Number(io.offset_bytes),
             Dimension::Depth => Value::Number(io.depth?.into()),

@@ -110,7 +110,7 @@ impl OpInterval {
     /// The latencies at a layer, if they are known. For a volume, these are its latencies as a device.
     pub fn at(&self, layer: Layer) -> Option<&Histogram> {
         match layer {
-            Layer::Volume | Layer::Disk => Some(&self.disk),
+            Layer::Volume | Layer::Disk | Layer::Fs => Some(&self.disk),
             Layer::Store => self.store.as_ref(),
         }
     }
@@ -118,7 +118,7 @@ impl OpInterval {
     /// The latencies at a layer; if `queued`, those from arrival. A store has no queue.
     pub fn measured(&self, layer: Layer, queued: bool) -> Option<&Histogram> {
         match (layer, queued) {
-            (Layer::Volume | Layer::Disk, true) => Some(&self.total),
+            (Layer::Volume | Layer::Disk | Layer::Fs, true) => Some(&self.total),
             _ => self.at(layer),
         }
     }

@@ -13,11 +13,13 @@ pub enum Layer {
     Disk,
     /// Stores, below the injection.
     Store,
+    /// Calls of processes that sync files, above the kernel's disks.
+    Fs,
 }
 
 impl Layer {
     /// The words for all layers.
-    pub const WORDS: [&str; 3] = ["volume", "disk", "store"];
+    pub const WORDS: [&str; 4] = ["volume", "disk", "store", "fs"];
 
     /// Its word.
     pub fn word(self) -> &'static str {
@@ -25,6 +27,7 @@ impl Layer {
             Layer::Volume => "volume",
             Layer::Disk => "disk",
             Layer::Store => "store",
+            Layer::Fs => "fs",
         }
     }
 
@@ -33,6 +36,7 @@ impl Layer {
         match word {
             "volume" => Layer::Volume,
             "store" => Layer::Store,
+            "fs" => Layer::Fs,
             _ => Layer::Disk,
         }
     }

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod class;
+mod container;
 pub mod diff;
 mod dimension;
 mod finished;

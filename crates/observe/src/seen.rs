@@ -64,11 +64,12 @@ impl Seen {
         }
     }
 
-    /// The devices of a layer. A store's figures are in those of its disk.
+    /// The devices of a layer. A store's figures are in those of its disk; a source of calls that sync has the devices
+    /// of their file systems as disks.
     pub fn at(&self, layer: Layer) -> &[DeviceInterval] {
         match layer {
             Layer::Volume => &self.volumes,
-            Layer::Disk | Layer::Store => &self.disks,
+            Layer::Disk | Layer::Store | Layer::Fs => &self.disks,
         }
     }
 

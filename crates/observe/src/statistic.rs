@@ -17,7 +17,7 @@ use super::question::Question;
 /// A statistic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistic {
-    /// The layer: disks or volumes.
+    /// The layer: disks, volumes, or calls that sync.
     pub layer: Layer,
     /// The metric.
     pub metric: Metric,
@@ -146,12 +146,15 @@ impl Statistic {
 
     /// Its English: `Disk I/Os with op write and latency at least 10ms, by client`.
     pub fn title(&self) -> String {
-        let layer = self.layer.word();
+        let ios = match self.layer {
+            Layer::Fs => "sync calls".to_owned(),
+            layer => format!("{} I/Os", layer.word()),
+        };
         let subject = match self.metric {
-            Metric::Ops => format!("{layer} I/Os"),
-            Metric::Bytes => format!("bytes of {layer} I/Os"),
-            Metric::Errors => format!("failed {layer} I/Os"),
-            Metric::Of(number) => format!("{} of {layer} I/Os", number.word()),
+            Metric::Ops => ios,
+            Metric::Bytes => format!("bytes of {ios}"),
+            Metric::Errors => format!("failed {ios}"),
+            Metric::Of(number) => format!("{} of {ios}", number.word()),
         };
         let with = match self.predicates.is_empty() {
             true => String::new(),
@@ -237,11 +240,12 @@ fn parse_layer(word: &str) -> Result<Layer, ParseError> {
     match word {
         "disk" => Ok(Layer::Disk),
         "volume" => Ok(Layer::Volume),
+        "fs" => Ok(Layer::Fs),
         "store" => Err(ParseError::new(
             "a store's times are a metric of its disk: write disk.store",
         )),
         _ => Err(ParseError::new(format!(
-            "there is no layer '{word}': take disk or volume"
+            "there is no layer '{word}': take disk, volume or fs"
         ))),
     }
 }
@@ -281,6 +285,7 @@ mod tests {
             ),
             ("volume.ops[size]", "Volume I/Os, by size"),
             ("disk.latency[rule]", "Latency of disk I/Os, by rule"),
+            ("fs.latency[process]", "Latency of sync calls, by process"),
             ("volume.errors[error]", "Failed volume I/Os, by error"),
         ] {
             let statistic: Statistic = name.parse().expect(name);
@@ -311,7 +316,10 @@ mod tests {
                 "ops",
                 "write a layer and a metric with a '.' between them, such as disk.ops",
             ),
-            ("disc.ops", "there is no layer 'disc': take disk or volume"),
+            (
+                "disc.ops",
+                "there is no layer 'disc': take disk, volume or fs",
+            ),
             (
                 "store.latency",
                 "a store's times are a metric of its disk: write disk.store",

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use crate::io::Comm;
+
 /// The mark after the cgroup of a task of which only that of its maker or of its process is known.
 pub const INHERITED: &str = " (inherited)";
 
@@ -32,6 +34,15 @@ pub(crate) enum TaskEvent {
         maker: i32,
         /// The flags of `clone`.
         flags: u64,
+        /// Its name, which is still its maker's.
+        comm: Comm,
+    },
+    /// A task got another name.
+    Named {
+        /// Its number.
+        pid: i32,
+        /// The name.
+        comm: Comm,
     },
     /// A task or, if it is the first of its process, perhaps the whole process was moved to this cgroup.
     Moved {
@@ -92,7 +103,10 @@ impl Follower {
     /// Takes the next event in the order of time.
     pub(crate) fn take(&mut self, event: &TaskEvent, present: &mut impl Present) {
         match event {
-            TaskEvent::Made { pid, maker, flags } => self.make(*pid, *maker, *flags, present),
+            TaskEvent::Made {
+                pid, maker, flags, ..
+            } => self.make(*pid, *maker, *flags, present),
+            TaskEvent::Named { .. } => {}
             TaskEvent::Moved { pid, cgroup } => self.go(*pid, cgroup, present),
             TaskEvent::Ended { pid } => self.end(*pid),
         }

@@ -16,6 +16,7 @@ mod io;
 mod options;
 mod pairing;
 mod record;
+mod sync;
 mod tasks;
 pub mod tracefs;
 mod tracer;
@@ -28,5 +29,5 @@ pub use in_flight::InFlight;
 pub use io::{Comm, Io, Rwbs, Submitter};
 pub use options::{Options, Start};
 pub use record::{Record, What};
-
+pub use sync::{FileId, Sync, SyncCall, SyncTracer};
 pub use tracer::{Progress, Tracer};

@@ -3,6 +3,7 @@
 use crate::device::Number;
 use crate::follower::TaskEvent;
 use crate::io::{Comm, Rwbs};
+use crate::sync::SyncEvent;
 
 /// A parsed event of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(crate) enum Entry {
     Block(Record),
     /// An event in the life of a task, and when it happened.
     Task(u64, TaskEvent),
+    /// An event of a call that syncs.
+    Sync(SyncEvent),
 }
 
 impl Entry {
@@ -19,6 +22,7 @@ impl Entry {
         match self {
             Entry::Block(record) => record.at_ns,
             Entry::Task(at_ns, _) => *at_ns,
+            Entry::Sync(event) => event.at_ns,
         }
     }
 }

@@ -1,9 +1,15 @@
 //! The tasks of this host, as far as they matter for the cgroups of I/Os.
 
+use std::collections::HashMap;
+use std::fs;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 use crate::cgroup::{GONE, Hierarchy};
 use crate::follower::{Follower, Present, TaskEvent};
+use crate::io::Comm;
+use crate::tracefs::tasks::Plan;
 
 /// The tasks, at the moment of the last event.
 #[derive(Debug)]
@@ -15,11 +21,14 @@ pub(crate) struct Tasks {
     /// Whether events were lost since the last look at all tasks.
     is_unsure: bool,
     gone: Arc<str>,
+    /// The names of tasks that events have shown, until they end.
+    names: HashMap<i32, Comm, RandomState>,
 }
 
 impl Tasks {
     /// The tasks of this moment. Their events must be recorded already.
-    pub(crate) fn begin(present: Hierarchy, is_followed: bool) -> Tasks {
+    pub(crate) fn begin(plan: Plan) -> Tasks {
+        let (present, is_followed) = (plan.hierarchy, plan.is_followed);
         let mut follower = Follower::new(present.is_unified());
         if is_followed {
             present.introduce(&mut follower);
@@ -30,11 +39,19 @@ impl Tasks {
             is_followed,
             is_unsure: false,
             gone: GONE.into(),
+            names: HashMap::default(),
         }
     }
 
     /// Takes the next event in the order of time.
     pub(crate) fn take(&mut self, event: &TaskEvent) {
+        match event {
+            TaskEvent::Made { pid, comm, .. } | TaskEvent::Named { pid, comm } => {
+                self.names.insert(*pid, *comm);
+            }
+            TaskEvent::Ended { pid } => drop(self.names.remove(pid)),
+            TaskEvent::Moved { .. } => {}
+        }
         match event {
             // The kernel shows the path from another root than `/proc` does here.
             TaskEvent::Moved { pid, .. } if !self.present.is_whole => {
@@ -53,8 +70,18 @@ impl Tasks {
         known.unwrap_or_else(|| Arc::clone(&self.gone))
     }
 
+    /// The name of a task; `None` if no event has shown it and it has ended.
+    pub(crate) fn name(&mut self, pid: i32) -> Option<Comm> {
+        if let Some(name) = self.names.get(&pid) {
+            return Some(*name);
+        }
+        let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+        Some(Comm::new(name.strip_suffix(b"\n").unwrap_or(&name)))
+    }
+
     /// Notes that events were lost.
     pub(crate) fn lost(&mut self) {
+        self.names.clear();
         self.follower.forget();
         self.is_unsure = true;
     }

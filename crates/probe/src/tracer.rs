@@ -1,8 +1,5 @@
 //! Watches devices: turns the kernel's buffers into finished I/Os.
 
-use rustix::time::{ClockId, clock_gettime};
-
-use crate::cgroup::Hierarchy;
 use crate::device::{Device, Number};
 use crate::error::TraceError;
 use crate::in_flight::InFlight;
@@ -13,11 +10,11 @@ use crate::record::{Entry, What};
 use crate::tasks::Tasks;
 use crate::tracefs::decoder::Decoder;
 use crate::tracefs::events::{self, filter, wanted};
-use crate::tracefs::format::{Format, FormatError};
+use crate::tracefs::format::Format;
 use crate::tracefs::instance::Instance;
-use crate::tracefs::page::Layout;
 use crate::tracefs::ring::{Item, Ring};
-use crate::tracefs::tasks::{self, Kind};
+use crate::tracefs::setup::{SWITCH, buffer_kib, enable, layout, now_ns, prepare};
+use crate::tracefs::tasks;
 
 /// The progress of one reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,17 +81,10 @@ impl Tracer {
             let decoder = |format: &Format| events::Decoder::new(kind, format).map(Decoder::Block);
             decoders.push(enable(&instance, &path, filter(&disks), decoder)?);
         }
-        let hierarchy = Hierarchy::find().filter(|_| options.cgroups);
-        let is_followed =
-            hierarchy.is_some() && Kind::ALL.iter().all(|kind| has(&instance, kind.path()));
-        if let Some(hierarchy) = hierarchy.filter(|_| is_followed) {
-            for kind in Kind::ALL {
-                let decoder =
-                    |format: &Format| tasks::Decoder::new(kind, format).map(Decoder::Task);
-                let filter = kind.filter(hierarchy);
-                decoders.push(enable(&instance, kind.path(), filter, decoder)?);
-            }
-        }
+        let plan = match options.cgroups {
+            true => tasks::enable_all(&instance, &mut decoders)?,
+            false => None,
+        };
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write(SWITCH, "1")?;
         Ok(Tracer {
@@ -102,7 +92,7 @@ impl Tracer {
             ring,
             instance,
             pairing: Pairing::new(&options.devices, options.start),
-            tasks: hierarchy.map(|hierarchy| Tasks::begin(hierarchy, is_followed)),
+            tasks: plan.map(Tasks::begin),
             unmatched: 0,
             dropped: 0,
             tended_ns: now_ns(),
@@ -127,6 +117,7 @@ impl Tracer {
             Item::Entry(Entry::Task(_, event)) => {
                 tasks.iter_mut().for_each(|tasks| tasks.take(event));
             }
+            Item::Entry(Entry::Sync(_)) => {}
             Item::Lost(at_ns) => {
                 pairing.lost(at_ns);
                 tasks.iter_mut().for_each(Tasks::lost);
@@ -149,10 +140,7 @@ impl Tracer {
     /// nothing in flight at the last check, all its earlier I/Os had ended, and their events have come
     /// by now, except lost ones.
     fn tend(&mut self, now_ns: u64) -> Result<(), TraceError> {
-        if self.instance.read(SWITCH)?.trim() == "0" {
-            let path = self.instance.path(SWITCH).display().to_string();
-            return Err(TraceError::SwitchedOff { path });
-        }
+        self.instance.check_on(SWITCH)?;
         self.tasks.iter_mut().for_each(Tasks::tend);
         let before_ns = std::mem::replace(&mut self.tended_ns, now_ns);
         for disk in std::mem::take(&mut self.idle) {
@@ -196,79 +184,6 @@ fn is_of(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
     devices
         .iter()
         .any(|device| device.has(disk, sector) && !(is_flush && device.part.is_some()))
-}
-
-/// The file of an instance that switches the recording on and off.
-const SWITCH: &str = "tracing_on";
-
-/// Configures an instance. It records nothing yet.
-fn prepare(instance: &Instance) -> Result<(), TraceError> {
-    instance.write(SWITCH, "0")?;
-    instance.write("trace_clock", "mono")?;
-    // If no program reads in time, drop the oldest events. The next page then says that events were
-    // lost. If the newest were dropped, nothing would show where.
-    instance.write("options/overwrite", "1")?;
-    // Events carry the names of their tasks. Recording names at every change of task would slow the
-    // whole machine down. Some kernels do not let an instance choose; that does no harm.
-    let _ = instance.write("trace_options", "norecord-cmd");
-    Ok(())
-}
-
-/// Kernel memory for each CPU's events. A request leaves 140 bytes, or 200 if it is watched from
-/// its queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB are full after 600 or
-/// 400 ms. That is eight times the time between two readings, because a busy host may keep a reader
-/// waiting. With many CPUs the memory for each is smaller, because no CPU has that many requests to
-/// itself.
-fn buffer_kib(cpus: usize) -> usize {
-    (BUFFERS_KIB / cpus.max(1)).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
-}
-
-const BUFFERS_KIB: usize = 256 << 10;
-const BUFFER_KIB: (usize, usize) = (1 << 10, 16 << 10);
-
-/// Whether the kernel has an event.
-fn has(instance: &Instance, event: &str) -> bool {
-    instance.path(&format!("events/{event}/format")).exists()
-}
-
-/// Makes an instance record an event, if this filter passes it. Returns the number of its records, and their decoder.
-fn enable(
-    instance: &Instance,
-    event: &str,
-    filter: Option<String>,
-    decoder: impl FnOnce(&Format) -> Result<Decoder, FormatError>,
-) -> Result<(u16, Decoder), TraceError> {
-    let file = |file| format!("events/{event}/{file}");
-    if !has(instance, event) {
-        return Err(TraceError::NoEvent(event.to_owned()));
-    }
-    let what = || format!("description of '{event}'");
-    let format = Format::parse(&instance.read(&file("format"))?);
-    let format = format.map_err(|error| misunderstood(what(), error))?;
-    let decoder = decoder(&format).map_err(|error| misunderstood(what(), error))?;
-    if let Some(filter) = filter {
-        instance.write(&file("filter"), &filter)?;
-    }
-    instance.write(&file("enable"), "1")?;
-    Ok((format.id, decoder))
-}
-
-fn layout(instance: &Instance) -> Result<Layout, TraceError> {
-    let text = instance.read("events/header_page")?;
-    Layout::parse(&text).map_err(|error| misunderstood("description of its pages".into(), error))
-}
-
-fn misunderstood(what: String, error: FormatError) -> TraceError {
-    TraceError::Format {
-        what,
-        why: error.to_string(),
-    }
-}
-
-/// The clock of the events.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -298,6 +298,7 @@ fn title(layer: Layer) -> &'static str {
         Layer::Volume => "volume, above its pool and the throttle:",
         Layer::Disk => "disk, as its clients see it, with the injection:",
         Layer::Store => "store, below the injection:",
+        Layer::Fs => "fs, calls that sync files:",
     }
 }
 

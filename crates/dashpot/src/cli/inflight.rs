@@ -2,9 +2,11 @@
 
 use clap::Args;
 use dashpot_engine::Duration;
+use dashpot_observe::Layer;
 use dashpot_rules::parse_span;
 
 use super::reports::DeviceArgs;
+use super::words::layer;
 
 /// List I/Os that have not ended, and who waits for them
 #[derive(Args, Clone, Debug)]
@@ -14,7 +16,9 @@ and do not end. The kernel only counts older I/Os. It also lists processes that
 wait, with the place in the kernel where they wait.
 
 Example: what a hanging program waits for
-  sudo dashpot inflight -d vda")]
+  sudo dashpot inflight -d vda
+Example: processes that have waited in fsync since then
+  sudo dashpot inflight -d vda --layer fs --for 10s")]
 pub(crate) struct InflightArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
@@ -22,6 +26,10 @@ pub(crate) struct InflightArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span, default_value = "1s")]
     #[arg(hide_default_value = true)]
     pub(crate) lasts: Duration,
+    /// At fs: sync calls of this host's processes [disk, and volume of a daemon]
+    #[arg(long, value_parser = layer(), value_name = "LAYER")]
+    #[arg(hide_possible_values = true)]
+    pub(crate) layer: Option<Layer>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

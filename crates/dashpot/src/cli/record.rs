@@ -37,7 +37,7 @@ pub(crate) struct RecordArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kept: KeepArgs,
-    /// Only at disk (as clients see it), or only at volume [both]
+    /// Only at disk (as clients see it), at volume [both], or at fs (sync calls)
     #[arg(long, value_parser = layer(), value_name = "LAYER")]
     #[arg(hide_possible_values = true)]
     pub(crate) layer: Option<dashpot_observe::Layer>,

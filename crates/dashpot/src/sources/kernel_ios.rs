@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
-use dashpot_probe::{Cgroups, Comm, Device, InFlight, Io, Rwbs, Submitter};
+use dashpot_probe::{Comm, Device, InFlight, Io, Rwbs, Submitter};
 
 use super::errno::errno_name;
 
@@ -15,7 +15,6 @@ pub(super) struct KernelIos {
     devices: Vec<(Device, Arc<str>)>,
     letters: Known<Rwbs>,
     comms: Known<Comm>,
-    cgroups: Cgroups,
 }
 
 /// Texts, by the form in which the kernel's events have them.
@@ -28,7 +27,6 @@ impl KernelIos {
             devices: devices.iter().map(named).collect(),
             letters: Known(HashMap::new()),
             comms: Known(HashMap::new()),
-            cgroups: Cgroups::default(),
         }
     }
 
@@ -55,7 +53,7 @@ impl KernelIos {
                 queue_ns: io.queued_ns.map(queue_ns),
                 device_ns: io.completed_ns.saturating_sub(io.issued_ns),
             },
-            who: io.submitter.map(|submitter| self.who(&submitter)),
+            who: io.submitter.as_ref().map(|submitter| self.who(submitter)),
             rule: None,
             lane: None,
             merged: io.merged,
@@ -77,7 +75,7 @@ impl KernelIos {
             error: 0,
             merged: 0,
             requeued: 0,
-            submitter: io.submitter,
+            submitter: io.submitter.clone(),
         })
     }
 
@@ -85,7 +83,7 @@ impl KernelIos {
         Who::Thread {
             pid: submitter.pid,
             comm: self.comms.text(submitter.comm, ToString::to_string),
-            cgroup: Some(self.cgroups.of(submitter)),
+            cgroup: submitter.cgroup.clone(),
         }
     }
 }
@@ -154,6 +152,7 @@ mod tests {
             submitter: Some(Submitter {
                 pid: i32::MAX,
                 comm: Comm::new(b"dd"),
+                cgroup: Some("/a".into()),
             }),
         }
     }
@@ -171,7 +170,7 @@ mod tests {
             (who.pid(), who.process(record.kind)),
             (Some(i32::MAX), Some("dd"))
         );
-        assert_eq!(who.cgroup(record.kind), Some(dashpot_probe::GONE));
+        assert_eq!(who.cgroup(record.kind), Some("/a"));
         let unqueued = Io {
             queued_ns: None,
             ..io("R", 0)

@@ -82,6 +82,7 @@ impl Reader {
                 false => Start::Issue,
             },
             submitters: question.has_who(),
+            cgroups: question.dimensions().any(Dimension::is_cgroup),
         })?;
         let begun_ns = now_ns();
         Ok(Reader {

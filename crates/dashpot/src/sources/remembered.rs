@@ -122,7 +122,7 @@ impl Memory {
         let devices: Vec<DeviceInterval> = devices.into_values().collect();
         let (disks, volumes) = match self.layer {
             Layer::Volume => (Vec::new(), devices),
-            Layer::Disk | Layer::Store => (devices, Vec::new()),
+            Layer::Disk | Layer::Store | Layer::Fs => (devices, Vec::new()),
         };
         Ok(Seen {
             span,

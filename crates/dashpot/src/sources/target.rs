@@ -10,7 +10,7 @@ use super::counted::CountedSource;
 use super::counters::CountersSource;
 use super::daemon::{DaemonSource, Watched, counted};
 use super::failed::warn_of_failed;
-use super::ios::{IoSource, KernelStream, ZioStream};
+use super::ios::{IoSource, KernelStream, SyncStream, ZioStream};
 use super::kernel::KernelSource;
 use super::known::check_known;
 use super::remembered::Remembered;
@@ -182,7 +182,7 @@ impl Target {
     /// Whether a source of these disks can answer the question.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
         let mut layers = question.layers().iter();
-        layers.try_for_each(|layer| self.check_layer(*layer))?;
+        layers.try_for_each(|layer| self.check_layer(*layer, question.layers()))?;
         check_known(question, self.knows())?;
         check_past(question)
     }
@@ -202,10 +202,22 @@ impl Target {
         }
     }
 
-    fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
+    fn check_layer(&self, layer: Layer, layers: &[Layer]) -> Result<(), ParseError> {
         let (disks, volumes) = match (self, layer) {
+            (Target::Daemon { .. }, Layer::Fs) => {
+                return Err(ParseError::new(
+                    "--layer fs: a daemon sees no system calls: take the kernel's disks, -k or -d DEVICE",
+                ));
+            }
             (Target::Daemon { disks, volumes, .. }, _) => (disks, volumes),
-            (_, Layer::Disk) | (Target::Pools { .. }, _) => return Ok(()),
+            (Target::Kernel(..), Layer::Fs) if layers.len() > 1 => {
+                return Err(ParseError::new(
+                    "--layer fs: ask about it alone: its calls end at other times than the disks' I/Os",
+                ));
+            }
+            (_, Layer::Disk) | (Target::Pools { .. }, _) | (Target::Kernel(..), Layer::Fs) => {
+                return Ok(());
+            }
             (Target::Kernel(..), Layer::Volume | Layer::Store) => {
                 return Err(ParseError::new(
                     "--layer: of the kernel's disks nothing is seen but the disk; name the device \
@@ -306,6 +318,9 @@ fn watch_kernel<'a>(
     if question.past.is_some() {
         bail!("--last: no daemon remembers the past of the kernel's disks: leave it out");
     }
+    if question.layers().contains(&Layer::Fs) {
+        return watch_syncs(devices, named, question, schedule);
+    }
     Ok(match &question.subject {
         Subject::Ios(wanted) => {
             let stream = || KernelStream::new(devices, wanted);
@@ -324,11 +339,36 @@ fn watch_kernel<'a>(
     })
 }
 
+/// Watches the calls that sync files on these devices; if the user has named none, those on unknown devices, too.
+fn watch_syncs<'a>(
+    devices: &'a [Device],
+    named: Named,
+    question: &Question,
+    schedule: &Schedule,
+) -> anyhow::Result<Box<dyn Source + 'a>> {
+    let others = (named == Named::No).then_some(ELSEWHERE);
+    let stream = || SyncStream::new(devices, others);
+    if let Subject::Ios(wanted) = &question.subject {
+        let predicates = &question.predicates;
+        return Ok(Box::new(IoSource::begin(
+            wanted, predicates, schedule, stream,
+        )?));
+    }
+    let names = devices.iter().map(|device| device.name.clone());
+    let names: Vec<String> = names.chain(others.map(str::to_owned)).collect();
+    let source = CountedSource::begin(question, &names, schedule, stream)?;
+    Ok(Box::new(source))
+}
+
+/// The name for the devices of calls that sync a file system without a device, all file systems, or a file that had
+/// been closed before it was looked up.
+const ELSEWHERE: &str = "elsewhere";
+
 /// The disks or the volumes. A store's figures are in those of its disk.
 fn of_layer<'a>(layer: Layer, disks: &'a [String], volumes: &'a [String]) -> &'a [String] {
     match layer {
         Layer::Volume => volumes,
-        Layer::Disk | Layer::Store => disks,
+        Layer::Disk | Layer::Store | Layer::Fs => disks,
     }
 }
 

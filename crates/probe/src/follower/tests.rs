@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use crate::io::Comm;
+
 use super::{
     CLONE_INTO_CGROUP, CLONE_THREAD, ENDED_MAX, Follower, INHERITED, Present, TaskEvent, mark,
 };
@@ -54,7 +56,7 @@ impl Host {
 
     /// Does a step; the first task never ends.
     fn act(&mut self, step: &Step) -> Option<Told> {
-        let made = |pid, maker, flags| Some(Told::Event(TaskEvent::Made { pid, maker, flags }));
+        let made = |pid, maker, flags| Some(Told::Event(made(pid, maker, flags)));
         match *step {
             Step::Fork(at, pid) | Step::Thread(at, pid) | Step::Into(at, pid, _)
                 if self.is_used(pid) =>
@@ -187,7 +189,13 @@ proptest! {
 }
 
 fn made(pid: i32, maker: i32, flags: u64) -> TaskEvent {
-    TaskEvent::Made { pid, maker, flags }
+    let comm = Comm::default();
+    TaskEvent::Made {
+        pid,
+        maker,
+        flags,
+        comm,
+    }
 }
 
 #[test]

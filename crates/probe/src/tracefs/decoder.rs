@@ -1,6 +1,6 @@
 //! The decoder of one event's records, whatever its group.
 
-use super::{events, tasks};
+use super::{events, syncs, tasks};
 use crate::record::Entry;
 
 /// The decoder of an event.
@@ -10,6 +10,8 @@ pub(crate) enum Decoder {
     Block(events::Decoder),
     /// Of tasks.
     Task(tasks::Decoder),
+    /// Of calls that sync.
+    Sync(syncs::Decoder),
 }
 
 impl Decoder {
@@ -17,6 +19,7 @@ impl Decoder {
     pub(crate) fn read(&self, at_ns: u64, record: &[u8]) -> Option<Entry> {
         match self {
             Decoder::Block(decoder) => decoder.read(at_ns, record).map(Entry::Block),
+            Decoder::Sync(decoder) => decoder.read(at_ns, record).map(Entry::Sync),
             Decoder::Task(decoder) => decoder.read(record).map(|event| Entry::Task(at_ns, event)),
         }
     }

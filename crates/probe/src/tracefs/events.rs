@@ -73,7 +73,7 @@ fn encode(number: Number) -> u32 {
     (number.major << MINOR_BITS) | number.minor
 }
 
-fn decode(dev: u64) -> Number {
+pub(crate) fn decode(dev: u64) -> Number {
     Number {
         major: (dev >> MINOR_BITS) as u32,
         minor: (dev & ((1 << MINOR_BITS) - 1)) as u32,

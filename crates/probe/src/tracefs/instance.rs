@@ -72,6 +72,16 @@ impl Instance {
         Ok(entries.iter().map(fs::DirEntry::path).collect())
     }
 
+    /// Checks that no other program has set this switch to 0.
+    pub(crate) fn check_on(&self, switch: &str) -> Result<(), TraceError> {
+        match self.read(switch)?.trim() {
+            "0" => Err(TraceError::SwitchedOff {
+                path: self.path(switch).display().to_string(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes to one of its files.
     pub(crate) fn write(&self, file: &str, words: &str) -> Result<(), TraceError> {
         let path = self.path(file);

@@ -9,6 +9,8 @@ pub mod format;
 pub(crate) mod instance;
 pub mod page;
 pub(crate) mod ring;
+pub(crate) mod setup;
+pub(crate) mod syncs;
 pub(crate) mod tasks;
 
 #[cfg(test)]

@@ -1,24 +1,60 @@
 //! The kernel's events in the lives of tasks, and the decoders of their records.
 
+use super::decoder::Decoder as AnyDecoder;
 use super::format::{Field, Format, FormatError};
+use super::instance::Instance;
+use super::setup::{enable, has};
 use crate::cgroup::Hierarchy;
+use crate::error::TraceError;
 use crate::follower::TaskEvent;
+use crate::io::Comm;
+
+/// The hierarchy of cgroups, and whether the kernel has the events to follow tasks in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) hierarchy: Hierarchy,
+    pub(crate) is_followed: bool,
+}
+
+/// Makes an instance record the events of tasks, and appends their decoders. `None` if the host has no cgroups.
+pub(crate) fn enable_all(
+    instance: &Instance,
+    decoders: &mut Vec<(u16, AnyDecoder)>,
+) -> Result<Option<Plan>, TraceError> {
+    let Some(hierarchy) = Hierarchy::find() else {
+        return Ok(None);
+    };
+    let is_followed = Kind::ALL.iter().all(|kind| has(instance, kind.path()));
+    if is_followed {
+        for kind in Kind::ALL {
+            let decoder = |format: &Format| Decoder::new(kind, format).map(AnyDecoder::Task);
+            let filter = kind.filter(hierarchy);
+            decoders.push(enable(instance, kind.path(), filter, decoder)?);
+        }
+    }
+    Ok(Some(Plan {
+        hierarchy,
+        is_followed,
+    }))
+}
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Made,
+    Named,
     Moved,
     Ended,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 3] = [Kind::Made, Kind::Moved, Kind::Ended];
+    pub(crate) const ALL: [Kind; 4] = [Kind::Made, Kind::Named, Kind::Moved, Kind::Ended];
 
     /// The kernel's name for it, with its group.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Kind::Made => "task/task_newtask",
+            Kind::Named => "task/task_rename",
             Kind::Moved => "cgroup/cgroup_attach_task",
             Kind::Ended => "sched/sched_process_exit",
         }
@@ -37,6 +73,11 @@ pub(crate) enum Decoder {
         pid: Field,
         maker: Field,
         flags: Field,
+        comm: Field,
+    },
+    Named {
+        pid: Field,
+        comm: Field,
     },
     Moved {
         pid: Field,
@@ -56,6 +97,11 @@ impl Decoder {
                 pid,
                 maker: format.field("common_pid")?,
                 flags: format.field("clone_flags")?,
+                comm: format.field("comm")?,
+            },
+            Kind::Named => Decoder::Named {
+                pid,
+                comm: format.field("newcomm")?,
             },
             Kind::Moved => Decoder::Moved {
                 pid,
@@ -69,10 +115,20 @@ impl Decoder {
     pub(crate) fn read(&self, record: &[u8]) -> Option<TaskEvent> {
         let number = |field: &Field| field.number(record).map(|pid| pid as i32);
         Some(match self {
-            Decoder::Made { pid, maker, flags } => TaskEvent::Made {
+            Decoder::Made {
+                pid,
+                maker,
+                flags,
+                comm,
+            } => TaskEvent::Made {
                 pid: number(pid)?,
                 maker: number(maker)?,
                 flags: flags.number(record)?,
+                comm: Comm::new(comm.bytes(record)?),
+            },
+            Decoder::Named { pid, comm } => TaskEvent::Named {
+                pid: number(pid)?,
+                comm: Comm::new(comm.bytes(record)?),
             },
             Decoder::Moved { pid, cgroup } => TaskEvent::Moved {
                 pid: number(pid)?,
@@ -104,6 +160,8 @@ mod tests {
                 ("common_pid", 4711_i32.to_ne_bytes().to_vec()),
                 ("pid", 4712_i32.to_ne_bytes().to_vec()),
                 ("clone_flags", 0x1_0f00_u64.to_ne_bytes().to_vec()),
+                ("comm", b"sh".to_vec()),
+                ("newcomm", b"dd".to_vec()),
             ];
             let mut bytes = record(&format, &fields);
             if kind == Kind::Moved {
@@ -114,7 +172,19 @@ mod tests {
             let (pid, maker, flags) = (4712, 4711, 0x1_0f00);
             let cgroup = "/a/bcd".into();
             let expected = match kind {
-                Kind::Made => TaskEvent::Made { pid, maker, flags },
+                Kind::Made => {
+                    let comm = Comm::new(b"sh");
+                    TaskEvent::Made {
+                        pid,
+                        maker,
+                        flags,
+                        comm,
+                    }
+                }
+                Kind::Named => {
+                    let comm = Comm::new(b"dd");
+                    TaskEvent::Named { pid, comm }
+                }
                 Kind::Moved => TaskEvent::Moved { pid, cgroup },
                 Kind::Ended => TaskEvent::Ended { pid },
             };
@@ -122,6 +192,6 @@ mod tests {
             assert_eq!(decoder.read(&bytes[..8]), None, "too short");
             read += 1;
         }
-        assert_eq!(read, 2 * 3, "two kernels were copied with them");
+        assert_eq!(read, 2 * 4, "two kernels were copied with them");
     }
 }

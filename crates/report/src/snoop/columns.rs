@@ -94,16 +94,32 @@ pub(super) fn of_kernel(wide: bool) -> Vec<Column> {
             time(kernel_waits(io).1)
         }));
     }
-    columns.extend([
-        Column::right("PID", PID_WIDTH, |io| {
-            or_dash(thread(io).map(|(pid, _)| pid.to_string()))
-        }),
-        Column::left("PROCESS", COMM_WIDTH, |io| {
-            or_dash(thread(io).map(|(_, comm)| comm.to_owned()))
-        }),
-        error(),
-    ]);
+    columns.extend([pid(), process(), error()]);
     columns
+}
+
+/// The columns for calls that sync.
+pub(super) fn of_calls() -> Vec<Column> {
+    let call = |io: &FinishedIo| io.letters.as_deref().unwrap_or_default().to_owned();
+    vec![
+        Column::left("CALL", CALL_WIDTH, call),
+        total(),
+        pid(),
+        process(),
+        error(),
+    ]
+}
+
+fn pid() -> Column {
+    Column::right("PID", PID_WIDTH, |io| {
+        or_dash(thread(io).map(|(pid, _)| pid.to_string()))
+    })
+}
+
+fn process() -> Column {
+    Column::left("PROCESS", COMM_WIDTH, |io| {
+        or_dash(thread(io).map(|(_, comm)| comm.to_owned()))
+    })
 }
 
 fn offset() -> Column {
@@ -194,6 +210,8 @@ const CLIENT_WIDTH: usize = 17;
 const MOSTLY_WIDTH: usize = 8;
 /// The letters of an operation.
 const TYPE_WIDTH: usize = 4;
+/// `sync_file_range`.
+const CALL_WIDTH: usize = 15;
 /// Thread ids on today's largest machines.
 const PID_WIDTH: usize = 7;
 /// The kernel's bound on a thread's name.

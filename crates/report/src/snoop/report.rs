@@ -5,7 +5,7 @@ use std::fmt;
 use dashpot_observe::{FinishedIo, Question, Schedule, Seen, Subject, Wanted};
 use serde::{Serialize, Serializer};
 
-use super::columns::{Wait, of_kernel, of_zios};
+use super::columns::{Wait, of_calls, of_kernel, of_zios};
 use super::json;
 use super::table::Table;
 use crate::report::{Page, Pages, Report, Tells, Words};
@@ -29,6 +29,8 @@ pub enum Lines {
     OfDisks(Vec<String>),
     /// I/Os that are still to come, on devices of the kernel with these names.
     OfKernel(Vec<String>),
+    /// Calls of this host's processes that are still to come, on devices with these names.
+    OfCalls(Vec<String>),
     /// Zios that come all at once. Waits that none of them had are left out.
     OfThePast,
 }
@@ -65,10 +67,11 @@ impl SnoopReport {
         };
         let columns = match &self.lines {
             Lines::OfKernel(_) => of_kernel(self.wide),
+            Lines::OfCalls(_) => of_calls(),
             _ => of_zios(&waits(), self.wide),
         };
         let names: Vec<&str> = match &self.lines {
-            Lines::OfDisks(names) | Lines::OfKernel(names) => {
+            Lines::OfDisks(names) | Lines::OfKernel(names) | Lines::OfCalls(names) => {
                 names.iter().map(String::as_str).collect()
             }
             Lines::OfThePast => ios.iter().map(|io| &*io.device).collect(),

@@ -99,7 +99,8 @@ impl PeriodArgs {
 /// The layer of a report.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LayerArgs {
-    /// At disk (as clients see it), store (below the injection), or volume [disk]
+    /// At disk (as clients see it), store (below the injection), volume, or fs
+    /// (sync calls of this host's processes) [disk]
     #[arg(long, value_parser = layer(), default_value = "disk", value_name = "LAYER")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     pub(crate) layer: Layer,

@@ -11,7 +11,7 @@ use dashpot_report::table::{Column, Field, Room, table_of};
 use dashpot_rules::{ApiAddress, short_time, thousands, visible};
 use serde::Serialize;
 
-use super::output::{print, print_json};
+use super::output::{print, print_json, usage};
 use super::screen::room;
 use crate::cli::InflightArgs;
 use crate::sources::Target;
@@ -20,7 +20,7 @@ use waiting::{Waiting, waiting};
 
 pub(super) fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow::Result<()> {
     let target = Target::find(api, &args.device)?;
-    let shown = Inflight::of(&target, args.lasts)?;
+    let shown = Inflight::of(&target, args)?;
     match args.json {
         true => print_json(&shown),
         false => print(&shown.text(room(false))),
@@ -30,7 +30,7 @@ pub(super) fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow:
 /// The I/O that has not ended.
 #[derive(Debug, Serialize)]
 struct Inflight {
-    /// The I/Os, the oldest first.
+    /// The I/Os or the calls, the oldest first.
     ios: Vec<InflightIo>,
     /// How many I/Os of the kernel's disks began before the watch, by the kernel's own count. Nothing more is known
     /// about them. Null for a daemon's disks, whose I/Os are all listed.
@@ -45,7 +45,7 @@ struct InflightIo {
     age_ns: u64,
     layer: Layer,
     device: String,
-    op: &'static str,
+    op: String,
     offset_bytes: u64,
     length_bytes: u64,
     rule: Option<u32>,
@@ -55,28 +55,28 @@ struct InflightIo {
 }
 
 impl Inflight {
-    fn of(target: &Target, lasts: Duration) -> anyhow::Result<Inflight> {
+    fn of(target: &Target, args: &InflightArgs) -> anyhow::Result<Inflight> {
         let is_kernels = matches!(target, Target::Kernel(..));
         let lasts = match is_kernels {
-            true => lasts,
+            true => args.lasts,
             // A daemon knows all of them at once.
             false => Duration::ZERO,
         };
         let mut watched = Watched::default();
-        let layers = match is_kernels {
-            true => &[Layer::Disk][..],
-            false => &[Layer::Disk, Layer::Volume],
+        let layers = match (args.layer, is_kernels) {
+            (Some(layer), _) => vec![layer],
+            (None, true) => vec![Layer::Disk],
+            (None, false) => vec![Layer::Disk, Layer::Volume],
         };
-        for layer in layers
-            .iter()
-            .filter(|layer| !target.names(**layer).is_empty())
-        {
+        let has_some = |layer: &Layer| args.layer.is_some() || !target.names(*layer).is_empty();
+        for layer in layers.iter().filter(|layer| has_some(layer)) {
             watched.watch(target, *layer, lasts)?;
         }
         let Watched { mut ios, older } = watched;
         ios.sort_by_key(|io| Reverse(io.total_ns()));
         Ok(Inflight {
-            older: older.filter(|_| is_kernels),
+            // No count tells how many calls are in flight.
+            older: older.filter(|_| is_kernels && !layers.contains(&Layer::Fs)),
             waiting: is_kernels.then(waiting),
             ios: ios.iter().map(InflightIo::of).collect(),
         })
@@ -114,6 +114,9 @@ struct Watched {
 impl Watched {
     fn watch(&mut self, target: &Target, layer: Layer, lasts: Duration) -> anyhow::Result<()> {
         let question = Question::of(Subject::Ios(Wanted::all(layer)));
+        if let Err(error) = target.check(&question) {
+            usage(&error);
+        }
         let devices = target.names(layer);
         let mut source = target.watch(&question, &Schedule::once(lasts))?;
         loop {
@@ -145,7 +148,7 @@ const FIELDS: [Field<InflightIo>; 6] = [
     Field::new(Column::Text("device"), |io| {
         visible(&io.device).into_owned()
     }),
-    Field::new(Column::Text("op"), |io| io.op.to_owned()),
+    Field::new(Column::Text("op"), |io| io.op.clone()),
     Field::new(Column::Figure("offset"), |io| io.offset_bytes.to_string()),
     Field::new(Column::Figure("bytes"), |io| io.length_bytes.to_string()),
     Field::new(Column::Text("for"), InflightIo::who),
@@ -157,7 +160,10 @@ impl InflightIo {
             age_ns: io.total_ns(),
             layer: io.layer,
             device: io.device.to_string(),
-            op: io.kind.word(),
+            op: match (io.layer, &io.letters) {
+                (Layer::Fs, Some(call)) => call.to_string(),
+                _ => io.kind.word().to_owned(),
+            },
             offset_bytes: io.offset_bytes,
             length_bytes: io.length_bytes,
             rule: io.rule,

@@ -11,7 +11,7 @@ use dashpot_rules::{ParseError, nice_number, thousands};
 use super::changes::Changes;
 use crate::cli::KeepArgs;
 use crate::commands::output::usage;
-use crate::sources::{KERNEL_DISK, Source, Target};
+use crate::sources::{KERNEL_DISK, KERNEL_FS, Source, Target};
 
 /// Refuses bounds that no recording can keep.
 pub(super) fn check_keep(args: &KeepArgs) {
@@ -31,7 +31,8 @@ pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
     let is_kernels = matches!(target, Target::Kernel(..));
     let is_other = |mark: &Mark| {
         let kind = mark.text.as_deref();
-        mark.event == Event::Watched && (kind == Some(KERNEL_DISK)) != is_kernels
+        let is_kernel = |kind| [KERNEL_DISK, KERNEL_FS].contains(&kind);
+        mark.event == Event::Watched && kind.is_some_and(is_kernel) != is_kernels
     };
     let why = match marks.iter().any(is_other) {
         true if is_kernels => "has a daemon's disks, and not the kernel's",
@@ -144,6 +145,7 @@ impl Recording {
     fn mark_watched(&mut self, target: &Target) {
         for layer in layers(target, self.layer) {
             let kind = match target {
+                Target::Kernel(..) if layer == Layer::Fs => KERNEL_FS,
                 Target::Kernel(..) => KERNEL_DISK,
                 Target::Daemon { .. } | Target::Pools { .. } => layer.word(),
             };

@@ -58,6 +58,7 @@ fn title(args: &HeatmapArgs, layer: Layer) -> String {
     let devices = match layer {
         Layer::Disk => "disks",
         Layer::Store => "stores",
+        Layer::Fs => "sync calls",
         Layer::Volume => "volumes",
     };
     let whose = match args.device.devices.as_slice() {

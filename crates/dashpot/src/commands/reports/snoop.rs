@@ -64,8 +64,10 @@ fn wanted(args: &SnoopArgs) -> Wanted {
 
 fn lines(over: Over<'_>, layer: Layer) -> Lines {
     match over {
+        Over::Live(target) if layer == Layer::Fs => Lines::OfCalls(target.names(layer)),
         Over::Live(target @ Target::Kernel(..)) => Lines::OfKernel(target.names(layer)),
         Over::Live(target) => Lines::OfDisks(target.names(layer)),
+        Over::Recorded(recorded) if layer == Layer::Fs => Lines::OfCalls(recorded.names().to_vec()),
         Over::Recorded(recorded) => match recorded.knows() {
             Knows::Kernel => Lines::OfKernel(recorded.names().to_vec()),
             Knows::Zios => Lines::OfDisks(recorded.names().to_vec()),

@@ -31,6 +31,7 @@ impl<'a> KernelStream<'a> {
             devices: devices.to_vec(),
             start: Start::Queue,
             submitters: true,
+            cgroups: true,
         })?;
         priority::raise();
         Ok(KernelStream {

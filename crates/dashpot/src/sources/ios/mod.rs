@@ -1,6 +1,7 @@
 //! Finished I/Os one by one, from a daemon or from the kernel.
 
 mod kernel;
+mod syncs;
 mod zios;
 
 use anyhow::Context;
@@ -11,6 +12,7 @@ use super::source::Source;
 use super::wall::unix_ns;
 
 pub(super) use kernel::KernelStream;
+pub(super) use syncs::SyncStream;
 pub(super) use zios::ZioStream;
 
 /// Finished I/Os, in the order in which their source reports them.

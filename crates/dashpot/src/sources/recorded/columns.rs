@@ -48,7 +48,7 @@ fn of(dimension: Dimension) -> &'static [usize] {
         Dimension::Client => &[column::CLIENT],
         Dimension::Process => &[column::PROCESS],
         Dimension::Pid => &[column::PROCESS, column::PID],
-        Dimension::Cgroup => &[column::PROCESS, column::CGROUP],
+        Dimension::Cgroup | Dimension::Container => &[column::PROCESS, column::CGROUP],
         Dimension::Offset => &[column::SECTOR, column::IN_SECTOR],
         Dimension::Depth => &[column::DEPTH],
         Dimension::Latency | Dimension::Total => TIMES,

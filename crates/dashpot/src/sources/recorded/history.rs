@@ -53,6 +53,7 @@ impl History {
         };
         let (layer, knows) = match kind.as_str() {
             KERNEL_DISK => (Layer::Disk, Knows::Kernel),
+            KERNEL_FS => (Layer::Fs, Knows::Kernel),
             layer => (Layer::of_word(layer), Knows::Zios),
         };
         self.devices.insert((layer, device.clone()));
@@ -84,6 +85,8 @@ impl History {
 
 /// The word of marks for one of the kernel's disks. For a daemon's it is that of the layer.
 pub(crate) const KERNEL_DISK: &str = "kernel disk";
+/// The kind of a device of the kernel on which calls that sync are recorded.
+pub(crate) const KERNEL_FS: &str = "kernel fs";
 
 #[cfg(test)]
 mod tests {

@@ -90,7 +90,7 @@ impl<'a> RecordedIntervals<'a> {
         let devices: Vec<DeviceInterval> = devices.collect();
         let (disks, volumes) = match self.recorded.layer() {
             Layer::Volume => (Vec::new(), devices),
-            Layer::Disk | Layer::Store => (devices, Vec::new()),
+            Layer::Disk | Layer::Store | Layer::Fs => (devices, Vec::new()),
         };
         Ok(Seen {
             span,

@@ -15,7 +15,7 @@ use self::intervals::RecordedIntervals;
 use self::ios::RecordedIos;
 use super::source::Source;
 
-pub(crate) use history::KERNEL_DISK;
+pub(crate) use history::{KERNEL_DISK, KERNEL_FS};
 pub(crate) use period::Recorded;
 
 /// Begins to read the answer to a question from a recording.

@@ -99,9 +99,9 @@ impl Recorded {
         let others = self.known.iter().find(|(other, _)| *other != recorded);
         match (names.is_empty(), others) {
             (true, Some((other, device))) => {
-                let (asked, other) = (layer.word(), other.word());
+                let (asked, others, other) = (plural(layer), plural(*other), other.word());
                 Err(ParseError::new(format!(
-                    "--in: of {asked}s the recording has none of these, but {other}s such as '{device}': ask \
+                    "--in: of {asked} the recording has none of these, but {others} such as '{device}': ask \
                      about --layer {other}, or a statistic such as {other}.ops"
                 )))
             }
@@ -401,6 +401,13 @@ fn with_gaps(
         whole.to_ns = whole.to_ns.max(end_ns);
     }
     whole
+}
+
+fn plural(layer: Layer) -> String {
+    match layer {
+        Layer::Fs => "sync calls on disks".to_owned(),
+        layer => format!("{}s", layer.word()),
+    }
 }
 
 fn named(names: &[String], known: &BTreeSet<(Layer, String)>) -> anyhow::Result<Vec<String>> {

@@ -1,0 +1,140 @@
+//! Watches calls that sync, through a private instance of tracefs.
+
+use std::fs;
+use std::os::linux::fs::MetadataExt;
+
+use rustix::fs::{major, minor};
+
+use super::pairing::{Caller, Calls};
+use super::{FileId, Sync, SyncEvent, SyncWhat};
+use crate::device::Number;
+use crate::error::TraceError;
+use crate::record::Entry;
+use crate::tasks::Tasks;
+use crate::tracefs::instance::Instance;
+use crate::tracefs::ring::{Item, Ring};
+use crate::tracefs::setup::{SWITCH, buffer_kib, layout, now_ns, prepare};
+use crate::tracefs::{syncs, tasks};
+use crate::tracer::Progress;
+
+/// The watch of all calls of this host that sync. Dropping it leaves nothing in the kernel. While it lives, each
+/// system call of the host takes longer, whichever it is: the kernel looks whether it is one of these.
+#[derive(Debug)]
+pub struct SyncTracer {
+    // The ring is dropped before the instance, which cannot be removed while its files are open.
+    ring: Ring,
+    instance: Instance,
+    calls: Calls,
+    tasks: Option<Tasks>,
+    /// The counts of the calls at the last reading.
+    unmatched: u64,
+    dropped: u64,
+    tended_ns: u64,
+}
+
+/// How often to check for changes that no event reports.
+const TEND_NS: u64 = 1_000_000_000;
+
+impl SyncTracer {
+    /// Begins to watch.
+    pub fn start() -> Result<SyncTracer, TraceError> {
+        let instance = Instance::new()?;
+        prepare(&instance)?;
+        let cpus = instance.list("per_cpu")?;
+        instance.write("buffer_size_kb", &buffer_kib(cpus.len()).to_string())?;
+        let mut decoders = Vec::new();
+        syncs::enable_all(&instance, &mut decoders)?;
+        let plan = tasks::enable_all(&instance, &mut decoders)?;
+        let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
+        instance.write(SWITCH, "1")?;
+        Ok(SyncTracer {
+            ring,
+            instance,
+            calls: Calls::default(),
+            tasks: plan.map(Tasks::begin),
+            unmatched: 0,
+            dropped: 0,
+            tended_ns: now_ns(),
+        })
+    }
+
+    /// Reads the events since the last call, up to a moment, and gives each call that has ended, in that order. It
+    /// does not wait, so call it often: 20 times a second. The file of a call whose file system has no event is
+    /// looked up by its descriptor now.
+    pub fn read(
+        &mut self,
+        end_ns: u64,
+        mut give: impl FnMut(&Sync),
+    ) -> Result<Progress, TraceError> {
+        let until_ns = now_ns().min(end_ns);
+        let (calls, tasks) = (&mut self.calls, &mut self.tasks);
+        self.ring.drain(until_ns, |item| match item {
+            Item::Entry(Entry::Sync(event)) => {
+                let ended = calls.take(event, || caller(event, tasks.as_mut()));
+                ended.iter().for_each(&mut give);
+            }
+            Item::Entry(Entry::Task(_, event)) => {
+                tasks.iter_mut().for_each(|tasks| tasks.take(event));
+            }
+            Item::Entry(Entry::Block(_)) => {}
+            Item::Lost(_) => {
+                calls.lost();
+                tasks.iter_mut().for_each(Tasks::lost);
+            }
+        })?;
+        self.tasks.iter_mut().for_each(Tasks::caught_up);
+        if until_ns >= self.tended_ns + TEND_NS {
+            self.tended_ns = until_ns;
+            self.instance.check_on(SWITCH)?;
+            self.tasks.iter_mut().for_each(Tasks::tend);
+        }
+        let (unmatched, dropped) = (self.calls.unmatched, self.calls.dropped);
+        Ok(Progress {
+            until_ns,
+            lost: self.ring.lost()?,
+            unmatched: unmatched - std::mem::replace(&mut self.unmatched, unmatched),
+            dropped: dropped - std::mem::replace(&mut self.dropped, dropped),
+        })
+    }
+
+    /// The calls in flight at the last reading.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Sync> {
+        self.calls.in_flight()
+    }
+
+    /// How many files were synced by no call that events show, since the watch began, as far as their file systems
+    /// told: by 32-bit programs, by io_uring, or by writes to files that were opened with `O_SYNC`.
+    pub fn without_call(&self) -> u64 {
+        self.calls.without_call
+    }
+}
+
+fn caller(event: &SyncEvent, mut tasks: Option<&mut Tasks>) -> Caller {
+    let file = match event.what {
+        SyncWhat::Begin { fd: Some(fd), .. } => file_of(event.pid, fd),
+        _ => None,
+    };
+    Caller {
+        comm: tasks.as_mut().and_then(|tasks| tasks.name(event.pid)),
+        cgroup: tasks.map(|tasks| tasks.cgroup(event.pid)),
+        file,
+    }
+}
+
+/// The file behind a descriptor; of a block device, the device itself.
+fn file_of(pid: i32, fd: i32) -> Option<FileId> {
+    let file = fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok()?;
+    let device = match file.st_mode() & S_IFMT {
+        S_IFBLK => file.st_rdev(),
+        _ => file.st_dev(),
+    };
+    let (major, minor) = (major(device), minor(device));
+    Some(FileId {
+        device: Number { major, minor },
+        inode: file.st_ino(),
+    })
+}
+
+/// The kind of a file, and that of a block device, of `stat.h`.
+const S_IFMT: u32 = 0o170_000;
+const S_IFBLK: u32 = 0o060_000;

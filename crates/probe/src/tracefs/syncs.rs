@@ -1,0 +1,188 @@
+//! The kernel's events of calls that sync, the file systems' own events, and the decoders of their records.
+
+use super::decoder::Decoder as AnyDecoder;
+use super::events::decode;
+use super::format::{Field, Format, FormatError};
+use super::instance::Instance;
+use super::setup::{enable, has};
+use crate::error::TraceError;
+use crate::sync::{FileId, SyncCall, SyncEvent, SyncWhat};
+
+/// The events of file systems that show the device and the inode of a file that is synced. (That of btrfs shows no
+/// device.)
+const OF_FILE_SYSTEMS: [&str; 3] = [
+    "ext4/ext4_sync_file_enter",
+    "xfs/xfs_file_fsync",
+    "f2fs/f2fs_sync_file_enter",
+];
+
+/// Makes an instance record all these events, as far as the kernel has them, and appends their decoders. A kernel
+/// without file systems that have such events still has the calls.
+pub(crate) fn enable_all(
+    instance: &Instance,
+    decoders: &mut Vec<(u16, AnyDecoder)>,
+) -> Result<(), TraceError> {
+    for call in SyncCall::ALL {
+        let begin = |format: &Format| Decoder::begin(call, format).map(AnyDecoder::Sync);
+        let end = |format: &Format| Decoder::end(call, format).map(AnyDecoder::Sync);
+        decoders.push(enable(instance, &path("enter", call), None, begin)?);
+        decoders.push(enable(instance, &path("exit", call), None, end)?);
+    }
+    for event in OF_FILE_SYSTEMS.iter().filter(|event| has(instance, event)) {
+        let decoder = |format: &Format| Decoder::file(format).map(AnyDecoder::Sync);
+        decoders.push(enable(instance, event, None, decoder)?);
+    }
+    Ok(())
+}
+
+fn path(moment: &str, call: SyncCall) -> String {
+    format!("syscalls/sys_{moment}_{}", call.name())
+}
+
+/// The decoder of one event's records.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    pid: Field,
+    own: Own,
+}
+
+/// The fields of one event.
+#[derive(Debug)]
+enum Own {
+    Begin {
+        call: SyncCall,
+        fd: Option<Field>,
+        range: Option<(Field, Field)>,
+    },
+    End {
+        call: SyncCall,
+        result: Field,
+    },
+    File {
+        dev: Field,
+        inode: Field,
+    },
+}
+
+impl Decoder {
+    fn begin(call: SyncCall, format: &Format) -> Result<Decoder, FormatError> {
+        let field = |name| format.field(name);
+        let range = match call {
+            // The address of memory is no place in a file.
+            SyncCall::SyncFileRange => Some((field("offset")?, field("nbytes")?)),
+            _ => None,
+        };
+        let fd = match call {
+            SyncCall::Msync | SyncCall::Sync => None,
+            _ => Some(field("fd")?),
+        };
+        Decoder::new(format, Own::Begin { call, fd, range })
+    }
+
+    fn end(call: SyncCall, format: &Format) -> Result<Decoder, FormatError> {
+        let result = format.field("ret")?;
+        Decoder::new(format, Own::End { call, result })
+    }
+
+    fn file(format: &Format) -> Result<Decoder, FormatError> {
+        let (dev, inode) = (format.field("dev")?, format.field("ino")?);
+        Decoder::new(format, Own::File { dev, inode })
+    }
+
+    fn new(format: &Format, own: Own) -> Result<Decoder, FormatError> {
+        let pid = format.field("common_pid")?;
+        Ok(Decoder { pid, own })
+    }
+
+    /// Reads a record; `None` if it is too short.
+    pub(crate) fn read(&self, at_ns: u64, record: &[u8]) -> Option<SyncEvent> {
+        let what = match &self.own {
+            Own::Begin { call, fd, range } => SyncWhat::Begin {
+                call: *call,
+                fd: match fd {
+                    Some(fd) => Some(fd.number(record)? as i32),
+                    None => None,
+                },
+                range: match range {
+                    Some((at, length)) => Some((at.number(record)?, length.number(record)?)),
+                    None => None,
+                },
+            },
+            Own::End { call, result } => {
+                let result = result.number(record)? as i64;
+                SyncWhat::End(*call, i32::try_from(-result.min(0)).unwrap_or(i32::MAX))
+            }
+            Own::File { dev, inode } => SyncWhat::File(FileId {
+                device: decode(dev.number(record)?),
+                inode: inode.number(record)?,
+            }),
+        };
+        let pid = self.pid.number(record)? as i32;
+        Some(SyncEvent { at_ns, pid, what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Number;
+    use crate::tracefs::fixtures::{KERNELS, format, record};
+
+    fn of(kernel: &str, event: &str) -> Option<Format> {
+        let (_, name) = event.split_once('/').expect("a group");
+        format(kernel, name)
+    }
+
+    #[test]
+    fn every_kernel_s_records_are_read() {
+        let fields = [
+            ("common_pid", 4711_i32.to_ne_bytes().to_vec()),
+            ("fd", 5_u64.to_ne_bytes().to_vec()),
+            ("offset", 4096_u64.to_ne_bytes().to_vec()),
+            ("nbytes", 8192_u64.to_ne_bytes().to_vec()),
+            ("ret", (-5_i64).to_ne_bytes().to_vec()),
+            ("dev", ((254_u32 << 20) | 1).to_ne_bytes().to_vec()),
+            ("ino", 77_u64.to_ne_bytes().to_vec()),
+        ];
+        let check = |decoder: Decoder, format: &Format, what| {
+            let bytes = record(format, &fields);
+            let (at_ns, pid) = (9, 4711);
+            assert_eq!(
+                decoder.read(9, &bytes),
+                Some(SyncEvent { at_ns, pid, what })
+            );
+            assert_eq!(decoder.read(9, &bytes[..6]), None, "too short");
+        };
+        let mut read = 0;
+        for kernel in KERNELS {
+            for call in SyncCall::ALL {
+                let Some(format) = of(kernel, &path("enter", call)) else {
+                    continue;
+                };
+                let has_fd = !matches!(call, SyncCall::Msync | SyncCall::Sync);
+                let fd = has_fd.then_some(5);
+                let range = (call == SyncCall::SyncFileRange).then_some((4096, 8192));
+                let begin = SyncWhat::Begin { call, fd, range };
+                check(
+                    Decoder::begin(call, &format).expect("a decoder"),
+                    &format,
+                    begin,
+                );
+                let format = of(kernel, &path("exit", call)).expect("its end");
+                let end = Decoder::end(call, &format).expect("a decoder");
+                check(end, &format, SyncWhat::End(call, 5));
+                read += 1;
+            }
+            for format in OF_FILE_SYSTEMS.iter().filter_map(|event| of(kernel, event)) {
+                let device = Number {
+                    major: 254,
+                    minor: 1,
+                };
+                let file = SyncWhat::File(FileId { device, inode: 77 });
+                check(Decoder::file(&format).expect("a decoder"), &format, file);
+                read += 1;
+            }
+        }
+        assert_eq!(read, 6 + 2, "one kernel was copied with them");
+    }
+}

@@ -1,0 +1,116 @@
+"""Sync calls of processes: the layer fs."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BINARY, eventually, run
+from kernel import instances_of, is_watching, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel
+
+# Syncs a file some times, and prints how long each took by its own clock.
+PROGRAM = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for at in range(int(sys.argv[2])):
+    os.pwrite(file, os.urandom(256 << 10), 0)
+    begun = time.monotonic_ns()
+    (os.fsync, os.fdatasync)[at % 2](file)
+    print(time.monotonic_ns() - begun)
+"""
+
+
+@contextlib.contextmanager
+def mounted(directory):
+    """A loop device with a file system, and the path of that."""
+    with loop_in_memory() as loop:
+        run("mkfs.ext4", "-q", loop.path)
+        place = directory / "mounted"
+        place.mkdir()
+        run("mount", loop.path, place)
+        try:
+            yield loop, place
+        finally:
+            run("umount", place)
+
+
+def watch(*words):
+    process = subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    eventually(lambda: is_watching(process.pid), "it watches")
+    return process
+
+
+def end(process):
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert not instances_of(process.pid)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def calls(directory, count):
+    """A process that syncs, and its own times."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, f"{directory}/file", str(count)], stdout=subprocess.PIPE, text=True
+    )
+    out, _ = program.communicate()
+    return program.pid, [int(line) for line in out.split()]
+
+
+@takes_a_kernel
+def test_calls_are_timed_as_their_program_times_them(tmp_path):
+    with mounted(tmp_path) as (loop, place):
+        snoop = watch("snoop", "--layer", "fs", "-d", loop.path, "--json")
+        pid, own = calls(place, 40)
+        told = [io for io in end(snoop) if io["pid"] == pid]
+        assert [io["rwbs"] for io in told] == ["fsync", "fdatasync"] * 20
+        assert {(io["device"], io["comm"], io["error"]) for io in told} == {(loop.name, told[0]["comm"], None)}
+        assert told[0]["comm"].startswith("python") and told[0]["cgroup"].startswith("/")
+        # The program's clock has both readings of its clock in it, so it is never ahead.
+        assert all(io["total_ns"] <= measured for io, measured in zip(told, own, strict=True))
+        long = [(io["total_ns"], measured) for io, measured in zip(told, own) if measured >= 1_000_000]
+        if not long:
+            pytest.skip("no sync took 1 ms here")
+        assert sum(seen for seen, _ in long) >= 0.95 * sum(measured for _, measured in long)
+
+
+@takes_a_kernel
+def test_each_report_counts_calls_and_a_recording_keeps_them(tmp_path):
+    with mounted(tmp_path) as (loop, place):
+        by_process = watch("stat", "fs.latency[process]", "-d", loop.path, "--json", "600s")
+        by_type = watch("iolatency", "--layer", "fs", "-d", loop.path, "--by", "type", "--json", "600")
+        record = watch("record", "--layer", "fs", "-d", loop.path, "-o", tmp_path / "rec")
+        calls(place, 20)
+        [process] = end(by_process)[-1]["values"]
+        assert process["value"].startswith("python") and process["count"] == 20
+        assert {value["value"]: value["latency"]["n"] for value in end(by_type)[-1]["values"]} == {"fsync": 10, "fdatasync": 10}
+        record.send_signal(signal.SIGINT)
+        out, _ = record.communicate()
+        assert "20 I/Os" in out and "nothing was lost" in out
+        recorded = run(BINARY, "stat", "fs.ops[type]", "--in", tmp_path / "rec", "--json").stdout
+        assert {value["value"]: value["count"] for value in json.loads(recorded)["values"]} == {"fsync": 10, "fdatasync": 10}
+
+
+@takes_a_kernel
+def test_a_call_that_waits_is_in_flight(tmp_path):
+    with loop_that_can_be_frozen(tmp_path) as (loop, place):
+        inflight = watch("inflight", "--layer", "fs", "-d", loop.path, "--for", "2s", "--json")
+        run("fsfreeze", "-f", place)
+        try:
+            writer = subprocess.Popen(
+                ["dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "conv=notrunc,fsync", "status=none"]
+            )
+            out, _ = inflight.communicate()
+            [call] = json.loads(out)["ios"]
+            assert (call["op"], call["pid"], call["process"], call["layer"]) == ("fsync", writer.pid, "dd", "fs")
+        finally:
+            run("fsfreeze", "-u", place)
+        assert writer.wait() == 0
+
+
+def test_a_daemon_sees_no_calls(daemon):
+    error = daemon.cli("iolatency", "--layer", "fs", "1", "1", code=2).stderr
+    assert "a daemon sees no system calls" in error and "-k" in error
