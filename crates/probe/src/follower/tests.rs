@@ -36,7 +36,7 @@ enum Step {
     Read,
 }
 
-/// What is read: an event, or an I/O of a task whose true cgroup the model knows.
+/// An event, or an I/O of a task whose true cgroup the model knows.
 #[derive(Clone, Debug)]
 enum Told {
     Event(TaskEvent),

@@ -233,7 +233,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the threads do meanwhile, each call has its own beginning, end and file; a call is in flight
+        /// However the threads' calls overlap, each call has its own beginning, end and file; a call is in flight
         /// from its beginning to its end; and a call whose beginning was not seen is counted.
         #[test]
         fn each_call_is_found(threads in prop::collection::vec(prop::collection::vec(call(), 0..12), 1..5), cut in 0..600_u64) {

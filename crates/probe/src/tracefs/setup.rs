@@ -1,4 +1,4 @@
-//! What watches share: how an instance is prepared, and how its events are enabled.
+//! The steps that all watches share: an instance is prepared, and its events are enabled.
 
 use rustix::time::{ClockId, clock_gettime};
 
