@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use crate::cgroup::{GONE, Hierarchy};
 use crate::follower::{Follower, Present, TaskEvent};
 use crate::io::Comm;
-use crate::tracefs::tasks::Plan;
+use crate::tracefs::setup::Plan;
 
 /// The tasks, at the moment of the last event.
 #[derive(Debug)]

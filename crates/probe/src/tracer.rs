@@ -13,8 +13,7 @@ use crate::tracefs::events::{self, filter, wanted};
 use crate::tracefs::format::Format;
 use crate::tracefs::instance::Instance;
 use crate::tracefs::ring::{Item, Ring};
-use crate::tracefs::setup::{SWITCH, buffer_kib, enable, layout, now_ns, prepare};
-use crate::tracefs::tasks;
+use crate::tracefs::setup::{SWITCH, buffer_kib, enable, enable_tasks, layout, now_ns, prepare};
 
 /// The progress of one reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +81,7 @@ impl Tracer {
             decoders.push(enable(&instance, &path, filter(&disks), decoder)?);
         }
         let plan = match options.cgroups {
-            true => tasks::enable_all(&instance, &mut decoders)?,
+            true => enable_tasks(&instance, &mut decoders)?,
             false => None,
         };
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;

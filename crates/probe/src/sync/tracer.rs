@@ -13,8 +13,9 @@ use crate::record::Entry;
 use crate::tasks::Tasks;
 use crate::tracefs::instance::Instance;
 use crate::tracefs::ring::{Item, Ring};
-use crate::tracefs::setup::{SWITCH, buffer_kib, layout, now_ns, prepare};
-use crate::tracefs::{syncs, tasks};
+use crate::tracefs::setup::{
+    SWITCH, buffer_kib, enable_syncs, enable_tasks, layout, now_ns, prepare,
+};
 use crate::tracer::Progress;
 
 /// The watch of all calls of this host that sync. Dropping it leaves nothing in the kernel. While it lives, each
@@ -43,8 +44,8 @@ impl SyncTracer {
         let cpus = instance.list("per_cpu")?;
         instance.write("buffer_size_kb", &buffer_kib(cpus.len()).to_string())?;
         let mut decoders = Vec::new();
-        syncs::enable_all(&instance, &mut decoders)?;
-        let plan = tasks::enable_all(&instance, &mut decoders)?;
+        enable_syncs(&instance, &mut decoders)?;
+        let plan = enable_tasks(&instance, &mut decoders)?;
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write(SWITCH, "1")?;
         Ok(SyncTracer {

@@ -6,7 +6,10 @@ use super::decoder::Decoder;
 use super::format::{Format, FormatError};
 use super::instance::Instance;
 use super::page::Layout;
+use super::{syncs, tasks};
+use crate::cgroup::Hierarchy;
 use crate::error::TraceError;
+use crate::sync::SyncCall;
 
 /// The file of an instance that switches the recording on and off.
 pub(crate) const SWITCH: &str = "tracing_on";
@@ -37,7 +40,7 @@ const BUFFERS_KIB: usize = 256 << 10;
 const BUFFER_KIB: (usize, usize) = (1 << 10, 16 << 10);
 
 /// Whether the kernel has an event.
-pub(crate) fn has(instance: &Instance, event: &str) -> bool {
+fn has(instance: &Instance, event: &str) -> bool {
     instance.path(&format!("events/{event}/format")).exists()
 }
 
@@ -61,6 +64,59 @@ pub(crate) fn enable(
     }
     instance.write(&file("enable"), "1")?;
     Ok((format.id, decoder))
+}
+
+/// The hierarchy of cgroups, and whether the kernel has the events to follow tasks in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) hierarchy: Hierarchy,
+    pub(crate) is_followed: bool,
+}
+
+/// Makes an instance record the events of tasks, and appends their decoders. `None` if the host has no cgroups.
+pub(crate) fn enable_tasks(
+    instance: &Instance,
+    decoders: &mut Vec<(u16, Decoder)>,
+) -> Result<Option<Plan>, TraceError> {
+    let Some(hierarchy) = Hierarchy::find() else {
+        return Ok(None);
+    };
+    let is_followed = tasks::Kind::ALL
+        .iter()
+        .all(|kind| has(instance, kind.path()));
+    if is_followed {
+        for kind in tasks::Kind::ALL {
+            let decoder = |format: &Format| tasks::Decoder::new(kind, format).map(Decoder::Task);
+            let filter = kind.filter(hierarchy);
+            decoders.push(enable(instance, kind.path(), filter, decoder)?);
+        }
+    }
+    Ok(Some(Plan {
+        hierarchy,
+        is_followed,
+    }))
+}
+
+/// Makes an instance record all these events, as far as the kernel has them, and appends their decoders. A kernel
+/// without file systems that have such events still has the calls.
+pub(crate) fn enable_syncs(
+    instance: &Instance,
+    decoders: &mut Vec<(u16, Decoder)>,
+) -> Result<(), TraceError> {
+    for call in SyncCall::ALL {
+        let begin = |format: &Format| syncs::Decoder::begin(call, format).map(Decoder::Sync);
+        let end = |format: &Format| syncs::Decoder::end(call, format).map(Decoder::Sync);
+        decoders.push(enable(instance, &syncs::path("enter", call), None, begin)?);
+        decoders.push(enable(instance, &syncs::path("exit", call), None, end)?);
+    }
+    for event in syncs::OF_FILE_SYSTEMS
+        .iter()
+        .filter(|event| has(instance, event))
+    {
+        let decoder = |format: &Format| syncs::Decoder::file(format).map(Decoder::Sync);
+        decoders.push(enable(instance, event, None, decoder)?);
+    }
+    Ok(())
 }
 
 pub(crate) fn layout(instance: &Instance) -> Result<Layout, TraceError> {

@@ -1,41 +1,19 @@
 //! The kernel's events of calls that sync, the file systems' own events, and the decoders of their records.
 
-use super::decoder::Decoder as AnyDecoder;
 use super::events::decode;
 use super::format::{Field, Format, FormatError};
-use super::instance::Instance;
-use super::setup::{enable, has};
-use crate::error::TraceError;
 use crate::sync::{FileId, SyncCall, SyncEvent, SyncWhat};
 
 /// The events of file systems that show the device and the inode of a file that is synced. (That of btrfs shows no
 /// device.)
-const OF_FILE_SYSTEMS: [&str; 3] = [
+pub(crate) const OF_FILE_SYSTEMS: [&str; 3] = [
     "ext4/ext4_sync_file_enter",
     "xfs/xfs_file_fsync",
     "f2fs/f2fs_sync_file_enter",
 ];
 
-/// Makes an instance record all these events, as far as the kernel has them, and appends their decoders. A kernel
-/// without file systems that have such events still has the calls.
-pub(crate) fn enable_all(
-    instance: &Instance,
-    decoders: &mut Vec<(u16, AnyDecoder)>,
-) -> Result<(), TraceError> {
-    for call in SyncCall::ALL {
-        let begin = |format: &Format| Decoder::begin(call, format).map(AnyDecoder::Sync);
-        let end = |format: &Format| Decoder::end(call, format).map(AnyDecoder::Sync);
-        decoders.push(enable(instance, &path("enter", call), None, begin)?);
-        decoders.push(enable(instance, &path("exit", call), None, end)?);
-    }
-    for event in OF_FILE_SYSTEMS.iter().filter(|event| has(instance, event)) {
-        let decoder = |format: &Format| Decoder::file(format).map(AnyDecoder::Sync);
-        decoders.push(enable(instance, event, None, decoder)?);
-    }
-    Ok(())
-}
-
-fn path(moment: &str, call: SyncCall) -> String {
+/// The kernel's name for the `enter` or `exit` of a call, with its group.
+pub(crate) fn path(moment: &str, call: SyncCall) -> String {
     format!("syscalls/sys_{moment}_{}", call.name())
 }
 
@@ -65,7 +43,7 @@ enum Own {
 }
 
 impl Decoder {
-    fn begin(call: SyncCall, format: &Format) -> Result<Decoder, FormatError> {
+    pub(crate) fn begin(call: SyncCall, format: &Format) -> Result<Decoder, FormatError> {
         let field = |name| format.field(name);
         let range = match call {
             // The address of memory is no place in a file.
@@ -79,12 +57,12 @@ impl Decoder {
         Decoder::new(format, Own::Begin { call, fd, range })
     }
 
-    fn end(call: SyncCall, format: &Format) -> Result<Decoder, FormatError> {
+    pub(crate) fn end(call: SyncCall, format: &Format) -> Result<Decoder, FormatError> {
         let result = format.field("ret")?;
         Decoder::new(format, Own::End { call, result })
     }
 
-    fn file(format: &Format) -> Result<Decoder, FormatError> {
+    pub(crate) fn file(format: &Format) -> Result<Decoder, FormatError> {
         let (dev, inode) = (format.field("dev")?, format.field("ino")?);
         Decoder::new(format, Own::File { dev, inode })
     }

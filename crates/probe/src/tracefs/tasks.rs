@@ -1,42 +1,9 @@
 //! The kernel's events in the lives of tasks, and the decoders of their records.
 
-use super::decoder::Decoder as AnyDecoder;
 use super::format::{Field, Format, FormatError};
-use super::instance::Instance;
-use super::setup::{enable, has};
 use crate::cgroup::Hierarchy;
-use crate::error::TraceError;
 use crate::follower::TaskEvent;
 use crate::io::Comm;
-
-/// The hierarchy of cgroups, and whether the kernel has the events to follow tasks in it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) hierarchy: Hierarchy,
-    pub(crate) is_followed: bool,
-}
-
-/// Makes an instance record the events of tasks, and appends their decoders. `None` if the host has no cgroups.
-pub(crate) fn enable_all(
-    instance: &Instance,
-    decoders: &mut Vec<(u16, AnyDecoder)>,
-) -> Result<Option<Plan>, TraceError> {
-    let Some(hierarchy) = Hierarchy::find() else {
-        return Ok(None);
-    };
-    let is_followed = Kind::ALL.iter().all(|kind| has(instance, kind.path()));
-    if is_followed {
-        for kind in Kind::ALL {
-            let decoder = |format: &Format| Decoder::new(kind, format).map(AnyDecoder::Task);
-            let filter = kind.filter(hierarchy);
-            decoders.push(enable(instance, kind.path(), filter, decoder)?);
-        }
-    }
-    Ok(Some(Plan {
-        hierarchy,
-        is_followed,
-    }))
-}
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
