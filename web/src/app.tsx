@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Feed } from "./model/feed";
+import type { Feed, Source } from "./model/feed";
 import { type Route, VIEWS, type ViewName, go, useRoute } from "./route";
 import { keep } from "./token";
 import { Help } from "./ui/help";
@@ -45,7 +45,7 @@ export function App({ feed }: { feed: Feed }) {
         <button class="menu plain" aria-label="Sources" aria-expanded={menu} onClick={() => setMenu(!menu)}>≡</button>
         <a class="brand" href="#worksheet"><Mark />dashpot</a>
         <nav aria-label="Views">
-          {VIEWS.map((view) => (
+          {VIEWS.filter((view) => view === "worksheet" || feed.source?.kind === "daemon").map((view) => (
             <a key={view} href={`#${view}`} aria-current={view === route.view ? "page" : undefined}>{TITLES[view]}</a>
           ))}
         </nav>
@@ -62,7 +62,8 @@ export function App({ feed }: { feed: Feed }) {
 }
 
 function Body({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }) {
-  if (feed.status === null || feed.past === null) return <main class="empty">{feed.contact.kind === "refused" ? null : <p>Waiting for the daemon…</p>}</main>;
+  if (feed.source === null || feed.past === null || feed.past.to === 0) return <main class="empty">{feed.contact.kind === "refused" ? null : <p>Waiting for the first second…</p>}</main>;
+  if (route.view !== "worksheet" && feed.status === null) return <main class="empty"><p>{TITLES[route.view]} is of a daemon’s disks. This page shows {sourceWords(feed.source)}. <a href="#worksheet">Open its worksheet</a></p></main>;
   return (
     <>
       {route.view === "worksheet" && <Rail feed={feed} route={route} />}
@@ -82,18 +83,24 @@ function Mark() {
   );
 }
 
+/** The source in words. */
+function sourceWords({ kind, name }: Source): string {
+  if (kind === "kernel") return "the kernel’s disks";
+  return kind === "daemon" ? "a daemon" : `the ${kind} ${name}`;
+}
+
 /** How good the contact is, in words: the dot only repeats it. */
 function Contact({ feed }: { feed: Feed }) {
   useTick(1_000);
   const { contact } = feed;
   const words = {
     connecting: "connecting…",
-    live: "live",
+    live: feed.source?.ended_ns == null ? "live" : "ended",
     lost: "no contact",
     refused: "refused",
   }[contact.kind];
   return (
-    <span class={`contact ${contact.kind}`} ><i aria-hidden="true" />{words}{contact.kind === "live" && <small> {((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind</small>}</span>
+    <span class={`contact ${contact.kind}`} ><i aria-hidden="true" />{words}{contact.kind === "live" && feed.source?.ended_ns == null && <small> {((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind</small>}</span>
   );
 }
 
@@ -111,12 +118,28 @@ function Trouble({ feed }: { feed: Feed }) {
       </p>
     );
   }
+  const { source } = feed;
+  if (source?.trouble) {
+    return (
+      <p class="trouble" role="alert">
+        <b>{source.kind === "recording" ? "The recording cannot be read any more" : "The watch has ended"}:</b> {source.trouble}. What you see is up to {clock(feed.past!.wall(feed.past!.to))}.
+      </p>
+    );
+  }
+  if (source && source.kind !== "daemon" && !feed.outdated) {
+    const ended = source.ended_ns === null ? "" : ` It ended at ${clock(feed.past!.wall(source.ended_ns / 1e9))} and is shown to its end.`;
+    return <p class="source-line">{capitalized(sourceWords(source))}.{ended}</p>;
+  }
   if (!feed.outdated) return null;
   return (
     <p class="trouble" role="alert">
       The daemon was replaced by another version, and this page is of the one before. <button class="link" onClick={() => location.reload()}>Reload</button>
     </p>
   );
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function TokenForm({ feed }: { feed: Feed }) {
@@ -132,8 +155,8 @@ function TokenForm({ feed }: { feed: Feed }) {
   if (status !== 401) return <p class="trouble" role="alert"><b>{why}.</b> {remedy}</p>;
   return (
     <form class="trouble" aria-live="assertive" onSubmit={use}>
-      <b>{feed.api.token === null ? "This link has no token." : "This link’s token is not the daemon’s."}</b> Take the link that <code>dashpot serve</code> printed
-      after “page”: a daemon makes a new token at each start.
+      <b>{feed.api.token === null ? "This link has no token." : "This link’s token is not the daemon’s."}</b> Take the link that <code>dashpot</code> printed
+      after “page”: each start makes a new token.
       <label>Link or token <input value={text} autoComplete="off" spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} /></label>
       <button disabled={text.trim() === ""}>Use it</button>
     </form>

@@ -91,14 +91,28 @@ export function plural(count: number, noun: string): string {
   return `${thousands(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** The time of day of a moment of the wall clock. */
+/** Whether times are those of a simulation, which begin at 0 and have no zone. */
+let fromZero = false;
+
+export function countFromZero(is: boolean): void {
+  fromZero = is;
+}
+
+/** The offset of the zone in which times are shown, in minutes, as of `Date`. */
+export function zoneOffset(ms: number): number {
+  return fromZero ? 0 : new Date(ms).getTimezoneOffset();
+}
+
+/** The time of day of a moment of the wall clock; in a simulation, the time since its beginning. */
 export function clock(ms: number): string {
-  const date = new Date(ms);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
+  const seconds = Math.floor(ms / 1_000) - zoneOffset(ms) * 60;
+  const hours = fromZero ? Math.floor(seconds / 3_600) : Math.floor(seconds / 3_600) % 24;
+  return [hours, Math.floor(seconds / 60) % 60, seconds % 60].map((part) => String(part).padStart(2, "0")).join(":");
 }
 
 /** The name of the browser's time zone. */
 export function zone(): string {
+  if (fromZero) return "simulated";
   const parts = new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(new Date());
   return parts.find((one) => one.type === "timeZoneName")?.value ?? "";
 }

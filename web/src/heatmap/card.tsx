@@ -35,7 +35,7 @@ export function Card({ feed, grid, unit, figures, at, pinned }: CardProps) {
 }
 
 const UNKNOWN_WORDS = {
-  known: "", before: "The daemon does not remember this time.", missing: "Not recorded.", unread: "Not read yet.", after: "Not over yet.",
+  known: "", before: "This time is not remembered.", missing: "Not recorded.", unread: "Not read yet.", after: "Not over yet.",
 };
 
 function Row({ name, value, note }: { name: string; value: string; note: string }) {

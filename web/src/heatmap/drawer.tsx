@@ -51,7 +51,7 @@ export function Drawer(props: DrawerProps) {
       {said !== null && typeof said !== "string" && <Answer {...props} said={said} first={first} />}
       {said !== null && typeof said !== "string" && said.inside.count > 0 && (
         listed
-          ? <IoList feed={feed} statistic={statistic} from={first} to={rectangle.to} least={least} end={end} unit={unit} />
+          ? <IoList feed={feed} statistic={statistic} from={first} to={rectangle.to} least={least} end={end} />
           : <button onClick={() => list(true)}>List the I/Os</button>
       )}
     </aside>
@@ -70,7 +70,7 @@ function Answer({ feed, statistic, grid, said, change, add }: DrawerProps & { sa
     <>
       <p class="finding">{finding(said)}</p>
       <p>{plural(said.inside.count, "I/O")} of {thousands(said.view.count)} in view, {share} % of the time that they waited{said.spent[0] ? `, mostly ${said.spent.slice(0, 2).map((one) => `${one.wait} ${Math.round(one.percent)} %`).join(", ")}` : ""}.</p>
-      {since > grid.view.from && <p class="note">The daemon remembers single I/Os since {clock(feed.past!.wall(since))}; earlier ones are not compared.</p>}
+      {since > grid.view.from && <p class="note">Single I/Os are remembered since {clock(feed.past!.wall(since))}; earlier ones are not compared.</p>}
       {said.differs.map((one) => (
         <section key={one.dimension}>
           <h3>{nameOf(one.dimension)} <small>differs by {Math.round(one.points)} points</small></h3>

@@ -1,6 +1,7 @@
 // The content of a panel, for export: the values as CSV, the picture as SVG or PNG, and the command that prints them.
 
 import { useRef } from "preact/hooks";
+import type { Source } from "../model/feed";
 import type { Past } from "../model/past";
 import { type Statistic, sentence, written } from "../model/statistic";
 import { amount, clock } from "../words";
@@ -10,6 +11,7 @@ import { ramp } from "./ramp";
 import { ranked } from "./stack";
 
 interface MenuProps {
+  source: Source;
   statistic: Statistic;
   table: Table;
   grid: Grid | null;
@@ -35,10 +37,19 @@ export function Menu(props: MenuProps) {
         <button onClick={() => save("csv", () => text("text/csv", csv(props)))}>CSV</button>
         <button onClick={() => save("svg", () => text("image/svg+xml", svg(props)))}>SVG</button>
         <button onClick={(event) => save("png", () => png(event.currentTarget.closest(".panel")!.querySelector(".plot canvas")!))}>PNG</button>
-        <code>dashpot stat '{written(statistic)}' --last {props.table.view.to - props.table.view.from}s</code>
+        <code>{command(props)}</code>
       </div>
     </details>
   );
+}
+
+/** The command that prints the same figures. */
+function command({ source, statistic, table, past }: MenuProps): string {
+  const asked = `dashpot stat '${written(statistic)}'`;
+  const lasts = table.view.to - table.view.from;
+  if (source.kind === "daemon") return `${asked} --last ${lasts}s`;
+  if (source.kind === "recording") return `${asked} ${source.words} --from ${clock(past.wall(table.view.from))} --to ${clock(past.wall(table.view.to))}`;
+  return source.kind === "kernel" ? `sudo ${asked} -k` : `dashpot sim ${source.name} --report "stat '${written(statistic)}'"`;
 }
 
 export function download(name: string, blob: Blob): void {

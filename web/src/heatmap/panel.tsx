@@ -126,7 +126,7 @@ function HeatPanel(props: SharedProps) {
         <button class="link slowest" title="Leave the greatest out of the axis (o)" onClick={turnCrop}>{crop === 0 ? "all" : `crop ${crop / 10_000} %`}</button>
         <button class="link" title="Scale of the axis (y)" onClick={turnScale}>{yScale}</button>
         <span class="ramp" title={`Colour: ${colour} (c)`}><i class="ramp-strip" />1 – {roundAmount(null, most)} <button class="link" onClick={turnColour}>{colour}</button></span>
-        <Menu statistic={statistic} table={grid} grid={grid} past={past} unit={series.unit} dark={dark} colour={colour} hues={chosen.map((name) => hueOf(name, dark))} />
+        <Menu source={feed.source!} statistic={statistic} table={grid} grid={grid} past={past} unit={series.unit} dark={dark} colour={colour} hues={chosen.map((name) => hueOf(name, dark))} />
       </Title>
       <div class="plot-row">
         <Gutter labels={yLines(grid).map(({ number, share }) => ({ share, words: zoom ? amount(series.unit, number) : roundAmount(series.unit, yScale === "log" && series.unit === "ns" ? 10 ** Math.round(Math.log10(number)) : number) }))}
@@ -179,7 +179,7 @@ function CountPanel(props: SharedProps) {
     <section class="panel" aria-label={sentence(statistic)}>
       <Title {...props}>
         <button class="link" title="Stacked areas or lines (y)" onClick={turn}>{shape}</button>
-        <Menu statistic={statistic} table={table} grid={null} past={past} unit={unit} dark={dark} colour="log" hues={[]} />
+        <Menu source={feed.source!} statistic={statistic} table={table} grid={null} past={past} unit={unit} dark={dark} colour="log" hues={[]} />
       </Title>
       <div class="plot-row">
         <Gutter low labels={[{ share: 0, words: "0" }, { share: 0.5, words: said(top / 2) }, { share: 0.97, words: said(top) }]} flag={null} />

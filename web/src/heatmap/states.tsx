@@ -23,25 +23,21 @@ function words({ feed, statistic, series, table, live }: StateProps): string[] {
   const past = feed.past!;
   const lasts = (known: string): number => table.columns.filter((column) => column.known === known).length * table.view.step;
   const device = deviceOf(statistic);
-  if (device !== null && !/[*?]/.test(device) && !isServed(feed, device)) return [`This worksheet asks for ${device}. It is not part of this lab now.`];
+  if (device !== null && !/[*?]/.test(device) && !feed.has(device)) return [`This worksheet asks for ${device}. ${feed.source?.kind === "daemon" ? "It is not part of this lab now." : "This source does not have it."}`];
   if (feed.contact.kind === "lost") said.push(`No contact: the picture ends at ${clock(past.wall(past.to))}.`);
-  if (series.reading && lasts("unread") > 5) said.push("Reading what the daemon remembers…");
+  if (series.reading && lasts("unread") > 5) said.push("Reading the past…");
   if (lasts("missing") > 0) said.push(`Hatched: ${lasting(lasts("missing") * 1e9)} not recorded.`);
-  if (lasts("before") > 0) said.push("Flat: before the daemon’s memory of it begins.");
+  if (lasts("before") > 0) said.push("Flat: before the memory of it begins.");
   const dropped = table.columns.reduce((sum, column) => sum + column.dropped, 0);
   if (dropped > 0) said.push(`Ticks: ${plural(dropped, "event")} dropped, counts are too low.`);
   return said.concat(rest(feed, statistic, table, live));
 }
 
-export function isServed(feed: Feed, name: string): boolean {
-  const { status } = feed;
-  return [...(status?.disks ?? []), ...(status?.volumes ?? [])].some((one) => one.name === name);
-}
-
 function rest(feed: Feed, statistic: Statistic, table: Table, live: boolean): string[] {
   const past = feed.past!;
   const name = deviceOf(statistic);
-  const devices = feed.status![statistic.layer === "disk" ? "disks" : "volumes"].filter((one) => name === null || one.name === name);
+  if (feed.status === null) return table.columns.some((column) => column.count > 0) ? [] : ["No such I/O in view."];
+  const devices = feed.status[statistic.layer === "disk" ? "disks" : "volumes"].filter((one) => name === null || one.name === name);
   const inFlight = devices.reduce((sum, device) => sum + device.in_flight, 0);
   const oldest = Math.max(0, ...devices.flatMap((device) => device.oldest[0]?.age_ns ?? []));
   const last = table.columns.findLast((column) => column.count > 0);

@@ -47,14 +47,15 @@ function questions(feed: Feed, statistic: Statistic): [string, Statistic][] {
   const { layer, metric, by } = statistic;
   const other = layer === "disk" ? "volume" : "disk";
   const found: [string, Statistic][] = [];
-  if ((feed.status?.volumes.length ?? 0) > 0) {
+  if (feed.namesOf(other).length > 0) {
     // A volume's device is no disk, and a disk's clients are not those of volumes.
     const conditions = statistic.conditions.filter((one) => !/^(device|client|rule|lane)[=!]/.test(one));
     found.push([`of ${other}s`, { layer: other, metric, conditions, by: by === "device" ? null : by }]);
   }
   if ((by !== "op" || isOfNumbers(metric)) && !statistic.conditions.some((one) => one.startsWith("op="))) found.push(["by type", { ...statistic, metric: "ops", by: "op" }]);
   if (by !== "device" && deviceOf(statistic) === null) found.push([`by ${layer}`, { ...statistic, metric: "ops", by: "device" }]);
-  if (by !== "client") found.push(["by client", { ...statistic, metric: "ops", by: "client" }]);
+  const who = feed.source?.kind === "kernel" || !feed.words?.dimensions.some((one) => one.word === "client") ? "process" : "client";
+  if (by !== who) found.push([`by ${who}`, { ...statistic, metric: "ops", by: who }]);
   if (!isOfNumbers(metric)) found.push(["by latency", { ...statistic, metric: "latency", by: by === "latency" ? null : by }]);
   const own = written(statistic);
   return found.filter(([, next]) => written(next) !== own).slice(0, 4);

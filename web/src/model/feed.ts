@@ -1,11 +1,13 @@
-// The page's one connection to its daemon: once a second, soon after a second of the daemon's clock has
-// ended, it asks for that second, the status and the rules. It says how good the contact is.
+// The page's one connection to its source: once a second, soon after a second of the source's clock has
+// ended, it asks for that second and, of a daemon, for the status and the rules. It says how good the contact is.
 
 import { type Api, NoContact, Refused, type Schemas } from "../api";
-import { lasting } from "../words";
+import { countFromZero, lasting } from "../words";
 import { Follower } from "./follower";
 import { Layout } from "./layout";
 import { Past } from "./past";
+import { Series } from "./series";
+import { LAYERS, type Layer } from "./statistic";
 
 export type Status = Schemas["Status"];
 export type Rule = Schemas["Rule"];
@@ -32,17 +34,25 @@ const AFTER_MS = 60;
 /** How many statuses are kept. */
 const STATUSES = 60;
 const RETRY_MS = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
-/** How much of the past of all devices is read at the start, for their figures. */
-const FIRST_NS = 15e9;
+/** How many seconds of all devices are read at the start, for their figures. */
+const FIRST = 15;
+/** The seconds of all devices that are kept. */
+const DEVICES_KEPT = 30;
+
+export type Source = Schemas["Source"];
 
 export class Feed {
   contact: Contact = { kind: "connecting" };
+  source: Source | null = null;
+  /** Of a daemon; null of any other source. */
   status: Status | null = null;
   rules: Rule[] = [];
   layout: Layout | null = null;
   past: Past | null = null;
   follower: Follower | null = null;
   words: Schemas["StatisticWords"] | null = null;
+  /** The latencies of each device, by layer. */
+  readonly devices = new Map<Layer, Series>();
   happenings: Happening[] = [];
   /** The status of the last minute, the newest last. */
   statuses: { second: number; status: Status }[] = [];
@@ -52,7 +62,8 @@ export class Feed {
   answeredAt = 0;
   private startedNs: number | null = null;
   private pageTag: string | null = null;
-  private next: number | null = null;
+  /** The second from which the devices are read. */
+  private next = 0;
   private failures = 0;
   private timer = 0;
   private busy = false;
@@ -109,47 +120,72 @@ export class Feed {
 
   private async ask(): Promise<number> {
     const clock = await this.api.get<Schemas["Clock"]>("/v1/clock");
-    if (clock.started_ns !== this.startedNs) await this.meet(clock);
+    // The beginning of a recording moves when its oldest files are deleted.
+    const isOther = clock.started_ns !== this.startedNs && this.source?.kind !== "recording";
+    if (this.source === null || isOther) await this.meet(clock);
+    else if (this.source.kind !== "daemon") this.source = await this.api.get<Source>("/v1/source");
     const past = this.past!;
-    const jump = past.setClock(clock);
+    const jump = this.source?.kind === "daemon" || this.source?.kind === "kernel" ? past.setClock(clock) : 0;
     if (jump !== 0) this.note(clock.now_ns / 1e9, `the clock went ${jump > 0 ? "forward" : "back"} ${lasting(Math.abs(jump) * 1e6)}`);
-    const after = this.next ?? Math.max(0, clock.now_ns - FIRST_NS);
-    const [seconds, status, rules] = await Promise.all([
-      this.api.get<Schemas["Seconds"]>(`/v1/seconds?after_ns=${Math.floor(after)}`),
-      this.api.get<Status>("/v1/status"),
-      this.api.get<Rule[]>("/v1/rules"),
-    ]);
-    past.add(seconds);
+    await this.readDevices(clock);
+    if (this.source?.kind === "daemon") await this.readDaemon(clock);
     this.follower!.advance(past.to);
-    // Seconds without I/O are not in the answer, but they are over.
-    this.next = Math.max(seconds.running.start_ns - 1e9, 0);
+    return 1_000 - (clock.now_ns % 1e9) / 1e6 + AFTER_MS;
+  }
+
+  /** Reads the seconds that have ended since the last answer, of all devices. */
+  private async readDevices(clock: Schemas["Clock"]): Promise<void> {
+    const past = this.past!;
+    const [since, to] = [Math.ceil(clock.started_ns / 1e9), Math.floor(clock.now_ns / 1e9)];
+    const from = Math.max(this.next, to - FIRST, 0);
+    const layers = LAYERS.filter((layer) => this.source!.devices.some((one) => one.layer === layer));
+    if (to > from && this.source!.trouble === null) {
+      await Promise.all(layers.map(async (layer) => {
+        const query = new URLSearchParams({ statistic: `${layer}.latency[device]`, from_ns: `${from}000000000`, to_ns: `${to}000000000` });
+        const said = await this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`);
+        let series = this.devices.get(layer);
+        if (series === undefined) this.devices.set(layer, (series = new Series(said.statistic, this.layout!)));
+        series.addColumns(said);
+        series.forget(to - DEVICES_KEPT);
+      }));
+    }
+    this.next = to;
+    if (this.source!.kind === "recording") past.replace(Math.floor(clock.started_ns / 1e9), to, this.source!.gaps.map((gap) => ({ from: Math.ceil(gap.from_ns / 1e9), to: Math.floor(gap.to_ns / 1e9) })));
+    else past.advance(Math.min(since, to), to);
+  }
+
+  private async readDaemon(clock: Schemas["Clock"]): Promise<void> {
+    const [status, rules] = await Promise.all([this.api.get<Status>("/v1/status"), this.api.get<Rule[]>("/v1/rules")]);
     this.status = status;
     this.statuses = [...this.statuses, { second: clock.now_ns / 1e9, status }].slice(-STATUSES);
     this.noteRules(rules, clock.now_ns);
     this.rules = rules;
-    return 1_000 - (seconds.now_ns % 1e9) / 1e6 + AFTER_MS;
   }
 
-  /** Reads the facts about a daemon that has just started, or that the page has just reached. */
+  /** Reads the facts about a source that has just started, or that the page has just reached. */
   private async meet(clock: Schemas["Clock"]): Promise<void> {
     const again = this.startedNs !== null;
-    const said = await this.api.get<Schemas["Layout"]>("/v1/layout");
+    const [said, source, words] = await Promise.all([
+      this.api.get<Schemas["Layout"]>("/v1/layout"), this.api.get<Source>("/v1/source"), this.api.get<Schemas["StatisticWords"]>("/v1/statistics"),
+    ]);
     if (this.layout?.name !== said.layout) {
       this.layout = new Layout(said);
-      this.past = new Past(this.layout);
+      this.past = new Past();
       this.follower = new Follower(this.api, this.layout, () => this.tell());
     }
-    this.words = await this.api.get<Schemas["StatisticWords"]>("/v1/statistics");
+    [this.source, this.words] = [source, words];
+    countFromZero(source.kind === "simulation");
     const tag = await pageTag();
     if (again) {
       this.past!.startAgain();
       this.statuses = [];
+      this.devices.clear();
       this.follower!.startAgain();
       this.note(clock.started_ns / 1e9, "the daemon was started again");
       this.outdated ||= tag !== this.pageTag;
     }
     this.pageTag ??= tag;
-    this.next = again ? clock.started_ns : null;
+    this.next = Math.floor(clock.started_ns / 1e9);
     this.startedNs = clock.started_ns;
   }
 
@@ -165,6 +201,16 @@ export class Feed {
     this.contact = { kind: "lost", since, retryAt: Date.now() + wait, why };
     if (!(error instanceof NoContact) && !(error instanceof Refused)) console.error(error);
     return wait;
+  }
+
+  /** Whether a device belongs to the source. */
+  has(name: string): boolean {
+    return this.source?.devices.some((one) => one.name === name) ?? false;
+  }
+
+  /** The names of the devices of a layer. */
+  namesOf(layer: Layer): string[] {
+    return this.source?.devices.filter((one) => one.layer === layer).map((one) => one.name) ?? [];
   }
 
   private note(second: number, words: string): void {

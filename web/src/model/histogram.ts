@@ -1,6 +1,5 @@
 // Histograms as the daemon sends them, their sums, and percentiles that equal the command line's.
 
-import type { Schemas } from "../api";
 import type { Layout } from "./layout";
 
 /** The occupied buckets of a histogram. */
@@ -11,17 +10,6 @@ export interface Sparse {
   sum: number;
   buckets: Uint16Array;
   counts: Float64Array;
-}
-
-export function sparse(layout: Layout, said: Schemas["LatencyHistogram"]): Sparse {
-  return {
-    count: said.count,
-    min: said.min_ns,
-    max: said.max_ns,
-    sum: Number(said.sum_ns),
-    buckets: Uint16Array.from(said.buckets, (bucket) => layout.bucketAt(bucket.from_ns)),
-    counts: Float64Array.from(said.buckets, (bucket) => bucket.count),
-  };
 }
 
 /** A sum of histograms. */

@@ -11,7 +11,7 @@ export function AddStatistic({ feed, add, close }: { feed: Feed; add: (statistic
   useEffect(() => first.current?.focus(), []);
   const { metrics, dimensions } = feed.words ?? { metrics: [], dimensions: [] };
   const statistic: Statistic = { layer, metric, conditions: [], by: by === "" || metric === "offset" ? null : by };
-  const layers = LAYERS.filter((one) => one === "disk" || (feed.status?.volumes.length ?? 0) > 0);
+  const layers = LAYERS.filter((one) => feed.namesOf(one).length > 0);
   const submit = (event: Event): void => {
     event.preventDefault();
     add(statistic);

@@ -1,6 +1,6 @@
 import type { Feed } from "../model/feed";
 import { Histogram } from "../model/histogram";
-import { type Statistic, written } from "../model/statistic";
+import { type Layer, type Statistic, written } from "../model/statistic";
 import { type Route, go } from "../route";
 import { UNKNOWN, cut, latency, rate } from "../words";
 
@@ -13,26 +13,31 @@ export interface Lately {
 }
 
 /** The I/O of a device in the last closed seconds that the page knows. */
-export function lately(feed: Feed, device: string): Lately {
+export function lately(feed: Feed, layer: Layer, device: string): Lately {
   const { past, layout } = feed;
-  if (!past || !layout) return { opsPerSecond: null, p99: null };
+  const series = feed.devices.get(layer);
+  const unknown = { opsPerSecond: null, p99: null };
+  if (!past || !layout || !series) return unknown;
   const from = Math.max(past.to - LATELY, past.spans.at(-1)?.from ?? past.to);
-  if (from >= past.to) return { opsPerSecond: null, p99: null };
+  if (from >= past.to) return unknown;
   const all = new Histogram(layout);
-  for (let second = from; second < past.to; second += 1) for (const cell of past.cells(device, second)) all.add(cell.latency);
+  for (let second = from; second < past.to; second += 1) {
+    const parts = series.seconds.get(second) ?? [];
+    const part = parts.find((one) => one.value === device);
+    if (part?.numbers) all.add(part.numbers);
+    // A second distinguishes a bounded number of devices.
+    else if (parts.some((one) => one.value === "other")) return unknown;
+  }
   return { opsPerSecond: all.count / (past.to - from), p99: all.percentile(990_000) ?? (all.count > 0 ? all.max : null) };
 }
 
 export function Rail({ feed, route }: { feed: Feed; route: Route }) {
-  const { status } = feed;
-  if (!status) return null;
   const shown = route.options.getAll("s");
+  const volumes = feed.namesOf("volume");
   return (
     <aside class="rail" aria-label="Sources">
-      <Sources title="Disks" layer="disk" names={status.disks.map((disk) => disk.name)} feed={feed} shown={shown} />
-      {status.volumes.length > 0 && (
-        <Sources title="Volumes" layer="volume" names={status.volumes.map((volume) => volume.name)} feed={feed} shown={shown} />
-      )}
+      <Sources title="Disks" layer="disk" names={feed.namesOf("disk")} feed={feed} shown={shown} />
+      {volumes.length > 0 && <Sources title="Volumes" layer="volume" names={volumes} feed={feed} shown={shown} />}
       <p class="note">A click shows a source; with Shift it is added.</p>
     </aside>
   );
@@ -40,7 +45,7 @@ export function Rail({ feed, route }: { feed: Feed; route: Route }) {
 
 interface SourcesProps {
   title: string;
-  layer: "disk" | "volume";
+  layer: Layer;
   names: string[];
   feed: Feed;
   shown: string[];
@@ -57,10 +62,10 @@ function Sources({ title, layer, names, feed, shown }: SourcesProps) {
   );
 }
 
-function Source({ layer, name, feed, shown }: { layer: "disk" | "volume"; name: string; feed: Feed; shown: string[] }) {
+function Source({ layer, name, feed, shown }: { layer: Layer; name: string; feed: Feed; shown: string[] }) {
   const statistic: Statistic = { layer, metric: "latency", conditions: [`device=${name}`], by: "op" };
   const question = written(statistic);
-  const { opsPerSecond, p99 } = lately(feed, name);
+  const { opsPerSecond, p99 } = lately(feed, layer, name);
   const hasRule = feed.rules.some((rule) => rule.disk === name && rule.state === "active");
   const show = (event: MouseEvent): void => {
     event.preventDefault();

@@ -2,7 +2,7 @@ import type { View } from "../heatmap/grid";
 import type { Feed, Happening } from "../model/feed";
 import type { Past } from "../model/past";
 import type { Cursor } from "../views/worksheet";
-import { clock, cut } from "../words";
+import { clock, cut, zoneOffset } from "../words";
 
 const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800];
 /** A label takes about this many pixels. */
@@ -12,7 +12,7 @@ const LABEL_PX = 78;
 export function timeLines(past: Past, view: View, width: number): { first: number; every: number } {
   const labels = Math.max(2, width / LABEL_PX);
   const every = STEPS.find((step) => (view.to - view.from) / step <= labels) ?? 3_600;
-  const zoneMs = new Date(past.wall(view.to)).getTimezoneOffset() * 60_000;
+  const zoneMs = zoneOffset(past.wall(view.to)) * 60_000;
   const wall = (past.wall(view.from) - zoneMs) / 1_000;
   return { first: view.from + (Math.ceil(wall / every) * every - wall), every };
 }

@@ -53,7 +53,7 @@ export function Control({ feed }: { feed: Feed }) {
 }
 
 function DiskRow({ feed, disk, send, choose, cut }: { feed: Feed; disk: Disk; send: Send; choose: (rule: Rule | null) => void; cut: () => void }) {
-  const { opsPerSecond, p99 } = lately(feed, disk.name);
+  const { opsPerSecond, p99 } = lately(feed, "disk", disk.name);
   const rules = feed.rules.filter((rule) => rule.disk === disk.name);
   const path = `/v1/disks/${part(disk.name)}`;
   const suspend = (): Promise<boolean> => send("POST", `${path}/suspend`, { for_ns: SUSPENDED_NS, now: true }, `${disk.name} is suspended for 10 s.`);

@@ -28,7 +28,7 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   const [cursor, setCursor] = useState<Cursor | null>(null);
   const asked = route.options.getAll("s");
   const [adding, setAdding] = useState(false);
-  const panels = useMemo(() => (asked.length > 0 ? asked.map(readStatistic) : [firstStatistic(feed)]), [asked.join(" "), feed.status === null]);
+  const panels = useMemo(() => (asked.length > 0 ? asked.map(readStatistic) : [firstStatistic(feed)]), [asked.join(" "), feed.source === null]);
   const span = Math.min(SPAN_MAX, Math.max(SPAN_MIN, Math.round(Number(route.options.get("span"))) || DEFAULT_SPAN));
   const view = viewOf(pausedAt ?? past.to, span, width);
   const names = panels.flatMap((one) => (typeof one === "string" ? [] : [written(one)]));
@@ -97,7 +97,7 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
 
 /** Without a statistic in the address: the latencies of volumes, else of disks, which clients wait for. */
 function firstStatistic(feed: Feed): Statistic {
-  const hasVolumes = feed.status?.volumes.some((one) => one.clients.length > 0) ?? false;
+  const hasVolumes = feed.status === null ? feed.namesOf("volume").length > 0 : feed.status.volumes.some((one) => one.clients.length > 0);
   return { layer: hasVolumes ? "volume" : "disk", metric: "latency", conditions: [], by: "op" };
 }
 

@@ -13,6 +13,7 @@ mod disk;
 mod event;
 mod export;
 mod host;
+mod io;
 mod latency;
 mod memory;
 mod pool;
@@ -23,6 +24,7 @@ mod rule;
 mod rule_latency;
 mod second;
 mod shard;
+mod source;
 mod statistic;
 mod summary;
 mod tunable;
@@ -45,6 +47,7 @@ pub use disk::{Disk, Status, Suspension};
 pub use event::{FinishedZio, FinishedZios, ZioWaits};
 pub use export::{Clock, Export, LayerWord, STARTED_AGAIN};
 pub use host::Host;
+pub use io::{StatisticIo, StatisticIos, StatisticWait};
 pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, Layout, OpLatency};
 pub use memory::{ClientMemory, Memory};
 pub use pool::{Admitted, Level, Mirrors, Pool, PoolTraffic, TrafficSum, Txg, TxgWord};
@@ -55,9 +58,10 @@ pub use rule::{Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, Rul
 pub use rule_latency::{HoldLatency, RuleLatency};
 pub use second::{Second, SecondLatency, Seconds};
 pub use shard::{Load, Probe, Shard, StopTotals, Stops};
+pub use source::{Source, SourceDevice, SourceGap, SourceKind};
 pub use statistic::{
-    Column, ColumnPart, Columns, Distribution, Expectation, StatisticWord, StatisticWords,
-    UnitWord, Watch, WatchedSecond,
+    Column, ColumnPart, Columns, Distribution, Expectation, RememberedSteps, StatisticWord,
+    StatisticWords, UnitWord, Watch, WatchedSecond,
 };
 pub use summary::Summary;
 pub use tunable::{SetTunables, TunableValue};

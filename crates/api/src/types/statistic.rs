@@ -16,6 +16,24 @@ pub struct StatisticWords {
     pub metrics: Vec<StatisticWord>,
     /// The dimensions, for conditions and breakdowns.
     pub dimensions: Vec<StatisticWord>,
+    /// What is remembered of the past, the finest first: a longer `step_ns` reaches further back. Statistics by
+    /// other facts than device, operation and client are counted from single I/Os.
+    pub remembered: Vec<RememberedSteps>,
+    /// The source remembers single I/Os from this moment on.
+    pub singles_since_ns: u64,
+}
+
+/// The memory of steps of the past. Each step is the exact sum of what ended in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RememberedSteps {
+    /// The length of a step.
+    pub step_ns: u64,
+    /// The most steps with I/O that are remembered.
+    pub steps_max: u64,
+    /// The most bytes that they take.
+    pub bytes_max: u64,
+    /// Nothing was forgotten from this moment on.
+    pub since_ns: u64,
 }
 
 /// A metric or a dimension.

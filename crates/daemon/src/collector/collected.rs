@@ -10,7 +10,7 @@ use dashpot_export::{DeviceId, EventRecord, FinishedZio};
 use super::clients::{Clients, OTHERS, Place};
 use super::open::{Cell, Open};
 use super::recent::{Copied, Recent};
-use super::seconds::{SecondCell, SecondCells, Seconds};
+use super::seconds::{SecondCell, SecondCells, Seconds, Steps};
 use super::tally::{Measured, Tally};
 
 /// One part of a device's I/O.
@@ -183,6 +183,11 @@ impl Collected {
     /// The I/O of each second, the oldest first, without idle seconds.
     pub fn seconds(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
         self.seconds.iter()
+    }
+
+    /// The seconds, minutes and hours, the finest first.
+    pub(crate) fn levels(&self) -> &[Steps; 3] {
+        self.seconds.levels()
     }
 
     /// The first complete second: no part of it was forgotten.

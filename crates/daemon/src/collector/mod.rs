@@ -25,7 +25,7 @@ use dashpot_export::{Bell, DeviceId, Drops, EventReader};
 
 pub(crate) use collected::{Collected, Part};
 pub(crate) use recent::{Copied, Kept};
-pub(crate) use seconds::{SecondCell, SecondCells};
+pub(crate) use seconds::{SecondCell, SecondCells, Steps};
 pub(crate) use tally::Tally;
 
 /// The longest time between two emptyings of the rings while there is traffic.

@@ -1,4 +1,5 @@
-//! The I/O of each of the last seconds.
+//! The I/O of each of the last seconds, minutes and hours. A minute is the exact sum of its seconds, bucket by bucket,
+//! and is remembered longer; an hour still longer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,36 +26,91 @@ impl SecondCell {
 }
 
 #[derive(Debug)]
-struct Second {
+struct Step {
     number: u64,
     cells: SecondCells,
 }
 
-/// The I/O of a second. A reader shares it and converts it while the collector counts on. If the
-/// collector then adds to this second, it works on a copy.
+/// The I/O of a second, a minute or an hour. A reader shares it and converts it while the collector counts on. If
+/// the collector then adds to it, it works on a copy.
 pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 
-/// The seconds in which zios have ended, as far back as the memory goes.
-#[derive(Debug, Default)]
-pub(super) struct Seconds {
+/// The length of the steps of a memory, and its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// The seconds of a step.
+    pub(crate) unit: u64,
+    /// The most steps that are remembered.
+    pub(crate) most: usize,
+    /// The most bytes that they may take.
+    pub(crate) bytes: usize,
+}
+
+/// The steps in which zios have ended, as far back as the memory goes.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    pub(crate) bounds: Bounds,
     /// By number.
-    seconds: VecDeque<Second>,
-    /// The bytes of all remembered seconds.
+    steps: VecDeque<Step>,
+    /// The bytes of all remembered steps.
     size: usize,
-    /// The first second that was not forgotten.
+    /// The first step that was not forgotten.
     since: u64,
+}
+
+/// The seconds, minutes and hours.
+#[derive(Debug)]
+pub(super) struct Seconds([Steps; 3]);
+
+impl Default for Seconds {
+    fn default() -> Seconds {
+        Seconds(BOUNDS.map(Steps::new))
+    }
 }
 
 impl Seconds {
     /// Adds the I/O of clients to a second, unless that second was forgotten.
-    pub(super) fn add(&mut self, number: u64, added: SecondCell) {
-        let Some(second) = self.second(number) else {
+    pub(super) fn add(&mut self, second: u64, added: SecondCell) {
+        let [seconds, minutes, hours] = &mut self.0;
+        hours.add(second, added.clone());
+        minutes.add(second, added.clone());
+        seconds.add(second, added);
+    }
+
+    /// The memories, the finest first.
+    pub(super) fn levels(&self) -> &[Steps; 3] {
+        &self.0
+    }
+
+    /// The first complete second: no part of it was forgotten.
+    pub(super) fn since(&self) -> u64 {
+        self.0[0].since()
+    }
+
+    /// The seconds with I/O, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
+        self.0[0].iter()
+    }
+}
+
+impl Steps {
+    fn new(bounds: Bounds) -> Steps {
+        Steps {
+            bounds,
+            steps: VecDeque::new(),
+            size: 0,
+            since: 0,
+        }
+    }
+
+    fn add(&mut self, second: u64, added: SecondCell) {
+        let Some(step) = self.step(second / self.bounds.unit) else {
             return;
         };
         let same = |cell: &&mut SecondCell| {
             (cell.device, cell.op) == (added.device, added.op) && cell.client == added.client
         };
-        let cells = Arc::make_mut(&mut second.cells);
+        let cells = Arc::make_mut(&mut step.cells);
         let (before, after) = match cells.iter_mut().find(same) {
             Some(cell) => {
                 let before = cell.size();
@@ -71,27 +127,23 @@ impl Seconds {
         self.forget();
     }
 
-    fn second(&mut self, number: u64) -> Option<&mut Second> {
-        let at = self
-            .seconds
-            .partition_point(|second| second.number < number);
-        let is_there = self
-            .seconds
-            .get(at)
-            .is_some_and(|second| second.number == number);
+    fn step(&mut self, number: u64) -> Option<&mut Step> {
+        let at = self.steps.partition_point(|step| step.number < number);
+        let is_there = self.steps.get(at).is_some_and(|step| step.number == number);
         if !is_there {
-            if at == 0 && self.seconds.len() == SECONDS {
+            if at == 0 && self.steps.len() == self.bounds.most {
                 return None;
             }
             let cells = SecondCells::default();
-            self.seconds.insert(at, Second { number, cells });
+            self.steps.insert(at, Step { number, cells });
         }
-        self.seconds.get_mut(at)
+        self.steps.get_mut(at)
     }
 
     fn forget(&mut self) {
-        while self.seconds.len() > SECONDS || (self.size > SIZE && self.seconds.len() > 1) {
-            let Some(oldest) = self.seconds.pop_front() else {
+        let Bounds { most, bytes, .. } = self.bounds;
+        while self.steps.len() > most || (self.size > bytes && self.steps.len() > 1) {
+            let Some(oldest) = self.steps.pop_front() else {
                 return;
             };
             self.since = oldest.number + 1;
@@ -99,19 +151,38 @@ impl Seconds {
         }
     }
 
-    /// The first complete second: no part of it was forgotten.
-    pub(super) fn since(&self) -> u64 {
-        self.since
+    /// The second from which on nothing was forgotten.
+    pub(crate) fn since(&self) -> u64 {
+        self.since * self.bounds.unit
     }
 
-    /// The seconds with I/O, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
-        let seconds = self.seconds.iter();
-        seconds.map(|second| (second.number, &second.cells))
+    /// The steps with I/O, the oldest first, with the seconds at which they begin.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
+        let unit = self.bounds.unit;
+        let steps = self.steps.iter();
+        steps.map(move |step| (step.number * unit, &step.cells))
     }
 }
 
+/// An hour of seconds, a day of minutes, and 30 days of hours.
+const BOUNDS: [Bounds; 3] = [
+    Bounds {
+        unit: 1,
+        most: SECONDS,
+        bytes: SIZE,
+    },
+    Bounds {
+        unit: 60,
+        most: 24 * 60,
+        bytes: SIZE,
+    },
+    Bounds {
+        unit: 3_600,
+        most: 30 * 24,
+        bytes: SIZE,
+    },
+];
 /// The most seconds that are remembered.
 pub(super) const SECONDS: usize = 3_600;
-/// The most bytes that they may take.
+/// The most bytes that they may take; the minutes and the hours as many each.
 pub(super) const SIZE: usize = 32 << 20;

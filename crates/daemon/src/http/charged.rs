@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use dashpot_api::{Bucket, HoldLatency, LatencyHistogram, OpLatency, Rule, RuleLatency};
 
+use super::statistics::Asked;
 use crate::answers::Making;
 use crate::{Daemon, Refusal};
 
@@ -74,5 +75,13 @@ impl FromRequestParts<Arc<Daemon>> for Making {
 
     async fn from_request_parts(_: &mut Parts, daemon: &Arc<Daemon>) -> Result<Making, Refusal> {
         daemon.answers().begin().await
+    }
+}
+
+impl FromRequestParts<Arc<dyn Asked>> for Making {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(_: &mut Parts, asked: &Arc<dyn Asked>) -> Result<Making, Refusal> {
+        asked.answers().begin().await
     }
 }

@@ -23,4 +23,4 @@ pub use access::{Access, Hosts, guard_host};
 pub use answer::Manners;
 pub use handover::HandoverListener;
 pub use listen::{HttpListener, TokenFile, make_private_dir, random_word};
-pub use router::router;
+pub use router::{page_router, router};

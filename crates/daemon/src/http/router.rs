@@ -15,19 +15,15 @@ use super::error::refuse;
 use super::routes::{
     disks, events, expect, meta, pools, rules, seconds, statistics, status, volumes,
 };
+use super::statistics::{Asked, Viewed};
 use super::{openapi, page};
 use crate::Daemon;
+use crate::memory::Memory;
 
 /// The API of a daemon. Over TCP, requests need a token.
 pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
     let router = Router::new()
-        .route("/", get(page::index))
-        .route("/healthz", get(meta::healthz))
-        .route("/v1/version", get(meta::version))
-        .route("/v1/openapi.json", get(openapi::openapi))
         .route("/v1/exports", get(meta::exports))
-        .route("/v1/clock", get(meta::clock))
-        .route("/v1/layout", get(meta::layout))
         .route("/v1/status", get(status::status))
         .route("/v1/disks", get(disks::list))
         .route("/v1/disks/{disk}", get(disks::show))
@@ -65,25 +61,44 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/rules/{rule}/latency", get(rules::latency))
         .route("/v1/events", get(events::finished))
         .route("/v1/seconds", get(seconds::seconds))
-        .merge(statistics_router())
         .route("/v1/reset", post(rules::reset))
-        .fallback(unknown_path)
-        .method_not_allowed_fallback(unknown_method)
-        .with_state(daemon);
-    let router =
-        page::other_paths().fold(router, |router, path| router.route(path, get(page::file)));
-    match access {
-        Some(access) => router.layer(from_fn_with_state(access, guard)),
-        None => router,
-    }
+        .with_state(Arc::clone(&daemon));
+    guarded(router.merge(of_any_source(Arc::new(daemon))), access)
 }
 
-fn statistics_router() -> Router<Arc<Daemon>> {
-    Router::new()
+/// The part of the API that the page of another source needs. Over TCP, requests need a token.
+pub fn page_router(memory: Arc<dyn Memory>, access: Option<Arc<Access>>) -> Router {
+    guarded(of_any_source(Arc::new(Viewed::new(memory))), access)
+}
+
+/// The page, and the statistics that it asks for.
+fn of_any_source(asked: Arc<dyn Asked>) -> Router {
+    let router = Router::new()
+        .route("/", get(page::index))
+        .route("/healthz", get(meta::healthz))
+        .route("/v1/version", get(meta::version))
+        .route("/v1/openapi.json", get(openapi::openapi))
+        .route("/v1/source", get(meta::source))
+        .route("/v1/clock", get(meta::clock))
+        .route("/v1/layout", get(meta::layout))
         .route("/v1/statistics", get(statistics::words))
         .route("/v1/statistics/columns", get(statistics::columns))
         .route("/v1/statistics/watch", post(statistics::watch))
         .route("/v1/statistics/diff", get(statistics::diff))
+        .route("/v1/statistics/ios", get(statistics::ios));
+    page::other_paths()
+        .fold(router, |router, path| router.route(path, get(page::file)))
+        .with_state(asked)
+}
+
+fn guarded(router: Router, access: Option<Arc<Access>>) -> Router {
+    let router = router
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method);
+    match access {
+        Some(access) => router.layer(from_fn_with_state(access, guard)),
+        None => router,
+    }
 }
 
 async fn unknown_path(request: Request) -> Response {

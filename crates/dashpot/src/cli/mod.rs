@@ -17,6 +17,7 @@ mod inflight;
 mod lab;
 mod load;
 mod no_api;
+mod page;
 mod pool;
 mod proof;
 mod record;
@@ -48,6 +49,7 @@ pub(crate) use generate::{CompletionsArgs, ManArgs};
 pub(crate) use inflight::InflightArgs;
 pub(crate) use lab::{LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
+pub(crate) use page::{PageArgs, Speed, ViewArgs};
 pub(crate) use pool::{GetArgs, SetArgs};
 pub(crate) use proof::ProofArgs;
 pub(crate) use record::{BackgroundArgs, CutArgs, KeepArgs, RecordArgs, RecordCommand, ShowArgs};
@@ -131,6 +133,7 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     Record(RecordArgs),
     Diff(DiffArgs),
+    View(ViewArgs),
     Top(TopArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),

@@ -8,6 +8,7 @@ use dashpot_engine::Duration;
 use dashpot_rules::{ParseError, parse_seed, parse_span, parse_wait};
 
 use super::no_api::NoApi;
+use super::page::{PageArgs, Speed, parse_speed};
 use super::reports::ReportKind;
 
 /// Simulate labs: hours of disk time in seconds, repeatably
@@ -62,6 +63,15 @@ pub(crate) struct SimArgs {
     #[arg(long)]
     #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "seed", "reports", "events", "chart", "check", "swarm"])]
     pub(crate) tunables: bool,
+    /// Show one lab in the browser while it is simulated, until Ctrl-C
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["reports", "events", "chart", "swarm", "tunables", "json"])]
+    pub(crate) page: bool,
+    /// How fast, beside the wall clock: 10 is ten times, or max [1]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_speed, requires = "page")]
+    pub(crate) speed: Option<Speed>,
+    #[command(flatten)]
+    pub(crate) page_at: PageArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -11,6 +11,7 @@ mod devices;
 mod diff;
 mod dmsetup;
 mod doctor;
+mod door;
 mod draft;
 mod failed;
 mod generate;
@@ -20,6 +21,7 @@ mod instance;
 mod list;
 mod load;
 mod output;
+mod page;
 mod parent;
 mod private;
 mod program;
@@ -42,6 +44,7 @@ mod top;
 mod tunables;
 mod update;
 mod variables;
+mod view;
 mod zinject;
 
 use std::process::ExitCode;
@@ -101,6 +104,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             None => record::record(api.as_ref(), &args)?,
         },
         Command::Diff(args) => diff::diff(&args)?,
+        Command::View(args) => view::view(&args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return top::top(api.as_ref(), &args),

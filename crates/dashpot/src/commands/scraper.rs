@@ -7,7 +7,7 @@ use dashpot_daemon::metrics::{Metrics, router};
 use dashpot_rules::Address;
 use tokio::sync::oneshot;
 
-use super::serve::metrics_url;
+use super::door::metrics_url;
 
 /// Answers scrapers from a thread of its own. Dropping it removes its socket.
 pub(super) struct Scraper {

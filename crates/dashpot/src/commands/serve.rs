@@ -1,20 +1,17 @@
 //! `serve`: serves disks until it is told to stop.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dashpot_api::{default_socket, recording_link, runtime_dir};
-use dashpot_daemon::http::{
-    Access, HandoverListener, Hosts, HttpListener, TokenFile, make_private_dir, random_word,
-};
+use dashpot_daemon::http::{HandoverListener, HttpListener, make_private_dir};
 use dashpot_export::store::OpenDevices;
 use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen};
 use tokio::task::spawn_blocking;
 
 use super::devices::{Attacher, Devices, Wanted, open_devices};
+use super::door::{Door, metrics_url};
 use super::instance::{Export, Instance, Running};
 use super::output::print;
 use super::private::PrivateDir;
@@ -25,9 +22,6 @@ use crate::cli::ServeArgs;
 use crate::cli::reports::DeviceArgs;
 use crate::lab::Lab;
 use crate::sources::Target;
-
-/// How many random letters a token has.
-const TOKEN_LETTERS: usize = 32;
 
 /// Serves until a signal ends it.
 pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
@@ -239,72 +233,5 @@ impl Places {
             .as_ref()
             .map(PrivateDir::path)
             .context("no private directory")
-    }
-}
-
-/// The addresses of the API and of its page, and the token that they need.
-struct Door {
-    url: String,
-    /// The address of the page, or how to get one.
-    page: String,
-    access: Option<Arc<Access>>,
-    _token: Option<TokenFile>,
-}
-
-impl Door {
-    fn new(api: &HttpListener, allowed_hosts: Vec<String>) -> anyhow::Result<Door> {
-        let Address::Tcp(socket) = api.address() else {
-            return Ok(Door {
-                url: api.address().to_string(),
-                page: "the page needs a port: --api tcp:127.0.0.1:0".to_owned(),
-                access: None,
-                _token: None,
-            });
-        };
-        let socket = reachable(*socket);
-        let token = random_word(TOKEN_LETTERS)?;
-        let file = TokenFile::write(socket, &token)?;
-        Ok(Door {
-            url: format!("http://{socket}/?token={token}"),
-            // A browser sends no fragment, so the token gets into no log and no other page's referrer.
-            page: format!("http://{socket}/#token={token}"),
-            access: Some(Arc::new(Access::new(token, Hosts::new(allowed_hosts)))),
-            _token: Some(file),
-        })
-    }
-}
-
-/// The address of the metrics.
-pub(super) fn metrics_url(listener: &HttpListener) -> String {
-    match listener.address() {
-        Address::Tcp(socket) => format!("http://{}/metrics", reachable(*socket)),
-        unix @ Address::Unix(_) => unix.to_string(),
-    }
-}
-
-/// An address at which this host reaches a socket that may listen on all addresses.
-fn reachable(mut socket: SocketAddr) -> SocketAddr {
-    if socket.ip().is_unspecified() {
-        socket.set_ip(match socket {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    socket
-}
-
-#[cfg(test)]
-mod tests {
-    use super::reachable;
-
-    #[test]
-    fn every_address_includes_that_of_the_host_itself() {
-        for (listens, reached) in [
-            ("0.0.0.0:7", "127.0.0.1:7"),
-            ("[::]:7", "[::1]:7"),
-            ("192.0.2.1:7", "192.0.2.1:7"),
-        ] {
-            assert_eq!(reachable(listens.parse().unwrap()).to_string(), reached);
-        }
     }
 }

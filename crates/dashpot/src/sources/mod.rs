@@ -29,4 +29,4 @@ pub(crate) use recorded::{KERNEL_DISK, KERNEL_FS, Recorded, watch_recorded};
 pub(crate) use signals::{Stop, now_ns};
 pub(crate) use source::Source;
 pub(crate) use target::Target;
-pub(crate) use wall::zone_ns;
+pub(crate) use wall::{unix_ns, zone_ns};

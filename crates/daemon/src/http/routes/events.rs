@@ -7,7 +7,7 @@ use axum::extract::State;
 use dashpot_api::{Error, FinishedZio, FinishedZios, LayerWord};
 use dashpot_engine::OpSet;
 use dashpot_export::{DeviceId, FinishedZio as Finished};
-use dashpot_observe::{Layer, Predicates, Statistic};
+use dashpot_observe::{Knows, Layer, Predicates, Statistic};
 use dashpot_rules::parse_ops;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -191,7 +191,7 @@ fn conditions(text: Option<&str>) -> Result<Predicates, Refusal> {
         let error = format!("where is '{text}': [{}] is no condition", by.word());
         return Err(Refusal::bad_request(error).remedy("write each as [latency>=10ms]"));
     }
-    check_known(&statistic.predicates)?;
+    check_known(&statistic.predicates, Knows::Zios)?;
     Ok(statistic.predicates)
 }
 

@@ -11,7 +11,8 @@ use dashpot_rules::parse_injection;
 use crate::answers::Making;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name};
-use crate::http::statistics::{Ios, SECOND_NS, Wanted, expect};
+use crate::http::statistics::{CopiedIos, SECOND_NS, expect};
+use crate::memory::Wanted;
 use crate::{Daemon, Refusal, RefusalKind};
 
 /// Computes the expected effect of rules without arming them: the engine runs the I/Os of the disk's last 30 seconds
@@ -40,7 +41,7 @@ pub(crate) async fn rules(
         layer: Layer::Disk,
         seconds: to.saturating_sub(SECONDS)..to,
     };
-    let ios = Ios::copy(&daemon, &wanted, &mut making).await?;
+    let ios = CopiedIos::copy(&daemon, &wanted, &mut making).await?;
     making.charge(ios.len() * size_of::<FinishedIo>())?;
     let expected = tokio::task::spawn_blocking(move || {
         let mut own: Vec<FinishedIo> = Vec::new();

@@ -1,14 +1,14 @@
 //! The program's version, its exports and its clock: answers that need no shard.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::State;
-use dashpot_api::{Clock, Export, Layout, VersionInfo};
+use dashpot_api::{Clock, Export, Layout, Source, VersionInfo};
 use dashpot_export::{DiskInfo, VolumeInfo};
 
 use crate::http::charged::JsonAnswer;
+use crate::http::statistics::Asked;
 use crate::{Daemon, Refusal, wire};
 
 /// The disks and volumes as they were at the start. The daemon asks no shard, so it answers even if a disk
@@ -42,13 +42,17 @@ pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<JsonAns
     responses(
         (status = 200, body = Clock, description = "The time, and when the daemon started."),
     ))]
-pub(crate) async fn clock(State(daemon): State<Arc<Daemon>>) -> Json<Clock> {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Json(Clock {
-        now_ns: daemon.now().as_nanos(),
-        started_ns: daemon.started().as_nanos(),
-        unix_ns: since_epoch.map_or(0, |since| since.as_nanos() as u64),
-    })
+pub(crate) async fn clock(State(asked): State<Arc<dyn Asked>>) -> Json<Clock> {
+    Json(asked.clock())
+}
+
+/// The source that the statistics are about, and its devices. The daemon asks no shard.
+#[utoipa::path(get, path = "/v1/source", operation_id = "get_source", tag = "statistics",
+    responses(
+        (status = 200, body = Source, description = "The source."),
+    ))]
+pub(crate) async fn source(State(asked): State<Arc<dyn Asked>>) -> Json<Source> {
+    Json(asked.source())
 }
 
 /// The boundaries of all latency histograms. The daemon asks no shard.

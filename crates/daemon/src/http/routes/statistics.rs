@@ -6,32 +6,37 @@ use axum::body::Body as AnyBody;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use dashpot_api::{Columns, Difference, Error, StatisticWord, StatisticWords, Watch};
-use dashpot_engine::Op;
-use dashpot_observe::{Dimension, Knows, Layer, Metric, Statistic, Unit};
+use dashpot_api::{Columns, Difference, Error, StatisticIos, StatisticWord, StatisticWords, Watch};
+use dashpot_observe::{Dimension, Knows, Layer, Metric, Predicates, Statistic, Unit};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::answers::Making;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Options};
-use crate::http::statistics::{Interval, Rectangle, Watched, compare, count, parse, unit_word};
-use crate::{Daemon, Refusal};
+use crate::http::statistics::{
+    Asked, Interval, Listed, Rectangle, Watched, compare, list, parse, unit_word,
+};
+use crate::{Refusal, RefusalKind};
 
 /// The layers, metrics and dimensions of statistics, and the values that are known now.
 #[utoipa::path(get, path = "/v1/statistics", operation_id = "list_statistics", tag = "statistics",
     responses(
         (status = 200, body = StatisticWords, description = "The words."),
     ))]
-pub(crate) async fn words(State(daemon): State<Arc<Daemon>>) -> Result<JsonAnswer, Refusal> {
-    let is_known = |dimension: &Dimension| dimension.is_known(Knows::Zios);
+pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAnswer, Refusal> {
+    let knows = asked.knows();
+    let is_known = |dimension: &Dimension| dimension.is_known(knows);
     let mut dimensions = Vec::new();
     for dimension in Dimension::ALL.into_iter().filter(is_known) {
         dimensions.push(StatisticWord {
             word: dimension.word().to_owned(),
             meaning: dimension.meaning().to_owned(),
             unit: unit_word(dimension.unit()),
-            values: values(&daemon, dimension).await,
+            values: match dimension {
+                Dimension::Fua => ["no", "yes"].map(str::to_owned).to_vec(),
+                _ => asked.values(dimension).await,
+            },
         });
     }
     let has_metric = |metric: &Metric| match metric {
@@ -46,13 +51,21 @@ pub(crate) async fn words(State(daemon): State<Arc<Daemon>>) -> Result<JsonAnswe
             unit: unit_word(unit_of(metric)),
             values: Vec::new(),
         });
-    let layers = [Layer::Disk, Layer::Volume].map(|layer| layer.word().to_owned());
+    let layers = match knows {
+        Knows::Zios => vec![Layer::Disk, Layer::Volume],
+        Knows::Kernel => vec![Layer::Disk],
+    };
+    let (remembered, since) = asked.remembered();
     let words = StatisticWords {
-        layers: layers.to_vec(),
+        remembered,
+        singles_since_ns: since
+            .saturating_mul(1_000_000_000)
+            .max(asked.clock().started_ns),
+        layers: layers.iter().map(|layer| layer.word().to_owned()).collect(),
         metrics: metrics.collect(),
         dimensions,
     };
-    daemon.answers().json(&words).map(JsonAnswer)
+    asked.answers().json(&words).map(JsonAnswer)
 }
 
 fn unit_of(metric: Metric) -> Unit {
@@ -60,27 +73,6 @@ fn unit_of(metric: Metric) -> Unit {
         Metric::Ops | Metric::Errors => Unit::Count,
         Metric::Bytes => Unit::Bytes,
         Metric::Of(number) => number.unit(),
-    }
-}
-
-/// The values of a dimension that are known now.
-async fn values(daemon: &Daemon, dimension: Dimension) -> Vec<String> {
-    match dimension {
-        Dimension::Device => {
-            let names = daemon.device_names();
-            names.iter().map(ToString::to_string).collect()
-        }
-        Dimension::Op => Op::ALL.map(|op| op.name().to_owned()).to_vec(),
-        Dimension::Fua => ["no", "yes"].map(str::to_owned).to_vec(),
-        Dimension::Rule => {
-            let records = daemon.records().await;
-            records
-                .iter()
-                .map(|record| record.id.0.to_string())
-                .collect()
-        }
-        Dimension::Client => daemon.collected(|view| view.collected.client_names()),
-        _ => Vec::new(),
     }
 }
 
@@ -115,14 +107,14 @@ fn second() -> u64 {
         (status = 422, body = Error),
     ))]
 pub(crate) async fn columns(
-    State(daemon): State<Arc<Daemon>>,
+    State(asked): State<Arc<dyn Asked>>,
     Options(wanted): Options<WantedColumns>,
     mut making: Making,
 ) -> Result<JsonAnswer, Refusal> {
-    let statistic = parse(&wanted.statistic)?;
-    let now_ns = daemon.now().as_nanos();
+    let statistic = parse(&wanted.statistic, &*asked)?;
+    let now_ns = asked.clock().now_ns;
     let interval = Interval::of(wanted.from_ns, wanted.to_ns, wanted.step_ns, now_ns)?;
-    let counted = count(&daemon, &statistic, &interval, &mut making).await?;
+    let counted = asked.count(&statistic, &interval, &mut making).await?;
     let columns = counted.answer(&statistic, &interval, now_ns);
     making.json(&columns).map(JsonAnswer)
 }
@@ -137,12 +129,12 @@ pub(crate) async fn columns(
         (status = 422, body = Error),
     ))]
 pub(crate) async fn watch(
-    State(daemon): State<Arc<Daemon>>,
+    State(asked): State<Arc<dyn Asked>>,
     Body(wanted): Body<Watch>,
 ) -> Result<Response, Refusal> {
-    let parsed: Result<Vec<Statistic>, Refusal> =
-        wanted.statistics.iter().map(|name| parse(name)).collect();
-    let watched = Watched::begin(&daemon, parsed?)?;
+    let names = wanted.statistics.iter();
+    let parsed: Result<Vec<Statistic>, Refusal> = names.map(|name| parse(name, &*asked)).collect();
+    let watched = Watched::begin(&asked, parsed?)?;
     let head = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
@@ -180,16 +172,89 @@ pub(crate) struct WantedDifference {
         (status = 422, body = Error),
     ))]
 pub(crate) async fn diff(
-    State(daemon): State<Arc<Daemon>>,
+    State(asked): State<Arc<dyn Asked>>,
     Options(wanted): Options<WantedDifference>,
     mut making: Making,
 ) -> Result<JsonAnswer, Refusal> {
     let rectangle = Rectangle {
-        statistic: parse(&wanted.statistic)?,
+        statistic: parse(&wanted.statistic, &*asked)?,
         view_ns: wanted.from_ns..wanted.to_ns,
         inside_ns: wanted.begin_ns..wanted.end_ns,
         numbers: wanted.least..=wanted.most.unwrap_or(u64::MAX),
     };
-    let difference = compare(&daemon, &rectangle, &mut making).await?;
+    let difference = compare(&*asked, &rectangle, &mut making).await?;
     making.json(&difference).map(JsonAnswer)
+}
+
+/// The single I/Os that a caller wants.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WantedIos {
+    /// The statistic that counts them. Its breakdown is not needed.
+    statistic: String,
+    /// Only I/Os that ended at this whole second or later.
+    from_ns: u64,
+    /// Only I/Os that ended before this whole second.
+    to_ns: u64,
+    /// The least number of the statistic's metric. Without it there is no lower bound.
+    least: Option<u64>,
+    /// The greatest number. Without it there is no upper bound.
+    most: Option<u64>,
+    /// How many of the longest are left out, because an earlier answer had them: up to 100,000.
+    #[serde(default)]
+    skip: usize,
+    #[allow(rustdoc::broken_intra_doc_links)] // A default, and no link.
+    /// The most I/Os of an answer: up to 1,000 [100].
+    #[serde(default = "hundred")]
+    limit: usize,
+}
+
+fn hundred() -> usize {
+    100
+}
+
+/// The single I/Os behind a part of a statistic: a cell, a rectangle, or a whole interval. The longest come first.
+#[utoipa::path(get, path = "/v1/statistics/ios", operation_id = "list_statistic_ios", tag = "statistics",
+    params(WantedIos),
+    responses(
+        (status = 200, body = StatisticIos, description = "The I/Os."),
+        (status = 400, body = Error),
+        (status = 422, body = Error),
+    ))]
+pub(crate) async fn ios(
+    State(asked): State<Arc<dyn Asked>>,
+    Options(wanted): Options<WantedIos>,
+    mut making: Making,
+) -> Result<JsonAnswer, Refusal> {
+    for (name, value, most) in [
+        ("skip", wanted.skip, 100_000),
+        ("limit", wanted.limit, 1_000),
+    ] {
+        if value > most {
+            let error = format!("{name} is {value}: it is at most {most}");
+            return Err(Refusal::new(RefusalKind::Unprocessable, error)
+                .remedy("look at a smaller part of the heat map"));
+        }
+    }
+    let statistic = parse(&wanted.statistic, &*asked)?;
+    let rectangle = Rectangle {
+        view_ns: wanted.from_ns..wanted.to_ns,
+        inside_ns: wanted.from_ns..wanted.to_ns,
+        numbers: wanted.least.unwrap_or(0)..=wanted.most.unwrap_or(u64::MAX),
+        statistic,
+    };
+    let is_bounded = wanted.least.is_some() || wanted.most.is_some();
+    let listed = Listed {
+        bounds: match is_bounded {
+            true => rectangle.conditions()?,
+            false => Predicates::default(),
+        },
+        statistic: rectangle.statistic,
+        ended_ns: rectangle.view_ns,
+        skip: wanted.skip,
+        limit: wanted.limit,
+    };
+    let found = list(&*asked, listed, &mut making).await?;
+    making.json(&found).map(JsonAnswer)
 }

@@ -75,6 +75,17 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
+    /// Adds the numbers of I/Os that were dropped, and the times of the columns.
+    pub(super) fn finish(&mut self, interval: &Interval, dropped: &[(u64, u64)]) {
+        for (second, dropped) in dropped {
+            let column = self.columns.entry(interval.column(*second)).or_default();
+            column.dropped += dropped;
+        }
+        for (second, column) in &mut self.columns {
+            column.start_ns = second * SECOND_NS;
+        }
+    }
+
     /// The answer.
     pub(crate) fn answer(self, statistic: &Statistic, interval: &Interval, now_ns: u64) -> Columns {
         Columns {

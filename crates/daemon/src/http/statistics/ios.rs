@@ -1,7 +1,6 @@
 //! Single zios that the collector remembers, and statistics that are counted from them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
@@ -10,23 +9,17 @@ use dashpot_engine::Waits;
 use dashpot_export::FinishedZio;
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Question, Statistic, Tally, Who};
 
+use super::asked::Ios;
 use super::interval::{Counted, Interval, SECOND_NS};
 use super::parts::Parts;
+use super::viewed::panicked;
 use crate::answers::Making;
 use crate::collector::{Copied, Kept};
-use crate::{Daemon, Refusal, RefusalKind};
-
-/// The zios to copy.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    /// Their layer.
-    pub(crate) layer: Layer,
-    /// The seconds in which they ended.
-    pub(crate) seconds: Range<u64>,
-}
+use crate::memory::Wanted;
+use crate::{Daemon, Refusal};
 
 /// Zios of a layer, as I/Os.
-pub(crate) struct Ios {
+pub(crate) struct CopiedIos {
     layer: Layer,
     copied: Copied,
     /// The names of the devices, by index.
@@ -36,13 +29,13 @@ pub(crate) struct Ios {
     pub(crate) since: u64,
 }
 
-impl Ios {
+impl CopiedIos {
     /// Copies zios out of the collector's memory, and charges for them. Other callers are answered in between.
     pub(crate) async fn copy(
         daemon: &Arc<Daemon>,
         wanted: &Wanted,
         making: &mut Making,
-    ) -> Result<Ios, Refusal> {
+    ) -> Result<CopiedIos, Refusal> {
         let is_volume = wanted.layer == Layer::Volume;
         let wants = |zio: &FinishedZio| zio.is_of_volume() == is_volume;
         let mut copied = Copied::default();
@@ -56,7 +49,7 @@ impl Ios {
             making.charge((copied.zios.len() - charged) * size_of::<Kept>())?;
             charged = copied.zios.len();
             if is_over {
-                return Ok(Ios {
+                return Ok(CopiedIos {
                     layer: wanted.layer,
                     copied,
                     devices: daemon.device_names(),
@@ -108,6 +101,13 @@ impl Ios {
         if !self.copied.zios.is_sorted_by_key(second_of) {
             self.copied.zios.sort_by_key(second_of);
         }
+    }
+}
+
+impl Ios for CopiedIos {
+    fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal> {
+        self.look(&self.copied.zios, look);
+        Ok(self.since)
     }
 }
 
@@ -177,21 +177,20 @@ pub(super) async fn count(
         layer: statistic.layer,
         seconds: interval.seconds.clone(),
     };
-    let mut ios = Ios::copy(daemon, &wanted, making).await?;
+    let mut ios = CopiedIos::copy(daemon, &wanted, making).await?;
     let (statistic, interval, since) = (statistic.clone(), interval.clone(), ios.since);
     let counted = tokio::task::spawn_blocking(move || {
         ios.sort();
         columns(&ios, &statistic, &interval)
     });
-    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
     Ok(Counted {
-        columns: counted.await.map_err(failed)?,
+        columns: counted.await.map_err(panicked)?,
         since,
     })
 }
 
 /// The columns of zios, which are sorted by second. Two threads count, each one half of the seconds.
-fn columns(ios: &Ios, statistic: &Statistic, interval: &Interval) -> BTreeMap<u64, Column> {
+fn columns(ios: &CopiedIos, statistic: &Statistic, interval: &Interval) -> BTreeMap<u64, Column> {
     let zios = &ios.copied.zios;
     let column_of = |kept: &Kept| interval.column(second_of(kept));
     let middle = zios.get(zios.len() / 2).map_or(0, column_of);
@@ -209,7 +208,7 @@ fn columns(ios: &Ios, statistic: &Statistic, interval: &Interval) -> BTreeMap<u6
 
 /// The columns of some zios.
 fn columns_of(
-    ios: &Ios,
+    ios: &CopiedIos,
     zios: &[Kept],
     statistic: &Statistic,
     interval: &Interval,
@@ -233,7 +232,7 @@ fn columns_of(
 }
 
 /// The parts of a tally, over all devices and types.
-fn parts_of(tally: &Tally, statistic: &Statistic) -> Parts {
+pub(super) fn parts_of(tally: &Tally, statistic: &Statistic) -> Parts {
     let mut parts = Parts::default();
     let devices = tally.devices();
     for op in devices.iter().flat_map(|device| tally.ops(device)) {

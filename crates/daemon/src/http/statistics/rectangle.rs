@@ -1,16 +1,18 @@
 //! How the I/Os in a rectangle of a heat map differ from the others: `diff`, with the I/Os inside as the slow ones.
 
 use std::ops::{Range, RangeInclusive};
-use std::sync::Arc;
 
 use dashpot_api::Difference;
 use dashpot_engine::Duration;
 use dashpot_observe::diff::{Diff, Side, Slow};
 use dashpot_observe::{Dimension, Knows, Predicates, Statistic, Unit};
 
-use super::{Interval, Ios, SECOND_NS, Wanted};
+use super::asked::{Asked, Ios};
+use super::viewed::panicked;
+use super::{Interval, SECOND_NS};
 use crate::answers::Making;
-use crate::{Daemon, Refusal, RefusalKind};
+use crate::memory::Wanted;
+use crate::{Refusal, RefusalKind};
 
 /// A rectangle in the heat map of a statistic.
 #[derive(Clone, Debug)]
@@ -26,27 +28,30 @@ pub(crate) struct Rectangle {
 
 /// Compares the I/Os of a rectangle with all I/Os in view.
 pub(crate) async fn compare(
-    daemon: &Arc<Daemon>,
+    asked: &dyn Asked,
     rectangle: &Rectangle,
     making: &mut Making,
 ) -> Result<Difference, Refusal> {
     let number = rectangle.number()?;
-    let now_ns = daemon.now().as_nanos();
+    let now_ns = asked.clock().now_ns;
     let view = &rectangle.view_ns;
     let interval = Interval::of(Some(view.start), Some(view.end), SECOND_NS, now_ns)?;
-    daemon.collect_to(interval.seconds.end).await;
     let wanted = Wanted {
         layer: rectangle.statistic.layer,
         seconds: interval.seconds,
     };
-    let ios = Ios::copy(daemon, &wanted, making).await?;
-    let rectangle = rectangle.clone();
-    let compared = tokio::task::spawn_blocking(move || rectangle.difference(number, &ios));
-    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
-    compared.await.map_err(failed)
+    let ios = asked.ios(wanted, making).await?;
+    let (rectangle, knows) = (rectangle.clone(), asked.knows());
+    let compared = tokio::task::spawn_blocking(move || rectangle.difference(number, &*ios, knows));
+    compared.await.map_err(panicked)?
 }
 
 impl Rectangle {
+    /// Its numbers as conditions.
+    pub(crate) fn conditions(&self) -> Result<Predicates, Refusal> {
+        Ok(self.bounds(self.number()?))
+    }
+
     /// The number on the vertical axis.
     fn number(&self) -> Result<Dimension, Refusal> {
         let (inside, numbers) = (&self.inside_ns, &self.numbers);
@@ -62,19 +67,24 @@ impl Rectangle {
         })
     }
 
-    fn difference(&self, number: Dimension, ios: &Ios) -> Difference {
+    fn difference(
+        &self,
+        number: Dimension,
+        ios: &dyn Ios,
+        knows: Knows,
+    ) -> Result<Difference, Refusal> {
         let slow = Slow::Inside(self.inside_ns.clone(), self.bounds(number));
-        let mut diff = Diff::new(slow, Knows::Zios);
+        let mut diff = Diff::new(slow, knows);
         let mut time_ns: u64 = 0;
-        ios.each(|io| {
+        let since = ios.each(&mut |io| {
             if self.statistic.predicates.select(io) {
                 time_ns = time_ns.saturating_add(io.total_ns());
                 diff.add(Side::Here, io);
             }
-        });
+        })?;
         let lasted = Duration::from_nanos(self.view_ns.end - self.view_ns.start);
         let comparison = diff.compare(lasted, None);
-        Difference::of(&comparison, time_ns, ios.since * SECOND_NS)
+        Ok(Difference::of(&comparison, time_ns, since * SECOND_NS))
     }
 
     /// The numbers of the rectangle as conditions.

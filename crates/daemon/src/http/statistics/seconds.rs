@@ -1,6 +1,7 @@
-//! Statistics that the collector's memory of seconds answers.
+//! Statistics that the collector's memory of seconds, minutes and hours answers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use dashpot_api::Column;
@@ -9,9 +10,10 @@ use dashpot_observe::{Dimension, FinishedIo, IoWaits, Kind, Layer, Metric, Stati
 
 use super::interval::{Counted, Interval};
 use super::parts::Parts;
+use super::viewed::panicked;
 use crate::answers::Making;
-use crate::collector::{SecondCell, SecondCells};
-use crate::{Daemon, Refusal, RefusalKind};
+use crate::collector::{SecondCell, SecondCells, Steps};
+use crate::{Daemon, Refusal};
 
 /// Whether the memory of seconds has all facts that a statistic asks for.
 pub(super) fn has(statistic: &Statistic) -> bool {
@@ -30,21 +32,46 @@ pub(super) async fn count(
     interval: &Interval,
     making: &mut Making,
 ) -> Result<Counted, Refusal> {
-    let (since, seconds) = daemon.collected(|view| {
-        let seconds = view.collected.seconds();
-        let wanted = seconds.filter(|(second, _)| interval.seconds.contains(second));
-        let copied = wanted.map(|(second, cells)| (second, Arc::clone(cells)));
-        (view.collected.since(), copied.collect::<Vec<_>>())
-    });
+    let (since, seconds) = daemon.collected(|view| steps(view.collected.levels(), interval));
     making.charge(seconds.iter().map(|(_, cells)| bytes_of(cells)).sum())?;
     let (daemon, statistic, interval) = (Arc::clone(daemon), statistic.clone(), interval.clone());
     let counted =
         tokio::task::spawn_blocking(move || columns(&daemon, &statistic, &interval, seconds));
-    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
     Ok(Counted {
-        columns: counted.await.map_err(failed)?,
+        columns: counted.await.map_err(panicked)?,
         since,
     })
+}
+
+/// The steps of an interval: minutes or hours, if the seconds at its beginning are forgotten and its columns are
+/// whole minutes or hours. The step that is not over is always made of seconds, because it has more than them.
+fn steps(levels: &[Steps; 3], interval: &Interval) -> (u64, Vec<(u64, SecondCells)>) {
+    let Range { start, end } = interval.seconds.clone();
+    let [seconds, coarse @ ..] = levels;
+    let is_whole = |unit: u64| interval.step.is_multiple_of(unit) && start.is_multiple_of(unit);
+    let reaches = |steps: &&Steps| is_whole(steps.bounds.unit) && steps.since() < seconds.since();
+    let level = match seconds.since() > start {
+        true => coarse
+            .iter()
+            .filter(reaches)
+            .min_by_key(|one| one.since().max(start)),
+        false => None,
+    };
+    let (since, to, mut found) = match level {
+        Some(level) => {
+            let to = end / level.bounds.unit * level.bounds.unit;
+            (level.since(), to.max(start), shared(level, start..to))
+        }
+        None => (seconds.since(), start, Vec::new()),
+    };
+    found.extend(shared(seconds, to..end));
+    (since, found)
+}
+
+fn shared(steps: &Steps, seconds: Range<u64>) -> Vec<(u64, SecondCells)> {
+    let wanted = steps.iter().filter(|(second, _)| seconds.contains(second));
+    let shared = wanted.map(|(second, cells)| (second, Arc::clone(cells)));
+    shared.collect()
 }
 
 /// Roughly the bytes that cells take in an answer.

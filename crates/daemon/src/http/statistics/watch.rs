@@ -16,8 +16,9 @@ use hyper::body::{Body, Frame};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::sleep;
 
-use super::{Interval, SECOND_NS, count};
-use crate::{Daemon, Refusal, RefusalKind};
+use super::asked::Asked;
+use super::{Interval, SECOND_NS};
+use crate::{Refusal, RefusalKind};
 
 /// The body of an answer that does not end before the caller is gone.
 pub(crate) struct Watched(mpsc::Receiver<Bytes>);
@@ -25,7 +26,7 @@ pub(crate) struct Watched(mpsc::Receiver<Bytes>);
 impl Watched {
     /// Begins to answer a caller.
     pub(crate) fn begin(
-        daemon: &Arc<Daemon>,
+        asked: &Arc<dyn Asked>,
         statistics: Vec<Statistic>,
     ) -> Result<Watched, Refusal> {
         if statistics.len() > STATISTICS_MAX {
@@ -36,10 +37,10 @@ impl Watched {
             return Err(Refusal::new(RefusalKind::Unprocessable, error)
                 .remedy("ask for fewer, or open another stream"));
         }
-        let place = daemon.answers().stream()?;
+        let place = asked.answers().stream()?;
         // The task counts a second only after the caller has taken the second before.
         let (sender, receiver) = mpsc::channel(1);
-        tokio::spawn(serve(Arc::clone(daemon), statistics, sender, place));
+        tokio::spawn(serve(Arc::clone(asked), statistics, sender, place));
         Ok(Watched(receiver))
     }
 }
@@ -59,26 +60,29 @@ impl Body for Watched {
 
 /// Sends each second that is over, until the caller is gone.
 async fn serve(
-    daemon: Arc<Daemon>,
+    asked: Arc<dyn Asked>,
     statistics: Vec<Statistic>,
     sender: mpsc::Sender<Bytes>,
     place: OwnedSemaphorePermit,
 ) {
-    let mut next = daemon.now().as_nanos() / SECOND_NS;
+    let mut next = asked.clock().now_ns / SECOND_NS;
     loop {
-        let now_ns = daemon.now().as_nanos();
-        let wait_ns = ((next + 1) * SECOND_NS).saturating_sub(now_ns);
+        let now_ns = asked.clock().now_ns;
+        // The clock of a simulation may run faster or slower than that of the wall.
+        let wait_ns = ((next + 1) * SECOND_NS)
+            .saturating_sub(now_ns)
+            .clamp(SHORT_NS, SECOND_NS);
         tokio::select! {
             () = sleep(Duration::from_nanos(wait_ns)) => {}
             () = sender.closed() => break,
         }
-        let over = daemon.now().as_nanos() / SECOND_NS;
+        let over = asked.clock().now_ns / SECOND_NS;
         if over <= next {
             continue;
         }
         let missed = over.saturating_sub(next + BEHIND_MAX);
         next += missed;
-        let text = match second(&daemon, &statistics, next, missed).await {
+        let text = match second(&*asked, &statistics, next, missed).await {
             Ok(text) => text,
             Err(refusal) => refused(&refusal),
         };
@@ -92,16 +96,16 @@ async fn serve(
 
 /// The event of a second.
 async fn second(
-    daemon: &Arc<Daemon>,
+    asked: &dyn Asked,
     statistics: &[Statistic],
     second: u64,
     missed: u64,
 ) -> Result<Bytes, Refusal> {
-    let mut making = daemon.answers().begin().await?;
+    let mut making = asked.answers().begin().await?;
     let interval = Interval::second(second);
     let mut columns = Vec::with_capacity(statistics.len());
     for statistic in statistics {
-        let counted = count(daemon, statistic, &interval, &mut making).await?;
+        let counted = asked.count(statistic, &interval, &mut making).await?;
         columns.push(column(counted.columns.into_values().next(), second));
     }
     let said = WatchedSecond {
@@ -111,7 +115,7 @@ async fn second(
     };
     let json = serde_json::to_string(&said)
         .map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
-    daemon.answers().text(event("second", &json))
+    asked.answers().text(event("second", &json))
 }
 
 fn column(column: Option<Column>, second: u64) -> Column {
@@ -134,5 +138,7 @@ fn event(name: &str, json: &str) -> String {
 
 /// The most statistics of a caller.
 const STATISTICS_MAX: usize = 16;
+/// The shortest wait for the end of a second.
+const SHORT_NS: u64 = 1_000_000;
 /// A caller further behind than this misses seconds.
 const BEHIND_MAX: u64 = 60;

@@ -5,8 +5,8 @@ use dashpot_engine::Duration;
 use dashpot_rules::{Listen, ParseError, parse_listen};
 
 use super::words::{Pace, split_words};
-use crate::cli::BackgroundArgs;
 use crate::cli::no_api::NoApi;
+use crate::cli::{BackgroundArgs, PageArgs};
 
 /// Watch the kernel's disks: rates, percentiles, I/O in flight
 #[derive(Args, Clone, Debug)]
@@ -14,6 +14,7 @@ use crate::cli::no_api::NoApi;
 It needs root, and no daemon. With --metrics it serves the same figures to
 Prometheus until Ctrl-C, as of the end of the last interval. With --record any
 report of the kernel's disks can be asked about the past: --from, --to, --last.
+With --page it prints the address of a page with heat maps of the same disks.
 
 Example: two disks, every two seconds, five times
   dashpot observe vda /dev/nvme0n1 2 5")]
@@ -25,9 +26,11 @@ pub(crate) struct ObserveArgs {
     /// Address where Prometheus scrapes /metrics; it asks for no token
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) metrics: Option<Listen>,
-    /// Answer HTTP requests to this host name, too
-    #[arg(long, value_name = "NAME", requires = "metrics")]
-    pub(crate) allow_host: Vec<String>,
+    /// Show the disks in the browser, too
+    #[arg(long)]
+    pub(crate) page: bool,
+    #[command(flatten)]
+    pub(crate) page_at: PageArgs,
     #[command(flatten)]
     pub(crate) recording: BackgroundArgs,
     /// Show all columns: rates of discards (d/s) and flushes (f/s), and p90, too
@@ -53,13 +56,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use super::{BackgroundArgs, NoApi, ObserveArgs};
+    use super::{BackgroundArgs, NoApi, ObserveArgs, PageArgs};
 
     fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
         let args = ObserveArgs {
             words: words.split_whitespace().map(str::to_owned).collect(),
             metrics: None,
-            allow_host: Vec::new(),
+            page: false,
+            page_at: PageArgs::default(),
             recording: BackgroundArgs::default(),
             wide: false,
             json: false,

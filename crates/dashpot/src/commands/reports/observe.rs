@@ -15,6 +15,7 @@ use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
 use super::asked::{Asked, Format, Over};
 use crate::cli::KeepArgs;
 use crate::cli::reports::{DeviceArgs, ObserveArgs, Pace};
+use crate::commands::page::{KernelWatch, Page};
 use crate::commands::private::PrivateDir;
 use crate::commands::record::Background;
 use crate::commands::scraper::Scraper;
@@ -22,6 +23,7 @@ use crate::sources::{Source, Target};
 
 impl Asked for ObserveArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        self.page_at.check(self.page, self.metrics.is_some())?;
         let (_, Pace { interval, count }) = self.split()?;
         Ok(Box::new(ObserveReport {
             schedule: Schedule::every(interval.unwrap_or(Duration::MAX), count),
@@ -62,17 +64,30 @@ impl Asked for ObserveArgs {
             Some((root, kept)) => Some(self.record(root, kept)?),
             None => None,
         };
+        let page = match self.page {
+            true => Some(self.page()?),
+            false => None,
+        };
         Ok(Box::new(Counted {
             source: target.watch(&report.question(), &report.schedule())?,
             totals,
             _scraper: scraper,
             _private: private,
             _recording: recording,
+            _page: page,
         }))
     }
 }
 
 impl ObserveArgs {
+    /// The page, and the watch that feeds it.
+    fn page(&self) -> anyhow::Result<(Page, KernelWatch)> {
+        let (watch, memory) = KernelWatch::start(self.target(None)?)?;
+        let page = Page::start(&self.page_at, memory)?;
+        complain(format_args!("page  {}", page.url));
+        Ok((page, watch))
+    }
+
     fn record(&self, root: &Path, kept: &KeepArgs) -> anyhow::Result<Background> {
         let args = self.clone();
         let find = move || args.target(None);
@@ -87,6 +102,7 @@ struct Counted<'a> {
     _scraper: Option<Scraper>,
     _private: Option<PrivateDir>,
     _recording: Option<Background>,
+    _page: Option<(Page, KernelWatch)>,
 }
 
 impl Source for Counted<'_> {
@@ -115,7 +131,7 @@ fn scraper(
     };
     let scraper = Scraper::start(
         &address,
-        &args.allow_host,
+        &args.page_at.allow_host,
         KernelMetrics(Arc::clone(totals)),
     )?;
     complain(format_args!("metrics  {}", scraper.url));

@@ -28,13 +28,15 @@ use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 
 use self::events::EventsFile;
+pub(super) use self::events::Names;
 use self::outcome::Outcome;
 use self::run::run;
 use super::load::stop_on_signals;
 use super::output::{print_drawn, print_json, usage};
+use super::page::play;
 use super::signals::INTERRUPTED;
 use crate::cli::reports::ReportKind;
-use crate::cli::{ReportWords, SimArgs};
+use crate::cli::{ReportWords, SimArgs, Speed};
 use crate::lab::{SimLab, check_samples, load_sim_lab};
 
 /// Simulates labs until their end. Ctrl-C shows the results so far.
@@ -46,6 +48,9 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if let Some(seeds) = args.swarm {
         return swarm::swarm(args.seed.unwrap_or(1), seeds);
     }
+    args.page_at
+        .check(args.page, false)
+        .unwrap_or_else(|why| usage(&why));
     if args.events.is_some() && args.labs.len() > 1 {
         usage(&ParseError::new("--events takes one lab: name only one"));
     }
@@ -69,6 +74,9 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     }
     args.chart.as_deref().map_or(Ok(()), charts::check)?;
     let interrupted = stop_on_signals()?;
+    if args.page {
+        return page(args, simulated, &interrupted);
+    }
     let mut results = Vec::new();
     for (lab, simulated) in args.labs.iter().zip(simulated) {
         let result = simulate(lab, simulated.begin()?, args, &interrupted);
@@ -93,6 +101,20 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
         true => Ok(ExitCode::from(INTERRUPTED)),
         false => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Shows one lab on the page while it is simulated.
+fn page(
+    args: &SimArgs,
+    simulated: Vec<SimLab>,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<ExitCode> {
+    let ([lab], Some(simulated)) = (&args.labs[..], simulated.into_iter().next()) else {
+        usage(&ParseError::new("--page takes one lab: name only one"));
+    };
+    let speed = args.speed.unwrap_or(Speed::Times(1));
+    play(lab, simulated.begin()?, &args.page_at, speed, interrupted)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Reads a lab. Options of the command line override its settings.

@@ -9,7 +9,7 @@ use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
 use dashpot_recording::{
-    Blocks, Event, Mark, Query, Recorded as RecordedIo, Recording, Second, column,
+    Blocks, Count, Event, Mark, Query, Recorded as RecordedIo, Recording, Second, column,
 };
 use dashpot_rules::{ParseError, thousands};
 
@@ -141,6 +141,30 @@ impl Recorded {
             .collect()
     }
 
+    /// The part of it between two moments, in nanoseconds since 1970.
+    pub(crate) fn within(&self, ns: Range<u64>) -> Recorded {
+        let period = Period {
+            from_ns: ns.start.max(self.period.from_ns),
+            to_ns: ns.end.min(self.period.to_ns),
+        };
+        Recorded {
+            period,
+            ..self.clone()
+        }
+    }
+
+    /// Whether its recorder has said that it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        let own = self.marks.iter().rev();
+        let mut own = own.filter(|mark| {
+            matches!(
+                mark.event,
+                Event::Began | Event::Ended | Event::Stopped | Event::Cut
+            )
+        });
+        own.next().is_none_or(|last| last.event != Event::Began)
+    }
+
     /// When the first and the last of its I/Os ended, in nanoseconds since 1970.
     pub(crate) fn moments(&self) -> (u64, u64) {
         (self.period.from_ns, self.period.to_ns.saturating_sub(1))
@@ -244,16 +268,47 @@ impl Recorded {
         }
     }
 
-    /// Says when no recorder watched.
-    fn tell_pauses(&self) {
+    /// The times in which no recorder watched.
+    fn unwatched(&self) -> impl Iterator<Item = Period> {
         let pairs = self.sessions.iter().zip(self.sessions.iter().skip(1));
         let pauses = pairs.map(|(session, next)| Period {
             from_ns: session.to_ns,
             to_ns: next.from_ns,
         });
-        let own: Vec<Period> = pauses
-            .filter(|pause| pause.shared_ns(self.period) > 0)
+        pauses.filter(|pause| pause.shared_ns(self.period) > 0)
+    }
+
+    /// The same, in nanoseconds since 1970.
+    pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
+        let pauses = self.unwatched();
+        pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
+    }
+
+    /// The I/Os in these seconds of which it has no single record, by second: those that its recorder lost, and
+    /// those of seconds that have only counts.
+    pub(crate) fn losses(&self, seconds: &Range<u64>) -> anyhow::Result<Vec<(u64, u64)>> {
+        let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
+        let lost = lost.filter_map(|mark| {
+            let second = mark.at_ns / SECOND_NS;
+            Some((second, u64::try_from(mark.n?).ok()?))
+        });
+        let mut losses: Vec<(u64, u64)> = lost
+            .filter(|(second, _)| seconds.contains(second))
             .collect();
+        if !self.counted.is_empty() {
+            self.each_second(seconds.start, seconds.end, |row| {
+                let is_counted = self.counted.has(row.second.saturating_mul(SECOND_NS));
+                if let (true, Count::Bucket { n, .. }) = (is_counted, row.count) {
+                    losses.push((row.second, n));
+                }
+            })?;
+        }
+        Ok(losses)
+    }
+
+    /// Says when no recorder watched.
+    fn tell_pauses(&self) {
+        let own: Vec<Period> = self.unwatched().collect();
         for pause in own.iter().take(PAUSES_MAX) {
             let (from, to) = pause.shown();
             complain(format_args!("Nothing was recorded from {from} to {to}."));

@@ -1,0 +1,118 @@
+//! The single I/Os behind a part of a statistic, of any source.
+
+use dashpot_observe::{Dimension, FinishedIo};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Some of the I/Os that a statistic counts, the longest first.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct StatisticIos {
+    /// The I/Os.
+    pub ios: Vec<StatisticIo>,
+    /// How many the statistic counts here, these included.
+    pub count: u64,
+    /// The source remembers single I/Os from this moment on.
+    pub since_ns: u64,
+}
+
+/// A finished I/O. Facts that its source does not know are null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatisticIo {
+    /// The name of its device.
+    pub device: String,
+    /// Its operation.
+    #[schema(example = "write")]
+    pub op: String,
+    /// The operation in the kernel's letters.
+    pub letters: Option<String>,
+    /// Whether it was a write that must be durable before its reply.
+    pub fua: bool,
+    /// Its first byte.
+    pub offset_bytes: u64,
+    /// Its length.
+    pub length_bytes: u64,
+    /// How many I/Os the device had once it arrived.
+    pub depth: Option<u32>,
+    /// When it arrived, on the clock of the source.
+    pub begun_ns: u64,
+    /// When it ended.
+    pub ended_ns: u64,
+    /// Its whole time.
+    pub total_ns: u64,
+    /// Its time at the device.
+    pub latency_ns: u64,
+    /// The parts of its time that are known and not zero.
+    pub waits: Vec<StatisticWait>,
+    /// The client.
+    pub client: Option<String>,
+    /// The process.
+    pub process: Option<String>,
+    /// The id of the thread.
+    pub pid: Option<u64>,
+    /// The cgroup.
+    pub cgroup: Option<String>,
+    /// The id of the rule that decided its time or its error.
+    pub rule: Option<u32>,
+    /// The lane of that rule.
+    pub lane: Option<u32>,
+    /// The error that it ended with.
+    pub error: Option<String>,
+}
+
+/// A part of the time of an I/O.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatisticWait {
+    /// The word of its dimension.
+    #[schema(example = "queue")]
+    pub wait: String,
+    /// Its length.
+    pub ns: u64,
+}
+
+impl StatisticIo {
+    /// The wire form of an I/O.
+    pub fn of(io: &FinishedIo) -> StatisticIo {
+        let who = io.who.as_ref();
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let wait = |one: &Dimension| {
+            let ns = one.number(io).filter(|ns| *ns > 0)?;
+            Some(StatisticWait {
+                wait: one.word().to_owned(),
+                ns,
+            })
+        };
+        StatisticIo {
+            device: io.device.to_string(),
+            op: io.kind.word().to_owned(),
+            letters: text(io.letters.as_deref()),
+            fua: io.fua,
+            offset_bytes: io.offset_bytes,
+            length_bytes: io.length_bytes,
+            depth: io.depth,
+            begun_ns: io.begun_ns,
+            ended_ns: io.ended_ns,
+            total_ns: io.total_ns(),
+            latency_ns: io.at_device_ns(),
+            waits: WAITS.iter().filter_map(wait).collect(),
+            client: text(who.and_then(|who| who.client())),
+            process: text(who.and_then(|who| who.process(io.kind))),
+            pid: Dimension::Pid.number(io),
+            cgroup: text(who.and_then(|who| who.cgroup(io.kind))),
+            rule: io.rule,
+            lane: io.lane,
+            error: io.error.clone(),
+        }
+    }
+}
+
+/// The parts of a time, in the order in which an I/O passes them.
+const WAITS: [Dimension; 8] = [
+    Dimension::Recv,
+    Dimension::Throttle,
+    Dimension::Queue,
+    Dimension::Suspend,
+    Dimension::Store,
+    Dimension::Hold,
+    Dimension::Late,
+    Dimension::Reply,
+];

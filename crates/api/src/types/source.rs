@@ -1,0 +1,57 @@
+//! The source that the API answers about: a daemon, the kernel's disks, a simulation, or a recording.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::LayerWord;
+
+/// The source of the statistics.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Source {
+    /// Its kind.
+    pub kind: SourceKind,
+    /// The lab or the recording, as the command line names it; empty for a daemon and for the kernel's disks.
+    pub name: String,
+    /// The words that make a report of the command line ask the same source: `--in REC`; empty for a daemon.
+    pub words: String,
+    /// Its devices.
+    pub devices: Vec<SourceDevice>,
+    /// The times in which nothing was recorded.
+    pub gaps: Vec<SourceGap>,
+    /// The end of its last I/O; null while more may come.
+    pub ended_ns: Option<u64>,
+    /// Why it cannot answer any more; null if it can.
+    pub trouble: Option<String>,
+}
+
+/// The kind of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// A daemon, whose disks have rules.
+    Daemon,
+    /// The kernel's disks.
+    Kernel,
+    /// A lab under the virtual clock, whose times begin at 0.
+    Simulation,
+    /// A recording, whose times are those of the wall clock.
+    Recording,
+}
+
+/// A device of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SourceDevice {
+    /// Its layer.
+    pub layer: LayerWord,
+    /// Its name.
+    pub name: String,
+}
+
+/// A time of which the source knows nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SourceGap {
+    /// Its beginning.
+    pub from_ns: u64,
+    /// Its end, which is excluded.
+    pub to_ns: u64,
+}

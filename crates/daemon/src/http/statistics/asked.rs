@@ -1,0 +1,101 @@
+//! The party that is asked for statistics: a daemon, or the memory of another source.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use dashpot_api::{Clock, RememberedSteps, Source};
+use dashpot_observe::{Dimension, FinishedIo, Knows, Layer, Metric, Predicates, Statistic};
+
+use super::interval::{Counted, Interval};
+use crate::answers::{AnswerMemory, Making};
+use crate::memory::Wanted;
+use crate::{Refusal, RefusalKind};
+
+/// An answer that is being made.
+pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A source of statistics, for all routes that answer about any source.
+pub(crate) trait Asked: Send + Sync {
+    /// The memory of its answers to callers.
+    fn answers(&self) -> &AnswerMemory;
+
+    fn source(&self) -> Source;
+
+    /// The facts that it knows about an I/O.
+    fn knows(&self) -> Knows;
+
+    fn clock(&self) -> Clock;
+
+    /// The values of a dimension that are known now.
+    fn values(&self, dimension: Dimension) -> Answer<'_, Vec<String>>;
+
+    /// The steps that it remembers, and the first second of which it remembers all single I/Os.
+    fn remembered(&self) -> (Vec<RememberedSteps>, u64);
+
+    /// Counts a statistic over an interval. `making` is charged for what is copied.
+    fn count<'a>(
+        &'a self,
+        statistic: &'a Statistic,
+        interval: &'a Interval,
+        making: &'a mut Making,
+    ) -> Answer<'a, Result<Counted, Refusal>>;
+
+    /// Single I/Os, which the caller looks at in a thread of its own.
+    fn ios<'a>(
+        &'a self,
+        wanted: Wanted,
+        making: &'a mut Making,
+    ) -> Answer<'a, Result<Box<dyn Ios>, Refusal>>;
+}
+
+/// Single I/Os.
+pub(crate) trait Ios: Send + Sync {
+    /// Calls for each of them, in the order of their seconds. Returns the first second of which none was
+    /// forgotten.
+    fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal>;
+}
+
+/// The statistic with this name, about facts and layers that the source knows.
+pub(crate) fn parse(name: &str, asked: &dyn Asked) -> Result<Statistic, Refusal> {
+    let statistic: Statistic = name.parse().map_err(Refusal::from)?;
+    let number = match statistic.metric {
+        Metric::Of(number) => Some(number),
+        _ => None,
+    };
+    let knows = asked.knows();
+    check_known(&statistic.predicates, knows)?;
+    let mut own = statistic.by.into_iter().chain(number);
+    own.try_for_each(|one| known(one, knows))?;
+    if knows == Knows::Kernel && statistic.layer != Layer::Disk {
+        let error = format!("{name}: the kernel's I/Os are those of disks");
+        let remedy = "ask about 'disk' instead";
+        return Err(Refusal::new(RefusalKind::Unprocessable, error).remedy(remedy));
+    }
+    Ok(statistic)
+}
+
+/// Refuses conditions on facts that the source does not know.
+pub(crate) fn check_known(predicates: &Predicates, knows: Knows) -> Result<(), Refusal> {
+    predicates
+        .dimensions()
+        .try_for_each(|one| known(one, knows))
+}
+
+/// Refuses a dimension that only the I/Os of other sources have.
+fn known(dimension: Dimension, knows: Knows) -> Result<(), Refusal> {
+    if dimension.is_known(knows) {
+        return Ok(());
+    }
+    let (who, remedy) = match knows {
+        Knows::Zios => (
+            "a daemon does not know",
+            "take 'client', or ask 'dashpot stat -k' about the kernel's disks",
+        ),
+        Knows::Kernel => (
+            "the kernel does not tell",
+            "take 'process', or ask a daemon about its own disks",
+        ),
+    };
+    let error = format!("{who} the {} of an I/O", dimension.word());
+    Err(Refusal::new(RefusalKind::Unprocessable, error).remedy(remedy))
+}

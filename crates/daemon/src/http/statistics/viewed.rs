@@ -1,0 +1,165 @@
+//! The memory of the kernel's disks, of a simulation or of a recording as the source of statistics.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use dashpot_api::{Clock, Column, RememberedSteps, Source};
+use dashpot_observe::{Dimension, FinishedIo, Knows, Question, Statistic, Tally};
+
+use super::asked::{Answer, Asked, Ios};
+use super::interval::{Counted, Interval, SECOND_NS};
+use super::ios::parts_of;
+use crate::answers::{AnswerMemory, Making};
+use crate::memory::{Memory, Wanted};
+use crate::{Refusal, RefusalKind};
+
+/// A memory that callers ask.
+pub(crate) struct Viewed {
+    memory: Arc<dyn Memory>,
+    answers: AnswerMemory,
+}
+
+/// I/Os that are read when somebody looks at them.
+struct Read {
+    memory: Arc<dyn Memory>,
+    wanted: Wanted,
+}
+
+impl Viewed {
+    pub(crate) fn new(memory: Arc<dyn Memory>) -> Viewed {
+        Viewed {
+            memory,
+            answers: AnswerMemory::default(),
+        }
+    }
+}
+
+impl Asked for Viewed {
+    fn answers(&self) -> &AnswerMemory {
+        &self.answers
+    }
+
+    fn source(&self) -> Source {
+        self.memory.source()
+    }
+
+    fn knows(&self) -> Knows {
+        self.memory.knows()
+    }
+
+    fn clock(&self) -> Clock {
+        self.memory.clock()
+    }
+
+    fn values(&self, dimension: Dimension) -> Answer<'_, Vec<String>> {
+        Box::pin(async move { self.memory.values(dimension) })
+    }
+
+    fn remembered(&self) -> (Vec<RememberedSteps>, u64) {
+        (Vec::new(), self.memory.since())
+    }
+
+    fn count<'a>(
+        &'a self,
+        statistic: &'a Statistic,
+        interval: &'a Interval,
+        making: &'a mut Making,
+    ) -> Answer<'a, Result<Counted, Refusal>> {
+        Box::pin(async move {
+            making.charge(TALLIES)?;
+            let memory = Arc::clone(&self.memory);
+            let (statistic, interval) = (statistic.clone(), interval.clone());
+            let counted =
+                tokio::task::spawn_blocking(move || columns(&*memory, &statistic, &interval));
+            counted.await.map_err(panicked)?
+        })
+    }
+
+    fn ios<'a>(
+        &'a self,
+        wanted: Wanted,
+        _: &'a mut Making,
+    ) -> Answer<'a, Result<Box<dyn Ios>, Refusal>> {
+        let memory = Arc::clone(&self.memory);
+        Box::pin(async move { Ok(Box::new(Read { memory, wanted }) as Box<dyn Ios>) })
+    }
+}
+
+impl Ios for Read {
+    fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal> {
+        self.memory.each(&self.wanted, look).map_err(unreadable)
+    }
+}
+
+/// The columns of an interval. A piece of it is counted at a time, because the tallies of columns are large.
+fn columns(
+    memory: &dyn Memory,
+    statistic: &Statistic,
+    interval: &Interval,
+) -> Result<Counted, Refusal> {
+    let mut counted = Counted {
+        columns: BTreeMap::new(),
+        since: 0,
+    };
+    let Range { start, end } = interval.seconds;
+    let mut from = start;
+    while from < end {
+        let to = (interval.column(from) + PIECE * interval.step).min(end);
+        piece(memory, statistic, interval, from..to, &mut counted)?;
+        from = to;
+    }
+    counted.finish(interval, &memory.lost(&interval.seconds));
+    counted.since = counted.since.max(memory.clock().started_ns / SECOND_NS);
+    Ok(counted)
+}
+
+fn piece(
+    memory: &dyn Memory,
+    statistic: &Statistic,
+    interval: &Interval,
+    seconds: Range<u64>,
+    counted: &mut Counted,
+) -> Result<(), Refusal> {
+    let question = Question {
+        by: statistic.by,
+        ..statistic.question()
+    };
+    let mut tallies: BTreeMap<u64, Tally> = BTreeMap::new();
+    let wanted = Wanted {
+        layer: statistic.layer,
+        seconds,
+    };
+    let mut count = |io: &FinishedIo| {
+        let column = interval.column(io.ended_ns / SECOND_NS);
+        let tally = tallies.entry(column);
+        tally.or_insert_with(|| Tally::of(&question)).add(io);
+    };
+    let since = memory.each(&wanted, &mut count).map_err(unreadable)?;
+    counted.since = counted.since.max(since);
+    for (column, tally) in tallies {
+        let parts = parts_of(&tally, statistic).into_column();
+        if !parts.is_empty() {
+            let column = counted.columns.entry(column).or_default();
+            *column = Column {
+                parts,
+                ..Column::default()
+            };
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(error: anyhow::Error) -> Refusal {
+    Refusal::new(RefusalKind::Failed, format!("{error:#}"))
+}
+
+/// The refusal after a thread has panicked, and printed its message.
+pub(super) fn panicked(_: tokio::task::JoinError) -> Refusal {
+    Refusal::new(RefusalKind::Failed, "the daemon failed: see its log")
+}
+
+/// How many columns are counted at a time.
+const PIECE: u64 = 240;
+/// Roughly the bytes of their tallies.
+const TALLIES: usize = 16 << 20;

@@ -1,0 +1,196 @@
+//! I/Os in memory, by the second in which they ended.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dashpot_api::{Clock, Source, SourceDevice};
+use dashpot_observe::{Dimension, FinishedIo, Knows, Value};
+
+use super::{Memory, Wanted};
+
+/// The last I/Os of a source that runs. Its watcher adds them, and tells how far it has come.
+pub struct IoMemory {
+    knows: Knows,
+    /// The greatest number of I/Os that are kept.
+    most: usize,
+    state: Mutex<State>,
+}
+
+/// The watcher's report about itself.
+#[derive(Clone, Debug)]
+pub struct Remembering {
+    /// The source, as far as the watcher knows it.
+    pub source: Source,
+    /// Its clock: all I/Os that ended before its present time were added.
+    pub clock: Clock,
+}
+
+struct State {
+    told: Remembering,
+    seconds: VecDeque<Second>,
+    kept: usize,
+    /// The first second of which none was forgotten.
+    since: u64,
+    /// The I/Os that were lost, by second.
+    lost: VecDeque<(u64, u64)>,
+    /// The names of devices, clients and processes.
+    seen: Vec<(Dimension, BTreeSet<String>)>,
+}
+
+struct Second {
+    number: u64,
+    /// A reader shares them, and looks at them after it has let go of the lock.
+    ios: Arc<Vec<FinishedIo>>,
+}
+
+impl IoMemory {
+    /// A memory without I/Os, which takes at most this many bytes.
+    pub fn new(knows: Knows, told: Remembering, bytes: usize) -> IoMemory {
+        let state = State {
+            since: told.clock.started_ns / SECOND_NS,
+            told,
+            seconds: VecDeque::new(),
+            kept: 0,
+            lost: VecDeque::new(),
+            seen: LISTED.map(|one| (one, BTreeSet::new())).to_vec(),
+        };
+        IoMemory {
+            knows,
+            most: bytes / size_of::<FinishedIo>(),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Adds I/Os, and the number of those that were lost before this moment. Then tells how far the watcher is.
+    pub fn add(&self, ios: impl IntoIterator<Item = FinishedIo>, lost: u64, told: Remembering) {
+        let mut state = self.lock();
+        for io in ios {
+            state.add(io);
+        }
+        if lost > 0 {
+            let second = told.clock.now_ns / SECOND_NS;
+            state.lost.push_back((second, lost));
+            while state.lost.len() > LOST_MAX {
+                state.lost.pop_front();
+            }
+        }
+        state.told = told;
+        while state.kept > self.most && state.seconds.len() > 1 {
+            state.forget();
+        }
+    }
+
+    /// Notes that no more I/Os come, and why.
+    pub fn end(&self, trouble: Option<String>) {
+        let mut state = self.lock();
+        let now_ns = state.told.clock.now_ns;
+        // The second of the last I/O is over, too.
+        state.told.clock.now_ns = now_ns.div_ceil(SECOND_NS) * SECOND_NS;
+        state.told.source.ended_ns = Some(now_ns);
+        state.told.source.trouble = trouble;
+    }
+
+    /// Locks the state. A panic of another thread does not damage it.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add(&mut self, io: FinishedIo) {
+        for (dimension, names) in &mut self.seen {
+            let name = match dimension.of(&io) {
+                Some(Value::Name(name)) => name,
+                _ => continue,
+            };
+            if names.len() < NAMES_MAX && !names.contains(name) {
+                names.insert(name.to_owned());
+            }
+        }
+        let number = io.ended_ns / SECOND_NS;
+        if number < self.since {
+            return;
+        }
+        let at = self.seconds.partition_point(|one| one.number < number);
+        if self.seconds.get(at).is_none_or(|one| one.number != number) {
+            let ios = Arc::default();
+            self.seconds.insert(at, Second { number, ios });
+        }
+        if let Some(second) = self.seconds.get_mut(at) {
+            Arc::make_mut(&mut second.ios).push(io);
+            self.kept += 1;
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(oldest) = self.seconds.pop_front() {
+            self.kept -= oldest.ios.len();
+            self.since = oldest.number + 1;
+        }
+    }
+}
+
+impl Memory for IoMemory {
+    fn source(&self) -> Source {
+        self.lock().told.source.clone()
+    }
+
+    fn knows(&self) -> Knows {
+        self.knows
+    }
+
+    fn clock(&self) -> Clock {
+        self.lock().told.clock.clone()
+    }
+
+    fn values(&self, dimension: Dimension) -> Vec<String> {
+        let state = self.lock();
+        if dimension == Dimension::Device {
+            let name = |device: &SourceDevice| device.name.clone();
+            return state.told.source.devices.iter().map(name).collect();
+        }
+        let mut seen = state.seen.iter();
+        let names = seen.find(|(one, _)| *one == dimension);
+        names.map_or(Vec::new(), |(_, names)| names.iter().cloned().collect())
+    }
+
+    fn since(&self) -> u64 {
+        self.lock().since
+    }
+
+    fn each(&self, wanted: &Wanted, look: &mut dyn FnMut(&FinishedIo)) -> anyhow::Result<u64> {
+        let (since, seconds) = {
+            let state = self.lock();
+            let own = state.seconds.iter();
+            let own = own.filter(|one| wanted.seconds.contains(&one.number));
+            let seconds: Vec<_> = own.map(|one| Arc::clone(&one.ios)).collect();
+            (state.since, seconds)
+        };
+        let ios = seconds.iter().flat_map(|ios| ios.iter());
+        ios.filter(|io| io.layer == wanted.layer).for_each(look);
+        Ok(since)
+    }
+
+    fn lost(&self, seconds: &Range<u64>) -> Vec<(u64, u64)> {
+        let state = self.lock();
+        let own = state.lost.iter();
+        own.filter(|(second, _)| seconds.contains(second))
+            .copied()
+            .collect()
+    }
+}
+
+/// The dimensions whose values are listed.
+const LISTED: [Dimension; 5] = [
+    Dimension::Op,
+    Dimension::Client,
+    Dimension::Process,
+    Dimension::Cgroup,
+    Dimension::Error,
+];
+/// The most values of a dimension that are listed.
+const NAMES_MAX: usize = 256;
+/// The most losses that are kept.
+const LOST_MAX: usize = 3_600;
+const SECOND_NS: u64 = 1_000_000_000;

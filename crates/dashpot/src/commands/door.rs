@@ -1,0 +1,77 @@
+//! The addresses at which a listener is reached, and the token that requests over TCP need.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use dashpot_daemon::http::{Access, Hosts, HttpListener, TokenFile, random_word};
+use dashpot_rules::Address;
+
+/// The addresses of the API and of its page, and the token that they need.
+pub(super) struct Door {
+    pub(super) url: String,
+    /// The address of the page, or how to get one.
+    pub(super) page: String,
+    pub(super) access: Option<Arc<Access>>,
+    _token: Option<TokenFile>,
+}
+
+impl Door {
+    pub(super) fn new(api: &HttpListener, allowed_hosts: Vec<String>) -> anyhow::Result<Door> {
+        let Address::Tcp(socket) = api.address() else {
+            return Ok(Door {
+                url: api.address().to_string(),
+                page: "the page needs a port: --api tcp:127.0.0.1:0".to_owned(),
+                access: None,
+                _token: None,
+            });
+        };
+        let socket = reachable(*socket);
+        let token = random_word(TOKEN_LETTERS)?;
+        let file = TokenFile::write(socket, &token)?;
+        Ok(Door {
+            url: format!("http://{socket}/?token={token}"),
+            // A browser sends no fragment, so the token gets into no log and no other page's referrer.
+            page: format!("http://{socket}/#token={token}"),
+            access: Some(Arc::new(Access::new(token, Hosts::new(allowed_hosts)))),
+            _token: Some(file),
+        })
+    }
+}
+
+/// The address of the metrics.
+pub(super) fn metrics_url(listener: &HttpListener) -> String {
+    match listener.address() {
+        Address::Tcp(socket) => format!("http://{}/metrics", reachable(*socket)),
+        unix @ Address::Unix(_) => unix.to_string(),
+    }
+}
+
+/// An address at which this host reaches a socket that may listen on all addresses.
+fn reachable(mut socket: SocketAddr) -> SocketAddr {
+    if socket.ip().is_unspecified() {
+        socket.set_ip(match socket {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    socket
+}
+
+/// How many random letters a token has.
+const TOKEN_LETTERS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::reachable;
+
+    #[test]
+    fn every_address_includes_that_of_the_host_itself() {
+        for (listens, reached) in [
+            ("0.0.0.0:7", "127.0.0.1:7"),
+            ("[::]:7", "[::1]:7"),
+            ("192.0.2.1:7", "192.0.2.1:7"),
+        ] {
+            assert_eq!(reachable(listens.parse().unwrap()).to_string(), reached);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The page of a source without a daemon: the kernel's disks, a simulation, or a recording.
+
+mod kernel;
+mod recording;
+mod simulation;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use anyhow::bail;
+use dashpot_daemon::http::{HttpListener, Manners, page_router};
+use dashpot_daemon::memory::Memory;
+use dashpot_rules::{Address, Listen};
+use tokio::sync::oneshot;
+
+use super::door::Door;
+use crate::cli::PageArgs;
+
+pub(super) use kernel::KernelWatch;
+pub(super) use recording::RecordedMemory;
+pub(super) use simulation::play;
+
+/// Answers browsers from a thread of its own. Dropping it ends that.
+pub(super) struct Page {
+    /// The address of the page, with its token.
+    pub(super) url: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Page {
+    /// Begins to answer.
+    pub(super) fn start(args: &PageArgs, memory: Arc<dyn Memory>) -> anyhow::Result<Page> {
+        let address = match args.listen() {
+            Listen::At(address @ Address::Tcp(_)) => address,
+            _ => bail!("--page: a browser needs a port: give tcp:127.0.0.1:0, which picks one"),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let listener = runtime.block_on(HttpListener::bind("--page", &address))?;
+        let door = Door::new(&listener, args.allow_host.clone())?;
+        let router = page_router(memory, door.access.clone());
+        let url = door.page.clone();
+        let (stop, stopped) = oneshot::channel();
+        let answer = async move {
+            tokio::select! {
+                () = listener.serve(router, Manners::OneRequestUntilKnown) => {}
+                _ = stopped => {}
+            }
+            drop(door);
+        };
+        let thread = std::thread::Builder::new().name("page".to_owned());
+        Ok(Page {
+            url,
+            stop: Some(stop),
+            thread: Some(thread.spawn(move || {
+                runtime.block_on(answer);
+                // A question about a long recording may still be read.
+                runtime.shutdown_background();
+            })?),
+        })
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // If the thread has panicked, it has printed its message.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The bytes of I/Os that a source keeps in memory for its page.
+const MEMORY: usize = 256 << 20;

@@ -1,0 +1,153 @@
+//! A recording as the memory of a page. A recording that is still made grows while somebody looks at it.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use dashpot_api::{Clock, LayerWord, Source, SourceDevice, SourceGap, SourceKind};
+use dashpot_daemon::memory::{Memory, Wanted};
+use dashpot_observe::{Dimension, FinishedIo, Knows, Layer};
+
+use crate::sources::{Recorded, unix_ns};
+
+/// A recording that is looked at.
+pub(in crate::commands) struct RecordedMemory {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    recorded: Recorded,
+    looked: Instant,
+    /// Why it cannot be read any more.
+    trouble: Option<String>,
+}
+
+impl RecordedMemory {
+    /// Opens a recording.
+    pub(in crate::commands) fn open(path: &Path) -> anyhow::Result<RecordedMemory> {
+        let state = State {
+            recorded: Recorded::open(path, &[])?,
+            looked: Instant::now(),
+            trouble: None,
+        };
+        Ok(RecordedMemory {
+            path: path.to_owned(),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// The recording as it is now: its files are looked at again from time to time.
+    fn now(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.looked.elapsed() >= LOOK_EVERY {
+            match Recorded::open(&self.path, &[]) {
+                Ok(recorded) => (state.recorded, state.trouble) = (recorded, None),
+                Err(error) => state.trouble = Some(format!("{error:#}")),
+            }
+            state.looked = Instant::now();
+        }
+        state
+    }
+
+    fn recorded(&self) -> anyhow::Result<Recorded> {
+        let state = self.now();
+        match &state.trouble {
+            None => Ok(state.recorded.clone()),
+            Some(trouble) => anyhow::bail!("{trouble}"),
+        }
+    }
+}
+
+impl Memory for RecordedMemory {
+    fn source(&self) -> Source {
+        let state = self.now();
+        let recorded = &state.recorded;
+        let device = |layer, word| {
+            let names = recorded.devices(layer).into_iter();
+            names.map(move |name| SourceDevice { layer: word, name })
+        };
+        let disks = device(Layer::Disk, LayerWord::Disk);
+        let volumes = device(Layer::Volume, LayerWord::Volume);
+        let gap = |(from_ns, to_ns)| SourceGap { from_ns, to_ns };
+        let (_, last_ns) = recorded.moments();
+        let is_over = state.trouble.is_some() || !grows(recorded);
+        Source {
+            kind: SourceKind::Recording,
+            name: self.path.display().to_string(),
+            words: format!("--in {}", self.path.display()),
+            devices: disks.chain(volumes).collect(),
+            gaps: recorded.pauses().into_iter().map(gap).collect(),
+            ended_ns: is_over.then_some(last_ns),
+            trouble: state.trouble.clone(),
+        }
+    }
+
+    fn knows(&self) -> Knows {
+        self.now().recorded.knows()
+    }
+
+    fn clock(&self) -> Clock {
+        let state = self.now();
+        let (first_ns, last_ns) = state.recorded.moments();
+        // The second of the last I/O of a recording that is still made is not over.
+        let now_ns = match grows(&state.recorded) {
+            true => last_ns,
+            false => (last_ns / SECOND_NS + 1) * SECOND_NS,
+        };
+        Clock {
+            now_ns,
+            started_ns: first_ns,
+            unix_ns: now_ns,
+        }
+    }
+
+    fn values(&self, dimension: Dimension) -> Vec<String> {
+        match dimension {
+            Dimension::Device => self.now().recorded.names().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn since(&self) -> u64 {
+        self.now().recorded.moments().0 / SECOND_NS
+    }
+
+    fn each(&self, wanted: &Wanted, look: &mut dyn FnMut(&FinishedIo)) -> anyhow::Result<u64> {
+        let Range { start, end } = wanted.seconds;
+        let recorded = self.recorded()?;
+        let part = recorded.within(start * SECOND_NS..end.saturating_mul(SECOND_NS));
+        part.each(|io| {
+            if io.layer == wanted.layer {
+                // The clock of the page is that of the wall: the recorder's own begins anew with the host.
+                let total_ns = io.total_ns();
+                look(&FinishedIo {
+                    begun_ns: io.at_ns.saturating_sub(total_ns),
+                    ended_ns: io.at_ns,
+                    ..io.clone()
+                });
+            }
+        })?;
+        Ok(recorded.moments().0 / SECOND_NS)
+    }
+
+    fn lost(&self, seconds: &Range<u64>) -> Vec<(u64, u64)> {
+        let lost = self
+            .recorded()
+            .and_then(|recorded| recorded.losses(seconds));
+        lost.unwrap_or_default()
+    }
+}
+
+/// Whether more I/Os may come: its recorder has written something lately, and has not said that it has ended.
+fn grows(recorded: &Recorded) -> bool {
+    let (_, last_ns) = recorded.moments();
+    !recorded.has_ended() && unix_ns().saturating_sub(last_ns) < SILENT_NS
+}
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// A recorder seals a file at least every 10 s. One without news for longer than this was killed.
+const SILENT_NS: u64 = 60_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
