@@ -7,7 +7,8 @@ const out = process.argv[2] ?? "dist";
 await mkdir(out, { recursive: true });
 await cp("static", out, { recursive: true });
 await build({
-  entryPoints: { page: "src/main.tsx" },
+  // The viewer and the style of a report's file, which the program puts into it.
+  entryPoints: { page: "src/main.tsx", report: "src/report/viewer.ts", "report-style": "src/report/report.css" },
   outdir: out,
   bundle: true,
   minify: true,

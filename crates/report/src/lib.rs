@@ -21,6 +21,7 @@ pub mod diff;
 pub mod filtered;
 pub mod health;
 pub mod heatmap;
+pub mod html;
 pub mod iolatency;
 pub mod iostat;
 pub mod modes;

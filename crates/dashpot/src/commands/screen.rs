@@ -56,6 +56,15 @@ pub(super) fn surface_of_simulation() -> Surface {
     }
 }
 
+/// The capabilities of a file.
+pub(super) fn surface_of_file() -> Surface {
+    Surface {
+        room: Room(None),
+        pictures: Pictures::Still(PIPE),
+        zone_ns: zone_ns(),
+    }
+}
+
 /// Standard output, for a moving picture, if it is a terminal that can show one.
 fn moving() -> Option<Screen> {
     let says = |name| std::env::var_os(name).filter(|value| !value.is_empty());

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::words::PoolArgs;
+use super::words::{HtmlArgs, PoolArgs};
 
 /// Show the I/O of pools at volumes, in queues and at disks
 #[derive(Args, Clone, Debug)]
@@ -15,6 +15,8 @@ Examples: of a daemon's pools, every 5 s; of a simulated pool
   dashpot amplification 5
   dashpot sim labs/amplification.toml --report amplification")]
 pub(crate) struct AmplificationArgs {
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

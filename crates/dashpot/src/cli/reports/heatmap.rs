@@ -6,7 +6,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_latency, parse_ops};
 
-use super::words::{DeviceArgs, FilterArgs, LayerArgs, Pace, PeriodArgs};
+use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs};
 
 /// Show disk latency by time, the number of I/Os as a shade
 #[derive(Args, Clone, Debug)]
@@ -45,6 +45,8 @@ pub(crate) struct HeatmapArgs {
     pub(crate) period: PeriodArgs,
     #[command(flatten)]
     pub(crate) pace: Pace,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON, a line for each column
     #[arg(long)]
     pub(crate) json: bool,

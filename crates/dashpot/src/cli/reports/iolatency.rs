@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use dashpot_observe::Dimension;
 use dashpot_rules::ParseError;
 
-use super::words::{DeviceArgs, FilterArgs, LayerArgs, Pace, PeriodArgs};
+use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs};
 use crate::cli::words::dimension;
 
 /// Show disk latency as histograms, as perf-tools' iolatency does
@@ -55,6 +55,8 @@ pub(crate) struct IolatencyArgs {
     pub(crate) wide: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

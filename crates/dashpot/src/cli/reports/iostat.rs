@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_rules::ParseError;
 
-use super::words::{DeviceArgs, LayerArgs, Pace, split_words};
+use super::words::{DeviceArgs, HtmlArgs, LayerArgs, Pace, split_words};
 
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
 #[derive(Args, Clone, Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct IostatArgs {
     /// number of reports [until Ctrl-C]
     #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
     words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

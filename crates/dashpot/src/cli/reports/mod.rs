@@ -13,6 +13,8 @@ mod txgs;
 mod words;
 mod zpool_iostat;
 
+use std::path::Path;
+
 use clap::Subcommand;
 
 pub(crate) use amplification::AmplificationArgs;
@@ -43,6 +45,23 @@ pub(crate) enum ReportKind {
 }
 
 impl ReportKind {
+    /// The HTML file that the user wants.
+    pub(crate) fn html(&self) -> Option<&Path> {
+        let file = match self {
+            ReportKind::Iolatency(args) => &args.file,
+            ReportKind::Iostat(args) => &args.file,
+            ReportKind::Quantize(args) => &args.file,
+            ReportKind::Heatmap(args) => &args.file,
+            ReportKind::Snoop(args) => &args.file,
+            ReportKind::Stat(args) => &args.file,
+            ReportKind::Observe(args) => &args.file,
+            ReportKind::Amplification(args) => &args.file,
+            ReportKind::ZpoolIostat(args) => &args.file,
+            ReportKind::Txgs(args) => &args.file,
+        };
+        file.html.as_deref()
+    }
+
     /// Options of all reports.
     pub(super) fn names() -> Vec<String> {
         let table = ReportKind::augment_subcommands(clap::Command::new("reports"));

@@ -4,7 +4,7 @@ use clap::Args;
 use dashpot_engine::Duration;
 use dashpot_rules::{Listen, ParseError, parse_listen};
 
-use super::words::{Pace, split_words};
+use super::words::{HtmlArgs, Pace, split_words};
 use crate::cli::no_api::NoApi;
 use crate::cli::{BackgroundArgs, PageArgs};
 
@@ -36,6 +36,8 @@ pub(crate) struct ObserveArgs {
     /// Show all columns: rates of discards (d/s) and flushes (f/s), and p90, too
     #[arg(long)]
     pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -56,7 +58,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use super::{BackgroundArgs, NoApi, ObserveArgs, PageArgs};
+    use super::{BackgroundArgs, HtmlArgs, NoApi, ObserveArgs, PageArgs};
 
     fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
         let args = ObserveArgs {
@@ -66,6 +68,7 @@ mod tests {
             page_at: PageArgs::default(),
             recording: BackgroundArgs::default(),
             wide: false,
+            file: HtmlArgs::default(),
             json: false,
             _no_api: NoApi::default(),
         };

@@ -5,7 +5,7 @@ use dashpot_engine::{Duration, OpSet};
 use dashpot_observe::Layer;
 use dashpot_rules::{parse_ops, parse_span};
 
-use super::words::{DeviceArgs, FilterArgs, PeriodArgs};
+use super::words::{DeviceArgs, FilterArgs, HtmlArgs, PeriodArgs};
 use crate::cli::words::layer;
 
 /// Show latency as DTrace's quantize does, with averages and IOPS
@@ -42,6 +42,8 @@ pub(crate) struct QuantizeArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

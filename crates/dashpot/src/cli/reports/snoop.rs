@@ -4,7 +4,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_duration, parse_ops, parse_span};
 
-use super::words::{DeviceArgs, FilterArgs, LayerArgs, PeriodArgs};
+use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayerArgs, PeriodArgs};
 
 /// Show I/Os as they finish: their waits, and the rules behind them
 #[derive(Args, Clone, Debug)]
@@ -50,6 +50,8 @@ pub(crate) struct SnoopArgs {
     /// Show every wait and the offset, and shorten no name
     #[arg(long)]
     pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON, a line for each I/O
     #[arg(long)]
     pub(crate) json: bool,

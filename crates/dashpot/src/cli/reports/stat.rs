@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_observe::Statistic;
 
-use super::words::{DeviceArgs, FilterArgs, Pace, PeriodArgs};
+use super::words::{DeviceArgs, FilterArgs, HtmlArgs, Pace, PeriodArgs};
 
 /// Show I/Os, bytes, errors or latencies by any fact about them
 #[derive(Args, Clone, Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct StatArgs {
     pub(crate) wide: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,

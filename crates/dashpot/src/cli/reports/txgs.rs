@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::words::HtmlArgs;
+
 /// Show the transaction groups of pools, as OpenZFS's txgs does
 #[derive(Args, Clone, Debug)]
 #[command(
@@ -15,6 +17,8 @@ pub(crate) struct TxgsArgs {
     /// Show all columns where the terminal is narrow, too
     #[arg(long)]
     pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

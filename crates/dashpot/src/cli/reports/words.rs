@@ -96,6 +96,14 @@ impl PeriodArgs {
     }
 }
 
+/// The file of a report.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct HtmlArgs {
+    /// Write the report to this file, too, at the end: one HTML file with its data
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
 /// The layer of a report.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LayerArgs {

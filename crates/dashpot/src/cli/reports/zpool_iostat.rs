@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::words::PoolArgs;
+use super::words::{HtmlArgs, PoolArgs};
 
 /// Show pools as OpenZFS's zpool iostat does
 #[derive(Args, Clone, Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct ZpoolIostatArgs {
     /// Show all columns where the terminal is narrow, too
     #[arg(long)]
     pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -21,7 +21,7 @@ impl Asked for HeatmapArgs {
             past: over.past(&self.period, true),
             queued: self.queued,
             ops: self.op,
-            svg: self.svg.is_some(),
+            svg: self.svg.is_some() || self.file.html.is_some(),
             map: HeatMap {
                 title: title(self, layer),
                 interval,

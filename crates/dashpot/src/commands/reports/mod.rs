@@ -5,6 +5,7 @@ mod amplification;
 mod asked;
 mod beside;
 mod heatmap;
+mod html;
 mod iolatency;
 mod iostat;
 mod observe;
@@ -23,6 +24,7 @@ use dashpot_export::complain;
 use dashpot_rules::ApiAddress;
 
 use self::asked::refuse;
+use self::html::HtmlFile;
 use self::out::Stdout;
 use super::record::found;
 use crate::cli::reports::{PeriodArgs, ReportKind};
@@ -30,7 +32,7 @@ use crate::sources::{Recorded, Target, watch_recorded};
 
 pub(super) use asked::{Asked, Format, Over};
 pub(super) use out::Kept;
-pub(super) use showing::Showing;
+pub(super) use showing::{Files, Showing};
 
 /// The report that the user's options describe.
 pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
@@ -48,6 +50,14 @@ pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
     }
 }
 
+/// The files that the user wants of a report over this source.
+pub(super) fn files(kind: &ReportKind, source: &'static str) -> anyhow::Result<Files> {
+    Ok(Files {
+        svg: asked(kind).svg()?,
+        html: HtmlFile::begin(kind.html(), source)?,
+    })
+}
+
 /// Shows a report over live disks.
 pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
     let asked = asked(kind);
@@ -57,7 +67,7 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
         && let Some(recording) = &period.recording
     {
         let names = refuse(asked.devices()).devices;
-        return show_recorded(asked, period, recording, &names);
+        return show_recorded(kind, period, recording, &names);
     }
     let target = asked.target(api)?;
     if let Some(period) = asked.period().filter(|period| period.is_past())
@@ -66,13 +76,13 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
         let question = refuse(asked.report(Over::Simulation)).question();
         let layer = question.layers().first().copied();
         let names = target.named(layer.unwrap_or_default());
-        return show_recorded(asked, period, &recording, &names);
+        return show_recorded(kind, period, &recording, &names);
     }
     let report = refuse(asked.filtered(Over::Live(&target)));
-    let svg = asked.svg()?;
+    let files = files(kind, "live disks")?;
     refuse(target.check(&report.question()));
     let mut source = asked.watch(&target, &*report)?;
-    Showing::new(report, Stdout::new(asked.format()), svg).run(&mut *source)
+    Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
 }
 
 /// The recording that is made of live disks, if there is one. A daemon's memory knows no moments.
@@ -91,19 +101,20 @@ fn recording_of(target: &Target, period: &PeriodArgs) -> anyhow::Result<Option<P
 
 /// Shows a report over a recording.
 fn show_recorded(
-    asked: &dyn Asked,
+    kind: &ReportKind,
     period: &PeriodArgs,
     recording: &Path,
     names: &[String],
 ) -> anyhow::Result<()> {
+    let asked = asked(kind);
     let question = refuse(asked.report(Over::Simulation)).question();
     let mut recorded = Recorded::open(recording, names)?.part(period)?;
     if let Some(layer) = question.layers().first() {
         recorded = refuse(recorded.on(*layer));
     }
     let report = refuse(asked.filtered(Over::Recorded(&recorded)));
-    let svg = asked.svg()?;
+    let files = files(kind, "a recording")?;
     refuse(recorded.check(&report.question()));
     let mut source = watch_recorded(&recorded, &report.question(), &report.schedule())?;
-    Showing::new(report, Stdout::new(asked.format()), svg).run(&mut *source)
+    Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
 }

@@ -4,30 +4,38 @@ use std::io::Write;
 
 use anyhow::Context;
 use dashpot_observe::{Past, Seen};
-use dashpot_report::report::{Report, Tells};
+use dashpot_report::report::{Pages, Report, Tells};
+use dashpot_report::surface::Surface;
 
 use super::beside::Beside;
+use super::html::HtmlFile;
 use super::out::Out;
 use crate::commands::draft::Draft;
+use crate::commands::screen::surface_of_file;
 use crate::sources::Source;
+
+/// The files that take the report, too.
+#[derive(Default)]
+pub(in crate::commands) struct Files {
+    /// Its picture, if it can be one.
+    pub(in crate::commands) svg: Option<Draft>,
+    /// The whole of it.
+    pub(in crate::commands) html: Option<HtmlFile>,
+}
 
 /// A running report.
 pub(in crate::commands) struct Showing<O> {
     report: Box<dyn Report>,
     out: O,
-    svg: Option<Draft>,
+    files: Files,
     beside: Beside,
     /// Whether an interval has been shown.
     has_begun: bool,
 }
 
 impl<O: Out> Showing<O> {
-    /// A report, and the place for its pages. If it can be a picture, the picture goes to a file, too.
-    pub(in crate::commands) fn new(
-        report: Box<dyn Report>,
-        out: O,
-        svg: Option<Draft>,
-    ) -> Showing<O> {
+    /// A report, and the places for its pages.
+    pub(in crate::commands) fn new(report: Box<dyn Report>, out: O, files: Files) -> Showing<O> {
         // JSON has fields for missing figures, but a user at the terminal would not see them.
         let tells = report.tells();
         let tells = Tells {
@@ -40,7 +48,7 @@ impl<O: Out> Showing<O> {
             beside: Beside::new(tells, out.whose(), each),
             report,
             out,
-            svg,
+            files,
             has_begun: false,
         }
     }
@@ -58,8 +66,22 @@ impl<O: Out> Showing<O> {
 
     /// Shows the pages before the first interval.
     pub(in crate::commands) fn open(&mut self) -> anyhow::Result<()> {
-        let pages = self.report.open(&self.out.surface());
-        self.out.put(&pages)
+        let pages = self.report.open(&self.surface());
+        self.put(&pages)
+    }
+
+    fn surface(&self) -> Surface {
+        match self.files.html {
+            Some(_) => surface_of_file(),
+            None => self.out.surface(),
+        }
+    }
+
+    fn put(&mut self, pages: &Pages) -> anyhow::Result<()> {
+        if let Some(html) = &mut self.files.html {
+            html.take(pages)?;
+        }
+        self.out.put(pages)
     }
 
     fn take_all(&mut self, source: &mut dyn Source) -> anyhow::Result<()> {
@@ -77,8 +99,11 @@ impl<O: Out> Showing<O> {
 
     /// Shows an interval.
     pub(in crate::commands) fn take(&mut self, seen: &Seen) -> anyhow::Result<()> {
-        let pages = self.report.take(seen, &self.out.surface());
-        self.out.put(&pages)?;
+        let pages = self.report.take(seen, &self.surface());
+        if let Some(html) = &mut self.files.html {
+            html.see(seen);
+        }
+        self.put(&pages)?;
         self.beside.say(seen);
         self.has_begun = true;
         Ok(())
@@ -87,11 +112,16 @@ impl<O: Out> Showing<O> {
     /// Shows the pages after the last interval, and the picture. `is_whole` is false if the source failed
     /// before its end.
     pub(in crate::commands) fn close(&mut self, is_whole: bool) -> anyhow::Result<()> {
-        if let (Some(draft), Some(svg)) = (self.svg.take(), self.report.svg()) {
-            write_svg(draft, &svg)?;
+        let svg = self.report.svg();
+        if let (Some(draft), Some(svg)) = (self.files.svg.take(), &svg) {
+            write_svg(draft, svg)?;
         }
-        let pages = self.report.close(is_whole, &self.out.surface());
-        self.out.put(&pages)
+        let pages = self.report.close(is_whole, &self.surface());
+        self.put(&pages)?;
+        match self.files.html.take() {
+            Some(html) => html.publish(svg, is_whole),
+            None => Ok(()),
+        }
     }
 
     /// The place of its pages, at the end.

@@ -61,9 +61,10 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
         ReportKind::Heatmap(args) => args.svg.is_some(),
         _ => false,
     };
-    if args.labs.len() > 1 && args.reports.iter().any(has_svg) {
+    let has_file = |report: &ReportWords| report.kind.html().is_some() || has_svg(report);
+    if args.labs.len() > 1 && args.reports.iter().any(has_file) {
         usage(&ParseError::new(
-            "heatmap --svg takes one lab: name only one",
+            "--svg and --html take one lab: name only one",
         ));
     }
     // Read all labs before the first simulation, which may take long.

@@ -12,7 +12,7 @@ use super::source::SimSource;
 use super::stage::Stage;
 use crate::cli::ReportWords;
 use crate::cli::reports::ReportKind;
-use crate::commands::reports::{Format, Kept, Over, Showing, asked};
+use crate::commands::reports::{Format, Kept, Over, Showing, asked, files};
 use crate::sources::Source;
 
 /// The output of a report.
@@ -89,7 +89,11 @@ impl<'w, 's, 'e> Running<'w, 's, 'e> {
         let report = asked.filtered(Over::Simulation)?;
         let names = asked.devices()?.devices;
         let source = SimSource::new(report.question(), &report.schedule(), names, stage)?;
-        let mut showing = Showing::new(report, Kept::new(&words.words), asked.svg()?);
+        let mut showing = Showing::new(
+            report,
+            Kept::new(&words.words),
+            files(&words.kind, "a simulation")?,
+        );
         showing.open()?;
         Ok(Running {
             words: &words.words,

@@ -1,0 +1,117 @@
+//! The HTML file of a report.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use dashpot_observe::Seen;
+use dashpot_report::html::Document;
+use dashpot_report::report::Pages;
+use dashpot_rules::thousands;
+
+use crate::cli::shown_moment;
+use crate::commands::draft::Draft;
+use crate::sources::unix_ns;
+
+/// A file that takes the pages of a report while it runs, and is complete at its end.
+pub(in crate::commands) struct HtmlFile {
+    draft: Draft,
+    document: Document,
+    bytes: usize,
+    begun_ns: u64,
+    lost: u64,
+    source: &'static str,
+}
+
+impl HtmlFile {
+    /// Checks that the file can be written.
+    pub(in crate::commands) fn begin(
+        place: Option<&Path>,
+        source: &'static str,
+    ) -> anyhow::Result<Option<HtmlFile>> {
+        let Some(place) = place else {
+            return Ok(None);
+        };
+        let document = Document {
+            command: command_line(),
+            ..Document::default()
+        };
+        Ok(Some(HtmlFile {
+            draft: Draft::create("--html", place)?,
+            document,
+            bytes: 0,
+            begun_ns: unix_ns(),
+            lost: 0,
+            source,
+        }))
+    }
+
+    /// Takes the facts about an interval that its pages may not have.
+    pub(super) fn see(&mut self, seen: &Seen) {
+        self.lost += seen.lost;
+    }
+
+    /// Takes pages.
+    pub(super) fn take(&mut self, pages: &Pages) -> anyhow::Result<()> {
+        for page in pages {
+            if self.bytes > BYTES_MAX {
+                self.document.left_out += 1;
+                continue;
+            }
+            let text = page.to_string();
+            self.bytes += text.len();
+            self.document.text += &text;
+            if let Some(remark) = page.remark() {
+                self.document.text += &remark;
+                self.document.text.push('\n');
+            }
+            if let Some(json) = page.json() {
+                let value = serde_json::to_value(json)?;
+                self.bytes += value.to_string().len();
+                self.document.pages.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the file.
+    pub(super) fn publish(mut self, svg: Option<String>, is_whole: bool) -> anyhow::Result<()> {
+        let facts = &mut self.document.facts;
+        facts.push(("source", self.source.to_owned()));
+        if let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+            facts.push(("host", host.trim().to_owned()));
+        }
+        facts.push(("begun", shown_moment(self.begun_ns)));
+        facts.push(("saved", shown_moment(unix_ns())));
+        facts.push(("pages", thousands(self.document.pages.len() as u64)));
+        facts.push(("events lost", thousands(self.lost)));
+        if !is_whole {
+            let words = "the source has failed: the report ends before its time";
+            facts.push(("end", words.to_owned()));
+        }
+        let program = concat!("dashpot ", env!("CARGO_PKG_VERSION"));
+        facts.push(("program", program.to_owned()));
+        self.document.svg = svg;
+        let html = self.document.html();
+        let written = self.draft.out.write_all(html.as_bytes());
+        written.context("--html")?;
+        self.draft.publish()
+    }
+}
+
+/// The command line of this program, as a shell reads it, without the option that names the file.
+fn command_line() -> String {
+    let mut words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(at) = words.iter().position(|word| word == "--html") {
+        words.drain(at..(at + 2).min(words.len()));
+    }
+    words.retain(|word| !word.starts_with("--html="));
+    words.insert(0, "dashpot".to_owned());
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+}
+
+/// A file takes no more pages after this many bytes.
+const BYTES_MAX: usize = 16 << 20;
