@@ -10,7 +10,7 @@ import { Control } from "./views/control";
 import { Pools } from "./views/pools";
 import { Proof } from "./views/proof";
 import { Worksheet } from "./views/worksheet";
-import { clock, lasting } from "./words";
+import { clock, cut, lasting } from "./words";
 
 const TITLES: Record<ViewName, string> = { worksheet: "Worksheet", control: "Control", pools: "Pools", proof: "Proof" };
 const JUMPS: Record<string, ViewName> = { w: "worksheet", c: "control", p: "pools", r: "proof" };
@@ -86,7 +86,7 @@ function Mark() {
 /** The source in words. */
 function sourceWords({ kind, name }: Source): string {
   if (kind === "kernel") return "the kernel’s disks";
-  return kind === "daemon" ? "a daemon" : `the ${kind} ${name}`;
+  return kind === "daemon" ? "a daemon" : `the ${kind} ${cut(name, 60)}`;
 }
 
 /** How good the contact is, in words: the dot only repeats it. */
@@ -127,7 +127,7 @@ function Trouble({ feed }: { feed: Feed }) {
     );
   }
   if (source && source.kind !== "daemon" && !feed.outdated) {
-    const ended = source.ended_ns === null ? "" : ` It ended at ${clock(feed.past!.wall(source.ended_ns / 1e9))} and is shown to its end.`;
+    const ended = source.ended_ns == null ? "" : ` It ended at ${clock(feed.past!.wall(source.ended_ns / 1e9))} and is shown to its end.`;
     return <p class="source-line">{capitalized(sourceWords(source))}.{ended}</p>;
   }
   if (!feed.outdated) return null;

@@ -106,8 +106,15 @@ export function zoneOffset(ms: number): number {
 /** The time of day of a moment of the wall clock; in a simulation, the time since its beginning. */
 export function clock(ms: number): string {
   const seconds = Math.floor(ms / 1_000) - zoneOffset(ms) * 60;
+  if (fromZero && seconds < 0) return UNKNOWN;
   const hours = fromZero ? Math.floor(seconds / 3_600) : Math.floor(seconds / 3_600) % 24;
   return [hours, Math.floor(seconds / 60) % 60, seconds % 60].map((part) => String(part).padStart(2, "0")).join(":");
+}
+
+/** The time of day; with the day, if that is not the day of another moment. */
+export function moment(ms: number, other: number): string {
+  const days = [ms, other].map((one) => new Date(one - zoneOffset(one) * 60_000).toISOString().slice(0, 10));
+  return days[0] === days[1] || fromZero ? clock(ms) : `${days[0]} ${clock(ms)}`;
 }
 
 /** The name of the browser's time zone. */

@@ -67,7 +67,7 @@ export function tabulate(past: Past, series: Series, view: View, of: (part: Part
   for (let at = 0; at < width; at += 1) {
     const from = view.from + at * view.step;
     const column: Column = { from, known: "known", count: 0, dropped: 0 };
-    for (let second = from; second < Math.min(from + view.step, view.to); second += 1) {
+    for (let second = from; second < Math.min(from + view.step, view.to); second += series.step) {
       const known = past.knows(series, second);
       if (known !== "known") column.known = known;
       column.dropped += series.dropped.get(second) ?? 0;
@@ -86,7 +86,7 @@ export function tabulate(past: Past, series: Series, view: View, of: (part: Part
 /** All numbers in view. */
 export function histogramOf(layout: Layout, series: Series, from: number, to: number): Histogram {
   const all = new Histogram(layout);
-  for (let second = from; second < to; second += 1) {
+  for (let second = from; second < to; second += series.step) {
     for (const part of series.seconds.get(second) ?? []) if (part.numbers) all.add(part.numbers);
   }
   return all;
@@ -168,7 +168,7 @@ export function makeGrid(past: Past, layout: Layout, series: Series, view: View,
     counts: new Float64Array(size),
     parts: highlights.map(() => new Float64Array(size)),
   };
-  for (let second = view.from; second < view.to; second += 1) {
+  for (let second = view.from; second < view.to; second += series.step) {
     const at = Math.floor((second - view.from) / view.step);
     for (const part of series.seconds.get(second) ?? []) {
       if (part.numbers) addCells(grid, layout, at, part.numbers, grid.parts[highlights.indexOf(part.value)]);

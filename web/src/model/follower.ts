@@ -5,15 +5,17 @@ import { type Api, Refused, type Schemas } from "../api";
 import type { Layout } from "./layout";
 import { Series } from "./series";
 
-/** The most seconds that are read at once. */
+/** The most columns that are read at once. */
 const PIECE = 900;
 /** After this many seconds the page asks for a second that the stream has not brought. */
 const LATE = 3;
-/** The most seconds that the page keeps; the daemon keeps as many. */
+/** The most columns that the page keeps; a daemon keeps as many seconds. */
 const KEPT = 3_600;
 
 export class Follower {
+  /** By name and step. */
   private readonly series = new Map<string, Series>();
+  private step = 1;
   private names: string[] = [];
   private from = 0;
   private to = 0;
@@ -25,26 +27,30 @@ export class Follower {
 
   /** The seconds of a statistic. */
   of(name: string): Series {
-    let series = this.series.get(name);
+    const key = `${name} ${this.step}`;
+    let series = this.series.get(key);
     if (series === undefined) {
-      series = new Series(name, this.layout);
-      this.series.set(name, series);
+      series = new Series(name, this.layout, this.step);
+      this.series.set(key, series);
     }
     return series;
   }
 
-  /** From now on these are shown, from this second on. */
-  follow(names: string[], from: number): void {
+  /** From now on these are shown, from this second on, in columns of whole steps. */
+  follow(names: string[], from: number, step: number): void {
     this.names = [...new Set(names)];
     this.from = from;
-    for (const name of this.series.keys()) if (!this.names.includes(name)) this.series.delete(name);
+    const isOther = this.step !== step;
+    this.step = step;
+    for (const [key, { name }] of this.series) if (!this.names.includes(name)) this.series.delete(key);
     this.fill();
+    if (isOther) this.tell();
   }
 
   /** The seconds before this one are over. */
   advance(to: number): void {
     this.to = to;
-    for (const series of this.series.values()) series.forget(to - KEPT);
+    for (const series of this.series.values()) series.forget(to - KEPT * series.step);
     this.fill();
   }
 
@@ -57,18 +63,22 @@ export class Follower {
   private fill(): void {
     if (this.to === 0) return;
     for (const name of this.names) void this.read(this.of(name));
-    const accepted = this.names.filter((name) => this.of(name).accepted);
+    // A stream brings seconds; longer columns are read when they are over.
+    const accepted = this.step === 1 ? this.names.filter((name) => this.of(name).accepted) : [];
     if (accepted.length > 0 && accepted.join("\n") !== this.streamed) void this.watch(accepted);
   }
 
   private async read(series: Series): Promise<void> {
     if (series.reading || series.refused !== null) return;
-    const gap = series.gap(Math.max(this.from, series.forgottenTo, this.to - KEPT), this.streamed.split("\n").includes(series.name) ? this.to - LATE : this.to);
+    const { step } = series;
+    const isStreamed = step === 1 && this.streamed.split("\n").includes(series.name);
+    const end = Math.floor((isStreamed ? this.to - LATE : this.to) / step) * step;
+    const gap = series.gap(Math.floor(Math.max(this.from, series.forgottenTo, this.to - KEPT * step) / step) * step, end);
     if (gap === null) return;
     series.reading = true;
     try {
-      const from = Math.max(gap.from, gap.to - PIECE);
-      const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000` });
+      const from = Math.max(gap.from, gap.to - PIECE * step);
+      const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
       series.addColumns(await this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`));
     } catch (error) {
       // Without contact, the next second asks again.
@@ -96,7 +106,7 @@ export class Follower {
     const data = /^event: second\ndata: (.*)$/.exec(event)?.[1];
     if (data === undefined) return;
     const said = JSON.parse(data) as Schemas["WatchedSecond"];
-    said.columns.forEach((column, at) => this.series.get(names[at]!)?.addSecond(column));
+    said.columns.forEach((column, at) => this.series.get(`${names[at]!} 1`)?.addSecond(column));
   }
 }
 

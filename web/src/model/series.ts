@@ -37,7 +37,8 @@ export class Series {
   /** Grows with each change. */
   version = 0;
 
-  constructor(readonly name: string, private readonly layout: Layout) {}
+  /** A column of the answers has this many seconds. */
+  constructor(readonly name: string, private readonly layout: Layout, readonly step = 1) {}
 
   /** Adds an answer about the past. */
   addColumns(said: Schemas["Columns"]): void {

@@ -2,16 +2,16 @@ import type { View } from "../heatmap/grid";
 import type { Feed, Happening } from "../model/feed";
 import type { Past } from "../model/past";
 import type { Cursor } from "../views/worksheet";
-import { clock, cut, zoneOffset } from "../words";
+import { UNKNOWN, clock, cut, zoneOffset } from "../words";
 
-const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800];
+const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200];
 /** A label takes about this many pixels. */
 const LABEL_PX = 78;
 
 /** Where time lines are drawn: whole steps of the wall clock. */
 export function timeLines(past: Past, view: View, width: number): { first: number; every: number } {
   const labels = Math.max(2, width / LABEL_PX);
-  const every = STEPS.find((step) => (view.to - view.from) / step <= labels) ?? 3_600;
+  const every = STEPS.find((step) => (view.to - view.from) / step <= labels) ?? 86_400;
   const zoneMs = zoneOffset(past.wall(view.to)) * 60_000;
   const wall = (past.wall(view.from) - zoneMs) / 1_000;
   return { first: view.from + (Math.ceil(wall / every) * every - wall), every };
@@ -29,7 +29,7 @@ export function Ruler({ past, view, cursor, width }: { past: Past; view: View; c
     <div class="ruler" aria-hidden="true">
       {marks.map((second) => {
         const at = share(view, second);
-        return at < 0.03 || at > 0.97 ? null : <span key={Math.round(past.wall(second))} style={{ left: `${at * 100}%` }}>{clock(past.wall(second))}</span>;
+        return at < 0.03 || at > 0.97 || clock(past.wall(second)) === UNKNOWN ? null : <span key={Math.round(past.wall(second))} style={{ left: `${at * 100}%` }}>{clock(past.wall(second))}</span>;
       })}
       {cursor && share(view, cursor.second) >= 0 && (
         <span class="flag" style={{ left: `${share(view, cursor.second + view.step / 2) * 100}%` }}>{clock(past.wall(cursor.second))}</span>

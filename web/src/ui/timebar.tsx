@@ -1,11 +1,12 @@
 import type { View } from "../heatmap/grid";
 import type { Feed } from "../model/feed";
-import { clock, lasting, zone } from "../words";
+import { clock, lasting, moment, zone } from "../words";
 
 export const SPANS = [
   { key: "1", seconds: 60, words: "1 min" },
   { key: "5", seconds: 300, words: "5 min" },
   { key: "h", seconds: 3_600, words: "1 h" },
+  { key: "d", seconds: 86_400, words: "1 d" },
 ];
 
 interface TimeBarProps {
@@ -41,8 +42,8 @@ export function TimeBar({ feed, view, paused, span, toggle, move, now, setSpan, 
         ))}
       </span>
       <span class="range">
-        <b>{clock(past.wall(view.from))} – {clock(past.wall(view.to))}</b> {zone()}
-        {view.step > 1 && `, ${view.step} s a column`}
+        <b>{moment(past.wall(view.from), past.wall(view.to))} – {clock(past.wall(view.to))}</b> {zone()}
+        {view.step > 1 && `, ${lasting(view.step * 1e9)} a column`}
         {paused && behind > 0 && `, ${lasting(behind * 1e9)} behind`}
       </span>
       <span class="space" />

@@ -19,7 +19,9 @@ export interface Cursor {
 
 const DEFAULT_SPAN = 300;
 const SPAN_MIN = 30;
-const SPAN_MAX = 3_600;
+const SPAN_MAX = 30 * 86_400;
+/** Longer views are made of minutes, which are remembered longer than seconds; then of hours. */
+const SECONDS_MAX = 3_600;
 
 export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }) {
   const past = feed.past!;
@@ -29,10 +31,10 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   const asked = route.options.getAll("s");
   const [adding, setAdding] = useState(false);
   const panels = useMemo(() => (asked.length > 0 ? asked.map(readStatistic) : [firstStatistic(feed)]), [asked.join(" "), feed.source === null]);
-  const span = Math.min(SPAN_MAX, Math.max(SPAN_MIN, Math.round(Number(route.options.get("span"))) || DEFAULT_SPAN));
+  const span = Math.min(SPAN_MAX, Math.max(SPAN_MIN, Math.round(Number(route.options.get("span"))) || defaultSpan(feed)));
   const view = viewOf(pausedAt ?? past.to, span, width);
   const names = panels.flatMap((one) => (typeof one === "string" ? [] : [written(one)]));
-  useEffect(() => feed.follower!.follow(names, view.from), [names.join(" "), view.from, feed.contact.kind]);
+  useEffect(() => feed.follower!.follow(names, view.from, stepOf(view)), [names.join(" "), view.from, view.step, feed.contact.kind]);
 
   const top = useTops(feed, panels.filter((one) => typeof one !== "string"), view);
 
@@ -44,7 +46,7 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   const setPanels = (next: (Statistic | string)[]): void => {
     const options = new URLSearchParams();
     for (const one of next) options.append("s", typeof one === "string" ? one : written(one));
-    if (span !== DEFAULT_SPAN) options.set("span", String(span));
+    if (span !== defaultSpan(feed)) options.set("span", String(span));
     go({ view: "worksheet", options });
   };
   const move = (seconds: number): void => {
@@ -101,9 +103,23 @@ function firstStatistic(feed: Feed): Statistic {
   return { layer: hasVolumes ? "volume" : "disk", metric: "latency", conditions: [], by: "op" };
 }
 
-/** The view that ends with a second: columns of whole seconds, each at least a pixel wide. */
+/** The time in view at first: of a source that has a beginning and an end, all of it, up to an hour. */
+function defaultSpan({ source, past }: Feed): number {
+  const lasts = past!.to - (past!.spans[0]?.from ?? past!.to);
+  const whole = source?.kind === "recording" || source?.kind === "simulation";
+  return whole ? Math.min(3_600, Math.max(SPAN_MIN, lasts)) : DEFAULT_SPAN;
+}
+
+/** The seconds of a step of what is read for a view. */
+function stepOf({ step }: View): number {
+  return [3_600, 60].find((unit) => step % unit === 0) ?? 1;
+}
+
+/** The view that ends with a second: columns of whole seconds, minutes or hours, each at least a pixel wide. */
 function viewOf(end: number, span: number, width: number): View {
-  const step = Math.max(1, Math.ceil(span / Math.max(width, 200)));
+  const least = Math.max(1, Math.ceil(span / Math.max(width, 200)));
+  const unit = span <= SECONDS_MAX ? 1 : least <= 1_800 ? 60 : 3_600;
+  const step = Math.ceil(least / unit) * unit;
   const to = Math.ceil(end / step) * step;
   return { from: to - Math.ceil(span / step) * step, to, step };
 }

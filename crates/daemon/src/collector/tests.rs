@@ -448,3 +448,39 @@ fn a_second_that_was_taken_stays_as_it_was_seen() {
     let (taken, later) = (add(1), add(2));
     assert_eq!((taken[0].tally.completed, later[0].tally.completed), (1, 3));
 }
+
+proptest! {
+    #[test]
+    fn minutes_and_hours_are_the_sums_of_their_seconds(
+        zios in collection::vec((0_u64..3 * 3_600, 1_u64..1 << 40), 1..200),
+    ) {
+        let mut seconds = Seconds::default();
+        for (second, ns) in &zios {
+            let tally = Brief {
+                completed: 1,
+                bytes: *ns,
+                disk: Histogram::of(*ns, 1).to_sparse(),
+            };
+            let cell = SecondCell {
+                device: DeviceId(0),
+                client: "c".into(),
+                op: Op::Read,
+                tally,
+            };
+            seconds.add(*second, cell);
+        }
+        for steps in &seconds.levels()[1..] {
+            let unit = steps.bounds.unit;
+            for (from, cells) in steps.iter() {
+                let own = zios.iter().filter(|(second, _)| second / unit * unit == from);
+                let mut sum = Histogram::default();
+                own.for_each(|(_, ns)| sum.record(*ns));
+                prop_assert_eq!(cells.len(), 1);
+                prop_assert_eq!(&cells[0].tally.disk, &sum.to_sparse());
+                prop_assert_eq!(cells[0].tally.completed, sum.count());
+            }
+            let all: u64 = steps.iter().map(|(_, cells)| cells[0].tally.completed).sum();
+            prop_assert_eq!(all, zios.len() as u64);
+        }
+    }
+}

@@ -194,3 +194,92 @@ const NAMES_MAX: usize = 256;
 /// The most losses that are kept.
 const LOST_MAX: usize = 3_600;
 const SECOND_NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dashpot_api::SourceKind;
+    use dashpot_observe::{IoWaits, Kind, Layer};
+
+    fn io(ended_ns: u64) -> FinishedIo {
+        FinishedIo {
+            layer: Layer::Disk,
+            device: "d".into(),
+            kind: Kind::of_word("read"),
+            fua: false,
+            letters: None,
+            offset_bytes: 0,
+            length_bytes: 512,
+            depth: None,
+            begun_ns: ended_ns,
+            ended_ns,
+            at_ns: 0,
+            waits: IoWaits::Kernel {
+                queue_ns: None,
+                device_ns: 0,
+            },
+            who: None,
+            rule: None,
+            lane: None,
+            merged: 0,
+            requeued: 0,
+            error: None,
+        }
+    }
+
+    fn told(now_ns: u64) -> Remembering {
+        Remembering {
+            source: Source {
+                kind: SourceKind::Kernel,
+                name: String::new(),
+                words: String::new(),
+                devices: Vec::new(),
+                gaps: Vec::new(),
+                ended_ns: None,
+                trouble: None,
+            },
+            clock: Clock {
+                now_ns,
+                started_ns: 0,
+                unix_ns: 0,
+            },
+        }
+    }
+
+    fn counted(memory: &IoMemory, seconds: Range<u64>) -> (u64, u64) {
+        let layer = Layer::Disk;
+        let mut count = 0;
+        let wanted = Wanted { layer, seconds };
+        let since = memory.each(&wanted, &mut |_| count += 1);
+        (count, since.expect("a memory"))
+    }
+
+    #[test]
+    fn the_oldest_seconds_are_forgotten_whole_and_that_is_told() {
+        let most = 100 * size_of::<FinishedIo>();
+        let memory = IoMemory::new(Knows::Kernel, told(0), most);
+        // Within a second the order is undefined, and an I/O may come late.
+        for ns in [1_500_000_000, 500_000_000, 1_200_000_000] {
+            memory.add([io(ns)], 0, told(2_000_000_000));
+        }
+        assert_eq!(counted(&memory, 0..1), (1, 0));
+        assert_eq!(counted(&memory, 1..2), (2, 0));
+        memory.add((0..98).map(|_| io(2_000_000_000)), 0, told(3_000_000_000));
+        assert_eq!(counted(&memory, 0..3), (100, 1));
+        // Of a second that was forgotten nothing is counted any more.
+        memory.add([io(400_000_000)], 7, told(3_000_000_000));
+        assert_eq!(counted(&memory, 0..3), (100, 1));
+        assert_eq!(memory.lost(&(0..10)), [(3, 7)]);
+    }
+
+    #[test]
+    fn the_second_in_which_a_source_ends_is_over() {
+        let memory = IoMemory::new(Knows::Kernel, told(0), 1 << 20);
+        memory.add([io(2_100_000_000)], 0, told(2_200_000_000));
+        memory.end(Some("gone".to_owned()));
+        assert_eq!(memory.clock().now_ns, 3_000_000_000);
+        let source = memory.source();
+        assert_eq!(source.ended_ns, Some(2_200_000_000));
+        assert_eq!(source.trouble.as_deref(), Some("gone"));
+    }
+}

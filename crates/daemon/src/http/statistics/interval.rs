@@ -44,6 +44,12 @@ impl Interval {
         })
     }
 
+    /// An interval as one column.
+    pub(super) fn whole(ns: &Range<u64>, now_ns: u64) -> Result<Interval, Refusal> {
+        let step_ns = ns.end.saturating_sub(ns.start).max(SECOND_NS);
+        Interval::of(Some(ns.start), Some(ns.end), step_ns, now_ns)
+    }
+
     /// One second.
     pub(crate) fn second(second: u64) -> Interval {
         Interval {

@@ -34,9 +34,8 @@ pub(crate) async fn list(
     listed: Listed,
     making: &mut Making,
 ) -> Result<StatisticIos, Refusal> {
-    let (from_ns, to_ns) = (listed.ended_ns.start, listed.ended_ns.end);
     let now_ns = asked.clock().now_ns;
-    let interval = Interval::of(Some(from_ns), Some(to_ns), SECOND_NS, now_ns)?;
+    let interval = Interval::whole(&listed.ended_ns, now_ns)?;
     let wanted = Wanted {
         layer: listed.statistic.layer,
         seconds: interval.seconds,

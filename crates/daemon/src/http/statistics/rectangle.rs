@@ -35,7 +35,7 @@ pub(crate) async fn compare(
     let number = rectangle.number()?;
     let now_ns = asked.clock().now_ns;
     let view = &rectangle.view_ns;
-    let interval = Interval::of(Some(view.start), Some(view.end), SECOND_NS, now_ns)?;
+    let interval = Interval::whole(view, now_ns)?;
     let wanted = Wanted {
         layer: rectangle.statistic.layer,
         seconds: interval.seconds,
