@@ -334,6 +334,31 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
+  /** The page of another source has its devices, says what it shows, and has no view of rules. */
+  async views() {
+    const [words, device] = rest;
+    await page.goto(address);
+    await counted(10);
+    await page.getByText(words).first().waitFor();
+    assert.equal(await page.getByRole("link", { name: "Control" }).count(), 0);
+    await page.locator(".rail").getByText(device, { exact: true }).waitFor();
+    await page.goto(`${new URL(address).origin}/#control`);
+    await page.getByText("Control is of a daemon’s disks.").waitFor();
+    await page.getByRole("link", { name: "Open its worksheet" }).click();
+    await counted(10);
+    assert.deepEqual(complaints, []);
+  },
+
+  /** A recording that vanishes while it is looked at is explained, and what was read stays. */
+  async vanishes() {
+    await page.goto(address);
+    await counted(10);
+    await page.getByText("is shown to its end").waitFor();
+    process.stdout.write("seen\n");
+    await page.getByText("The recording cannot be read any more:").waitFor();
+    assert.ok(Number(await page.locator(".plot").first().getAttribute("data-count")) > 10);
+  },
+
   /** The accessibility checker finds nothing, in both themes. */
   async passes() {
     const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

@@ -22,6 +22,8 @@ export class Follower {
   /** The names that the stream has, each on a line. */
   private streamed = "";
   private stream: AbortController | null = null;
+  /** The first second that the stream has brought; the past reaches up to it. */
+  private streamedFrom = 0;
 
   constructor(private readonly api: Api, private readonly layout: Layout, private readonly tell: () => void) {}
 
@@ -72,7 +74,7 @@ export class Follower {
     if (series.reading || series.refused !== null) return;
     const { step } = series;
     const isStreamed = step === 1 && this.streamed.split("\n").includes(series.name);
-    const end = Math.floor((isStreamed ? this.to - LATE : this.to) / step) * step;
+    const end = Math.floor((isStreamed ? Math.min(this.to, Math.max(this.to - LATE, this.streamedFrom)) : this.to) / step) * step;
     const gap = series.gap(Math.floor(Math.max(this.from, series.forgottenTo, this.to - KEPT * step) / step) * step, end);
     if (gap === null) return;
     series.reading = true;
@@ -92,7 +94,7 @@ export class Follower {
   private async watch(names: string[]): Promise<void> {
     this.stream?.abort();
     const stream = new AbortController();
-    [this.stream, this.streamed] = [stream, names.join("\n")];
+    [this.stream, this.streamed, this.streamedFrom] = [stream, names.join("\n"), 0];
     try {
       const body = await this.api.open("/v1/statistics/watch", { statistics: names }, stream.signal);
       for await (const event of eventsOf(body)) this.take(names, event);
@@ -106,6 +108,10 @@ export class Follower {
     const data = /^event: second\ndata: (.*)$/.exec(event)?.[1];
     if (data === undefined) return;
     const said = JSON.parse(data) as Schemas["WatchedSecond"];
+    if (this.streamedFrom === 0) {
+      this.streamedFrom = Math.floor(said.start_ns / 1e9);
+      for (const name of names) void this.read(this.of(name));
+    }
     said.columns.forEach((column, at) => this.series.get(`${names[at]!} 1`)?.addSecond(column));
   }
 }

@@ -5,7 +5,7 @@ import { type Route, go } from "../route";
 import { UNKNOWN, cut, latency, rate } from "../words";
 
 /** The figures of a device are those of its last closed seconds. */
-const LATELY = 10;
+export const LATELY = 10;
 
 export interface Lately {
   opsPerSecond: number | null;

@@ -5,6 +5,7 @@ import { OPS } from "../model/statistic";
 import { lately } from "../ui/rail";
 import { Crash } from "./crash";
 import { Expected } from "./expected";
+import { Wiring } from "./wiring";
 import { UNKNOWN, lasting, latency, plural, rate, thousands } from "../words";
 
 type Disk = Schemas["Disk"];
@@ -35,6 +36,7 @@ export function Control({ feed }: { feed: Feed }) {
     <main class="control">
       <h1 class="reader">Control</h1>
       <div class="disks">
+        <Wiring feed={feed} />
         <table>
           <thead><tr><th scope="col">Disk</th><th scope="col">in</th><th scope="col">clients</th><th scope="col">ops/s</th><th scope="col">p99</th><th scope="col">in flight</th><th scope="col">Rules</th><th scope="col"><span class="reader">Actions</span></th></tr></thead>
           <tbody>

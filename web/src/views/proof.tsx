@@ -2,6 +2,7 @@
 // printed, so that the reader sees that it is zero.
 
 import type { Feed, Rule } from "../model/feed";
+import { Lateness } from "./lateness";
 import { latency, percent, plural, thousands } from "../words";
 
 type Summary = Rule["requested"];
@@ -12,28 +13,28 @@ export function Proof({ feed }: { feed: Feed }) {
     <main class="proof">
       <h1>Proof</h1>
       <p class="note">Requested against achieved, over the I/Os that each rule held since it was armed or last changed.</p>
-      {rules.length === 0 ? <p class="state">No rule is armed. Control arms one, or <code>dashpot inject</code>.</p> : <Rules rules={rules} />}
+      {rules.length === 0 ? <p class="state">No rule is armed. Control arms one, or <code>dashpot inject</code>.</p> : <Rules feed={feed} rules={rules} />}
       <Host feed={feed} />
     </main>
   );
 }
 
-function Rules({ rules }: { rules: Rule[] }) {
+function Rules({ feed, rules }: { feed: Feed; rules: Rule[] }) {
   return (
     <div class="scroll">
       <table class="figures">
         <thead>
           <tr><th scope="col">Rule</th><th scope="col">matched</th><th scope="col">held</th><th scope="col">late</th><th scope="col">overrun</th>
-            <th scope="col">asked p50</th><th scope="col">achieved p50</th><th scope="col">asked p99</th><th scope="col">achieved p99</th><th scope="col">lateness p50</th><th scope="col">p99</th>
+            <th scope="col">asked p50</th><th scope="col">achieved p50</th><th scope="col">asked p99</th><th scope="col">achieved p99</th><th scope="col">lateness p50</th><th scope="col">p99</th><th scope="col" class="late-history" title="p50 to p99 of each 5 s, from 1 µs to 1 s">last 5 min</th>
             <th scope="col">depth</th><th scope="col">stalls</th></tr>
         </thead>
-        <tbody>{rules.map((rule) => <Row key={rule.id} rule={rule} />)}</tbody>
+        <tbody>{rules.map((rule) => <Row key={rule.id} feed={feed} rule={rule} />)}</tbody>
       </table>
     </div>
   );
 }
 
-function Row({ rule }: { rule: Rule }) {
+function Row({ feed, rule }: { feed: Feed; rule: Rule }) {
   const now = rule.since_update ?? rule;
   const p = (summary: Summary, which: "p50_ns" | "p99_ns"): string => latency(summary[which]);
   return (
@@ -41,7 +42,7 @@ function Row({ rule }: { rule: Rule }) {
       <th scope="row"><b>{rule.name ?? `rule ${rule.id}`}</b> on {rule.disk} <code>{rule.rule}</code><br /><span class="verdict">{verdict(rule)}</span></th>
       <td>{thousands(now.matched)}</td><td>{thousands(now.held)}</td><td>{thousands(now.late)}</td><td>{thousands(now.overrun)}</td>
       <td>{p(now.requested, "p50_ns")}</td><td>{p(now.achieved, "p50_ns")}</td><td>{p(now.requested, "p99_ns")}</td><td>{p(now.achieved, "p99_ns")}</td>
-      <td>{p(now.lateness, "p50_ns")}</td><td>{p(now.lateness, "p99_ns")}</td>
+      <td>{p(now.lateness, "p50_ns")}</td><td>{p(now.lateness, "p99_ns")}</td><td class="late-history"><Lateness feed={feed} rule={rule} /></td>
       <td title="the number in flight that was most usual, and the greatest">{rule.depth.usual}, at most {rule.depth.most}</td>
       <td>{thousands(rule.stalls)}</td>
     </tr>

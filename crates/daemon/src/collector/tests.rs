@@ -452,7 +452,7 @@ fn a_second_that_was_taken_stays_as_it_was_seen() {
 proptest! {
     #[test]
     fn minutes_and_hours_are_the_sums_of_their_seconds(
-        zios in collection::vec((0_u64..3 * 3_600, 1_u64..1 << 40), 1..200),
+        zios in vec((0_u64..3 * 3_600, 1_u64..1 << 40), 1..200),
     ) {
         let mut seconds = Seconds::default();
         for (second, ns) in &zios {
