@@ -13,7 +13,6 @@ mod daemon;
 pub mod host;
 pub mod http;
 mod limits;
-pub mod memory;
 pub mod metrics;
 pub mod promises;
 mod refusal;

@@ -170,7 +170,7 @@ function placesOf(nodes: Map<string, Node>): { places: Map<string, number>; heig
   return { places, height: Math.max(top, HEAD + ROW) };
 }
 
-/** What a node reaches, and what reaches it. */
+/** The nodes that a node reaches, and those that reach it. */
 function reached(start: string, wires: Wire[]): Set<string> {
   const found = new Set([start]);
   for (const [here, there] of [["from", "to"], ["to", "from"]] as const) {

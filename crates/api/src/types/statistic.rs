@@ -16,7 +16,7 @@ pub struct StatisticWords {
     pub metrics: Vec<StatisticWord>,
     /// The dimensions, for conditions and breakdowns.
     pub dimensions: Vec<StatisticWord>,
-    /// What is remembered of the past, the finest first: a longer `step_ns` reaches further back. Statistics by
+    /// The memories of the past, the finest first: a longer `step_ns` reaches further back. Statistics by
     /// other facts than device, operation and client are counted from single I/Os.
     pub remembered: Vec<RememberedSteps>,
     /// The source remembers single I/Os from this moment on.

@@ -18,7 +18,7 @@ use super::routes::{
 use super::statistics::{Asked, Viewed};
 use super::{openapi, page};
 use crate::Daemon;
-use crate::memory::Memory;
+use crate::http::memory::Memory;
 
 /// The API of a daemon. Over TCP, requests need a token.
 pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {

@@ -11,8 +11,8 @@ use dashpot_rules::parse_injection;
 use crate::answers::Making;
 use crate::http::charged::JsonAnswer;
 use crate::http::error::{Body, Name};
+use crate::http::memory::Wanted;
 use crate::http::statistics::{CopiedIos, SECOND_NS, expect};
-use crate::memory::Wanted;
 use crate::{Daemon, Refusal, RefusalKind};
 
 /// Computes the expected effect of rules without arming them: the engine runs the I/Os of the disk's last 30 seconds

@@ -8,7 +8,7 @@ use dashpot_observe::{Dimension, FinishedIo, Knows, Layer, Metric, Predicates, S
 
 use super::interval::{Counted, Interval};
 use crate::answers::{AnswerMemory, Making};
-use crate::memory::Wanted;
+use crate::http::memory::Wanted;
 use crate::{Refusal, RefusalKind};
 
 /// An answer that is being made.
@@ -98,4 +98,9 @@ fn known(dimension: Dimension, knows: Knows) -> Result<(), Refusal> {
     };
     let error = format!("{who} the {} of an I/O", dimension.word());
     Err(Refusal::new(RefusalKind::Unprocessable, error).remedy(remedy))
+}
+
+/// The refusal after a thread has panicked, and printed its message.
+pub(super) fn panicked(_: tokio::task::JoinError) -> Refusal {
+    Refusal::new(RefusalKind::Failed, "the daemon failed: see its log")
 }

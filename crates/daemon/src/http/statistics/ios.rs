@@ -9,13 +9,12 @@ use dashpot_engine::Waits;
 use dashpot_export::FinishedZio;
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Question, Statistic, Tally, Who};
 
-use super::asked::Ios;
+use super::asked::{Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
 use super::parts::Parts;
-use super::viewed::panicked;
 use crate::answers::Making;
 use crate::collector::{Copied, Kept};
-use crate::memory::Wanted;
+use crate::http::memory::Wanted;
 use crate::{Daemon, Refusal};
 
 /// Zios of a layer, as I/Os.

@@ -7,12 +7,11 @@ use std::ops::Range;
 use dashpot_api::{StatisticIo, StatisticIos};
 use dashpot_observe::{FinishedIo, Predicates, Statistic};
 
-use super::asked::{Asked, Ios};
-use super::viewed::panicked;
+use super::asked::{Asked, Ios, panicked};
 use super::{Interval, SECOND_NS};
 use crate::Refusal;
 use crate::answers::Making;
-use crate::memory::Wanted;
+use crate::http::memory::Wanted;
 
 /// The I/Os that a caller wants.
 #[derive(Clone, Debug)]

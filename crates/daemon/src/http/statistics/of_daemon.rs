@@ -13,7 +13,7 @@ use super::ios::{self, CopiedIos};
 use super::seconds;
 use crate::answers::{AnswerMemory, Making};
 use crate::collector::Steps;
-use crate::memory::Wanted;
+use crate::http::memory::Wanted;
 use crate::{Daemon, Refusal};
 
 impl Asked for Arc<Daemon> {

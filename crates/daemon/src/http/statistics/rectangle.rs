@@ -7,11 +7,10 @@ use dashpot_engine::Duration;
 use dashpot_observe::diff::{Diff, Side, Slow};
 use dashpot_observe::{Dimension, Knows, Predicates, Statistic, Unit};
 
-use super::asked::{Asked, Ios};
-use super::viewed::panicked;
+use super::asked::{Asked, Ios, panicked};
 use super::{Interval, SECOND_NS};
 use crate::answers::Making;
-use crate::memory::Wanted;
+use crate::http::memory::Wanted;
 use crate::{Refusal, RefusalKind};
 
 /// A rectangle in the heat map of a statistic.

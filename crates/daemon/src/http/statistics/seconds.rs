@@ -8,9 +8,9 @@ use dashpot_api::Column;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{Dimension, FinishedIo, IoWaits, Kind, Layer, Metric, Statistic, Value, Who};
 
+use super::asked::panicked;
 use super::interval::{Counted, Interval};
 use super::parts::Parts;
-use super::viewed::panicked;
 use crate::answers::Making;
 use crate::collector::{SecondCell, SecondCells, Steps};
 use crate::{Daemon, Refusal};

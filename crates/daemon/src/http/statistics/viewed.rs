@@ -7,11 +7,11 @@ use std::sync::Arc;
 use dashpot_api::{Clock, Column, RememberedSteps, Source};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Question, Statistic, Tally};
 
-use super::asked::{Answer, Asked, Ios};
+use super::asked::{Answer, Asked, Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
 use super::ios::parts_of;
 use crate::answers::{AnswerMemory, Making};
-use crate::memory::{Memory, Wanted};
+use crate::http::memory::{Memory, Wanted};
 use crate::{Refusal, RefusalKind};
 
 /// A memory that callers ask.
@@ -152,11 +152,6 @@ fn piece(
 
 fn unreadable(error: anyhow::Error) -> Refusal {
     Refusal::new(RefusalKind::Failed, format!("{error:#}"))
-}
-
-/// The refusal after a thread has panicked, and printed its message.
-pub(super) fn panicked(_: tokio::task::JoinError) -> Refusal {
-    Refusal::new(RefusalKind::Failed, "the daemon failed: see its log")
 }
 
 /// How many columns are counted at a time.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use dashpot_api::{Clock, LayerWord, Source as Described, SourceDevice, SourceKind};
-use dashpot_daemon::memory::{IoMemory, Remembering};
+use dashpot_daemon::http::{IoMemory, Remembering};
 use dashpot_engine::Duration;
 use dashpot_observe::{Knows, Layer, Question, Schedule, Subject, Wanted};
 

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::bail;
-use dashpot_daemon::http::{HttpListener, Manners, page_router};
-use dashpot_daemon::memory::Memory;
+use dashpot_daemon::http::{HttpListener, Manners, Memory, page_router};
 use dashpot_rules::{Address, Listen};
 use tokio::sync::oneshot;
 

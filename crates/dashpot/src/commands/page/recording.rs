@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dashpot_api::{Clock, LayerWord, Source, SourceDevice, SourceGap, SourceKind};
-use dashpot_daemon::memory::{Memory, Wanted};
+use dashpot_daemon::http::{Memory, Wanted};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Layer};
 
 use crate::sources::{Recorded, unix_ns};

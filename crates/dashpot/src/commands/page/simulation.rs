@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as Real, Instant as RealInstant};
 
 use dashpot_api::{Clock, LayerWord, Source, SourceDevice, SourceKind};
-use dashpot_daemon::memory::{IoMemory, Remembering};
+use dashpot_daemon::http::{IoMemory, Remembering};
 use dashpot_engine::{Duration, Instant};
 use dashpot_export::complain;
 use dashpot_observe::Knows;

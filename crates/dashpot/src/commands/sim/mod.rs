@@ -48,25 +48,7 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if let Some(seeds) = args.swarm {
         return swarm::swarm(args.seed.unwrap_or(1), seeds);
     }
-    args.page_at
-        .check(args.page, false)
-        .unwrap_or_else(|why| usage(&why));
-    if args.events.is_some() && args.labs.len() > 1 {
-        usage(&ParseError::new("--events takes one lab: name only one"));
-    }
-    for words in &args.reports {
-        reports::check(words).unwrap_or_else(|why| usage(&why));
-    }
-    let has_svg = |report: &ReportWords| match &report.kind {
-        ReportKind::Heatmap(args) => args.svg.is_some(),
-        _ => false,
-    };
-    let has_file = |report: &ReportWords| report.kind.html().is_some() || has_svg(report);
-    if args.labs.len() > 1 && args.reports.iter().any(has_file) {
-        usage(&ParseError::new(
-            "--svg and --html take one lab: name only one",
-        ));
-    }
+    check(args).unwrap_or_else(|why| usage(&why));
     // Read all labs before the first simulation, which may take long.
     let simulated = args.labs.iter().map(|lab| load(lab, args));
     let simulated = simulated.collect::<Result<Vec<_>, ParseError>>()?;
@@ -102,6 +84,27 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
         true => Ok(ExitCode::from(INTERRUPTED)),
         false => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Refuses options that make no sense together.
+fn check(args: &SimArgs) -> Result<(), ParseError> {
+    args.page_at.check(args.page, false)?;
+    let has_svg = |report: &ReportWords| match &report.kind {
+        ReportKind::Heatmap(args) => args.svg.is_some(),
+        _ => false,
+    };
+    let has_file = |report: &ReportWords| report.kind.html().is_some() || has_svg(report);
+    let is_alone = args.labs.len() <= 1;
+    if args.events.is_some() && !is_alone {
+        return Err(ParseError::new("--events takes one lab: name only one"));
+    }
+    args.reports.iter().try_for_each(reports::check)?;
+    if !is_alone && args.reports.iter().any(has_file) {
+        return Err(ParseError::new(
+            "--svg and --html take one lab: name only one",
+        ));
+    }
+    Ok(())
 }
 
 /// Shows one lab on the page while it is simulated.

@@ -1,18 +1,14 @@
 //! The memory that the statistics of the page ask, where no daemon is: finished I/Os of the kernel's disks, of a
 //! simulation, or of a recording.
 
-mod ios;
-
 use std::ops::Range;
 
 use dashpot_api::{Clock, Source};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Layer};
 
-pub use ios::{IoMemory, Remembering};
-
 /// A memory of finished I/Os, on one clock. Only seconds that are over are asked for.
 pub trait Memory: Send + Sync {
-    /// What it is the memory of.
+    /// The source whose I/Os it has.
     fn source(&self) -> Source;
 
     /// The facts that it knows about an I/O.

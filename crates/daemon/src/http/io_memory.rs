@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dashpot_api::{Clock, Source, SourceDevice};
 use dashpot_observe::{Dimension, FinishedIo, Knows, Value};
 
-use super::{Memory, Wanted};
+use crate::http::memory::{Memory, Wanted};
 
 /// The last I/Os of a source that runs. Its watcher adds them, and tells how far it has come.
 pub struct IoMemory {
