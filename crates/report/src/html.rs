@@ -55,12 +55,18 @@ impl Document {
         }
         let _ = write!(
             html,
-            "<h2>Report</h2>\n<pre>{}</pre>\n<h2>Figures</h2>\n<div id=\"figure\"></div>\n\
-             <div id=\"table\" class=\"scroll\" tabindex=\"0\"></div>\n\
-             <h2>Ask again</h2>\n<pre>{title}</pre>\n\
+            "<h2>Figures</h2>\n<div id=\"figure\"></div>\n\
+             <div id=\"table\" class=\"scroll\" tabindex=\"0\"></div>\n"
+        );
+        // A picture in letters adds nothing to one that is drawn.
+        if picture.is_empty() {
+            let _ = writeln!(html, "<h2>Report</h2>\n<pre>{}</pre>", escape(&self.text));
+        }
+        let _ = write!(
+            html,
+            "<h2>Ask again</h2>\n<pre>{title}</pre>\n\
              <script type=\"application/json\" id=\"data\">{}</script>\n\
              <script>{SCRIPT}</script>\n</main></body></html>\n",
-            escape(&self.text),
             inert(&self.pages)
         );
         html
