@@ -136,7 +136,7 @@ export class Feed {
   /** Reads the seconds that have ended since the last answer, of all devices. */
   private async readDevices(clock: Schemas["Clock"]): Promise<void> {
     const past = this.past!;
-    const [since, to] = [Math.ceil(clock.started_ns / 1e9), Math.floor(clock.now_ns / 1e9)];
+    const [since, to] = [Math.floor(clock.started_ns / 1e9), Math.floor(clock.now_ns / 1e9)];
     const from = Math.max(this.next, to - FIRST, 0);
     const layers = LAYERS.filter((layer) => this.source!.devices.some((one) => one.layer === layer));
     if (to > from && this.source!.trouble === null) {

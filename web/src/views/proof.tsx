@@ -21,7 +21,7 @@ export function Proof({ feed }: { feed: Feed }) {
 
 function Rules({ feed, rules }: { feed: Feed; rules: Rule[] }) {
   return (
-    <div class="scroll">
+    <div class="scroll" tabIndex={0} role="group" aria-label="A wide table">
       <table class="figures">
         <thead>
           <tr><th scope="col">Rule</th><th scope="col">matched</th><th scope="col">held</th><th scope="col">late</th><th scope="col">overrun</th>
@@ -71,7 +71,7 @@ function Host({ feed }: { feed: Feed }) {
   return (
     <>
       <h2>This host</h2>
-      <div class="scroll">
+      <div class="scroll" tabIndex={0} role="group" aria-label="A wide table">
         <table class="figures">
           <thead><tr><th scope="col">Shard</th><th scope="col">busy</th><th scope="col">loop gap p50</th><th scope="col">p99</th><th scope="col">max</th><th scope="col">end-to-end error p50</th><th scope="col">max</th><th scope="col">stops</th><th scope="col">longest</th><th scope="col" class="word">In words</th></tr></thead>
           <tbody>

@@ -45,7 +45,7 @@ export function Wiring({ feed }: { feed: Feed }) {
   const path = over === null ? null : reached(over, wires);
   const left = (feed.status?.disks.length ?? 0) - [...nodes.values()].filter((one) => one.column === 3).length;
   return (
-    <figure class="wiring scroll">
+    <figure class="wiring scroll" tabIndex={0} aria-label="How the lab is wired">
       <svg viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={`${plural(clients.size, "client")}, ${plural(feed.namesOf("volume").length, "volume")}, ${plural(feed.status!.pools.length, "pool")}, ${plural(feed.namesOf("disk").length, "disk")}, as they are wired`}>
         {COLUMNS.map(({ x, title }) => <text key={title} class="head" x={x} y="14">{title}</text>)}
         <text class="head number" x="800" y="14">p99</text>
