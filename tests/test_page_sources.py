@@ -94,6 +94,24 @@ def test_a_recording_answers_as_its_reports_do(recording, page):
     assert totals == sorted(totals, reverse=True) and len(totals) == 3
 
 
+def test_the_page_of_a_recording_is_guarded_as_a_daemons(recording, page):
+    address = page("view", recording)
+    origin, token = re.fullmatch(r"(http://[^/]+)/#token=(\w+)", address).groups()
+
+    def status(path, *headers):
+        words = [word for header in headers for word in ("-H", header)]
+        return run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *words, origin + path).stdout
+    bearer = f"Authorization: Bearer {token}"
+    assert status("/v1/source", bearer) == "200"
+    assert status("/v1/source") == status("/v1/source", "Authorization: Bearer 0123") == "401"
+    assert status("/v1/source", bearer, "Host: evil.example") == "403"
+    assert status("/v1/statistics", bearer, "Origin: http://evil.example") == "403"
+    assert status("/v1/disks", bearer) == "404"
+    assert status("/", "Host: evil.example") == "403"
+    for query in ("statistic=disk.latency%5Blatncy%5D", "statistic=disk.ops&from_ns=1", "statistic=", "from_ns=0"):
+        assert status(f"/v1/statistics/columns?{query}", bearer) in ("400", "422"), query
+
+
 @in_chromium
 def test_a_recording_that_vanishes_is_explained(recording, page):
     address = page("view", recording)

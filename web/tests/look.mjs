@@ -132,17 +132,20 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** A daemon that goes is reported, and one that comes back with another token is met again. */
+  /** A daemon that goes is reported, and one that comes back with another token and another page is met again. */
   async returns() {
     await page.goto(address);
     await counted();
     process.stdout.write("seen\n");
     await page.getByText("No contact").first().waitFor();
     process.stdout.write("lost\n");
+    const tag = { status: 200, headers: { ETag: '"of another version"' } };
+    await page.route("**/page.js", (route) => (route.request().method() === "HEAD" ? route.fulfill(tag) : route.continue()));
     const link = await new Promise((resolve) => process.stdin.once("data", (data) => resolve(String(data).trim())));
     await page.goto(link);
     await page.getByText("the daemon was started again").waitFor();
     await page.locator(".contact.live").waitFor();
+    await page.getByText("this page is of the one before").waitFor();
     process.stdin.unref();
   },
 
