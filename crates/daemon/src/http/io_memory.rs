@@ -141,7 +141,7 @@ impl Memory for IoMemory {
     }
 
     fn clock(&self) -> Clock {
-        self.lock().told.clock.clone()
+        self.lock().told.clock
     }
 
     fn values(&self, dimension: Dimension) -> Vec<String> {
