@@ -54,6 +54,8 @@ pub enum Input<'a> {
         /// When it ran again.
         until: Instant,
     },
+    /// The driver has made the record of [`Action::Record`], or has failed to.
+    Recorded(PoolId, Outcome),
     /// Only time has passed.
     Tick,
 }
@@ -70,6 +72,9 @@ pub enum Action {
     Complete(ZioId, Outcome),
     /// The engine has forgotten a zio that was aborted.
     Drop(ZioId),
+    /// Make [`crate::Engine::mirror_records`] of this pool durable, as it is now, then report
+    /// [`Input::Recorded`]. Only after [`crate::Engine::record_mirrors`].
+    Record(PoolId),
     /// A command took effect, or was refused.
     Answer(CommandId, Result<Answer, CommandError>),
 }

@@ -213,6 +213,7 @@ impl Engine {
                 name,
             } => self.join(device, client, name),
             Input::Command(id, command) => self.command(id, command, actions),
+            Input::Recorded(pool, outcome) => self.recorded(pool, outcome, actions),
             Input::Stopped { .. } | Input::Tick => {}
         }
     }

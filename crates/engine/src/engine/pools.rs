@@ -9,7 +9,8 @@ use crate::disk::{Context, Disk};
 use crate::event::{Device, Event};
 use crate::flight::Flight;
 use crate::pool::{
-    Ended, Pool, PoolConfig, PoolError, PoolState, PoolStats, Step, Tunables, VolumeConfig,
+    Ended, MirrorRecord, MirrorStart, Pool, PoolConfig, PoolError, PoolState, PoolStats, Step,
+    Tunables, VolumeConfig,
 };
 use crate::stats::{DiskStats, InFlight};
 use crate::time::Instant;
@@ -44,6 +45,27 @@ impl Engine {
         let place = added.ok_or(PoolError::UnknownPool(config.pool))??;
         self.volumes.push((pool, place));
         Ok(VolumeId(self.volumes.len() as u32 - 1))
+    }
+
+    /// Makes the driver keep a durable record of a pool's mirrors, before the pool is used. `starts` has what
+    /// is known of each member, in their order.
+    pub fn record_mirrors(&mut self, pool: PoolId, starts: &[MirrorStart]) {
+        let mut actions = core::mem::take(&mut self.owed);
+        let record = |pool: &mut Pool, step: &mut Step<'_>| pool.record_mirrors(starts, step);
+        self.with_pool(pool.0 as usize, &mut actions, record);
+        self.owed = actions;
+    }
+
+    /// The durable record of each mirror of a pool, as [`Action::Record`] asks for it.
+    pub fn mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
+        let pool = self.pools.get(pool.0 as usize);
+        pool.map_or_else(Vec::new, Pool::record)
+    }
+
+    /// The same, after nothing is in flight and all disks have synced for the last time.
+    pub fn last_mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
+        let pool = self.pools.get(pool.0 as usize);
+        pool.map_or_else(Vec::new, Pool::last_record)
     }
 
     /// A zio that a pool has sent to one of its disks.
@@ -176,6 +198,12 @@ impl Engine {
                 .extend(pool.event(zio, offered, self.now));
         }
         pool.replied(zio, offered, self.now);
+    }
+
+    #[cold]
+    pub(super) fn recorded(&mut self, pool: PoolId, outcome: Outcome, actions: &mut Vec<Action>) {
+        let recorded = |pool: &mut Pool, step: &mut Step<'_>| pool.recorded(outcome, step);
+        self.with_pool(pool.0 as usize, actions, recorded);
     }
 
     pub(super) fn abort_of_volumes(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::mirror_record::Recording;
 use super::regions::Regions;
 use super::stats::MirrorStats;
 use crate::bytes::Buf;
@@ -23,6 +24,8 @@ pub(super) struct Mirrors {
     pub(super) stopped: bool,
     /// Whether there are more regions to clean.
     pub(super) cleans: bool,
+    /// `None` if the driver keeps no durable record of the regions.
+    pub(super) recording: Option<Recording>,
     repaired: u64,
     failed: u64,
 }
@@ -67,6 +70,7 @@ impl Mirrors {
                 not_before: Instant::ZERO,
                 stopped: false,
                 cleans: false,
+                recording: None,
                 repaired: 0,
                 failed: 0,
             })
@@ -81,6 +85,10 @@ impl Mirrors {
             nosync_bytes: regions().map(Regions::nosync_bytes).sum(),
             repaired_bytes: self.repaired,
             failed_pieces: self.failed,
+            stale_sides: (0..self.regions.len())
+                .map(|at| self.stale(at).count_ones())
+                .sum(),
+            is_unrecorded: self.recording.as_ref().is_some_and(|r| r.has_failed),
         }
     }
 
@@ -131,6 +139,10 @@ impl Mirrors {
     /// When there is something to clean, or a piece to copy.
     #[inline]
     pub(super) fn next_deadline(&self, now: Instant) -> Instant {
+        self.next_step(now).min(self.next_record())
+    }
+
+    fn next_step(&self, now: Instant) -> Instant {
         match self.recovery {
             _ if self.cleans => now,
             _ if self.stopped => Instant::NEVER,

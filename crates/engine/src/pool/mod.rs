@@ -13,6 +13,7 @@ mod flush;
 mod home;
 mod limits;
 mod locks;
+mod mirror_record;
 mod mirrors;
 mod placement;
 mod places;
@@ -42,6 +43,7 @@ pub use config::{
     DELAY_MAX, Layout, LegacyConfig, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig,
     WritePolicy,
 };
+pub use mirror_record::{MirrorRecord, MirrorStart};
 pub(crate) use pool::Pool;
 pub use stats::{
     Admissions, Class, ClassStats, MirrorStats, PoolState, PoolStats, QueueState, QueueStats,

@@ -321,6 +321,8 @@ impl Pool {
                 match who {
                     SyncFor::Request(id) => self.one_less(id, ended.outcome, step),
                     SyncFor::Txg => self.disk_synced(disk, ended.outcome, step),
+                    // The regions stay dirty until another sync succeeds.
+                    SyncFor::Repair => {}
                 }
             }
             Work::Orphan => {}
@@ -424,6 +426,7 @@ impl Pool {
         }
         if self.mirrors.is_some() {
             self.go_on_repairing(step);
+            self.go_on_recording(step);
         }
         self.deadline = self.find_deadline(step.now);
     }

@@ -106,13 +106,17 @@ impl Pool {
     }
 
     /// The side of a block's member with the fewest zios, or the first side. A region that
-    /// is out of sync is read from the first side. If several sides have
+    /// is out of sync is read from the first side that is not stale. If several sides have
     /// equally few zios, the block's place decides, as in ZFS, so that even one reader uses all sides.
     fn choose_side(&self, read: &BlockRead) -> Option<usize> {
         let sides = &self.members[read.member];
-        let untried = (0..sides.len()).filter(|side| read.tried >> side & 1 == 0);
         let mirrors = self.mirrors.as_ref();
         let in_sync = mirrors.is_none_or(|m| m.are_in_sync(read.member, read.offset));
+        let stale = mirrors
+            .filter(|_| !in_sync)
+            .map_or(0, |m| m.stale(read.member));
+        let left = !(read.tried | stale);
+        let untried = (0..sides.len()).filter(|side| left >> side & 1 == 1);
         if !in_sync || self.tunables.reads_primary() {
             return untried.min();
         }

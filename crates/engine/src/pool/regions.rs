@@ -5,11 +5,14 @@
 //! flight, and every side has completed a FLUSH that began after the last write had ended. After a power
 //! cut the dirty regions are out of sync.
 
+mod record;
+
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Range, RangeInclusive};
 
+use self::record::Record;
 use super::table::Table;
 
 /// The state of a region, in the words of dm-raid1.
@@ -45,11 +48,16 @@ pub(super) struct Regions {
     quiet: VecDeque<(u32, u64)>,
     /// Where to look for the next region to repair.
     next: u32,
+    /// Whether the driver keeps a durable record of the regions.
+    is_recorded: bool,
+    /// How many clean regions the record has.
+    idle: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Region {
     state: State,
+    record: Record,
     /// Whether it is in the list of quiet regions.
     listed: bool,
     /// Writes in flight.
@@ -60,10 +68,15 @@ struct Region {
 
 impl Regions {
     pub(super) fn new(sides: usize, size: u64) -> Regions {
+        Regions::at_most(REGIONS_SHIFT, sides, size)
+    }
+
+    /// At most two to the power of `regions` regions.
+    fn at_most(regions: u32, sides: usize, size: u64) -> Regions {
         let needed = u64::BITS - size.saturating_sub(1).leading_zeros();
         Regions {
             size: size / SECTOR * SECTOR,
-            shift: REGION_SHIFT.max(needed.saturating_sub(REGIONS_SHIFT)),
+            shift: REGION_SHIFT.max(needed.saturating_sub(regions)),
             table: Table::default(),
             dirty: 0,
             nosync: 0,
@@ -71,6 +84,8 @@ impl Regions {
             covered: vec![0; sides],
             quiet: VecDeque::new(),
             next: 0,
+            is_recorded: false,
+            idle: 0,
         }
     }
 
@@ -163,10 +178,15 @@ impl Regions {
         self.covered[side] = self.covered[side].max(covers);
     }
 
+    /// How many of the moments at which regions became quiet the FLUSHes of all sides have covered.
+    pub(super) fn covered(&self) -> u64 {
+        self.covered.iter().min().copied().unwrap_or(0)
+    }
+
     /// Cleans regions that the FLUSHes of all sides have covered, and returns whether there may be more. A
     /// step of the engine is bounded, so this cleans at most `most` regions.
     pub(super) fn clear_covered(&mut self, most: usize) -> bool {
-        let covered = self.covered.iter().min().copied().unwrap_or(0);
+        let covered = self.covered();
         for _ in 0..most {
             let Some((at, _)) = self.quiet.front().filter(|(_, ended)| *ended <= covered) else {
                 return false;
@@ -181,7 +201,10 @@ impl Regions {
             self.change(at, |region| {
                 region.listed = false;
                 if region.writes == 0 && region.state == State::Dirty {
-                    *region = Region::default();
+                    *region = Region {
+                        record: region.record,
+                        ..Region::default()
+                    };
                 }
             });
         }
@@ -191,18 +214,25 @@ impl Regions {
 
 /// Repair.
 impl Regions {
-    /// Forgets the writes in flight. Every dirty region is out of sync.
+    /// Forgets the writes in flight. Every dirty region is out of sync; if there is a durable record, those
+    /// that it has.
     pub(super) fn power_cut(&mut self) {
-        let touched: Vec<u32> = self.table.used(0..u32::MAX).collect();
-        for at in touched {
-            self.change(at, |region| {
-                *region = Region {
-                    state: State::Nosync,
-                    ..Region::default()
-                };
-            });
+        let is_recorded = self.is_recorded;
+        for at in self.touched() {
+            self.change(at, |region| *region = region.after_power_cut(is_recorded));
         }
         self.quiet.clear();
+    }
+
+    /// Notes that the sides differ in a range in bytes, which is not empty.
+    pub(super) fn differ(&mut self, range: &Range<u64>) {
+        for at in self.of(range) {
+            self.change(at, |region| region.state = State::Nosync);
+        }
+    }
+
+    fn touched(&self) -> Vec<u32> {
+        self.table.used(0..u32::MAX).collect()
     }
 
     /// Begins to repair a region that is out of sync.
@@ -239,10 +269,12 @@ impl Regions {
     /// Changes a region, and moves it from the count of its old state to that of its new one.
     fn change(&mut self, at: u32, change: impl FnOnce(&mut Region)) {
         let (before, after) = self.table.edit(at, |region| {
-            let before = region.state;
+            let before = *region;
             change(region);
-            (before, region.state)
+            (before, *region)
         });
+        self.idle = self.idle + u32::from(after.is_idle()) - u32::from(before.is_idle());
+        let (before, after) = (before.state, after.state);
         if before == after {
             return;
         }

@@ -15,7 +15,7 @@ use super::pool::Pool;
 use super::queue::Queued;
 use super::regions::Regions;
 use super::stats::Class;
-use super::step::Step;
+use super::step::{Step, SyncFor};
 use super::tag::Tag;
 use crate::bytes::Buf;
 use crate::time::Instant;
@@ -23,8 +23,8 @@ use crate::zio::{Errno, Op, Outcome};
 
 /// Writes.
 impl Pool {
-    /// Marks the regions of a write that is about to be queued. False if it has to wait for the repair,
-    /// which queues it later.
+    /// Marks the regions of a write that is about to be queued. False if it has to wait for the repair or for
+    /// the record, which queues it later.
     #[inline(never)]
     pub(super) fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
         let parts = || {
@@ -34,12 +34,17 @@ impl Pool {
         let Some(mirrors) = &self.mirrors else {
             return true;
         };
-        let is_held = mirrors.recovery.is_some()
+        let mut is_held = mirrors.recovery.is_some()
             && parts().any(|(member, range)| mirrors.holds(member, &range, now));
-        self.writes[id].held = is_held;
         let Some(mut mirrors) = self.mirrors.take() else {
             return true;
         };
+        if mirrors.recording.is_some() {
+            for part in self.parts(id) {
+                is_held |= !mirrors.has_recorded(part.member, &self.range_of(id, part));
+            }
+        }
+        self.writes[id].held = is_held;
         if is_held {
             mirrors.held.push(id);
         } else {
@@ -77,8 +82,8 @@ impl Pool {
         }
     }
 
-    /// Queues the writes that have waited for a piece.
-    fn release_held(&mut self, step: &mut Step<'_>) {
+    /// Queues the writes that have waited for a piece or for the record of their regions.
+    pub(super) fn release_held(&mut self, step: &mut Step<'_>) {
         let take = |mirrors: &mut Box<Mirrors>| core::mem::take(&mut mirrors.held);
         let mut held = self.mirrors.as_mut().map_or_else(Vec::new, take);
         for id in held.drain(..) {
@@ -123,7 +128,8 @@ impl Pool {
         if let Some(recovery) = mirrors.next_piece(step.now) {
             let length = mirrors.piece_length(&recovery);
             let buf = step.buffers.allocate(length);
-            self.read_piece(recovery, (buf, length), 0, step);
+            let stale = mirrors.stale(recovery.member);
+            self.read_piece(recovery, (buf, length), stale, step);
         }
     }
 
@@ -238,12 +244,27 @@ impl Pool {
         length: u32,
         step: &mut Step<'_>,
     ) {
+        let mut is_last = false;
         if let Some(mirrors) = &mut self.mirrors {
             match outcome {
                 Ok(()) => mirrors.piece_copied(recovery, length, step.now),
                 Err(_) => mirrors.piece_failed(recovery, step.now),
             }
+            is_last = mirrors.recording.is_some() && !mirrors.differ();
+        }
+        if is_last {
+            self.sync_mirrors(step);
         }
         self.release_held(step);
+    }
+
+    /// Makes the copies durable, so that the record need not have their regions any more.
+    fn sync_mirrors(&mut self, step: &mut Step<'_>) {
+        for member in 0..self.members.len() {
+            for side in 0..self.members[member].len() {
+                let disk = self.members[member][side];
+                self.sync_disk(disk, SyncFor::Repair, step);
+            }
+        }
     }
 }

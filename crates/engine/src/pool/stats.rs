@@ -49,6 +49,10 @@ pub struct MirrorStats {
     pub repaired_bytes: u64,
     /// Copies that failed. Each is repeated.
     pub failed_pieces: u64,
+    /// Sides that the mirrors must not believe where they are out of sync, because they were replaced.
+    pub stale_sides: u32,
+    /// Whether the durable record of the dirty regions cannot be written. Writes to other regions wait.
+    pub is_unrecorded: bool,
 }
 
 /// How close a throttle is to holding writes back, and how long it would delay a write now. Bytes

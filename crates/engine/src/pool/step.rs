@@ -103,6 +103,8 @@ pub(crate) enum SyncFor {
     Request(ZioId),
     /// The syncing txg.
     Txg,
+    /// A repair that is complete.
+    Repair,
 }
 
 impl Children {

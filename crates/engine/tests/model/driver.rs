@@ -286,7 +286,7 @@ impl<M: Machine> Driver<M> {
                 self.ids[zio.0 as usize] = None;
                 None
             }
-            Action::Move(_) => unreachable!("a lone disk moves no bytes"),
+            Action::Move(_) | Action::Record(_) => unreachable!("only pools ask for this"),
             Action::Answer(command, result) => {
                 self.log.answers.push((self.now, command.0, result));
                 None

@@ -181,7 +181,7 @@ impl Hand {
                     let offered = self.now;
                     self.step(Input::Replied { zio, offered });
                 }
-                Action::Drop(_) | Action::Move(_) | Action::Answer(..) => {}
+                Action::Drop(_) | Action::Move(_) | Action::Record(_) | Action::Answer(..) => {}
             }
         }
     }

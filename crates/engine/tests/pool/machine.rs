@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use dashpot_engine::pool::{
-    Layout, PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
+    Layout, MirrorRecord, MirrorStart, PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables,
+    VolumeConfig, WritePolicy,
 };
 use dashpot_engine::{
     Action, Buf, ClientId, Command, CommandId, DiskConfig, DiskId, Duration, Engine, Errno, Input,
@@ -12,6 +13,12 @@ use dashpot_engine::{
 
 pub(crate) struct Machine {
     pub(crate) engine: Engine,
+    pool: PoolConfig,
+    volume: VolumeConfig,
+    /// The durable record of the mirrors, and the one that is being made, with its time.
+    record: Vec<MirrorRecord>,
+    next_record: Option<(Instant, Vec<MirrorRecord>)>,
+    keeps_record: bool,
     pub(crate) now: Instant,
     block_size: u32,
     /// The size of the volume, which has the whole space of the pool.
@@ -40,11 +47,8 @@ impl Machine {
         size: u64,
         seed: u64,
     ) -> Machine {
-        let mut engine = Engine::new();
         let count: usize = members.iter().sum();
-        let disks: Vec<DiskId> = (0..count as u64)
-            .map(|seed| engine.add_disk(DiskConfig { seed }))
-            .collect();
+        let disks: Vec<DiskId> = (0..count as u32).map(DiskId).collect();
         let mut rest = disks.iter();
         let blocks = size / u64::from(block_size);
         let disk_size = blocks.div_ceil(members.len() as u64) * u64::from(block_size);
@@ -66,16 +70,19 @@ impl Machine {
             throttle,
             tunables,
         };
-        engine.add_pool(config, Instant::ZERO).unwrap();
         let volume = VolumeConfig {
             pool: PoolId(0),
             size,
             block_size,
             write,
         };
-        engine.add_volume(volume).unwrap();
         Machine {
-            engine,
+            engine: engine(&config, volume, Instant::ZERO),
+            pool: config,
+            volume,
+            record: Vec::new(),
+            next_record: None,
+            keeps_record: false,
             now: Instant::ZERO,
             block_size,
             size,
@@ -111,10 +118,15 @@ impl Machine {
     pub(crate) fn advance(&mut self) -> bool {
         let done = self.working.first_key_value().map(|((at, _), _)| *at);
         let wake = self.engine.next_deadline();
-        let Some(next) = [done, wake].into_iter().flatten().min() else {
+        let recorded = self.next_record.as_ref().map(|(at, _)| *at);
+        let Some(next) = [done, wake, recorded].into_iter().flatten().min() else {
             return false;
         };
         self.now = self.now.max(next);
+        if recorded.is_some_and(|at| at <= self.now) {
+            self.end_record();
+            return true;
+        }
         if done.is_some_and(|at| at <= self.now)
             && let Some((_, id)) = self.working.pop_first()
         {
@@ -143,6 +155,78 @@ impl Machine {
         self.ended.clear();
         let repair = Command::Repair(PoolId(0));
         self.step(Input::Command(CommandId(2), repair));
+    }
+
+    /// Keeps a durable record of the mirrors from now on. The sides may differ everywhere, and those of `stale`
+    /// are not to be believed.
+    pub(crate) fn keep_record(&mut self, stale: u64) {
+        self.keeps_record = true;
+        let record = |(member, sides): (usize, &Vec<PoolDisk>)| MirrorRecord {
+            member,
+            region_size: sides[0].size,
+            regions: vec![0],
+            stale,
+        };
+        self.record = self.pool.members.iter().enumerate().map(record).collect();
+        self.start_from_record();
+    }
+
+    /// Fills a disk with other bytes.
+    pub(crate) fn replace(&mut self, disk: usize) {
+        self.disks[disk].fill(0xbb);
+        self.caches[disk] = Cache::new(self.disks[disk].len());
+        self.caches[disk].kept.fill(0xbb);
+    }
+
+    /// Kills the daemon and cuts the power of its host: a new engine begins with what is durable.
+    pub(crate) fn restart(&mut self) {
+        if let Some((_, record)) = self.next_record.take()
+            && self.random.below(2) == 0
+        {
+            self.record = record;
+        }
+        self.working.clear();
+        for (disk, cache) in self.disks.iter_mut().zip(&mut self.caches) {
+            cache.lose_power(&mut self.random);
+            disk.clone_from(&cache.kept);
+        }
+        self.payloads.clear();
+        self.buffers.clear();
+        self.ended.clear();
+        self.start_from_record();
+    }
+
+    fn start_from_record(&mut self) {
+        let size = self.disks[0].len() as u64;
+        let start = |record: &MirrorRecord| {
+            let of_region = |at: &u32| {
+                let start = u64::from(*at) * record.region_size;
+                start..(start + record.region_size).min(size)
+            };
+            let regions = record.regions.iter().map(of_region);
+            let all = (record.stale != 0).then_some(0..size);
+            MirrorStart {
+                stale: record.stale,
+                differ: all.into_iter().chain(regions).collect(),
+            }
+        };
+        let starts: Vec<MirrorStart> = self.record.iter().map(start).collect();
+        self.engine = engine(&self.pool, self.volume, self.now);
+        self.engine.record_mirrors(PoolId(0), &starts);
+    }
+
+    fn end_record(&mut self) {
+        let Some((_, record)) = self.next_record.take() else {
+            return;
+        };
+        let outcome = match self.random.below(8) {
+            0 => Err(Errno::Io),
+            _ => Ok(()),
+        };
+        if outcome.is_ok() || self.random.below(2) == 0 {
+            self.record = record;
+        }
+        self.step(Input::Recorded(PoolId(0), outcome));
     }
 
     /// Makes dirty data go home, because the pool is about to end.
@@ -213,6 +297,12 @@ impl Machine {
                         },
                         &mut Vec::new(),
                     );
+                }
+                Action::Record(pool) => {
+                    assert!(self.keeps_record && self.next_record.is_none());
+                    let takes = Duration::from_micros(self.random.below(4_000));
+                    let record = self.engine.mirror_records(pool);
+                    self.next_record = Some((self.now + takes, record));
                 }
                 Action::Drop(_) | Action::Answer(..) => {}
             }
@@ -310,6 +400,17 @@ impl Machine {
             }
         }
     }
+}
+
+/// An engine with a pool of all disks and a volume.
+fn engine(pool: &PoolConfig, volume: VolumeConfig, now: Instant) -> Engine {
+    let mut engine = Engine::new();
+    for seed in 0..pool.members.iter().flatten().count() as u64 {
+        engine.add_disk(DiskConfig { seed });
+    }
+    engine.add_pool(pool.clone(), now).unwrap();
+    engine.add_volume(volume).unwrap();
+    engine
 }
 
 /// The volatile cache of a disk.

@@ -27,6 +27,9 @@ struct Run {
     may_survive: Vec<BTreeSet<u8>>,
     stamp: u8,
     members: &'static [usize],
+    layout: Layout,
+    /// Whether a power cut also ends the daemon, which then begins anew with its durable record.
+    restarts: bool,
 }
 
 impl Run {
@@ -41,6 +44,8 @@ impl Run {
             may_survive: vec![zero; USED.len()],
             stamp: 0,
             members,
+            layout,
+            restarts: false,
         }
     }
 
@@ -122,7 +127,14 @@ impl Run {
         for _ in 0..self.random.below(8) {
             self.machine.advance();
         }
-        self.machine.crash();
+        self.lose_power();
+    }
+
+    fn lose_power(&mut self) {
+        match self.restarts {
+            true => self.machine.restart(),
+            false => self.machine.crash(),
+        }
         self.may_hold.clone_from(&self.may_survive);
     }
 
@@ -155,10 +167,16 @@ fn each_pool(mut run: impl FnMut(Run)) {
     }
 }
 
-#[test]
-fn after_power_cuts_the_sides_are_made_the_same() {
+fn cut_power(restarts: bool) {
     let mut repaired = 0;
     each_pool(|mut run| {
+        if restarts && run.layout == Layout::Dynamic {
+            return;
+        }
+        if restarts {
+            run.restarts = true;
+            run.machine.keep_record(0);
+        }
         for _ in 0..12 {
             (0..run.random.below(20)).for_each(|_| run.some_io());
             run.crash();
@@ -175,6 +193,56 @@ fn after_power_cuts_the_sides_are_made_the_same() {
         assert_eq!(run.machine.buffers(), 0, "a buffer was never freed");
     });
     assert!(repaired > 0);
+}
+
+#[test]
+fn after_power_cuts_the_sides_are_made_the_same() {
+    cut_power(false);
+}
+
+#[test]
+fn after_unclean_stops_the_record_says_where_the_sides_may_differ() {
+    cut_power(true);
+}
+
+#[test]
+fn a_side_that_was_replaced_is_not_believed_until_it_is_repaired() {
+    let mut repaired = 0;
+    each_pool(|mut run| {
+        if run.layout == Layout::Dynamic {
+            return;
+        }
+        run.restarts = true;
+        run.machine.keep_record(0);
+        for _ in 0..4 {
+            (0..20).for_each(|_| run.some_io());
+            run.flush();
+            run.lose_power();
+            let side = run.random.below(2);
+            run.machine.replace(side as usize);
+            run.machine.keep_record(1 << side);
+            (0..run.random.below(40)).for_each(|_| run.some_io());
+            run.lose_power();
+            (0..run.random.below(40)).for_each(|_| run.some_io());
+            run.settle();
+            assert_eq!(run.mirrors().stale_sides, 0);
+        }
+        repaired += run.mirrors().repaired_bytes;
+    });
+    assert!(repaired > 0);
+}
+
+#[test]
+fn a_region_leaves_the_record_some_time_after_it_is_clean() {
+    let mut run = Run::new(&[2], Layout::Static, 0, 0);
+    run.machine.keep_record(0);
+    run.settle();
+    (0..9).for_each(|_| run.write(true));
+    run.settle();
+    assert_eq!(run.mirrors().dirty_regions, 0);
+    let records = run.machine.engine.mirror_records(PoolId(0));
+    assert_eq!(records[0].regions, []);
+    assert!(run.machine.engine.next_deadline().is_none());
 }
 
 fn fail_sides(bad_reads: bool) {

@@ -1,0 +1,139 @@
+//! The durable record of the regions, which the driver keeps: after an unclean stop, the recorded regions are
+//! out of sync.
+//!
+//! A write waits until the record has its regions (Linux's md: the write-intent bitmap). A region leaves the
+//! record some time after it has become clean, because a record for each flush would be slow.
+
+use core::ops::Range;
+
+use super::{Region, Regions, State};
+
+/// How a region stands in the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Record {
+    /// The record may lack it.
+    #[default]
+    Absent,
+    /// A write waits until the record has it.
+    Wanted,
+    /// The record that the driver makes now will have it.
+    Asked,
+    /// The record has it.
+    Present,
+}
+
+impl Region {
+    /// Whether the record has it without need.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == State::Clean && self.record == Record::Present
+    }
+
+    pub(super) fn after_power_cut(self, is_recorded: bool) -> Region {
+        let is_present = self.record == Record::Present;
+        let differs = !is_recorded || is_present || self.state != State::Clean;
+        Region {
+            state: if differs { State::Nosync } else { State::Clean },
+            record: if is_present {
+                Record::Present
+            } else {
+                Record::Absent
+            },
+            ..Region::default()
+        }
+    }
+}
+
+impl Regions {
+    /// The same mirror, whose regions are recorded. No region has been written yet.
+    pub(in super::super) fn recorded(&self) -> Regions {
+        Regions {
+            is_recorded: true,
+            ..Regions::at_most(RECORDED_SHIFT, self.covered.len(), self.size)
+        }
+    }
+
+    /// Whether the record has the regions of a range. Those that it lacks are wanted from now on, and so are
+    /// their neighbours, because writes often go on there.
+    pub(in super::super) fn are_recorded(&mut self, range: &Range<u64>) -> bool {
+        let mut all = true;
+        for at in self.of(range) {
+            if self.table.get(at).record != Record::Present {
+                all = false;
+                self.want(at);
+            }
+        }
+        all
+    }
+
+    fn want(&mut self, at: u32) {
+        let first = at / GROUP * GROUP;
+        let last = (first + GROUP - 1).min(*self.of(&(0..self.size.max(1))).end());
+        for at in first..=last {
+            if self.table.get(at).record == Record::Absent {
+                self.change(at, |region| region.record = Record::Wanted);
+            }
+        }
+    }
+
+    /// Begins a new record, without the clean regions if `drops`.
+    pub(in super::super) fn begin_record(&mut self, drops: bool) {
+        for at in self.touched() {
+            self.change(at, |region| {
+                region.record = match region.record {
+                    Record::Present if drops && region.is_idle() => Record::Absent,
+                    Record::Absent if region.state == State::Clean => Record::Absent,
+                    Record::Absent | Record::Wanted => Record::Asked,
+                    record => record,
+                }
+            });
+        }
+    }
+
+    /// Notes that the driver has made the record, or has failed to.
+    pub(in super::super) fn end_record(&mut self, failed: bool) {
+        let record = if failed {
+            Record::Wanted
+        } else {
+            Record::Present
+        };
+        for at in self.touched() {
+            if self.table.get(at).record == Record::Asked {
+                self.change(at, |region| region.record = record);
+            }
+        }
+    }
+
+    /// The regions of the record that the driver makes now.
+    pub(in super::super) fn in_record(&self) -> impl Iterator<Item = u32> + '_ {
+        let is_in = |at: &u32| {
+            let record = self.table.get(*at).record;
+            matches!(record, Record::Asked | Record::Present)
+        };
+        self.table.used(0..u32::MAX).filter(is_in)
+    }
+
+    /// The regions that are out of sync.
+    pub(in super::super) fn out_of_sync(&self) -> impl Iterator<Item = u32> + '_ {
+        let differs = |at: &u32| {
+            let state = self.table.get(*at).state;
+            matches!(state, State::Nosync | State::Recovering)
+        };
+        self.table.used(0..u32::MAX).filter(differs)
+    }
+
+    /// How many clean regions the record has.
+    pub(in super::super) fn idle(&self) -> u32 {
+        self.idle
+    }
+
+    /// The bytes of a region; the last one may have fewer.
+    pub(in super::super) fn region_size(&self) -> u64 {
+        1 << self.shift
+    }
+}
+
+/// A recorded mirror has at most this many regions, as a power of two, so that a bit for each fits into an
+/// extended attribute.
+const RECORDED_SHIFT: u32 = 13;
+/// How many regions are wanted together.
+const GROUP: u32 = 16;
