@@ -35,6 +35,8 @@ pub(crate) struct Machine {
     pub(crate) bad: Vec<u64>,
     /// Whether the same share of reads fails.
     pub(crate) bad_reads: bool,
+    /// The most microseconds that a sync takes.
+    pub(crate) sync_takes: u64,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }
 
@@ -95,6 +97,7 @@ impl Machine {
             random: Random::new(seed),
             bad: vec![0; count],
             bad_reads: false,
+            sync_takes: 2_000,
             ended: Vec::new(),
         }
     }
@@ -280,9 +283,10 @@ impl Machine {
         for action in actions {
             match action {
                 Action::Start(id) => {
-                    let takes = Duration::from_micros(self.random.below(2_000));
+                    let is_sync = self.note_sync(id);
+                    let most = if is_sync { self.sync_takes } else { 2_000 };
+                    let takes = Duration::from_micros(self.random.below(most));
                     self.started += 1;
-                    self.note_sync(id);
                     self.working.insert((self.now + takes, self.started), id);
                 }
                 Action::Move(step) => self.move_bytes(step),
@@ -363,10 +367,13 @@ impl Machine {
         }
     }
 
-    fn note_sync(&mut self, id: ZioId) {
-        if let Some(zio) = self.engine.child(id).filter(|zio| zio.op == Op::Flush) {
+    /// Whether a zio is a sync, which is noted.
+    fn note_sync(&mut self, id: ZioId) -> bool {
+        let zio = self.engine.child(id).filter(|zio| zio.op == Op::Flush);
+        if let Some(zio) = &zio {
             self.caches[zio.device.0 as usize].sync_began(id);
         }
+        zio.is_some()
     }
 
     fn span(&mut self, span: Span) -> &mut [u8] {

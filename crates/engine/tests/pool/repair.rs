@@ -228,10 +228,12 @@ fn a_side_that_was_replaced_is_not_believed_until_it_is_repaired() {
             (0..run.random.below(40)).for_each(|_| run.some_io());
             if run.random.below(2) == 0 {
                 // The copies are complete, but may not be durable yet.
+                run.machine.sync_takes = 200_000;
                 while run.mirrors().nosync_regions > 0 && run.machine.advance() {}
                 (0..run.random.below(12)).for_each(|_| {
                     run.machine.advance();
                 });
+                run.machine.sync_takes = 2_000;
             }
             run.lose_power();
             (0..run.random.below(40)).for_each(|_| run.some_io());
