@@ -230,7 +230,7 @@ fn a_side_that_was_replaced_is_not_believed_until_it_is_repaired() {
                 // The copies are complete, but may not be durable yet.
                 run.machine.sync_takes = 200_000;
                 while run.mirrors().nosync_regions > 0 && run.machine.advance() {}
-                (0..run.random.below(12)).for_each(|_| {
+                (0..run.random.below(3)).for_each(|_| {
                     run.machine.advance();
                 });
                 run.machine.sync_takes = 2_000;
