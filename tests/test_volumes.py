@@ -222,6 +222,11 @@ def test_a_full_throttle_holds_writes_back_until_the_disks_work(serve, directory
      "volume `p/v`: its block_size is 512, and a disk of its pool takes no less than 4K"),
     ('[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\n[pool.q]\ndisks = ["a"]\n',
      "disk 'a' is in pool 'p' already"),
+    ('[disk.a]\nstore = "ram"\nsize = "1M"\n[disk.b]\nstore = "ram"\nsize = "2M"\n[pool.p]\ndisks = [["a", "b"]]\n',
+     "[pool.p]: a mirror of unequal sides: 'a' has 1M, and 'b' 2M; give its sides one size"),
+    ('[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "10000"\nblock_size = "8K"\n',
+     "is no whole number of blocks"),
+    ('[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\nzfs_dirty_data_max_percent = 101\n', "101"),
     ('[disk.a]\nstore = "ram"\n[pool.p]\ndisks = ["a"]\nzfs_dirty_data_mx = "1M"\n',
      "did you mean 'zfs_dirty_data_max'?"),
 ])
@@ -230,6 +235,10 @@ def test_bad_labs_are_refused_with_place_and_remedy(directory, text, message):
     path.write_text(text)
     refused = run(BINARY, "run", path, "--", "true", code=None)
     assert refused.returncode != 0 and message in refused.stderr, refused.stderr
+    # A simulation has no stores, so it does not know what only a store refuses.
+    if "read-only" not in message and "takes no less" not in message:
+        refused = run(BINARY, "sim", path, code=None)
+        assert refused.returncode != 0 and message in refused.stderr, refused.stderr
 
 
 def test_a_pool_on_files_too_small_for_its_volume_is_refused(directory):

@@ -127,8 +127,8 @@ pub enum Command {
     /// Makes a pool lose all that it has only in memory, as a power cut of its host does. The driver has
     /// aborted the zios of the pool's volumes, and no store works for the pool.
     Crash(PoolId),
-    /// Makes the sides of a pool's mirrors the same again after a power cut, now that the power is on. Without
-    /// it, regions that may differ are read from one side only.
+    /// Makes the sides of a pool's mirrors the same again: after a power cut, now that the power is on, and at
+    /// the start. Without it, regions that may differ are read from one side only.
     Repair(PoolId),
     /// Makes the pools write all dirty data home, without waiting for a reason to sync. They go on like
     /// this.

@@ -1,19 +1,22 @@
 //! Deals disks, pools and volumes to shards that are not running yet.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use dashpot_engine::pool::{PoolDisk, PoolError, ThrottleConfig, WritePolicy};
-use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Engine};
+use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Engine, PoolId};
 use dashpot_rules::{DiskConfig, PoolSpec, VolumeSpec};
 
 use crate::clock;
+use crate::complain::complain;
 use crate::config::ServerConfig;
 use crate::events::{DeviceId, DeviceIds};
 use crate::export::{ExportId, ExportInfo, Power, Served};
 use crate::info::{DiskInfo, PoolInfo, VolumeInfo};
 use crate::mailbox::Mailbox;
 use crate::message::Message;
+use crate::mirror::{Keeper, Side, Start, assemble, data_of};
 use crate::route::{Route, Routes};
 use crate::store::{Opened, Size, Store};
 
@@ -57,6 +60,8 @@ pub(crate) struct Built {
     pub(crate) served: Vec<Served>,
     pub(crate) devices: DeviceIds,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
+    /// By pool, the keepers of its mirrors.
+    pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 
 /// All that is served, and the ways to it.
@@ -174,6 +179,7 @@ impl Dealt {
         let added = built.engine.add_pool(config, clock::now());
         let id = added.map_err(|error: PoolError| DealError::pool(pool, error))?;
         self.routes.pools.push(built.route(id));
+        self.assemble_mirrors(shard, id, pool)?;
         self.infos.pools.push(PoolInfo {
             name: pool.name.clone(),
             members: pool.members.clone(),
@@ -182,6 +188,66 @@ impl Dealt {
             shard,
         });
         Ok(())
+    }
+
+    /// Reads the labels of a pool's mirrors, and makes the engine keep a record of them.
+    fn assemble_mirrors(
+        &mut self,
+        shard: usize,
+        id: PoolId,
+        pool: &PoolSpec,
+    ) -> Result<(), DealError> {
+        let mut starts = Vec::new();
+        for sides in &pool.members {
+            let start = self.assemble_mirror(shard, sides, pool)?;
+            for note in start.iter().filter_map(|start| start.note.as_ref()) {
+                complain(format_args!("dashpot: pool `{}`: {note}", pool.name));
+            }
+            starts.push(start);
+        }
+        if starts.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let known = starts.iter().map(|start| {
+            start
+                .as_ref()
+                .map_or_else(Default::default, |start| start.known.clone())
+        });
+        let built = &mut self.shards[shard];
+        built.engine.record_mirrors(id, &known.collect::<Vec<_>>());
+        built
+            .keepers
+            .insert(id, Keeper::new(starts, pool.bitmap.clone())?);
+        Ok(())
+    }
+
+    /// How a mirror starts; `None` if it is none, or if no side outlives the daemon.
+    fn assemble_mirror(
+        &self,
+        shard: usize,
+        sides: &[usize],
+        pool: &PoolSpec,
+    ) -> Result<Option<Start>, DealError> {
+        let stores = || {
+            let route = |disk: &usize| (*disk, self.routes.disks[*disk].id.0 as usize);
+            let stores = sides.iter().map(route);
+            stores.map(|(disk, at)| (&self.infos.disks[disk], &self.shards[shard].stores[at]))
+        };
+        if sides.len() < 2 || !stores().any(|(_, store)| store.outlives()) {
+            return Ok(None);
+        }
+        let size = stores().map(|(disk, _)| disk.size).min().unwrap_or(0);
+        let mut found = Vec::new();
+        for (disk, store) in stores() {
+            let side = Side::of(&disk.name, store, pool.bitmap.as_deref());
+            let (side, label) = side.map_err(|error| {
+                let why = format!("the label of `{}` cannot be read: {error}", disk.name);
+                DealError::pool(pool, why)
+            })?;
+            found.push((side, label, data_of(store, size)));
+        }
+        let start = assemble(found, size);
+        start.map(Some).map_err(|why| DealError::pool(pool, why))
     }
 
     fn add_volume(&mut self, at: usize, volume: &VolumeSpec) -> Result<(), DealError> {
@@ -264,6 +330,7 @@ impl Built {
             served: Vec::new(),
             devices: DeviceIds::default(),
             mailbox: Arc::new(Mailbox::new()?),
+            keepers: HashMap::new(),
         })
     }
 

@@ -66,6 +66,15 @@ impl Handle {
         &self.infos.volumes
     }
 
+    /// Lets the pools use their mirrors: they keep records of them, and repair what differs.
+    pub(crate) fn use_mirrors(&self) {
+        for pool in &self.routes.pools {
+            let repair = Command::Repair(pool.id);
+            // A shard that is gone serves no mirrors.
+            let _ = pool.mailbox.send(Message::Command(repair, Box::new(drop)));
+        }
+    }
+
     /// The id of a volume among all devices.
     pub fn device_of_volume(&self, volume: usize) -> DeviceId {
         DeviceId::of(self.disks().len() + volume)

@@ -22,6 +22,7 @@ mod info;
 mod listen;
 mod mailbox;
 mod message;
+mod mirror;
 mod power;
 mod prober;
 mod quota;

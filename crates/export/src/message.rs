@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use dashpot_engine::{Answer, Command, CommandError, Device, Duration, PoolId, ZioId};
+use dashpot_engine::{Answer, Command, CommandError, Device, Duration, Outcome, PoolId, ZioId};
 use dashpot_sys::seccomp::Listener;
 
 use crate::connection_limit::Permit;
@@ -40,6 +40,8 @@ pub(crate) enum Message {
         Cut,
         Box<dyn FnOnce(Result<PoolLoss, CutError>) + Send>,
     ),
+    /// The record of a pool's mirrors is durable, or could not be written.
+    Recorded(PoolId, Outcome),
     /// Stop. Zios that are held may end by themselves within this time.
     Shutdown(Duration),
 }

@@ -148,12 +148,13 @@ impl Server {
         })
     }
 
-    /// Lets clients in. The caller first arms the rules that the first request must meet. Files get
-    /// their labels here, so that a start that fails earlier has not changed them.
+    /// Lets clients in, and begins to repair mirrors. The caller first arms the rules that the first request
+    /// must meet. Files get their labels here, so that a start that fails earlier has not changed them.
     pub fn open(&self) -> Result<(), StartError> {
         for adoption in &self.adoptions {
             adoption.adopt()?;
         }
+        self.handle.use_mirrors();
         // If the acceptor is gone, it has printed the reason.
         let _ = self.acceptor.mailbox.send(AcceptorMessage::Open);
         Ok(())
@@ -234,6 +235,7 @@ fn start_shard(
         spins,
         recorder,
         prompt,
+        keepers: built.keepers,
     })?;
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))

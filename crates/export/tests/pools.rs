@@ -42,6 +42,7 @@ fn serve(store: StoreConfig, size: u64) -> Served {
         seed: 1,
         disks: vec![disk("a"), disk("b")],
         pools: vec![PoolSpec {
+            bitmap: None,
             name: "tank".to_owned(),
             members: vec![vec![0, 1]],
             layout: Layout::Static,

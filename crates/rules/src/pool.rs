@@ -1,5 +1,7 @@
 //! Pools and volumes, as a lab describes them: with names, and with disks and pools by their indices.
 
+use std::path::PathBuf;
+
 use dashpot_engine::PoolId;
 use dashpot_engine::pool::{
     Layout, PoolConfig, PoolDisk, ThrottleConfig, Tunables, VolumeConfig, WritePolicy,
@@ -18,6 +20,8 @@ pub struct PoolSpec {
     pub throttle: ThrottleConfig,
     /// The tunables at the start.
     pub tunables: Tunables,
+    /// The file that keeps the labels of mirrors' sides without attributes, such as block devices.
+    pub bitmap: Option<PathBuf>,
 }
 
 impl PoolSpec {

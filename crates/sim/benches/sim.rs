@@ -89,6 +89,7 @@ fn pooled(throttle: ThrottleConfig, pattern: Pattern) -> Scenario {
     };
     let mut scenario = scenario(model, Vec::new());
     scenario.pools.push(PoolSpec {
+        bitmap: None,
         name: "tank".into(),
         members: vec![vec![0]],
         layout: Layout::Static,

@@ -47,7 +47,8 @@ pub struct Pool {
     pub memory_bytes: u64,
 }
 
-/// Where the sides of a pool's mirrors may differ: in regions of 1 MiB, or more on disks above 1 TiB.
+/// Where the sides of a pool's mirrors may differ: in regions of 1 MiB, or more on large disks: above 1 TiB, and
+/// above 8 GiB where the regions are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Mirrors {
     /// Regions with writes that no flush of all sides has covered: a power cut leaves them out of sync.
@@ -60,6 +61,10 @@ pub struct Mirrors {
     pub repaired_bytes: u64,
     /// Copies that failed since the start. Each is repeated.
     pub failed_pieces: u64,
+    /// Sides that were replaced or away: the mirrors do not read them where they are out of sync.
+    pub stale_sides: u32,
+    /// Whether the durable record of the dirty regions cannot be written: writes to other regions wait.
+    pub unrecorded: bool,
 }
 
 /// How close a throttle is to holding writes back.
@@ -161,6 +166,8 @@ impl From<MirrorStats> for Mirrors {
             nosync_bytes: stats.nosync_bytes,
             repaired_bytes: stats.repaired_bytes,
             failed_pieces: stats.failed_pieces,
+            stale_sides: stats.stale_sides,
+            unrecorded: stats.is_unrecorded,
         }
     }
 }

@@ -100,6 +100,7 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
         text += "\n";
         text += &table_within(room, &POOLS, status.pools.iter().map(pool_row));
         text += &status.pools.iter().map(remedy).collect::<String>();
+        text += &status.disks.iter().filter_map(reopen).collect::<String>();
         text += "\n";
         text += &table_within(room, &VOLUMES, status.volumes.iter().map(volume_row));
     }
@@ -210,8 +211,15 @@ fn pool_row(pool: &Pool) -> Vec<String> {
     ]
 }
 
-/// How to mend a pool, if a disk fails its writes, or the copies of a repair.
+/// How to mend a pool, if a disk fails its writes, or the copies of a repair, or a file the labels.
 fn remedy(pool: &Pool) -> String {
+    if pool.mirrors.is_some_and(|mirrors| mirrors.unrecorded) {
+        return format!(
+            "{}: the labels of its mirrors cannot be written, so writes wait: make room on the file systems of its \
+             files and its bitmap, or mend them; the pool tries again each second\n",
+            pool.name
+        );
+    }
     let fails = match (pool.degraded, pool.mirrors) {
         (true, _) => "a disk fails writes that clients believe done",
         (false, Some(mirrors)) if mirrors.nosync_bytes > 0 && mirrors.failed_pieces > 0 => {
@@ -224,6 +232,16 @@ fn remedy(pool: &Pool) -> String {
          the store\n",
         pool.name
     )
+}
+
+/// How to mend a disk of a pool whose store lost a sync: a sync that succeeded later would be a lie.
+fn reopen(disk: &Disk) -> Option<String> {
+    let (why, pool) = (disk.faulted.as_ref()?, disk.pool.as_ref()?);
+    Some(format!(
+        "{pool}: disk {} does not sync any more ({why}), so every flush fails: mend what is below it, and start \
+         the daemon again; what was flushed before is there\n",
+        disk.name
+    ))
 }
 
 fn volume_row(volume: &Volume) -> Vec<String> {

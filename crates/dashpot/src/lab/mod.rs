@@ -64,6 +64,9 @@ impl Lab {
         for disk in &mut lab.disks {
             anchor(&mut disk.config.store, directory);
         }
+        for bitmap in lab.pools.iter_mut().filter_map(|pool| pool.bitmap.as_mut()) {
+            *bitmap = directory.join(&*bitmap);
+        }
         Ok(lab)
     }
 }

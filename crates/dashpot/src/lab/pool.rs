@@ -1,6 +1,7 @@
 //! `[pool.NAME]`: disks joined by a layout, and the tunables of their throttle.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, Tunables};
 use dashpot_rules::{
@@ -12,7 +13,7 @@ use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, read_tunables};
 
-pub(super) const POOL_KEYS: [Key; 3] = [
+pub(super) const POOL_KEYS: [Key; 4] = [
     Key {
         name: "disks",
         kind: "list of disks, or of lists of disks",
@@ -26,6 +27,13 @@ pub(super) const POOL_KEYS: [Key; 3] = [
         example: "\"dynamic\"",
         default: "\"static\"",
         meaning: "How the pool chooses the member of a block. `static`: in turn, by the block's number. `dynamic`: when the block is first written, the member with the least queued; only over `ram`, `null` and `lossy:` before one of them, and all volumes have one `block_size` ([which one](write-throttle.md#disks-that-differ)).",
+    },
+    Key {
+        name: "bitmap",
+        kind: "path",
+        example: "\"tank.bitmap\"",
+        default: "none",
+        meaning: "A file, relative to the lab file, that keeps where the sides of mirrors on `dev:` stores may differ. Without it, they are copied at every start. A `file:` store keeps this in an attribute of its file ([mirrors](power-cuts.md#mirrors)).",
     },
     Key {
         name: "ram",
@@ -59,6 +67,7 @@ pub(super) struct PoolDraft<'a> {
     members: Vec<Vec<usize>>,
     pub(super) layout: Layout,
     tunables: Tunables,
+    bitmap: Option<PathBuf>,
     legacy: LegacyConfig,
     /// The room for volumes.
     pub(super) capacity: u64,
@@ -122,6 +131,9 @@ pub(super) fn read_pool<'a>(
             "a pool or a mirror without disks; add disks = [\"a\", \"b\"] or [[\"a\", \"b\"], …]",
         ));
     }
+    for sides in &members {
+        check_sides(sides, disks).map_err(|why| misplaced(&why))?;
+    }
     let layout = section.value("layout", parse_layout)?.unwrap_or_default();
     let capacity = capacity(&members, &disks.sizes, layout);
     let ram = section.value("ram", parse_size)?.unwrap_or(DEFAULT_RAM);
@@ -130,6 +142,7 @@ pub(super) fn read_pool<'a>(
         members,
         layout,
         tunables: read_tunables(&section, ram)?,
+        bitmap: section.value("bitmap", |path| Ok(PathBuf::from(path)))?,
         legacy: read_legacy(&section)?,
         capacity,
         allocated: 0,
@@ -137,6 +150,26 @@ pub(super) fn read_pool<'a>(
         throttle: None,
         section,
     })
+}
+
+/// Refuses a mirror whose sides have different sizes in the lab. The size of a file or a device that has none there
+/// is not known yet; the mirror then has the smallest.
+fn check_sides(sides: &[usize], disks: &Disks<'_>) -> Result<(), String> {
+    let known = || {
+        let known = sides.iter().map(|at| (disks.names[*at], disks.sizes[*at]));
+        known.filter(|(_, size)| *size != u64::MAX)
+    };
+    let Some((first, size)) = known().next() else {
+        return Ok(());
+    };
+    match known().find(|(_, other)| *other != size) {
+        None => Ok(()),
+        Some((other, of_other)) => Err(format!(
+            "a mirror of unequal sides: '{first}' has {}, and '{other}' {}; give its sides one size",
+            format_size(size),
+            format_size(of_other)
+        )),
+    }
 }
 
 /// The room of a pool. If blocks are dealt to the members in turn, the smallest member limits it.
@@ -238,6 +271,7 @@ impl PoolDraft<'_> {
                 Some(Throttle::None) | None => ThrottleConfig::None,
             },
             tunables: self.tunables,
+            bitmap: self.bitmap,
         })
     }
 }

@@ -47,8 +47,8 @@ impl Engine {
         Ok(VolumeId(self.volumes.len() as u32 - 1))
     }
 
-    /// Makes the driver keep a durable record of a pool's mirrors, before the pool is used. `starts` has what
-    /// is known of each member, in their order.
+    /// Makes the driver keep a durable record of a pool's mirrors. `starts` has what is known of each member,
+    /// in their order. The pool uses its mirrors after [`crate::Command::Repair`].
     pub fn record_mirrors(&mut self, pool: PoolId, starts: &[MirrorStart]) {
         let mut actions = core::mem::take(&mut self.owed);
         let record = |pool: &mut Pool, step: &mut Step<'_>| pool.record_mirrors(starts, step);

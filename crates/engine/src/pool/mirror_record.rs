@@ -37,6 +37,8 @@ pub struct MirrorRecord {
 /// The state of the record.
 #[derive(Debug)]
 pub(super) struct Recording {
+    /// Whether the pool may be used: until then the driver must not change anything.
+    is_open: bool,
     /// Whether the driver makes a record now.
     is_making: bool,
     /// Whether it is to make another one, and when at the earliest.
@@ -53,7 +55,7 @@ pub(super) struct Recording {
 }
 
 impl Mirrors {
-    /// Makes the driver keep a record from now on.
+    /// Makes the driver keep a record, once a command lets the pool use its mirrors.
     fn record(&mut self, starts: &[MirrorStart], now: Instant) {
         let mut stale = Vec::new();
         for (member, regions) in self.regions.iter_mut().enumerate() {
@@ -64,7 +66,9 @@ impl Mirrors {
             }
             stale.push(start.stale);
         }
+        self.stopped = true;
         self.recording = Some(Recording {
+            is_open: false,
             is_making: false,
             is_wanted: true,
             not_before: now,
@@ -73,6 +77,13 @@ impl Mirrors {
             copied: stale.iter().map(|_| None).collect(),
             stale,
         });
+    }
+
+    /// Lets the driver make records.
+    pub(super) fn open(&mut self) {
+        if let Some(recording) = &mut self.recording {
+            recording.is_open = true;
+        }
     }
 
     /// The sides of a member that must not be read where the mirror is out of sync, one bit each.
@@ -95,7 +106,7 @@ impl Mirrors {
     /// When the driver is to make the next record.
     pub(super) fn next_record(&self) -> Instant {
         match &self.recording {
-            Some(recording) if recording.is_making => Instant::NEVER,
+            Some(recording) if recording.is_making || !recording.is_open => Instant::NEVER,
             Some(recording) if recording.is_wanted => recording.not_before,
             Some(recording) if self.has_idle() => recording.drops_at,
             _ => Instant::NEVER,

@@ -129,6 +129,12 @@ impl Mirrors {
         self.stopped = true;
     }
 
+    /// Notes that the disks have lost what no FLUSH has covered.
+    pub(super) fn lose_caches(&mut self) {
+        let regions = self.regions.iter_mut().flatten();
+        regions.for_each(Regions::lose_caches);
+    }
+
     pub(super) fn buf(&self) -> Option<Buf> {
         match self.recovery?.phase {
             Phase::Waits => None,

@@ -224,6 +224,17 @@ impl Regions {
         self.quiet.clear();
     }
 
+    /// Notes that the caches of the disks are lost, while writes go on. A repair of a region begins anew.
+    pub(super) fn lose_caches(&mut self) {
+        for at in self.touched() {
+            self.change(at, |region| {
+                if region.state != State::Clean {
+                    region.state = State::Nosync;
+                }
+            });
+        }
+    }
+
     /// Notes that the sides differ in a range in bytes, which is not empty.
     pub(super) fn differ(&mut self, range: &Range<u64>) {
         for at in self.of(range) {

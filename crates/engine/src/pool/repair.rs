@@ -99,11 +99,14 @@ impl Pool {
 
 /// Copies.
 impl Pool {
-    /// Begins to repair what a power cut has left, once the power is on again.
+    /// Begins to repair what a power cut has left, once the power is on again. If only the disks have lost their
+    /// caches, the dirty regions are out of sync.
     pub(crate) fn repair(&mut self, step: &mut Step<'_>) {
         let ends = self.closing.is_some() || self.drains;
         if let Some(mirrors) = &mut self.mirrors {
             mirrors.stopped = ends;
+            mirrors.lose_caches();
+            mirrors.open();
         }
         self.settle(step);
     }

@@ -36,7 +36,8 @@ pub struct PoolStats {
     pub queues: Vec<QueueStats>,
 }
 
-/// The regions of the mirrors of a pool, and their repair. Regions have 1 MiB, and more on disks above 1 TiB.
+/// The regions of the mirrors of a pool, and their repair. Regions have 1 MiB, and more on large disks:
+/// above 1 TiB, and above 8 GiB where the driver records them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MirrorStats {
     /// Regions with writes that no FLUSH of all sides has covered.

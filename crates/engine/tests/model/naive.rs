@@ -126,7 +126,9 @@ impl Machine for Naive {
         self.advance(actions);
         match input {
             Input::Submit(zio) => self.submit(zio),
-            Input::SubmitToVolume(_) => unreachable!("the model is of a lone disk"),
+            Input::SubmitToVolume(_) | Input::Recorded(..) => {
+                unreachable!("the model is of a lone disk")
+            }
             Input::Done(zio, outcome) => self.done(zio, outcome, actions),
             Input::Replied { zio, .. } => self.replied(zio),
             Input::Abort(zios) => self.abort(zios, actions),

@@ -216,6 +216,7 @@ impl Machine {
         let starts: Vec<MirrorStart> = self.record.iter().map(start).collect();
         self.engine = engine(&self.pool, self.volume, self.now);
         self.engine.record_mirrors(PoolId(0), &starts);
+        self.step(Input::Command(CommandId(2), Command::Repair(PoolId(0))));
     }
 
     fn end_record(&mut self) {
@@ -230,6 +231,16 @@ impl Machine {
             self.record = record;
         }
         self.step(Input::Recorded(PoolId(0), outcome));
+    }
+
+    /// Cuts the power of the disks alone. The host, and the work in flight, go on.
+    pub(crate) fn lose_caches(&mut self) {
+        for (disk, cache) in self.disks.iter_mut().zip(&mut self.caches) {
+            cache.lose_writes(&mut self.random);
+            disk.clone_from(&cache.kept);
+        }
+        let repair = Command::Repair(PoolId(0));
+        self.step(Input::Command(CommandId(2), repair));
     }
 
     /// Makes dirty data go home, because the pool is about to end.
@@ -465,6 +476,12 @@ impl Cache {
     }
 
     fn lose_power(&mut self, random: &mut Random) {
+        self.lose_writes(random);
+        self.syncs.clear();
+    }
+
+    /// Loses some of the writes that no sync has covered. Syncs in flight then cover no others.
+    fn lose_writes(&mut self, random: &mut Random) {
         while !self.writes.is_empty() {
             if random.below(2) == 0 {
                 self.writes.pop_front();
@@ -473,6 +490,5 @@ impl Cache {
                 self.keep_oldest();
             }
         }
-        self.syncs.clear();
     }
 }

@@ -205,6 +205,25 @@ fn after_power_cuts_the_sides_are_made_the_same() {
 }
 
 #[test]
+fn after_cuts_of_the_disks_alone_the_sides_are_made_the_same() {
+    each_of(3, |mut run| {
+        if run.layout == Layout::Dynamic {
+            return;
+        }
+        for _ in 0..12 {
+            (0..run.random.below(30)).for_each(|_| run.some_io());
+            run.machine.lose_caches();
+            run.may_hold.clone_from(&run.may_survive);
+            if run.random.below(2) == 0 {
+                (0..USED.len()).for_each(|which| run.read(which));
+            }
+        }
+        run.settle();
+        assert_eq!(run.machine.buffers(), 0, "a buffer was never freed");
+    });
+}
+
+#[test]
 fn after_unclean_stops_the_record_says_where_the_sides_may_differ() {
     cut_power(true);
 }

@@ -44,6 +44,7 @@ impl Shard {
             Message::Done(id, finished) => self.work_done(id, finished),
             Message::Cut(export, cut, answer) => answer(self.cut(export, &cut)),
             Message::CutPool(pool, cut, answer) => answer(self.cut_pool(pool, &cut)),
+            Message::Recorded(pool, outcome) => self.step(Input::Recorded(pool, outcome), None),
             Message::Shutdown(grace) => self.begin_shutdown(grace),
         }
     }

@@ -13,7 +13,7 @@
 //! clients hold ([`Budget`]), time ([`Timers`]), and messages ([`Control`]). The steps of a pass are in
 //! files of their own:
 //! `clock`, `receive`, `admission`, `step`, `store_work`, `pool_work`, `device_work`, `moves`, `send`, `abort`,
-//! `commands`, `snapshots`, `power`, `shutdown`.
+//! `commands`, `snapshots`, `power`, `mirrors`, `shutdown`.
 
 mod abort;
 mod admission;
@@ -35,6 +35,7 @@ mod exports;
 mod intake;
 mod lingering;
 mod load_meter;
+mod mirrors;
 mod moves;
 mod outbox;
 mod pool_work;
@@ -53,10 +54,11 @@ mod store_work;
 mod timers;
 mod unfinished;
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use dashpot_engine::{Action, Engine, Input};
+use dashpot_engine::{Action, Engine, Input, PoolId};
 use dashpot_sys::Ring;
 use rustix::event::epoll::{self, EventFlags};
 
@@ -79,6 +81,7 @@ use crate::events::Recorder;
 use crate::export::Served;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
+use crate::mirror::Keeper;
 use crate::prober::Prompt;
 use crate::store::{Pool, Store};
 
@@ -104,6 +107,8 @@ pub(crate) struct Shard {
     control: Control,
     recorder: Recorder,
     prompt: Prompt,
+    /// By pool. Pools without mirrors that last have none.
+    keepers: HashMap<PoolId, Keeper>,
 }
 
 /// The parts of a shard before it runs.
@@ -120,6 +125,8 @@ pub(crate) struct Parts {
     pub(crate) spins: bool,
     pub(crate) recorder: Recorder,
     pub(crate) prompt: Prompt,
+    /// By pool, the keepers of mirrors.
+    pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 
 impl Shard {
@@ -148,6 +155,7 @@ impl Shard {
             control: Control::new(parts.mailbox),
             recorder: parts.recorder,
             prompt: parts.prompt,
+            keepers: parts.keepers,
         })
     }
 
@@ -178,7 +186,8 @@ impl Shard {
             self.device_ring.submit()?;
             self.end_pass(woke);
         }
-        self.sync_stores();
+        let synced = self.sync_stores();
+        self.record_last(synced);
         self.loss()
     }
 

@@ -6,6 +6,7 @@ use dashpot_engine::{Command, Duration, Errno};
 
 use super::Shard;
 use super::control::ShutdownStep;
+use crate::store::Attempt;
 
 impl Shard {
     /// Stops reading; every connection closes after its last reply. A second call can only shorten
@@ -61,17 +62,20 @@ impl Shard {
         }
     }
 
-    /// Syncs the stores: an orderly shutdown loses no writes, even those that no flush has covered.
-    pub(super) fn sync_stores(&mut self) {
+    /// Syncs the stores: an orderly shutdown loses no writes, even those that no flush has covered. Returns
+    /// whether all could be synced.
+    pub(super) fn sync_stores(&mut self) -> bool {
+        let mut synced = true;
         for (disk, store) in self.stores.iter_mut() {
             // A store without pool threads syncs here.
-            let _ = store.flush();
+            synced &= !matches!(store.flush(), Attempt::Done(Err(_)));
             if let Some(store) = store.blocking()
                 && !self.exports.is_read_only(disk)
             {
                 // A failure marks the disk as faulted. No client is left to report it to.
-                let _ = store.sync();
+                synced &= store.sync().is_ok();
             }
         }
+        synced
     }
 }

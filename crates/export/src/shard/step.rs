@@ -31,6 +31,10 @@ impl Shard {
                 Action::Drop(id) => {
                     self.forget(*id);
                 }
+                Action::Record(pool) => {
+                    let pool = *pool;
+                    self.record_mirrors(pool);
+                }
                 Action::Answer(id, answer) => {
                     let answer = std::mem::replace(answer, Ok(Answer::Done));
                     self.control.answer(*id, answer);

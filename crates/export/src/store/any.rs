@@ -122,6 +122,27 @@ impl Store {
         }
     }
 
+    /// The file that its bytes are in, if they are in one.
+    pub(crate) fn file(&self) -> Option<&Arc<FileStore>> {
+        match self.innermost() {
+            Store::File(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// The store below all caches.
+    pub(crate) fn innermost(&self) -> &Store {
+        match self {
+            Store::Lossy(lossy) => lossy.inner().innermost(),
+            store => store,
+        }
+    }
+
+    /// Whether its bytes outlive this process, at least those that a flush has covered.
+    pub(crate) fn outlives(&self) -> bool {
+        matches!(self.innermost(), Store::File(_) | Store::Device(_))
+    }
+
     /// Identifies its bytes among those of all stores, if they survive the end of this process.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {

@@ -36,7 +36,6 @@ pub(crate) use attempt::Attempt;
 pub(crate) use blocking::Blocking;
 pub(crate) use error::Size;
 pub(crate) use extent::Extent;
-#[cfg(test)]
 pub(crate) use file::FileStore;
 pub(crate) use lossy::Asker;
 pub(crate) use open::{Adoption, Opened, open_all};

@@ -127,6 +127,7 @@ fn pool(disks: usize, dice: &mut Dice) -> PoolSpec {
     let sides = dice.one_of(&[1, 1, 2, 3]).min(disks);
     let members: Vec<usize> = (0..disks).collect();
     PoolSpec {
+        bitmap: None,
         name: "tank".into(),
         members: members.chunks(sides).map(<[usize]>::to_vec).collect(),
         layout: dice.one_of(&[Layout::Static, Layout::Dynamic]),

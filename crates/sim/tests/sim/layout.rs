@@ -49,6 +49,7 @@ fn lab(layout: Layout, write: WritePolicy, client: WorkloadSpec) -> Scenario {
         seed: 1,
         disks: disks(),
         pools: vec![PoolSpec {
+            bitmap: None,
             name: "tank".into(),
             members: vec![vec![0], vec![1]],
             layout,

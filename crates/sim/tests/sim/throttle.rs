@@ -33,6 +33,7 @@ fn lab(throttle: ThrottleConfig, client: WorkloadSpec, seconds: u64) -> Scenario
             rules: Vec::new(),
         }],
         pools: vec![PoolSpec {
+            bitmap: None,
             name: "tank".into(),
             members: vec![vec![0]],
             layout: Layout::Static,

@@ -112,11 +112,11 @@ impl Regions {
         self.table.used(0..u32::MAX).filter(is_in)
     }
 
-    /// The regions that are out of sync.
+    /// The regions that are out of sync, or that a disk writes now.
     pub(in super::super) fn out_of_sync(&self) -> impl Iterator<Item = u32> + '_ {
         let differs = |at: &u32| {
-            let state = self.table.get(*at).state;
-            matches!(state, State::Nosync | State::Recovering)
+            let region = self.table.get(*at);
+            matches!(region.state, State::Nosync | State::Recovering) || region.writes > 0
         };
         self.table.used(0..u32::MAX).filter(differs)
     }

@@ -24,6 +24,8 @@ use rustix::io::Errno;
 
 /// The name of the attribute; its value is the name of the disk.
 pub(in crate::store) const ATTRIBUTE: &str = "user.dashpot.disk";
+/// The attribute with the label of a mirror's side.
+const MIRROR: &str = "user.dashpot.mirror";
 
 /// File systems store at most this much in an attribute, or little more.
 const LONGEST: usize = 4096;
@@ -36,6 +38,23 @@ pub(super) fn read(file: &File) -> io::Result<Option<String>> {
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The label of the mirror's side that a file is, if it has one. An error of the kind
+/// [`io::ErrorKind::Unsupported`] if the file system has no attributes.
+pub(super) fn read_mirror(file: &File) -> io::Result<Option<String>> {
+    let mut label = vec![0; LONGEST];
+    match fgetxattr(file, MIRROR, label.as_mut_slice()) {
+        Ok(length) => Ok(Some(String::from_utf8_lossy(&label[..length]).into_owned())),
+        Err(Errno::NODATA) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Labels a file as a mirror's side, durably. An attribute needs more than `fdatasync`.
+pub(super) fn write_mirror(file: &File, label: &str) -> io::Result<()> {
+    fsetxattr(file, MIRROR, label.as_bytes(), XattrFlags::empty())?;
+    file.sync_all()
 }
 
 /// Labels a file as a disk's.

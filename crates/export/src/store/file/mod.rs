@@ -129,6 +129,17 @@ impl FileStore {
         }
     }
 
+    /// The label of the mirror's side that it is, if it has one. An error of the kind
+    /// [`io::ErrorKind::Unsupported`] if its file system keeps none.
+    pub(crate) fn mirror_label(&self) -> io::Result<Option<String>> {
+        label::read_mirror(&self.file)
+    }
+
+    /// Labels it as a mirror's side, durably. This waits.
+    pub(crate) fn set_mirror_label(&self, label: &str) -> io::Result<()> {
+        label::write_mirror(&self.file, label)
+    }
+
     /// Identifies these bytes among all others of the host: the file's device, its inode, and its time of
     /// birth, because a file system reuses the number of a removed inode; and the place in the file.
     /// `None` if the file system keeps no such time.

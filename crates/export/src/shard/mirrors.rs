@@ -1,0 +1,35 @@
+//! The durable records of pools' mirrors.
+
+use std::sync::Arc;
+
+use dashpot_engine::{Input, PoolId};
+
+use super::Shard;
+use crate::message::Message;
+
+impl Shard {
+    /// Makes the record of a pool's mirrors durable, on the thread of its keeper.
+    pub(super) fn record_mirrors(&mut self, pool: PoolId) {
+        let records = self.engine.mirror_records(pool);
+        let Some(keeper) = self.keepers.get(&pool) else {
+            return self.step(Input::Recorded(pool, Ok(())), None);
+        };
+        let mailbox = Arc::clone(self.control.mailbox());
+        keeper.keep(records, move |outcome| {
+            // A shard that is gone needs no answer.
+            let _ = mailbox.send(Message::Recorded(pool, outcome));
+        });
+    }
+
+    /// Writes the last records, and waits for them. If the stores have `synced`, only what is out of sync
+    /// differs.
+    pub(super) fn record_last(&mut self, synced: bool) {
+        for (pool, keeper) in self.keepers.drain() {
+            let records = match synced {
+                true => self.engine.last_mirror_records(pool),
+                false => self.engine.mirror_records(pool),
+            };
+            keeper.keep(records, drop);
+        }
+    }
+}
