@@ -214,6 +214,7 @@ impl Machine {
             }
         };
         let starts: Vec<MirrorStart> = self.record.iter().map(start).collect();
+        self.next_record = None;
         self.engine = engine(&self.pool, self.volume, self.now);
         self.engine.record_mirrors(PoolId(0), &starts);
         self.step(Input::Command(CommandId(2), Command::Repair(PoolId(0))));
