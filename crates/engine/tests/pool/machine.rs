@@ -188,13 +188,11 @@ impl Machine {
         {
             self.record = record;
         }
-        self.working.clear();
         for (disk, cache) in self.disks.iter_mut().zip(&mut self.caches) {
             cache.lose_power(&mut self.random);
             disk.clone_from(&cache.kept);
         }
         self.payloads.clear();
-        self.buffers.clear();
         self.ended.clear();
         self.start_from_record();
     }
@@ -215,6 +213,8 @@ impl Machine {
         };
         let starts: Vec<MirrorStart> = self.record.iter().map(start).collect();
         self.next_record = None;
+        self.working.clear();
+        self.buffers.clear();
         self.engine = engine(&self.pool, self.volume, self.now);
         self.engine.record_mirrors(PoolId(0), &starts);
         self.step(Input::Command(CommandId(2), Command::Repair(PoolId(0))));
