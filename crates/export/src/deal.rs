@@ -16,9 +16,8 @@ use crate::export::{ExportId, ExportInfo, Power, Served};
 use crate::info::{DiskInfo, PoolInfo, VolumeInfo};
 use crate::mailbox::Mailbox;
 use crate::message::Message;
-use crate::mirror::{Keeper, Side, Start, assemble, data_of};
 use crate::route::{Route, Routes};
-use crate::store::{Opened, Size, Store};
+use crate::store::{Keeper, Opened, Side, Size, Start, Store, assemble, data_of};
 
 /// The reason that disks cannot be dealt.
 #[derive(Debug, thiserror::Error)]

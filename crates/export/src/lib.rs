@@ -22,7 +22,6 @@ mod info;
 mod listen;
 mod mailbox;
 mod message;
-mod mirror;
 mod power;
 mod prober;
 mod quota;

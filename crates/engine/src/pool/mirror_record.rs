@@ -6,53 +6,12 @@ use core::ops::Range;
 
 use super::mirrors::{AGAIN_AFTER, Mirrors};
 use super::pool::Pool;
+use super::recording::{MirrorRecord, MirrorStart, Recording};
 use super::regions::Regions;
 use super::step::Step;
 use crate::command::Action;
 use crate::time::{Duration, Instant};
 use crate::zio::{Outcome, PoolId};
-
-/// What is known of a mirror before its pool is used.
-#[derive(Clone, Debug, Default)]
-pub struct MirrorStart {
-    /// The sides whose bytes the mirror must not read until they are repaired, one bit each.
-    pub stale: u64,
-    /// The ranges in bytes in which the sides may differ.
-    pub differ: Vec<Range<u64>>,
-}
-
-/// The durable record of a mirror, as the driver is to make it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MirrorRecord {
-    /// The member of the pool.
-    pub member: usize,
-    /// The bytes of a region.
-    pub region_size: u64,
-    /// The regions in which the sides may differ after an unclean stop.
-    pub regions: Vec<u32>,
-    /// The sides that are not repaired yet, one bit each.
-    pub stale: u64,
-}
-
-/// The state of the record.
-#[derive(Debug)]
-pub(super) struct Recording {
-    /// Whether the pool may be used: until then the driver must not change anything.
-    is_open: bool,
-    /// Whether the driver makes a record now.
-    is_making: bool,
-    /// Whether it is to make another one, and when at the earliest.
-    is_wanted: bool,
-    not_before: Instant,
-    /// When it drops clean regions.
-    drops_at: Instant,
-    /// Whether it has failed to make the last one.
-    pub(super) has_failed: bool,
-    /// By member: the sides that are not repaired yet.
-    stale: Vec<u64>,
-    /// By member with such sides and nothing left to copy: what FLUSHes must cover until the copies are safe.
-    copied: Vec<Option<u64>>,
-}
 
 impl Mirrors {
     /// Makes the driver keep a record, once a command lets the pool use its mirrors.

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::mirror_record::Recording;
+use super::recording::Recording;
 use super::regions::Regions;
 use super::stats::MirrorStats;
 use crate::bytes::Buf;

@@ -21,6 +21,7 @@ mod places;
 mod pool;
 mod queue;
 mod read;
+mod recording;
 mod regions;
 mod repair;
 mod request;
@@ -43,8 +44,8 @@ pub use config::{
     DELAY_MAX, Layout, LegacyConfig, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig,
     WritePolicy,
 };
-pub use mirror_record::{MirrorRecord, MirrorStart};
 pub(crate) use pool::Pool;
+pub use recording::{MirrorRecord, MirrorStart};
 pub use stats::{
     Admissions, Class, ClassStats, MirrorStats, PoolState, PoolStats, QueueState, QueueStats,
     ThrottleLevel, Traffic, TxgState, TxgStats,

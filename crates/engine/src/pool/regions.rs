@@ -12,7 +12,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Range, RangeInclusive};
 
-use self::record::Record;
 use super::table::Table;
 
 /// The state of a region, in the words of dm-raid1.
@@ -27,6 +26,20 @@ pub(super) enum State {
     Nosync,
     /// A repair makes the sides the same.
     Recovering,
+}
+
+/// How a region stands in the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Record {
+    /// The record may lack it.
+    #[default]
+    Absent,
+    /// A write waits until the record has it.
+    Wanted,
+    /// The record that the driver makes now will have it.
+    Asked,
+    /// The record has it.
+    Present,
 }
 
 /// The regions of one mirror.

@@ -81,9 +81,8 @@ use crate::events::Recorder;
 use crate::export::Served;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
-use crate::mirror::Keeper;
 use crate::prober::Prompt;
-use crate::store::{Pool, Store};
+use crate::store::{Keeper, Pool, Store};
 
 pub(crate) struct Shard {
     engine: Engine,

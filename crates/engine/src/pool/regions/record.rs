@@ -6,21 +6,7 @@
 
 use core::ops::Range;
 
-use super::{Region, Regions, State};
-
-/// How a region stands in the record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Record {
-    /// The record may lack it.
-    #[default]
-    Absent,
-    /// A write waits until the record has it.
-    Wanted,
-    /// The record that the driver makes now will have it.
-    Asked,
-    /// The record has it.
-    Present,
-}
+use super::{Record, Region, Regions, State};
 
 impl Region {
     /// Whether the record has it without need.

@@ -7,8 +7,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::any::Store;
+use super::super::extent::Extent;
+use super::super::file::FileStore;
 use super::Label;
-use crate::store::{Extent, FileStore, Store};
 
 /// A side of a mirror.
 #[derive(Clone, Debug)]

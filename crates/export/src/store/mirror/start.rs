@@ -1,4 +1,4 @@
-//! What is known of a mirror at the start: which sides to believe, and where they may differ.
+//! The start of a mirror: the sides to believe, and the ranges in which they may differ.
 //!
 //! The rules are those of Linux's md, which counts events in the superblocks of its disks.
 
@@ -16,7 +16,7 @@ pub(crate) struct Start {
     pub(super) mirror: Option<String>,
     pub(super) events: u64,
     pub(crate) sides: Vec<Side>,
-    /// What to tell the user, if the mirror is to be repaired.
+    /// The sentence for the user, if the mirror is to be repaired.
     pub(crate) note: Option<String>,
 }
 

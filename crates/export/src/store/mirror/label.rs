@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What the label of a side says.
+/// The label of a side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Label {
     /// The mirror that the side belongs to.

@@ -1,0 +1,48 @@
+//! The state of the durable record of a pool's mirrors.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::time::Instant;
+
+/// The knowledge of a mirror before its pool is used.
+#[derive(Clone, Debug, Default)]
+pub struct MirrorStart {
+    /// The sides whose bytes the mirror must not read until they are repaired, one bit each.
+    pub stale: u64,
+    /// The ranges in bytes in which the sides may differ.
+    pub differ: Vec<Range<u64>>,
+}
+
+/// The durable record of a mirror, as the driver is to make it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MirrorRecord {
+    /// The member of the pool.
+    pub member: usize,
+    /// The bytes of a region.
+    pub region_size: u64,
+    /// The regions in which the sides may differ after an unclean stop.
+    pub regions: Vec<u32>,
+    /// The sides that are not repaired yet, one bit each.
+    pub stale: u64,
+}
+
+/// The state of the record.
+#[derive(Debug)]
+pub(super) struct Recording {
+    /// Whether the pool may be used: until then the driver must not change anything.
+    pub(super) is_open: bool,
+    /// Whether the driver makes a record now.
+    pub(super) is_making: bool,
+    /// Whether it is to make another one, and when at the earliest.
+    pub(super) is_wanted: bool,
+    pub(super) not_before: Instant,
+    /// When it drops clean regions.
+    pub(super) drops_at: Instant,
+    /// Whether it has failed to make the last one.
+    pub(super) has_failed: bool,
+    /// By member: the sides that are not repaired yet.
+    pub(super) stale: Vec<u64>,
+    /// By member with such sides and nothing left to copy: what FLUSHes must cover until the copies are safe.
+    pub(super) copied: Vec<Option<u64>>,
+}
