@@ -25,7 +25,7 @@ def daemon_on_files(serve, directory, policy, layout="stripe"):
 
 
 def limit_files(daemon, limit):
-    run("prlimit", f"--pid={daemon.pid}", f"--fsize={limit}")
+    run("prlimit", f"--pid={daemon.pid}", f"--fsize={limit}:")
 
 
 def fails(operation, *arguments):

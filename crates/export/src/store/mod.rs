@@ -37,6 +37,7 @@ pub(crate) use attempt::Attempt;
 pub(crate) use blocking::Blocking;
 pub(crate) use error::Size;
 pub(crate) use extent::Extent;
+#[cfg(test)]
 pub(crate) use file::FileStore;
 pub(crate) use lossy::Asker;
 pub(crate) use mirror::{Keeper, Side, Start, assemble, data_of};

@@ -2,6 +2,7 @@
 //!
 //! The rules are those of Linux's md, which counts events in the superblocks of its disks.
 
+use std::iter;
 use std::ops::Range;
 
 use dashpot_engine::pool::MirrorStart;
@@ -44,7 +45,7 @@ pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
     let stale: u64 = stale.map(|(at, _)| 1 << at).sum();
     let differ = match stale {
         0 => joined(labels().flat_map(|label| label.ranges(size))),
-        _ => vec![0..size],
+        _ => iter::once(0..size).collect(),
     };
     let data = joined(found.iter().flat_map(|(.., data)| data.iter().cloned()));
     let differ = common(&differ, &data);

@@ -1,9 +1,14 @@
+use std::iter;
 use std::ops::Range;
 
 use super::super::{Label, Place, Side};
 use super::{Found, assemble, common, joined};
 
 const SIZE: u64 = 100;
+
+fn one(range: Range<u64>) -> Vec<Range<u64>> {
+    iter::once(range).collect()
+}
 
 fn side(place: Place, label: Option<(&str, u64, Vec<u32>)>) -> Found {
     let label = label.map(|(mirror, events, regions)| Label {
@@ -13,7 +18,7 @@ fn side(place: Place, label: Option<(&str, u64, Vec<u32>)>) -> Found {
         regions,
     });
     let disk = "d".to_owned();
-    (Side { disk, place }, label, vec![0..SIZE])
+    (Side { disk, place }, label, one(0..SIZE))
 }
 
 /// The sides that are not believed, and the ranges where they differ.
@@ -45,20 +50,20 @@ fn a_side_that_was_away_or_is_new_is_not_believed() {
             side(Place::Bitmap, other),
             side(Place::Bitmap, Some(("m", 8, vec![]))),
         ];
-        assert_eq!(start(sides), (0b01, vec![0..SIZE]));
+        assert_eq!(start(sides), (0b01, one(0..SIZE)));
     }
 }
 
 #[test]
 fn bytes_that_vanish_are_never_believed() {
     let sides = vec![side(Place::None, None), side(Place::Bitmap, None)];
-    assert_eq!(start(sides), (0b01, vec![0..SIZE]));
+    assert_eq!(start(sides), (0b01, one(0..SIZE)));
 }
 
 #[test]
 fn a_new_mirror_is_made_equal_to_its_first_side_where_there_is_data() {
     let mut sides = vec![side(Place::Bitmap, None), side(Place::Bitmap, None)];
-    sides[0].2 = vec![0..10];
+    sides[0].2 = one(0..10);
     sides[1].2 = vec![5..20, 50..60];
     assert_eq!(start(sides), (0b10, vec![0..20, 50..60]));
 }
