@@ -131,9 +131,6 @@ pub(super) fn read_pool<'a>(
             "a pool or a mirror without disks; add disks = [\"a\", \"b\"] or [[\"a\", \"b\"], …]",
         ));
     }
-    for sides in &members {
-        check_sides(sides, disks).map_err(|why| misplaced(&why))?;
-    }
     let layout = section.value("layout", parse_layout)?.unwrap_or_default();
     let capacity = capacity(&members, &disks.sizes, layout);
     let ram = section.value("ram", parse_size)?.unwrap_or(DEFAULT_RAM);
@@ -150,26 +147,6 @@ pub(super) fn read_pool<'a>(
         throttle: None,
         section,
     })
-}
-
-/// Refuses a mirror whose sides have different sizes in the lab. The size of a file or a device that has none there
-/// is not known yet; the mirror then has the smallest.
-fn check_sides(sides: &[usize], disks: &Disks<'_>) -> Result<(), String> {
-    let known = || {
-        let known = sides.iter().map(|at| (disks.names[*at], disks.sizes[*at]));
-        known.filter(|(_, size)| *size != u64::MAX)
-    };
-    let Some((first, size)) = known().next() else {
-        return Ok(());
-    };
-    match known().find(|(_, other)| *other != size) {
-        None => Ok(()),
-        Some((other, of_other)) => Err(format!(
-            "a mirror of unequal sides: '{first}' has {}, and '{other}' {}; give its sides one size",
-            format_size(size),
-            format_size(of_other)
-        )),
-    }
 }
 
 /// The room of a pool. If blocks are dealt to the members in turn, the smallest member limits it.
