@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dashpot_engine::Op;
+use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 use dashpot_probe::{Device, FileId, GONE, Number, Sync, SyncCall, SyncTracer};
 
@@ -34,7 +35,7 @@ impl<'a> SyncStream<'a> {
     ) -> anyhow::Result<SyncStream<'a>> {
         let tracer = SyncTracer::start()?;
         priority::raise();
-        eprintln!("{NOTE}");
+        complain(format_args!("{NOTE}"));
         Ok(SyncStream {
             tracer,
             places: Places {
