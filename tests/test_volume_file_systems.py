@@ -1,0 +1,99 @@
+"""A file system on a volume whose pool is on files: the daemon is killed while a program writes, and after the next start
+the file system passes its check and has each file that was synced."""
+
+import os
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+
+from attached import can_attach
+from conftest import HANG_LIMIT, eventually, requires, run
+from pools import VOLUME, lab
+from test_pool_power_cuts import mirrors
+
+pytestmark = [*can_attach, requires("mkfs.ext4"), requires("nbdfuse")]
+ROUNDS = int(os.environ.get("KILLS", 1))
+
+# Writes files, syncs each with its directory, and then says its number.
+WRITER = """
+import os, sys
+at, first = sys.argv[1], int(sys.argv[2])
+directory = os.open(at, os.O_RDONLY)
+for number in range(first, first + 100000):
+    file = os.open(f"{at}/{number}", os.O_CREAT | os.O_WRONLY)
+    os.write(file, str(number).encode() * 4000)
+    os.fsync(file)
+    os.fsync(directory)
+    print(number, flush=True)
+    if number % 5 == 0 and number > first + 5:
+        os.unlink(f"{at}/{number - 5}")
+"""
+
+
+class Node:
+    """A volume as a loop device over the file of a FUSE client, which we did not write."""
+
+    def __init__(self, daemon, directory):
+        self.fuse = directory / "fuse"
+        self.fuse.mkdir()
+        self.client = subprocess.Popen(["nbdfuse", self.fuse, daemon.uri(VOLUME)], stderr=subprocess.DEVNULL)
+        eventually(lambda: (self.fuse / "nbd").exists(), "the client's file")
+        self.path = run("losetup", "--find", "--show", self.fuse / "nbd").stdout.strip()
+
+    def take_down(self, at=None):
+        if at is not None:
+            run("umount", "--lazy", at)
+        run("losetup", "--detach", self.path)
+        eventually(lambda: self.path not in run("losetup", "--list").stdout, "a detached loop device")
+        run("umount", "--lazy", self.fuse)
+        self.client.kill()
+        self.client.wait(HANG_LIMIT)
+        self.fuse.rmdir()
+
+
+def synced(said):
+    """The numbers that the writer said as whole lines, without those that it may have removed."""
+    numbers = [int(number) for number in re.findall(r"(\d+)\n", said)]
+    return [number for number in numbers if number % 5]
+
+
+@pytest.mark.parametrize("layout", ["stripe", "mirror"])
+@pytest.mark.parametrize("policy", ["through", "openzfs"])
+def test_a_file_system_is_whole_after_the_daemon_was_killed(serve, directory, tmp_path, policy, layout):
+    seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
+    print(f"to reproduce: SEED={seed}")
+    rng = random.Random(seed)
+    # The end of the process loses each write that no flush has covered.
+    path, _ = lab(directory, policy, layout, "lossy:file:{disk}.img")
+    daemon, said, first = serve(path), directory / "said", 1
+    node = Node(daemon, directory)
+    run("mkfs.ext4", "-q", node.path)
+    for _ in range(ROUNDS):
+        run("mount", node.path, tmp_path)
+        with open(said, "w") as out:
+            writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, str(first)], stdout=out,
+                                      stderr=subprocess.DEVNULL)
+        wanted = rng.randrange(5, 20)
+        eventually(lambda: len(synced(said.read_text())) >= wanted, "synced files")
+        daemon.abandon()
+        daemon.ready.unlink()
+        writer.wait(HANG_LIMIT)
+        node.take_down(tmp_path)
+        files = synced(said.read_text())
+        first = max(files) + 10
+        daemon = serve(path)
+        node = Node(daemon, directory)
+        # It replays the journal (1), and finds nothing else to mend.
+        checked = run("fsck.ext4", "-p", node.path, code=None)
+        assert checked.returncode in (0, 1), checked.stdout
+        run("fsck.ext4", "-fn", node.path)
+        run("mount", node.path, tmp_path)
+        for number in files:
+            assert (tmp_path / str(number)).read_text() == str(number) * 4000, number
+        run("umount", tmp_path)
+    if layout == "mirror":
+        eventually(lambda: mirrors(daemon)["nosync_regions"] == 0, "a repaired mirror")
+    node.take_down()
