@@ -1,6 +1,6 @@
 # Each target is one script or one cargo command; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help deps build page run install test guest test-all experiments verdicts bench soak fmt lint
+.PHONY: help deps build page run install dist test test-dist guest test-all experiments verdicts bench soak fmt lint
 
 # Where `make install` puts the program, its man pages and its completions; DESTDIR is put before it.
 PREFIX ?= /usr/local
@@ -22,6 +22,12 @@ run: ## serve the default lab under a small load, with a live report (DEMO_SECON
 
 install: ## build for release, install below PREFIX (/usr/local): program, man pages, completions
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
+
+dist: ## make a release in target/dist/out: tarballs, Debian packages, wheels, an image (see docs/releasing.md)
+	@scripts/dist
+
+test-dist: ## try what `make dist` has made: in empty roots, under emulation, by its checksums
+	@scripts/test-dist
 
 test: ## all tests: the crates', then real NBD clients against the built program
 	@scripts/deps

@@ -2,6 +2,7 @@
 
 import json
 import os
+from xml.etree import ElementTree
 
 import pytest
 
@@ -128,3 +129,51 @@ def test_a_daemon_that_was_started_again_while_a_command_ran(directory, serve, w
     assert around.returncode == code, errors
     assert "started again" in errors and "others" not in errors
     assert [rule["name"] for rule in again.rules().values()] == ["others"]
+
+
+def reported(where):
+    """The three files of a report: the summary, the test cases by name with what is inside, and the page."""
+    suite = ElementTree.parse(where / "junit.xml").getroot().find("testsuite")
+    cases = {case.get("name"): [part.tag for part in case] for case in suite}
+    assert [int(suite.get(word)) for word in ("tests", "failures", "skipped")] == [
+        len(cases), *(sum(word in parts for parts in cases.values()) for word in ("failure", "skipped")),
+    ]
+    return json.loads((where / "summary.json").read_text()), cases, (where / "report.md").read_text()
+
+
+def test_a_report_of_run_for_a_pipeline(directory):
+    """Each check and rule is a case; a step of GitHub's has annotations and the page; the exit status stays."""
+    where, summary = directory / "new/out", directory / "step"
+    said = run(
+        BINARY, "run", "-d", "db=ram,size=4M", "-r", "-D 2ms -T write", "-r", "-D 1ms -T flush",
+        "--check", "db.write.p50 >= 2ms", "--check", "db.flush.p99 < 1s", "--report", where,
+        "--", "sh", "-c", 'nbdcopy --flush /bin/true "$DASHPOT_URI" 2>/dev/null; head -c 4096 /dev/zero | nbdcopy - "$DASHPOT_URI"',
+        code=None, env={"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true"},
+    )
+    found, cases, page = reported(where)
+    assert (found["schema"], found["succeeded"], found["command"][0]) == (1, True, "sh")
+    held = [check["holds"] for check in found["checks"]]
+    assert held[0] and said.returncode == (0 if all(held) else 3), said.stderr
+    assert cases["db.write.p50 >= 2ms"] == ["system-out"] and len(cases) == 5
+    assert {rule["rule"]: rule["held"] > 0 for rule in found["rules"]}["-D 2ms -T write"]
+    writes = next(one for one in found["disks"] if one["op"] == "write")
+    assert writes["n"] > 0 and writes["p50_ns"] >= 2_000_000
+    assert summary.read_text() == page and "| ok | `db.write.p50 >= 2ms` |" in page
+    assert said.stderr.count("::error title=dashpot check::") == held.count(False)
+
+
+def test_a_report_of_a_failed_command_and_of_no_command(daemon, directory):
+    where = directory / "out"
+    daemon.cli("check", "d.write.p99 < 1s", "--report", where, "--", "sh", "-c", "exit 7", code=7)
+    found, cases, page = reported(where)
+    assert (found["succeeded"], cases["sh -c exit 7"], cases["d.write.p99 < 1s"]) == (False, ["failure"], ["failure"])
+    assert "no write seen" in page and "**failed**" in page
+    daemon.cli("check", "d.count == 0", "--report", where)
+    assert reported(where)[1] == {"d.count == 0": ["system-out"]}
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_command_starts(directory):
+    (directory / "file").write_text("")
+    ran = directory / "ran"
+    refused = run(BINARY, "run", "-d", "db=ram,size=1M", "--report", directory / "file/out", "--", "touch", ran, code=125)
+    assert "--report" in refused.stderr and "may write" in refused.stderr and not ran.exists()

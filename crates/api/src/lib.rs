@@ -14,7 +14,7 @@ mod types;
 pub use ::http::{Method, StatusCode};
 pub use client::{Client, ClientError, Lease, WantedZios, hand_over};
 pub use place::{
-    default_socket, handover_socket, kernel_recording_link, recording_link, runtime_dir,
-    token_file, user_id,
+    TOKEN_VARIABLE, default_socket, handover_socket, kernel_recording_link, recording_link,
+    runtime_dir, token_file, token_from_environment, user_id,
 };
 pub use types::*;

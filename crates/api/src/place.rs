@@ -76,6 +76,16 @@ fn file_of(uid: u32, own: &Path) -> Option<PathBuf> {
     files.find(|file| file.exists())
 }
 
+/// The variable with the token of an API over TCP: a daemon takes it, and clients send it.
+pub const TOKEN_VARIABLE: &str = "DASHPOT_TOKEN";
+
+/// The token of [`TOKEN_VARIABLE`].
+pub fn token_from_environment() -> Option<String> {
+    let token = std::env::var_os(TOKEN_VARIABLE)?;
+    let token = token.to_string_lossy().into_owned();
+    Some(token).filter(|token| !token.is_empty())
+}
+
 /// The file with the token of the API at a TCP address. Each address has a file of its own. So one
 /// daemon does not overwrite the token of another, and the client sends each token only to its own
 /// address.

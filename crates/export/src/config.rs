@@ -1,5 +1,8 @@
 //! The configuration of a server.
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
 use dashpot_rules::{Address, DiskConfig, PoolSpec, VolumeSpec};
 
 /// The configuration of a server: its disks, pools and volumes, and where clients
@@ -18,6 +21,8 @@ pub struct ServerConfig {
     pub volumes: Vec<VolumeSpec>,
     /// Where NBD clients connect.
     pub listen: Vec<Address>,
+    /// Listening sockets that the process that started this one has made. NBD clients connect there, too.
+    pub handed: Vec<Arc<OwnedFd>>,
     /// Whether RAM disks may be larger than the available memory.
     pub overcommit: bool,
     /// Whether shards spin to meet their deadlines.

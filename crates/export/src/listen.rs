@@ -1,7 +1,9 @@
 //! Listening sockets. Only this user can open a unix socket, and its path is removed with it.
 
+use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -24,6 +26,16 @@ pub enum ListenError {
     /// A unix socket's directory is missing.
     #[error("{0}: there is no such directory; create it, or choose another path")]
     NoDirectory(Address),
+    /// The process that started this one has handed over something else than a listening socket.
+    #[error(
+        "LISTEN_FDS: descriptor {at} of those handed over {why}; hand over a listening stream socket"
+    )]
+    Handed {
+        /// Its place among them, from 1.
+        at: usize,
+        /// The defect.
+        why: String,
+    },
     /// The system refuses.
     #[error("{address}: cannot listen there ({reason}); choose another address")]
     Refused {
@@ -55,6 +67,38 @@ impl Listener {
         rustix::io::ioctl_fionbio(&listener.fd, true).map_err(refused)?;
         Ok(listener)
     }
+
+    /// A listener on the socket that was handed over as number `at`. Its path stays.
+    pub(crate) fn adopt(at: usize, socket: &OwnedFd) -> Result<Listener, ListenError> {
+        let refused = |why: String| ListenError::Handed { at, why };
+        let failed = |error: io::Error| refused(format!("cannot be used ({error})"));
+        if !sockopt::socket_acceptconn(socket).unwrap_or(false) {
+            return Err(refused("is no socket that listens".to_owned()));
+        }
+        let address = match net::getsockname(socket).map(SocketAddr::try_from) {
+            Ok(Ok(tcp)) => Address::Tcp(tcp),
+            _ => Address::Unix(
+                path_of(socket).ok_or_else(|| refused("has no path and no port".to_owned()))?,
+            ),
+        };
+        if matches!(address, Address::Tcp(_)) {
+            keep_alive(socket).map_err(failed)?;
+        }
+        let fd = socket.try_clone().map_err(failed)?;
+        rustix::io::ioctl_fionbio(&fd, true).map_err(|error| failed(error.into()))?;
+        Ok(Listener {
+            fd,
+            address,
+            _path: None,
+        })
+    }
+}
+
+/// The path of a unix socket that has one.
+fn path_of(socket: &OwnedFd) -> Option<PathBuf> {
+    let address = SocketAddrUnix::try_from(net::getsockname(socket).ok()?).ok()?;
+    let path = address.path()?;
+    Some(PathBuf::from(OsStr::from_bytes(path.to_bytes())))
 }
 
 impl AsFd for Listener {
@@ -174,6 +218,7 @@ mod tests {
     use dashpot_rules::Address;
     use rustix::net::sockopt;
     use std::fs;
+    use std::os::fd::OwnedFd;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixListener;
 
@@ -243,6 +288,33 @@ mod tests {
         let accepted = rustix::net::accept(&listener).unwrap();
         assert!(sockopt::socket_keepalive(&accepted).unwrap());
         assert_eq!(sockopt::tcp_keepidle(&accepted).unwrap(), IDLE);
+    }
+
+    #[test]
+    fn a_socket_that_was_handed_over_keeps_its_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sock");
+        let handed = OwnedFd::from(UnixListener::bind(&path).unwrap());
+        let listener = Listener::adopt(1, &handed).unwrap();
+        assert_eq!(listener.address, Address::Unix(path.clone()));
+        drop(listener);
+        assert!(path.exists());
+        let handed = OwnedFd::from(std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let listener = Listener::adopt(1, &handed).unwrap();
+        assert!(matches!(listener.address, Address::Tcp(at) if at.port() != 0));
+    }
+
+    #[test]
+    fn other_things_that_were_handed_over_are_refused() {
+        let file = OwnedFd::from(tempfile::tempfile().unwrap());
+        let (connected, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        for handed in [file, OwnedFd::from(connected)] {
+            let error = Listener::adopt(2, &handed).unwrap_err().to_string();
+            assert!(
+                error.contains("descriptor 2") && error.contains("no socket that listens"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

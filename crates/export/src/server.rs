@@ -91,7 +91,7 @@ impl Server {
     /// devices among the stores that are open already.
     pub fn start(config: &ServerConfig, devices: &OpenDevices) -> Result<Server, StartError> {
         raise_descriptor_limit();
-        let listeners = bind_all(&config.listen)?;
+        let listeners = bind_all(config)?;
         let addresses = listeners
             .iter()
             .map(|listener| listener.address.clone())
@@ -202,8 +202,13 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-fn bind_all(addresses: &[Address]) -> Result<Vec<Listener>, ListenError> {
-    addresses.iter().map(Listener::bind).collect()
+/// The listeners of the configuration, after those that were handed over.
+fn bind_all(config: &ServerConfig) -> Result<Vec<Listener>, ListenError> {
+    let handed = config.handed.iter().zip(1..);
+    let handed = handed.map(|(socket, at)| Listener::adopt(at, socket));
+    handed
+        .chain(config.listen.iter().map(Listener::bind))
+        .collect()
 }
 
 /// Starts a shard's thread. `disks` are the names of its disks. A shard that panics or fails takes down its own connections and

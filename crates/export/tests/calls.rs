@@ -54,6 +54,7 @@ fn start(directories: &[PathBuf]) -> Result<Server, StartError> {
         pools: Vec::new(),
         volumes: Vec::new(),
         listen: Vec::new(),
+        handed: Vec::new(),
         overcommit: false,
         spin: Spin::Auto,
     };

@@ -57,6 +57,7 @@ fn serve(store: StoreConfig, size: u64) -> Served {
             write: WritePolicy::Back,
         }],
         listen: vec![Address::Unix(directory.path().join("nbd.sock"))],
+        handed: Vec::new(),
         overcommit: false,
         spin: Spin::Never,
     };

@@ -39,6 +39,7 @@ fn serve() -> Served {
         pools: Vec::new(),
         volumes: Vec::new(),
         listen: vec![Address::Unix(directory.path().join("nbd.sock"))],
+        handed: Vec::new(),
         overcommit: false,
         spin: Spin::Auto,
     };

@@ -7,6 +7,7 @@
 mod bell_ring;
 mod buffer;
 mod device;
+mod inherited;
 mod pages;
 mod ring;
 pub mod seccomp;
@@ -15,5 +16,6 @@ pub mod ublk;
 
 pub use buffer::Buffer;
 pub use device::discard;
+pub use inherited::duplicate_inherited;
 pub use pages::Pages;
 pub use ring::{Completion, Ring, Work, why_no_ring};

@@ -23,13 +23,14 @@ class Api:
         self._token: Optional[str] = None
         if address.startswith("unix:"):
             self._unix = address[len("unix:"):]
-        elif address.startswith("http://"):
-            url = urlsplit(address)
+        elif address.startswith(("http://", "tcp:")):
+            url = urlsplit(address.replace("tcp:", "http://", 1) if address.startswith("tcp:") else address)
             self._tcp = (url.hostname or "", url.port or 80)
-            self._token = parse_qs(url.query).get("token", [None])[0]
+            self._token = parse_qs(url.query).get("token", [None])[0] or os.environ.get("DASHPOT_TOKEN")
         else:
             raise DashpotError(
-                f"{address!r} is no address of an API", "write unix:PATH, or the http://HOST:PORT/?token=… that serve prints"
+                f"{address!r} is no address of an API",
+                "write unix:PATH, the http://HOST:PORT/?token=… that serve prints, or tcp:HOST:PORT with $DASHPOT_TOKEN",
             )
 
     def get(self, path: str) -> Any:

@@ -20,7 +20,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::place::{default_socket, handover_socket, recording_link, to_ask, token_file};
+use crate::place::{
+    default_socket, handover_socket, recording_link, to_ask, token_file, token_from_environment,
+};
 pub use calls::WantedZios;
 pub use connection::Lease;
 use connection::{Answer, Connection};
@@ -56,10 +58,12 @@ impl Client {
     }
 
     /// A client of the daemon at `address`. Over TCP and without a token, it reads the token from the
-    /// file of that address, if there is one.
+    /// file of that address, if there is one, and else from the environment.
     pub fn at(address: Address, token: Option<String>) -> anyhow::Result<Client> {
         let token = match (token, &address) {
-            (None, Address::Tcp(socket)) => read_token(to_ask(token_file(*socket))),
+            (None, Address::Tcp(socket)) => {
+                read_token(to_ask(token_file(*socket))).or_else(token_from_environment)
+            }
             (token, _) => token,
         };
         Ok(Client {

@@ -257,6 +257,29 @@ fn histogram(one: &RuleLatency, span: Span) -> anyhow::Result<Histogram> {
 }
 
 impl Outcome {
+    /// The expression.
+    pub(super) fn text(&self) -> &str {
+        &self.check
+    }
+
+    /// The observation in words.
+    pub(super) fn observed(&self) -> &str {
+        &self.observed
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_test(check: &str, holds: bool, observed: &str) -> Outcome {
+        Outcome {
+            check: check.to_owned(),
+            holds,
+            observed: observed.to_owned(),
+            n: None,
+            observed_ns: None,
+            count: None,
+            observed_per_s: None,
+        }
+    }
+
     fn of(expression: &Expression, observed: Observed) -> Outcome {
         let kind = expression.subject.kind();
         let mut outcome = Outcome {

@@ -7,7 +7,9 @@ mod expression;
 mod judge;
 mod metric;
 mod names;
+mod report;
 
 pub(crate) use expression::Expression;
 pub(crate) use judge::{Outcome, Snapshot};
 pub(crate) use names::{Names, Subject};
+pub(crate) use report::Report;

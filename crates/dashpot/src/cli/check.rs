@@ -1,6 +1,7 @@
 //! `check`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 use dashpot_engine::Duration;
@@ -32,6 +33,9 @@ pub(crate) struct CheckArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with = "command")]
     pub(crate) lasts: Option<Duration>,
+    /// Write summary.json, junit.xml and report.md here, for a pipeline
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

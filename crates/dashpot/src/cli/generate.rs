@@ -1,4 +1,4 @@
-//! The words of `man` and `completions`.
+//! The words of `man`, `completions` and `install`.
 
 use std::path::PathBuf;
 
@@ -19,4 +19,16 @@ pub(crate) struct ManArgs {
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
+}
+
+/// Copy this program into a directory, for example a volume that another container mounts
+#[derive(Args, Debug)]
+#[command(after_help = "\
+An image without a shell has no 'cp': an init container does this instead.
+
+Example:
+  dashpot install /tools")]
+pub(crate) struct InstallArgs {
+    /// The directory; dashpot makes it if it does not exist
+    pub(crate) dir: PathBuf,
 }

@@ -109,6 +109,9 @@ pub(crate) struct RunArgs {
     /// Expect this of the disks, as 'dashpot check' does; see its help
     #[arg(long, value_name = "EXPR")]
     pub(crate) check: Vec<String>,
+    /// Write summary.json, junit.xml and report.md here, for a pipeline
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) life: LifeArgs,
     /// The command and its arguments
@@ -121,6 +124,9 @@ pub(crate) struct RunArgs {
 #[command(after_help = "\
 ADDR is unix:PATH, unix:- (a private directory) or tcp:HOST:PORT (0: any port).
 Only your user can connect to a unix socket: chmod or chown it to let others in.
+A client or systemd may hand over listening sockets (LISTEN_FDS): then NBD
+clients connect there, the API has a private socket, and nothing is printed.
+A supervisor is told when clients can connect (NOTIFY_SOCKET).
 With --attach, 'sudo dashpot serve' drops root, and then runs as your user.
 
 Example:
@@ -134,6 +140,9 @@ pub(crate) struct ServeArgs {
     /// Address where Prometheus scrapes /metrics; it asks for no token
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) metrics: Option<Listen>,
+    /// The API over TCP takes the token in this file [env: DASHPOT_TOKEN; else a random one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Answer HTTP requests to this host name, too
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,

@@ -45,7 +45,7 @@ pub(crate) use control::{
 };
 pub(crate) use diff::DiffArgs;
 pub(crate) use dmsetup::{DmAction, DmsetupArgs, TableArgs};
-pub(crate) use generate::{CompletionsArgs, ManArgs};
+pub(crate) use generate::{CompletionsArgs, InstallArgs, ManArgs};
 pub(crate) use inflight::InflightArgs;
 pub(crate) use lab::{LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
@@ -141,6 +141,10 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     Man(ManArgs),
     Completions(CompletionsArgs),
+    Install(InstallArgs),
+    /// Print the version, the architecture and the C library in this program
+    #[command(after_help = "Example:\n  dashpot version")]
+    Version,
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::child::{FAILED, run_child};
 use super::output::{print, print_json, usage};
+use super::pipeline::{make_directory, report};
 use super::proof::NOT_KEPT;
 use super::screen::{room, room_on};
 use crate::checks::{Expression, Names, Outcome, Snapshot, Subject};
@@ -34,6 +35,7 @@ pub(crate) fn check(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCod
 fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let checks = Checks::parse(client, &args.expressions, false)?;
     let checks = checks.unwrap_or_else(|error| refuse(&error));
+    make_directory(args.report.as_deref())?;
     let earlier = match args.lasts {
         None => None,
         Some(lasts) => {
@@ -43,6 +45,7 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let outcomes = checks.judge(client, earlier.as_ref())?;
+    report(client, args.report.as_deref(), &[], true, &outcomes)?;
     match args.json {
         true => print_json(&outcomes)?,
         false => print(&Outcome::lines(room(false), &outcomes))?,
@@ -54,9 +57,16 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
 fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let checks = Checks::parse(client, &args.expressions, true)?;
     let checks = checks.unwrap_or_else(|error| refuse(&error));
+    make_directory(args.report.as_deref())?;
     let earlier = checks.snapshot(client)?;
     let ended = client.block_on(run_child(&args.command))?;
-    conclude(ended, checks.judge(client, Some(&earlier)), args.json)
+    let succeeded = ended == ExitCode::SUCCESS;
+    let outcomes = checks.judge(client, Some(&earlier)).and_then(|outcomes| {
+        let wanted = args.report.as_deref();
+        report(client, wanted, &args.command, succeeded, &outcomes)?;
+        Ok(outcomes)
+    });
+    conclude(ended, outcomes, args.json)
 }
 
 /// The exit status of a command and its checks. The command's own failure takes precedence, even if the

@@ -1,10 +1,14 @@
 //! The addresses at which a listener is reached, and the token that requests over TCP need.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
-use dashpot_daemon::http::{Access, Hosts, HttpListener, TokenFile, random_word};
+use anyhow::bail;
+use dashpot_daemon::http::{Access, Hosts, HttpListener, TokenFile};
 use dashpot_rules::Address;
+
+use super::token::token;
 
 /// The addresses of the API and of its page, and the token that they need.
 pub(super) struct Door {
@@ -16,8 +20,19 @@ pub(super) struct Door {
 }
 
 impl Door {
-    pub(super) fn new(api: &HttpListener, allowed_hosts: Vec<String>) -> anyhow::Result<Door> {
+    /// Over TCP the token is that of the file, else of the environment, else a random one.
+    pub(super) fn new(
+        api: &HttpListener,
+        allowed_hosts: Vec<String>,
+        token_file: Option<&Path>,
+    ) -> anyhow::Result<Door> {
         let Address::Tcp(socket) = api.address() else {
+            if let Some(file) = token_file {
+                bail!(
+                    "--token-file {}: an API at a unix socket takes no token: leave it out, or add --api tcp:HOST:PORT",
+                    file.display()
+                );
+            }
             return Ok(Door {
                 url: api.address().to_string(),
                 page: "the page needs a port: --api tcp:127.0.0.1:0".to_owned(),
@@ -26,7 +41,7 @@ impl Door {
             });
         };
         let socket = reachable(*socket);
-        let token = random_word(TOKEN_LETTERS)?;
+        let token = token(token_file)?;
         let file = TokenFile::write(socket, &token)?;
         Ok(Door {
             url: format!("http://{socket}/?token={token}"),
@@ -56,9 +71,6 @@ fn reachable(mut socket: SocketAddr) -> SocketAddr {
     }
     socket
 }
-
-/// How many random letters a token has.
-const TOKEN_LETTERS: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -3,15 +3,23 @@
 use std::path::Path;
 use std::{fs, io};
 
+use anyhow::Context;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, ManArgs};
+
+pub(super) fn man(args: &ManArgs) -> anyhow::Result<()> {
+    write_man_pages(&args.dir).with_context(|| {
+        let dir = args.dir.display();
+        format!("man pages cannot be written to '{dir}': name a directory that you may write to")
+    })
+}
 
 /// Writes `dashpot.1` and a page for every command into a directory. Makes the directory if it does
 /// not exist.
-pub(super) fn write_man_pages(dir: &Path) -> io::Result<()> {
+fn write_man_pages(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();

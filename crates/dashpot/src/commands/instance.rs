@@ -1,6 +1,7 @@
 //! Running disks with their control plane: the common part of `serve` and `run`.
 
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
@@ -51,11 +52,18 @@ pub(crate) struct Export {
     pub(crate) uris: Vec<String>,
 }
 
+/// Where NBD clients connect: addresses, and sockets that this process was given.
+#[derive(Default)]
+pub(crate) struct Listening {
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) handed: Vec<Arc<OwnedFd>>,
+}
+
 impl Instance {
     /// Serves the disks of a lab. Arms the lab's rules before it lets the first client in.
     pub(crate) async fn start(
         lab: &Lab,
-        listen: Vec<Address>,
+        listen: Listening,
         args: &LabArgs,
         devices: OpenDevices,
     ) -> anyhow::Result<Instance> {
@@ -66,7 +74,8 @@ impl Instance {
             disks: lab.disks.iter().map(|disk| disk.config.clone()).collect(),
             pools: lab.pools.clone(),
             volumes: lab.volumes.clone(),
-            listen,
+            listen: listen.addresses,
+            handed: listen.handed,
             overcommit: args.overcommit,
             spin: if args.spin == SpinWhen::Auto {
                 Spin::Auto

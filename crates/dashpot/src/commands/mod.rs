@@ -17,12 +17,14 @@ mod failed;
 mod generate;
 mod inflight;
 mod inject;
+mod install;
 mod instance;
 mod list;
 mod load;
 mod output;
 mod page;
 mod parent;
+mod pipeline;
 mod private;
 mod program;
 mod proof;
@@ -39,7 +41,9 @@ mod signals;
 mod sim;
 mod stats;
 mod status;
+mod supervisor;
 mod suspend;
+mod token;
 mod top;
 mod tunables;
 mod update;
@@ -49,7 +53,6 @@ mod zinject;
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use dashpot_api::Client;
 use dashpot_rules::{ApiAddress, ParseError, parse_api};
 
@@ -108,12 +111,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return top::top(api.as_ref(), &args),
-        Command::Man(args) => generate::write_man_pages(&args.dir).with_context(|| {
-            let dir = args.dir.display();
-            format!(
-                "man pages cannot be written to '{dir}': name a directory that you may write to"
-            )
-        })?,
+        Command::Man(args) => generate::man(&args)?,
+        Command::Install(args) => {
+            let path = install::install(&args.dir)?;
+            output::print(&format!("installed: {}\n", path.display()))?;
+        }
+        Command::Version => output::print(&install::version())?,
         Command::Completions(args) => {
             output::print(&generate::completions(args.shell))?;
         }

@@ -15,7 +15,8 @@ use tokio::task::spawn_blocking;
 use super::check::{Checks, conclude};
 use super::child::{FAILED, Launcher, passed_on, run_with};
 use super::devices::{Attacher, Devices, Wanted, open_devices};
-use super::instance::{Export, Instance};
+use super::instance::{Export, Instance, Listening};
+use super::pipeline::{make_directory, report};
 use super::private::PrivateDir;
 use super::program::Program;
 use super::signals::Signals;
@@ -67,7 +68,11 @@ async fn serve_command(
     let api = Address::Unix(sockets.path().join("api.sock"));
     let listener = HttpListener::bind("--api", &api).await?;
     let handover = HandoverListener::bind(&api)?;
-    let instance = Instance::start(lab, vec![nbd], &args.lab, devices).await?;
+    let listening = Listening {
+        addresses: vec![nbd],
+        ..Listening::default()
+    };
+    let instance = Instance::start(lab, listening, &args.lab, devices).await?;
     let running = instance.answer(listener, None, None, handover);
     let mut variables = variables(&api, running.exports());
     let attached = attach(attacher, &api, running.exports()).await;
@@ -130,7 +135,7 @@ async fn checked(
     signals: &mut Signals,
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
-    if args.check.is_empty() {
+    if args.check.is_empty() && args.report.is_none() {
         return run_program(args, variables, program, signals, launcher).await;
     }
     let (texts, at) = (args.check.clone(), api.clone());
@@ -141,9 +146,22 @@ async fn checked(
         anyhow::Ok((checks, snapshot))
     });
     let (checks, snapshot) = before.await??;
+    make_directory(args.report.as_deref())?;
     let ended = run_program(args, variables, program, signals, launcher).await?;
-    let at = api.clone();
-    let outcomes = spawn_blocking(move || checks.judge(&Client::at(at, None)?, Some(&snapshot)));
+    let succeeded = ended == ExitCode::SUCCESS;
+    let (at, directory, command) = (api.clone(), args.report.clone(), args.command.clone());
+    let outcomes = spawn_blocking(move || {
+        let client = Client::at(at, None)?;
+        let outcomes = checks.judge(&client, Some(&snapshot))?;
+        report(
+            &client,
+            directory.as_deref(),
+            &command,
+            succeeded,
+            &outcomes,
+        )?;
+        Ok(outcomes)
+    });
     conclude(ended, outcomes.await?, false)
 }
 

@@ -1,7 +1,9 @@
 //! `serve`: serves disks until it is told to stop.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dashpot_api::{default_socket, recording_link, runtime_dir};
@@ -12,12 +14,13 @@ use tokio::task::spawn_blocking;
 
 use super::devices::{Attacher, Devices, Wanted, open_devices};
 use super::door::{Door, metrics_url};
-use super::instance::{Export, Instance, Running};
+use super::instance::{Export, Instance, Listening, Running};
 use super::output::print;
 use super::private::PrivateDir;
 use super::ready::ReadyFile;
 use super::record::Background;
 use super::signals::{ENDS, Signals, USERS};
+use super::supervisor::{handed_sockets, say_ready, say_stopping};
 use crate::cli::ServeArgs;
 use crate::cli::reports::DeviceArgs;
 use crate::lab::Lab;
@@ -25,8 +28,13 @@ use crate::sources::Target;
 
 /// Serves until a signal ends it.
 pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
+    // Do this before other descriptors are opened.
+    let handed = handed_sockets()?;
     if api.is_some_and(|api| api.token.is_some()) {
-        bail!("--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT");
+        bail!(
+            "--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT, and a token of yours \
+             in --token-file FILE or DASHPOT_TOKEN"
+        );
     }
     let api = api.map(|api| &api.at);
     let wanted = args.attach.disks.clone().map(|disks| Wanted {
@@ -55,6 +63,7 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         args,
         &lab,
         api.or(lab.api.as_ref()),
+        handed,
         ready,
         attacher,
         devices,
@@ -77,6 +86,7 @@ async fn serve_lab(
     args: &ServeArgs,
     lab: &Lab,
     api: Option<&Listen>,
+    handed: Vec<Arc<OwnedFd>>,
     mut ready: Option<ReadyFile>,
     attacher: Option<Attacher>,
     devices: OpenDevices,
@@ -85,6 +95,9 @@ async fn serve_lab(
     // A signal that was sent by mistake must not end the disks of others.
     let _ignored = Signals::catch(USERS)?;
     let mut places = Places::default();
+    let is_handed = !handed.is_empty();
+    // A client that starts its own server may do so beside another daemon.
+    let api = api.or(is_handed.then_some(&Listen::Private));
     // Do this before opening the disks: if another daemon runs, its stores must not be touched.
     let api = HttpListener::bind("--api", &places.api(api)?).await?;
     let metrics = match args.metrics.as_ref().or(lab.metrics.as_ref()) {
@@ -92,11 +105,12 @@ async fn serve_lab(
         None => None,
     };
     let metrics_url = metrics.as_ref().map(metrics_url);
-    let door = Door::new(&api, args.allow_host.clone())?;
+    let door = Door::new(&api, args.allow_host.clone(), args.token_file.as_deref())?;
     let handover = HandoverListener::bind(api.address())?;
     let nbd = Some(&args.nbd).filter(|nbd| !nbd.is_empty());
     let nbd = nbd.unwrap_or(&lab.nbd);
-    let instance = Instance::start(lab, places.nbd(nbd)?, &args.lab, devices).await?;
+    let listening = places.nbd(nbd, handed)?;
+    let instance = Instance::start(lab, listening, &args.lab, devices).await?;
     let metrics = metrics.map(|metrics| {
         let hosts = metrics.hosts(&args.allow_host);
         (metrics, hosts)
@@ -108,7 +122,12 @@ async fn serve_lab(
         let recording = record(args, &address).await?;
         let announce = |devices: Option<&Devices>| {
             let (metrics, exports) = (metrics_url.as_deref(), running.exports());
-            announce(&door, metrics, exports, devices, ready.as_mut())
+            tell_ready(&door, metrics, exports, ready.as_mut())?;
+            // Stdout belongs to a client that has started its own server.
+            match is_handed {
+                true => Ok(()),
+                false => announce(&door, metrics, exports, devices),
+            }
         };
         let served = attached(attacher, &address, &running, &mut signals, announce).await;
         // Meanwhile the API must answer the thread that records.
@@ -116,6 +135,7 @@ async fn serve_lab(
         served
     };
     let served = served.await;
+    say_stopping();
     let hurry = async {
         signals.next().await;
     };
@@ -161,16 +181,26 @@ async fn record(args: &ServeArgs, address: &Address) -> anyhow::Result<Option<Ba
     begun.await?.map(Some)
 }
 
-fn announce(
+/// Tells the programs that wait for this daemon.
+fn tell_ready(
     door: &Door,
     metrics: Option<&str>,
     exports: &[Export],
-    devices: Option<&Devices>,
     ready: Option<&mut ReadyFile>,
 ) -> anyhow::Result<()> {
     if let Some(ready) = ready {
         ready.publish(&door.url, metrics, exports)?;
     }
+    say_ready();
+    Ok(())
+}
+
+fn announce(
+    door: &Door,
+    metrics: Option<&str>,
+    exports: &[Export],
+    devices: Option<&Devices>,
+) -> anyhow::Result<()> {
     let devices = devices.map(Devices::lines).unwrap_or_default();
     print(&(announcement(door, metrics, exports) + &devices))
 }
@@ -213,16 +243,20 @@ impl Places {
         }
     }
 
-    fn nbd(&mut self, nbd: &[Listen]) -> anyhow::Result<Vec<Address>> {
-        if nbd.is_empty() {
+    /// The sockets that were handed over, and the addresses that the user wants; without either, the default
+    /// address.
+    fn nbd(&mut self, nbd: &[Listen], handed: Vec<Arc<OwnedFd>>) -> anyhow::Result<Listening> {
+        if nbd.is_empty() && handed.is_empty() {
             make_private_dir(&runtime_dir())?;
-            return Ok(vec![Address::Unix(runtime_dir().join("nbd.sock"))]);
+            let addresses = vec![Address::Unix(runtime_dir().join("nbd.sock"))];
+            return Ok(Listening { addresses, handed });
         }
         let place = |listen: &Listen| match listen {
             Listen::At(address) => Ok(address.clone()),
             Listen::Private => Ok(Address::Unix(self.private()?.join("nbd.sock"))),
         };
-        nbd.iter().map(place).collect()
+        let addresses = nbd.iter().map(place).collect::<anyhow::Result<_>>()?;
+        Ok(Listening { addresses, handed })
     }
 
     fn private(&mut self) -> anyhow::Result<&Path> {

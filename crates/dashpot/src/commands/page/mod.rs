@@ -38,7 +38,7 @@ impl Page {
             .enable_all()
             .build()?;
         let listener = runtime.block_on(HttpListener::bind("--page", &address))?;
-        let door = Door::new(&listener, args.allow_host.clone())?;
+        let door = Door::new(&listener, args.allow_host.clone(), None)?;
         let router = page_router(memory, door.access.clone());
         let url = door.page.clone();
         let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,332 @@
+//! The report of checks for pipelines: a summary in JSON, JUnit's XML, a page in Markdown, and the
+//! annotations of a step of GitHub's.
+
+use std::fmt::Write;
+
+use anyhow::Context;
+use dashpot_api::{DiskLatency, OpLatency, Rule};
+use dashpot_rules::short_time;
+use serde::Serialize;
+
+use super::judge::Outcome;
+
+/// Everything that a report says. A reader of the JSON first looks at `schema`: fields may come without a
+/// new number, and none goes or changes its meaning.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    schema: u32,
+    dashpot: &'static str,
+    /// The words of the command; none without one.
+    command: Vec<String>,
+    succeeded: bool,
+    checks: Vec<Outcome>,
+    rules: Vec<Injected>,
+    disks: Vec<Ended>,
+}
+
+/// A rule that was armed when the command ended.
+#[derive(Debug, Serialize)]
+struct Injected {
+    id: u32,
+    name: Option<String>,
+    disk: String,
+    rule: String,
+    matched: u64,
+    injected: u64,
+    held: u64,
+    overrun: u64,
+    late: u64,
+    failed: u64,
+    why_nothing: Option<String>,
+}
+
+/// The I/Os of one kind that a disk has ended, since it is served.
+#[derive(Debug, Serialize)]
+struct Ended {
+    disk: String,
+    op: String,
+    n: u64,
+    failed: u64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    max_ns: Option<u64>,
+}
+
+impl Report {
+    pub(crate) fn new(
+        command: Vec<String>,
+        succeeded: bool,
+        checks: &[Outcome],
+        rules: Vec<Rule>,
+        disks: &[(String, DiskLatency)],
+    ) -> anyhow::Result<Report> {
+        let ops = disks
+            .iter()
+            .flat_map(|(disk, latency)| latency.ops.iter().map(move |op| (disk, op)));
+        let ended = ops.filter(|(_, op)| op.completed > 0);
+        Ok(Report {
+            schema: SCHEMA,
+            dashpot: env!("CARGO_PKG_VERSION"),
+            command,
+            succeeded,
+            checks: checks.to_vec(),
+            rules: rules.into_iter().map(Injected::from).collect(),
+            disks: ended
+                .map(|(disk, op)| Ended::of(disk, op))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// A test case for the command, for each check, and for each rule. A rule that injected nothing is skipped,
+    /// with the reason.
+    pub(crate) fn junit(&self) -> String {
+        let mut cases = Vec::new();
+        if !self.command.is_empty() {
+            let failure = (!self.succeeded).then(|| failure("the command failed"));
+            cases.push(case(
+                "command",
+                &self.command.join(" "),
+                &failure.unwrap_or_default(),
+            ));
+        }
+        for check in &self.checks {
+            let inside = match check.holds {
+                true => said(check.observed()),
+                false => failure(check.observed()),
+            };
+            cases.push(case("check", check.text(), &inside));
+        }
+        for rule in &self.rules {
+            let inside = match &rule.why_nothing {
+                Some(why) => format!("<skipped message=\"{}\"/>", xml(why)),
+                None => said(&rule.counts()),
+            };
+            cases.push(case("rule", &rule.title(), &inside));
+        }
+        let failures = cases
+            .iter()
+            .filter(|case| case.contains("<failure"))
+            .count();
+        let skipped = cases
+            .iter()
+            .filter(|case| case.contains("<skipped"))
+            .count();
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"dashpot\" tests=\"{}\" \
+             failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n{}</testsuite>\n</testsuites>\n",
+            cases.len(),
+            cases.concat()
+        )
+    }
+
+    /// A page in Markdown, small enough for the summary of a step.
+    pub(crate) fn markdown(&self) -> String {
+        let mut page = "## dashpot\n".to_owned();
+        if !self.command.is_empty() {
+            let ended = if self.succeeded {
+                "succeeded"
+            } else {
+                "**failed**"
+            };
+            let _ = writeln!(page, "\n{} {ended}.", code(&self.command.join(" ")));
+        }
+        let checks = self.checks.iter().map(|check| {
+            let verdict = if check.holds { "ok" } else { "**FAIL**" };
+            vec![
+                verdict.to_owned(),
+                code(check.text()),
+                cell(check.observed()),
+            ]
+        });
+        page += &table(&["", "check", "observed"], checks);
+        let rules = self.rules.iter().map(|rule| {
+            let why = rule.why_nothing.clone();
+            let effect = why.unwrap_or_else(|| rule.counts());
+            vec![cell(&rule.disk), code(&rule.rule), cell(&effect)]
+        });
+        page += &table(&["disk", "rule", "what it did"], rules);
+        let disks = self.disks.iter().map(|ended| {
+            let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), short_time);
+            let (n, failed) = (ended.n.to_string(), ended.failed.to_string());
+            let times = [ended.p50_ns, ended.p99_ns, ended.max_ns].map(time);
+            [
+                vec![cell(&ended.disk), cell(&ended.op), n, failed],
+                times.to_vec(),
+            ]
+            .concat()
+        });
+        page += &table(&["disk", "op", "n", "failed", "p50", "p99", "max"], disks);
+        cut(page)
+    }
+
+    /// The lines that mark a step of GitHub's, which shows ten and drops the others without a word.
+    pub(crate) fn annotations(&self) -> Vec<String> {
+        let failed: Vec<&Outcome> = self.checks.iter().filter(|check| !check.holds).collect();
+        let shown = match failed.len() > ANNOTATIONS {
+            true => ANNOTATIONS - 1,
+            false => failed.len(),
+        };
+        let line = |text: &str| format!("::error title=dashpot check::{}", escaped(text));
+        let mut lines: Vec<String> = failed[..shown]
+            .iter()
+            .map(|check| line(&format!("{}: {}", check.text(), check.observed())))
+            .collect();
+        if failed.len() > shown {
+            let more = failed.len() - shown;
+            lines.push(line(&format!(
+                "{more} more checks do not hold: see report.md"
+            )));
+        }
+        lines
+    }
+}
+
+impl From<Rule> for Injected {
+    fn from(rule: Rule) -> Injected {
+        let counters = rule.counters;
+        Injected {
+            id: rule.id,
+            name: rule.name,
+            disk: rule.disk,
+            rule: rule.rule,
+            matched: counters.matched,
+            injected: counters.injected,
+            held: counters.held,
+            overrun: counters.overrun,
+            late: counters.late,
+            failed: counters.failed,
+            why_nothing: rule.why_nothing,
+        }
+    }
+}
+
+impl Injected {
+    fn title(&self) -> String {
+        let name = self
+            .name
+            .as_ref()
+            .map_or_else(String::new, |name| format!(" ({name})"));
+        format!("{}: {}{name}", self.disk, self.rule)
+    }
+
+    fn counts(&self) -> String {
+        format!(
+            "matched {}, injected {}, held {}, overrun {}, late {}, failed {}",
+            self.matched, self.injected, self.held, self.overrun, self.late, self.failed
+        )
+    }
+}
+
+impl Ended {
+    fn of(disk: &str, op: &OpLatency) -> anyhow::Result<Ended> {
+        let latency = op.disk.histogram().context("the daemon's histogram")?;
+        Ok(Ended {
+            disk: disk.to_owned(),
+            op: op.op.clone(),
+            n: op.completed,
+            failed: op.failed,
+            p50_ns: latency.quantile(500_000),
+            p99_ns: latency.quantile(990_000),
+            max_ns: latency.max(),
+        })
+    }
+}
+
+fn case(kind: &str, name: &str, inside: &str) -> String {
+    let name = xml(name);
+    format!("<testcase classname=\"dashpot.{kind}\" name=\"{name}\">{inside}</testcase>\n")
+}
+
+fn failure(message: &str) -> String {
+    format!("<failure message=\"{}\"/>", xml(message))
+}
+
+fn said(text: &str) -> String {
+    format!("<system-out>{}</system-out>", xml(text))
+}
+
+/// Text for XML, which has no control characters.
+fn xml(text: &str) -> String {
+    let each = text.chars().map(|letter| match letter {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => "&quot;".to_owned(),
+        letter if letter.is_control() || "\u{fffe}\u{ffff}".contains(letter) => {
+            "\u{fffd}".to_owned()
+        }
+        letter => letter.to_string(),
+    });
+    each.collect()
+}
+
+/// A table, or nothing without rows.
+fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let lines: Vec<String> = rows
+        .map(|row| format!("| {} |\n", row.join(" | ")))
+        .collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n| {} |\n|{}\n{}",
+            heads.join(" | "),
+            "---|".repeat(heads.len()),
+            lines.concat()
+        ),
+    }
+}
+
+/// Text in a cell, in which no letter means anything to Markdown.
+fn cell(text: &str) -> String {
+    let each = text.chars().map(|letter| match letter {
+        '|' | '*' | '_' | '`' | '<' | '[' | '\\' | '#' => format!("\\{letter}"),
+        letter if letter.is_control() => " ".to_owned(),
+        letter => letter.to_string(),
+    });
+    each.collect()
+}
+
+/// Text as code in a cell.
+fn code(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .map(|letter| {
+            if letter.is_control() || letter == '`' {
+                ' '
+            } else {
+                letter
+            }
+        })
+        .collect();
+    format!("`{}`", plain.replace('|', "\\|"))
+}
+
+/// The page, or as many of its lines as a summary may have.
+fn cut(page: String) -> String {
+    let Some(end) = (page.len() > PAGE_MOST).then(|| page.floor_char_boundary(PAGE_MOST)) else {
+        return page;
+    };
+    let whole = page[..end].rfind('\n').unwrap_or(0);
+    format!(
+        "{}\n\nThe rest did not fit: see summary.json.\n",
+        &page[..whole]
+    )
+}
+
+/// The data of a workflow command, on one line.
+fn escaped(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// The version of the JSON.
+const SCHEMA: u32 = 1;
+/// The most annotations that GitHub shows for a step.
+const ANNOTATIONS: usize = 10;
+/// The longest page: a summary may have 1 MiB.
+const PAGE_MOST: usize = 1_000_000;
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+"""The parts of the program that others wrote: a CycloneDX list of them, and their licences."""
+
+import json
+import uuid
+
+
+def crates(metadata, lock):
+    """The crates in the program, from `cargo metadata` and Cargo.lock: those that a build script alone needs are not."""
+    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
+    packages = {package["id"]: package for package in metadata["packages"]}
+    sums = {(each["name"], each["version"]): each.get("checksum") for each in lock["package"]}
+    ahead = [package["id"] for package in packages.values() if package["name"] == "dashpot"]
+    seen = set()
+    while ahead:
+        here = ahead.pop()
+        if here in seen or "proc-macro" in _kinds(packages[here]):
+            continue
+        seen.add(here)
+        ahead += [each["pkg"] for each in nodes[here]["deps"] if any(kind["kind"] is None for kind in each["dep_kinds"])]
+    found = [packages[each] for each in seen if packages[each]["source"]]
+    return [
+        {**each, "checksum": sums.get((each["name"], each["version"]))}
+        for each in sorted(found, key=lambda each: (each["name"], each["version"]))
+    ]
+
+
+def _kinds(package):
+    return [kind for target in package["targets"] for kind in target["kind"]]
+
+
+def page_modules(lock):
+    """The npm packages in the page, from its package-lock.json: name, version, licence."""
+    packages = lock["packages"].items()
+    kept = [(path.split("node_modules/")[-1], each) for path, each in packages if path and not each.get("dev")]
+    return [(name, each["version"], each.get("license")) for name, each in sorted(kept)]
+
+
+def cyclonedx(version, crates, modules, libraries, timestamp):
+    """The list as CycloneDX 1.5. `libraries` are Debian's source packages whose code is linked, by name and version."""
+    components = [
+        _component("cargo", each["name"], each["version"], each.get("license"), each.get("checksum")) for each in crates
+    ]
+    components += [_component("npm", *each) for each in modules]
+    components += [_component("deb/debian", name, version) for name, version in libraries]
+    body = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {
+            "timestamp": timestamp,
+            "component": _component("generic", "dashpot", version, "MIT OR Apache-2.0") | {"type": "application"},
+        },
+        "components": components,
+    }
+    # The same parts have the same number.
+    body["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(body, sort_keys=True)).urn
+    return json.dumps(body, indent=1, sort_keys=True).encode()
+
+
+def _component(kind, name, version, licence=None, checksum=None):
+    address = f"pkg:{kind}/{name.replace('@', '%40')}@{version.replace('+', '%2B')}"
+    part = {"type": "library", "name": name, "version": version, "purl": address, "bom-ref": address}
+    if licence:
+        # Old crates write MIT/Apache-2.0.
+        part["licenses"] = [{"expression": licence.replace("/", " OR ")}]
+    if checksum:
+        part["hashes"] = [{"alg": "SHA-256", "content": checksum}]
+    return part
+
+
+def licences(parts):
+    """One text of the licences of parts, each text once, after the parts that have it.
+
+    `parts` are (name and version, licence as its author calls it, texts).
+    """
+    owners = {}
+    for name, licence, texts in parts:
+        for text in texts or [f"(No text came with it. Its author names: {licence}.)"]:
+            owners.setdefault(text.strip(), []).append(name)
+    blocks = [f"{', '.join(names)}\n{'-' * 72}\n{text}\n" for text, names in owners.items()]
+    return ("dashpot contains the following, under these licences.\n\n" + "\n\n".join(blocks)).encode()

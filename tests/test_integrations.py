@@ -1,0 +1,94 @@
+"""The files of integrations/ for pipelines: each is valid by its schema, and its shell steps do what they say.
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BINARY, HANG_LIMIT, ROOT, requires, run
+from test_generated_clients import TOOLS
+
+sys.path.insert(0, str(ROOT))
+
+from release import archive  # noqa: E402
+
+HERE = ROOT / "integrations"
+CHECKER = TOOLS / "venv/bin/check-jsonschema"
+needs_checker = pytest.mark.skipif(not CHECKER.exists(), reason="check-jsonschema is missing: make deps")
+SCHEMAS = {
+    "setup-dashpot/action.yml": "vendor.github-actions",
+    "gitlab-ci.yml": "vendor.gitlab-ci",
+    "compose.yml": "vendor.compose-spec",
+}
+
+
+@needs_checker
+@pytest.mark.parametrize("file, schema", SCHEMAS.items(), ids=SCHEMAS)
+def test_each_file_is_what_its_schema_says(file, schema, directory):
+    assert "ok" in run(CHECKER, "--builtin-schema", schema, HERE / file).stdout
+    broken = directory / "broken.yml"
+    broken.write_text((HERE / file).read_text().replace("script:", "scripts:").replace("using:", "usign:").replace("test: [", "tests: ["))
+    assert run(CHECKER, "--builtin-schema", schema, broken, code=1).returncode == 1
+
+
+def tarball(directory):
+    """A tarball as a release has it, around a program that calls this build's."""
+    program = f'#!/bin/sh\nexec {BINARY} "$@"\n'.encode()
+    data = archive.gz(archive.tar([archive.program("bin/dashpot", program)], 0, "dashpot-1-x86_64-linux/"))
+    (directory / "d.tar.gz").write_bytes(data)
+    return directory / "d.tar.gz", hashlib.sha256(data).hexdigest()
+
+
+def step(script, *words, **variables):
+    return subprocess.run(
+        ["bash", HERE / "setup-dashpot" / script, *words],
+        env={"PATH": os.environ["PATH"], **variables}, capture_output=True, text=True, timeout=HANG_LIMIT,
+    )
+
+
+def test_the_action_installs_and_reports(directory):
+    packed, digest = tarball(directory)
+    path, summary = directory / "path", directory / "summary"
+    runner = {"RUNNER_TEMP": str(directory / "temp"), "GITHUB_PATH": str(path), "GITHUB_STEP_SUMMARY": str(summary)}
+    done = step("install.sh", packed, f"{digest}  {packed.name}", **runner)
+    assert done.returncode == 0 and "dashpot " in done.stdout, done.stderr
+    place = path.read_text().strip()
+    done = step("doctor.sh", **{**runner, "PATH": f"{place}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stderr
+    assert summary.read_text().startswith("## dashpot on this runner\n```\n") and len(summary.read_text()) > 200
+
+
+def test_the_action_refuses_another_file(directory):
+    packed, _digest = tarball(directory)
+    path = directory / "path"
+    done = step("install.sh", packed, "0" * 64, RUNNER_TEMP=str(directory / "temp"), GITHUB_PATH=str(path))
+    assert done.returncode == 1 and "::error title=setup-dashpot::" in done.stdout and not path.exists()
+
+
+@requires("nbdcopy")
+def test_the_job_of_gitlab_runs_its_script(directory):
+    (script,) = re.findall(r"^    - (dashpot run .*)$", (HERE / "gitlab-ci.yml").read_text(), re.MULTILINE)
+    (directory / "test.sh").write_text('#!/bin/sh\nhead -c 4096 /dev/zero | nbdcopy --flush - "$DASHPOT_URI"\n')
+    (directory / "test.sh").chmod(0o755)
+    (directory / "bin").mkdir()
+    (directory / "bin/dashpot").symlink_to(BINARY)
+    environment = {**os.environ, "PATH": f"{directory}/bin:{os.environ['PATH']}", "DASHPOT_CHECKS": "out"}
+    done = subprocess.run(
+        ["sh", "-c", script.replace("< 50ms", "< 1m").replace("size=256M", "size=1M")],
+        cwd=directory, env=environment, capture_output=True, text=True, timeout=HANG_LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'name="db.flush.p99 &lt; 1m"' in (directory / "out/junit.xml").read_text()
+
+
+def test_the_dockerfile_and_compose_name_what_there_is():
+    """The words of the image's command and of the Dockerfile's are those of the command line."""
+    (words,) = re.findall(r"^ENTRYPOINT \[(.*)\]$", (HERE / "Dockerfile").read_text(), re.MULTILINE)
+    words = re.findall(r'"([^"]*)"', words)
+    assert words[-1] == "--" and run(BINARY, *words[1:], "true", code=None).returncode in (0, 125)
+    (command,) = re.findall(r"command: \[(.*)\]", (HERE / "compose.yml").read_text())
+    command = re.findall(r'"([^"]*)"', command)
+    assert command[0] == "serve" and {"--nbd", "--api", "--allow-host"} <= set(command)
