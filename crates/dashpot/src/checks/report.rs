@@ -303,9 +303,11 @@ fn code(text: &str) -> String {
 
 /// The page, or as many of its lines as a summary may have.
 fn cut(page: String) -> String {
-    let Some(end) = (page.len() > PAGE_MOST).then(|| page.floor_char_boundary(PAGE_MOST)) else {
+    if page.len() <= PAGE_MOST {
         return page;
-    };
+    }
+    let is_boundary = |end: &usize| page.is_char_boundary(*end);
+    let end = (0..=PAGE_MOST).rev().find(is_boundary).unwrap_or(0);
     let whole = page[..end].rfind('\n').unwrap_or(0);
     format!(
         "{}\n\nThe rest did not fit: see summary.json.\n",
