@@ -5,6 +5,9 @@ iolatency` watches it by process from the queue on. After each turn the I/Os of 
 kernel's own count of reads and writes that the device has finished; fio asks for no flushes, which the kernel counts
 twice. At the end the two must be equal, no event may be lost, the observer must not have grown since it settled, and
 its instance of tracefs must be gone: otherwise the exit status is 1.
+
+With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
+kernel has finished, or say that it lost it, and must never have had more than its bytes.
 """
 
 import argparse
@@ -30,6 +33,9 @@ INTERVAL_S = 1
 # For this long a fresh observer may allocate, until it has met each kind of I/O.
 SETTLED_S = 90
 GROWTH_BYTES = 1 << 20
+# A recorder has up to seven row groups of 6 MB at a time: whether it does depends on the host.
+RECORDER_GROWTH_BYTES = 48 << 20
+KEEP_BYTES = 24 << 20
 MIN_MINUTES = 3
 WORK = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32", "--time_based"]
 # Hosts do other things, too: for most of the time the device is not at its limit.
@@ -37,15 +43,16 @@ TURNS = [["--runtime=50", "--rate_iops=5000,5000"], ["--runtime=5"], ["--runtime
 
 
 def main():
-    minutes = parse().minutes
+    arguments = parse()
     # SIGTERM, which a supervisor sends, unwinds like Ctrl-C. (A shell starts its background jobs with SIGINT ignored.)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with contextlib.ExitStack() as stack:
         device = stack.enter_context(loop_device())
-        soak = stack.enter_context(Soak(device))
-        soak.run(time.monotonic() + 60 * minutes)
+        kind = RecordSoak if arguments.record else Soak
+        soak = stack.enter_context(kind(device))
+        soak.run(time.monotonic() + 60 * arguments.minutes)
         soak.end()
         return soak.judge()
 
@@ -53,6 +60,7 @@ def main():
 def parse():
     parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60, metavar="N", help="how long [60]")
+    parser.add_argument("--record", action="store_true", help="record the device instead of watching it")
     arguments = parser.parse_args()
     if arguments.minutes < MIN_MINUTES:
         parser.error(f"--minutes {arguments.minutes:g}: give {MIN_MINUTES} or more; the first ones tell nothing of growth")
@@ -71,9 +79,11 @@ class Soak:
         # both sides share one position in each.
         self.out, self.errors, self.place = tempfile.TemporaryFile("a+"), tempfile.TemporaryFile("a+"), 0
         self.began, self.counted = time.monotonic(), counters(self.device)
-        argv = [DASHPOT, "iolatency", "--json", "-Q", "--by", "process", "-d", self.device.path, str(INTERVAL_S)]
-        self.watch = process.start(argv, stdout=self.out, stderr=self.errors)
+        self.watch = process.start(self.command(), stdout=self.out, stderr=self.errors)
         return self
+
+    def command(self):
+        return [DASHPOT, "iolatency", "--json", "-Q", "--by", "process", "-d", self.device.path, str(INTERVAL_S)]
 
     def __exit__(self, *_):
         process.stop(self.watch)
@@ -88,8 +98,10 @@ class Soak:
                 break
             self.work(turn)
             self.rest()
-            print(f"{left / 60:5.1f} min left  {self.seen()} I/Os seen, {self.finished()} finished  "
-                  f"{self.lost()} events lost  {self.memory[-1][1] >> 10} KiB", flush=True)
+            print(f"{left / 60:5.1f} min left  {self.told()}  {self.memory[-1][1] >> 10} KiB", flush=True)
+
+    def told(self):
+        return f"{self.seen()} I/Os seen, {self.finished()} finished  {self.lost()} events lost"
 
     def work(self, turn):
         load = process.start(["fio", "--name=soak", f"--filename={self.device.path}", *WORK, *turn])
@@ -157,6 +169,59 @@ class Soak:
             print(f"{'held  ' if held else 'FAILED'} {what}")
         if complaints := self.complaints():
             print(complaints)
+        return 0 if all(checks.values()) else 1
+
+
+class RecordSoak(Soak):
+    """A recorder, and the facts known about it."""
+
+    def __enter__(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.recording = pathlib.Path(self.directory.name) / "rec"
+        self.most_bytes = 0
+        super().__enter__()
+        while not (self.recording / "ios").is_dir():
+            self.look()
+            time.sleep(0.05)
+        time.sleep(1)
+        self.counted = counters(self.device)
+        return self
+
+    def __exit__(self, *words):
+        super().__exit__(*words)
+        self.directory.cleanup()
+
+    def command(self):
+        return [DASHPOT, "record", "-d", self.device.path, "-o", self.recording, "--keep", str(KEEP_BYTES)]
+
+    def rest(self):
+        time.sleep(1)
+        self.look()
+
+    def read(self):
+        with contextlib.suppress(FileNotFoundError):
+            files = self.recording.glob("*/*.parquet")
+            self.most_bytes = max(self.most_bytes, sum(path.stat().st_size for path in files))
+
+    def told(self):
+        return f"{self.finished()} finished  {self.most_bytes} bytes at most"
+
+    def judge(self):
+        settled = [size for when, size in self.memory if when > SETTLED_S]
+        finished = self.finished()
+        asked = subprocess.run([DASHPOT, "stat", "disk.ops", "--in", self.recording, "--json"], capture_output=True, text=True)
+        answer = json.loads(asked.stdout) if asked.returncode == 0 else {"count": 0, "lost": 0}
+        checks = {
+            f"{answer['count']} I/Os counted and {answer['lost']} lost, {finished} finished by the device":
+                answer["count"] + answer["lost"] == finished > 0,
+            f"{self.most_bytes} bytes at most of {KEEP_BYTES}": self.most_bytes <= KEEP_BYTES,
+            f"memory after {SETTLED_S} s {settled[0] >> 20} MiB, then at most {max(settled) >> 20}, at last {settled[-1] >> 20}":
+                max(settled) <= settled[0] + RECORDER_GROWTH_BYTES,
+            f"exit status {self.watch.returncode}": self.watch.returncode == 0,
+        }
+        for what, held in checks.items():
+            print(f"{'held  ' if held else 'FAILED'} {what}")
+        print(self.complaints() + asked.stderr)
         return 0 if all(checks.values()) else 1
 
 

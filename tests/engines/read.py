@@ -34,7 +34,16 @@ def of_chdb(path):
     return names, rows
 
 
-READERS = {"pyarrow": of_pyarrow, "duckdb": of_duckdb, "polars": of_polars, "chdb": of_chdb}
+def of_pandas(path):
+    import pandas
+    table = pandas.read_parquet(path, dtype_backend="numpy_nullable")
+    assert {str(kind) for kind in table.dtypes} <= {"Int64", "string"}, table.dtypes
+    rows = table.astype(object).where(table.notna(), None)
+    return list(table.columns), [[one if one is None or isinstance(one, str) else int(one) for one in row]
+                                 for row in rows.itertuples(index=False)]
+
+
+READERS = {"pyarrow": of_pyarrow, "duckdb": of_duckdb, "polars": of_polars, "chdb": of_chdb, "pandas": of_pandas}
 
 
 def main():

@@ -5,16 +5,18 @@
 //! the I/Os: a value with 98 % of the slow time and 2 % of the I/Os differs by 96 points. So an effect on few
 //! I/Os is found, and a client that only does most of the work is not blamed.
 
+mod beside;
 mod comparison;
+mod rates;
 mod slow;
 mod sums;
+mod thresholds;
 
-pub use comparison::{
-    Compared, Comparison, FACTOR_LEAST, Finding, IOS_LEAST, Metered, POINTS_LEAST, Rose, SideSum,
-    Spent, ValueShare,
-};
+pub use comparison::{Beside, Compared, Comparison, Finding, SideSum, Spent, ValueShare};
+pub use rates::{Metered, Rate};
 pub use slow::{Slow, Usual};
-pub use sums::{Diff, Side};
+pub use sums::{Diff, Hung, Side};
+pub use thresholds::{FACTOR_LEAST, IOS_LEAST, POINTS_LEAST};
 
 #[cfg(test)]
 mod tests;

@@ -74,11 +74,7 @@ impl FinishedIo {
     /// The time at its device, as reports count it: at a disk from the issue until the reply was offered, at a
     /// volume the wait for the throttle, too; of the kernel's disks the time with the driver.
     pub fn at_device_ns(&self) -> u64 {
-        match (&self.waits, self.layer) {
-            (IoWaits::Zio(waits), Layer::Volume) => waits.volume().as_nanos(),
-            (IoWaits::Zio(waits), _) => waits.disk().as_nanos(),
-            (IoWaits::Kernel { device_ns, .. }, _) => *device_ns,
-        }
+        self.waits.at_device_ns(self.layer)
     }
 
     /// The time in the store, if the source knows it.
@@ -100,5 +96,16 @@ impl FinishedIo {
     /// Whether it moved its bytes. A zio that failed moved none; the kernel does not tell how far such an I/O got.
     pub fn has_moved(&self) -> bool {
         !matches!((&self.waits, &self.error), (IoWaits::Zio(_), Some(_)))
+    }
+}
+
+impl IoWaits {
+    /// The time at a device of this layer.
+    pub fn at_device_ns(&self, layer: Layer) -> u64 {
+        match (self, layer) {
+            (IoWaits::Zio(waits), Layer::Volume) => waits.volume().as_nanos(),
+            (IoWaits::Zio(waits), _) => waits.disk().as_nanos(),
+            (IoWaits::Kernel { device_ns, .. }, _) => *device_ns,
+        }
     }
 }

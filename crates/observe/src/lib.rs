@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod busy;
 mod class;
 mod container;
 pub mod diff;
@@ -29,6 +30,7 @@ mod statistic;
 mod tally;
 mod who;
 
+pub use busy::Busy;
 pub use dimension::{Dimension, Knows, Unit, Value};
 pub use finished::{FinishedIo, IoWaits};
 pub use groups::{Group, Groups, Order};
@@ -41,7 +43,7 @@ pub use length::{Length, stop_line};
 pub use percentiles::{Percentiles, is_enough, percentile};
 pub use pool::{ClassInterval, PoolInterval};
 pub use predicate::{Predicate, Predicates};
-pub use question::{Past, Question, Schedule, Subject, Wanted};
+pub use question::{Needs, Past, Question, Schedule, Subject, Wanted};
 pub use seen::Seen;
 pub use size::{size_class, size_name};
 pub use statistic::{Metric, Statistic};

@@ -76,10 +76,18 @@ impl Predicates {
         self
     }
 
-    /// A time that each selected I/O took at least, from arrival to its end: no part of it takes longer.
-    pub fn least_ns(&self) -> u64 {
-        let bounds = self.0.iter().filter_map(Predicate::least_ns);
-        bounds.max().unwrap_or(0)
+    /// The times at the device that the selected I/Os took: those that all conditions on `latency` allow.
+    pub fn latencies(&self) -> RangeInclusive<u64> {
+        let ranges = self.0.iter().filter_map(Predicate::latencies);
+        ranges.fold(0..=u64::MAX, |all, own| {
+            *all.start().max(own.start())..=*all.end().min(own.end())
+        })
+    }
+
+    /// The dimensions of the conditions that [`Predicates::latencies`] does not say.
+    pub(crate) fn beside_latencies(&self) -> impl Iterator<Item = Dimension> {
+        let others = self.0.iter().filter(|one| one.latencies().is_none());
+        others.map(|predicate| predicate.dimension)
     }
 
     /// Adds one.
@@ -102,9 +110,35 @@ impl Predicates {
 impl FromStr for Predicates {
     type Err = ParseError;
 
-    /// Parses conditions with commas between them: `op=write,latency>=10ms`.
+    /// Parses conditions with commas between them: `op=write,latency>=10ms`. A comma of a name has a backslash
+    /// before it.
     fn from_str(text: &str) -> Result<Predicates, ParseError> {
-        let parsed: Result<Vec<Predicate>, ParseError> = text.split(',').map(str::parse).collect();
+        let mut pieces = vec![String::new()];
+        let mut letters = text.chars();
+        while let Some(letter) = letters.next() {
+            let piece = pieces.last_mut();
+            match (letter, letters.as_str().starts_with(',')) {
+                (',', _) => pieces.push(String::new()),
+                ('\\', true) => piece
+                    .into_iter()
+                    .for_each(|piece| piece.extend(letters.next())),
+                (letter, _) => piece.into_iter().for_each(|piece| piece.push(letter)),
+            }
+        }
+        let parsed: Result<Vec<Predicate>, ParseError> = pieces
+            .iter()
+            .enumerate()
+            .map(|(at, piece)| {
+                let parsed = piece.parse();
+                let is_rest = at > 0 && !piece.contains(['=', '<', '>']);
+                parsed.map_err(|error: ParseError| match is_rest {
+                    true => ParseError::new(format!(
+                        "{error}; if the comma before '{piece}' belongs to a name, write '\\,'"
+                    )),
+                    false => error,
+                })
+            })
+            .collect();
         parsed.map(Predicates)
     }
 }
@@ -129,13 +163,13 @@ impl Predicate {
         }
     }
 
-    /// The least time that it allows.
-    fn least_ns(&self) -> Option<u64> {
+    /// The times at the device that it allows, if it is a range of these.
+    fn latencies(&self) -> Option<RangeInclusive<u64>> {
         match &self.test {
             Test::Number(range)
-                if self.dimension.unit() == Unit::Time && self.operator != Operator::NotEqual =>
+                if self.dimension == Dimension::Latency && self.operator != Operator::NotEqual =>
             {
-                Some(*range.start())
+                Some(range.clone())
             }
             _ => None,
         }

@@ -28,6 +28,17 @@ pub struct Question {
     pub past: Option<Past>,
 }
 
+/// The facts about single I/Os that a question needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Their names, such as those of devices and processes, and their bytes.
+    Names,
+    /// Their times at the device, too.
+    Latencies,
+    /// Other facts.
+    All,
+}
+
 /// The subject of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -116,14 +127,30 @@ impl Question {
         own.chain(self.predicates.dimensions())
     }
 
-    /// Whether counts of I/Os with the same names suffice: it asks for no number of single I/Os.
-    pub fn has_names_only(&self) -> bool {
-        self.counts_only && self.dimensions().all(|one| one.unit() == Unit::Name)
+    /// How much of single I/Os it needs, once those outside the range of latencies that it asks for are left out.
+    pub fn needs(&self) -> Needs {
+        let own = self
+            .by
+            .into_iter()
+            .chain(self.predicates.beside_latencies());
+        let has_names_only = own.into_iter().all(|one| one.unit() == Unit::Name);
+        let measures_latency = matches!(self.measure, None | Some(Dimension::Latency));
+        let has_parts = self.queued || self.has_store() || !measures_latency || self.has_averages();
+        match (has_names_only && !has_parts, self.counts_only) {
+            (true, true) if self.measure.is_none() => Needs::Names,
+            (true, _) => Needs::Latencies,
+            (false, _) => Needs::All,
+        }
     }
 
     /// Whether counters of operations suffice: it has no breakdown and no condition.
     pub fn is_plain(&self) -> bool {
         self.dimensions().next().is_none()
+    }
+
+    /// Whether it asks for averages and merges, and how busy the devices were.
+    pub fn has_averages(&self) -> bool {
+        matches!(self.subject, Subject::Averages(_))
     }
 
     /// Whether latencies of stores are needed, which are known only from events.

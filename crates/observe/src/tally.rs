@@ -58,6 +58,7 @@ pub struct Alike {
 struct Counted {
     completed: u64,
     bytes: u64,
+    merged: u64,
     disk: Histogram,
     /// Empty while the latency of each I/O equals that at the device.
     total: Option<Histogram>,
@@ -107,6 +108,7 @@ impl Tally {
         let counted = &mut self.counted[place.0];
         counted.completed += 1;
         counted.bytes += io.bytes_done();
+        counted.merged += u64::from(io.merged);
         if !self.counts_only {
             counted.add_times(io);
         }
@@ -115,8 +117,40 @@ impl Tally {
         }
     }
 
-    /// Counts I/Os that share their names, if they are selected: `like` is one of them. The question must ask for
-    /// no number: see [`Question::has_names_only`].
+    /// Counts an I/O whose time at the device is in the range that the question asks for, if its names are selected.
+    /// `like` and `alike` are as for [`Tally::add_alike`]. The question must need no other number: see
+    /// [`Question::needs`].
+    pub fn add_latency(
+        &mut self,
+        like: &FinishedIo,
+        alike: &mut Alike,
+        bytes: u64,
+        latency_ns: u64,
+    ) {
+        let predicates = &self.predicates;
+        if !*alike
+            .is_selected
+            .get_or_insert_with(|| predicates.select_names(like))
+        {
+            return;
+        }
+        let place = match alike.place {
+            Some(place) => place,
+            None => self.place(like),
+        };
+        alike.place = Some(place);
+        let measures = self.measure == Some(Dimension::Latency);
+        let counted = &mut self.counted[place.0];
+        counted.completed += 1;
+        counted.bytes += bytes;
+        counted.disk.record(latency_ns);
+        if measures {
+            counted.measured.get_or_insert_default().record(latency_ns);
+        }
+    }
+
+    /// Counts I/Os that share their names, if they are selected: `like` is one of them. Their times at the device
+    /// are in the range that the question asks for, which must need no other number: see [`Question::needs`].
     pub fn add_counts(&mut self, like: &FinishedIo, count: u64, bytes: u64) {
         if self.predicates.select_names(like) {
             let Place(place) = self.place(like);
@@ -240,7 +274,7 @@ impl Tally {
             completed: counted.completed,
             bytes: counted.bytes,
             time_ns: counted.disk.sum(),
-            merged: 0,
+            merged: counted.merged,
             total: counted.total.as_ref().unwrap_or(&counted.disk).clone(),
             disk: counted.disk.clone(),
             store: counted.store.clone(),
@@ -285,6 +319,7 @@ impl Counted {
         }
         self.completed += other.completed;
         self.bytes += other.bytes;
+        self.merged += other.merged;
         self.disk.merge(&other.disk);
     }
 }

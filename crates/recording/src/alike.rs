@@ -8,43 +8,55 @@ use foldhash::fast::RandomState;
 use crate::block::Block;
 use crate::ios::{NAMES, Recorded, column, set_numbers};
 
-/// The shapes of the rows of a block: rows of a shape share their names.
+/// The shapes of the rows of a block: rows of a shape share their names. It keeps its memory for the next block.
+#[derive(Default)]
 pub(crate) struct Shapes {
     /// The shape of each row that is asked for.
     of_rows: Vec<u32>,
     /// How many there are.
     count: usize,
+    /// The shapes by their codes, while these are replaced.
+    known: Vec<u32>,
 }
 
 impl Shapes {
-    /// The shapes of these rows of a block.
-    pub(crate) fn of(block: &Block, rows: &[usize]) -> Shapes {
-        let mut shapes = Shapes {
-            of_rows: vec![0; rows.len()],
-            count: 1,
-        };
+    /// Finds the shapes of these rows of a block, numbered in the order of their first rows.
+    pub(crate) fn find(&mut self, block: &Block, rows: &[usize]) {
+        self.of_rows.clear();
+        self.of_rows.resize(rows.len(), 0);
+        self.count = 1;
+        let is_all = rows.len() == block.rows;
         for column in NAMES {
-            if let Some(texts) = block.texts(column).filter(|texts| texts.distinct() > 1) {
-                shapes.refine(texts.distinct(), rows.iter().map(|row| texts.id(*row)));
+            let Some(texts) = block.texts(column).filter(|texts| texts.distinct() > 1) else {
+                continue;
+            };
+            match texts.ids() {
+                Some(ids) if is_all => self.refine(texts.distinct(), ids.iter().copied()),
+                Some(ids) => self.refine(texts.distinct(), rows.iter().map(|row| ids[*row])),
+                None => self.refine(texts.distinct(), rows.iter().map(|row| texts.id(*row))),
             }
         }
-        if block.has(column::FUA) {
+        if block.has_two(column::FUA) {
             let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
-            shapes.refine(2, rows.iter().map(is_fua));
+            self.refine(2, rows.iter().map(is_fua));
         }
         // A zio is known by the work of its store.
-        if block.has(column::STORE) {
+        if block.has_nulls(column::STORE) {
             let is_zio = |row: &usize| u32::from(block.int(column::STORE, *row).is_some());
-            shapes.refine(2, rows.iter().map(is_zio));
+            self.refine(2, rows.iter().map(is_zio));
         }
-        shapes
+        self.number();
     }
 
-    /// Splits each shape by the ids of its rows, which are all below `distinct`.
+    /// Splits each shape by the ids of its rows, which are all below `distinct`. The new shapes are codes: many of
+    /// them may have no row.
     fn refine(&mut self, distinct: usize, ids: impl Iterator<Item = u32>) {
-        let pairs = self.count * distinct;
+        if self.count * distinct > CODES_MAX {
+            self.number();
+        }
         let each = self.of_rows.iter_mut().zip(ids);
-        if pairs > TABLE_MAX {
+        let pairs = self.count * distinct;
+        if pairs > CODES_MAX {
             let mut known: HashMap<(u32, u32), u32, RandomState> = HashMap::default();
             for (shape, id) in each {
                 let next = known.len() as u32;
@@ -53,10 +65,20 @@ impl Shapes {
             self.count = known.len();
             return;
         }
-        let mut known = vec![u32::MAX; pairs];
-        let mut count = 0;
+        let distinct = distinct as u32;
         for (shape, id) in each {
-            let place = &mut known[*shape as usize * distinct + id as usize];
+            *shape = *shape * distinct + id;
+        }
+        self.count = pairs;
+    }
+
+    /// Replaces codes by numbers from 0 on, in the order of their first rows.
+    fn number(&mut self) {
+        self.known.clear();
+        self.known.resize(self.count, u32::MAX);
+        let mut count = 0;
+        for shape in &mut self.of_rows {
+            let place = &mut self.known[*shape as usize];
             if *place == u32::MAX {
                 *place = count;
                 count += 1;
@@ -81,6 +103,37 @@ impl Shapes {
         }
     }
 
+    /// Calls for each row, with its shape, the first I/O of that shape, and its own bytes and time at the device.
+    pub(crate) fn times(
+        &self,
+        block: &Block,
+        rows: &[usize],
+        mut of: impl FnMut(u32, &Recorded, u64, u64),
+    ) {
+        let firsts = self.firsts(block, rows);
+        let (lengths, latencies) = (block.ints(column::BYTES), block.ints(column::LATENCY));
+        for (row, shape) in rows.iter().zip(&self.of_rows) {
+            let first = &firsts[*shape as usize];
+            let bytes = if first.io.has_moved() {
+                lengths[*row]
+            } else {
+                0
+            };
+            of(*shape, first, bytes as u64, latencies[*row] as u64);
+        }
+    }
+
+    /// The first I/O of each shape.
+    fn firsts(&self, block: &Block, rows: &[usize]) -> Vec<Recorded> {
+        let mut firsts = Vec::with_capacity(self.count);
+        for (row, shape) in rows.iter().zip(&self.of_rows) {
+            if *shape as usize == firsts.len() {
+                firsts.push(Recorded::of_row(block, *row));
+            }
+        }
+        firsts
+    }
+
     /// Calls for the first I/O of each shape, with the number of all of them and the bytes that they moved.
     pub(crate) fn counts(
         &self,
@@ -88,26 +141,27 @@ impl Shapes {
         rows: &[usize],
         mut of: impl FnMut(&Recorded, u64, u64),
     ) {
-        let mut sums = vec![(0, 0, 0); self.count];
-        for (row, shape) in rows.iter().zip(&self.of_rows) {
-            let (first, count, bytes) = &mut sums[*shape as usize];
-            if *count == 0 {
-                *first = *row;
-            }
+        let mut sums = vec![(0_u64, 0_u64); self.count];
+        let lengths = block.ints(column::BYTES);
+        let mut add = |shape: u32, length: i64| {
+            let (count, bytes) = &mut sums[shape as usize];
             *count += 1;
-            let length = block.int(column::BYTES, *row).unwrap_or_default() as u64;
-            *bytes = u64::saturating_add(*bytes, length);
+            *bytes = bytes.saturating_add(length as u64);
+        };
+        let shapes = self.of_rows.iter();
+        match rows.len() == block.rows {
+            true => (shapes.zip(lengths)).for_each(|(shape, length)| add(*shape, *length)),
+            false => (shapes.zip(rows)).for_each(|(shape, row)| add(*shape, lengths[*row])),
         }
-        for (first, count, bytes) in sums {
-            let first = Recorded::of_row(block, first);
+        for (first, (count, bytes)) in self.firsts(block, rows).iter().zip(sums) {
             let bytes = if first.io.has_moved() { bytes } else { 0 };
-            of(&first, count, bytes);
+            of(first, count, bytes);
         }
     }
 }
 
-/// A table with a place for each pair of a shape and an id takes at most 256 KiB.
-const TABLE_MAX: usize = 1 << 16;
+/// The most codes of shapes: a table of them takes 64 KiB.
+const CODES_MAX: usize = 1 << 14;
 
 #[cfg(test)]
 mod tests {
@@ -116,15 +170,17 @@ mod tests {
     /// Whether two rows have the same shape must depend on their ids alone, with and without the table.
     #[test]
     fn rows_share_a_shape_if_they_share_all_ids() {
-        for distinct in [3, 1 << 17] {
+        for distinct in [3, 1 << 13, 1 << 17] {
             let ids = [[0, 2, 0, 0, 1, 2], [1, 1, 1, 0, 1, 1]];
             let mut shapes = Shapes {
                 of_rows: vec![0; 6],
                 count: 1,
+                known: Vec::new(),
             };
             for ids in ids {
                 shapes.refine(distinct, ids.into_iter());
             }
+            shapes.number();
             assert_eq!((shapes.of_rows, shapes.count), (vec![0, 1, 0, 2, 3, 1], 4));
         }
     }

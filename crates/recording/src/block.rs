@@ -24,9 +24,13 @@ pub(crate) struct Scratch {
 #[derive(Default)]
 pub(crate) struct Loaded {
     is_loaded: bool,
+    /// Whether only the rows that were asked for have their values.
+    pub(crate) is_part: bool,
     pub(crate) ints: Vec<i64>,
     pub(crate) ids: Vec<u32>,
     pub(crate) texts: Vec<Arc<str>>,
+    /// How many distinct numbers it has; 0 if that is not known.
+    pub(crate) distinct: usize,
     /// Whether each row has a value.
     pub(crate) levels: Vec<bool>,
 }
@@ -48,23 +52,38 @@ impl Block {
         }
     }
 
+    /// Forgets the columns that have only some of the rows.
+    pub(crate) fn forget_parts(&mut self) {
+        for column in &mut self.columns {
+            column.is_loaded &= !column.is_part;
+        }
+    }
+
     /// An empty column to be filled, and memory for it; nothing if the block has that column.
     pub(crate) fn fill(&mut self, column: usize) -> Option<(&mut Loaded, &mut Scratch)> {
         let column = &mut self.columns[column];
         if column.is_loaded {
             return None;
         }
-        column.is_loaded = true;
+        (column.is_loaded, column.is_part) = (true, false);
         column.ints.clear();
         column.ids.clear();
         column.texts.clear();
+        column.distinct = 0;
         column.levels.clear();
         Some((column, &mut self.scratch))
     }
 
-    /// Whether a column was asked for.
-    pub(crate) fn has(&self, column: usize) -> bool {
-        self.column(column).is_some()
+    /// Whether a column was asked for that has several numbers, or may have.
+    pub(crate) fn has_two(&self, column: usize) -> bool {
+        self.column(column)
+            .is_some_and(|column| column.distinct != 1)
+    }
+
+    /// Whether a column was asked for in which some rows are null and others are not.
+    pub(crate) fn has_nulls(&self, column: usize) -> bool {
+        self.column(column)
+            .is_some_and(|column| !column.levels.is_empty())
     }
 
     /// A number; nothing if it is null or its column was not asked for.
@@ -72,6 +91,11 @@ impl Block {
         let column = self.column(column)?;
         let value = column.ints.get(row)?;
         column.is_value(row).then_some(*value)
+    }
+
+    /// The numbers of all rows of a column without nulls; none if it was not asked for.
+    pub(crate) fn ints(&self, column: usize) -> &[i64] {
+        self.column(column).map_or(&[], |column| &column.ints)
     }
 
     /// A text; nothing if it is null or its column was not asked for.
@@ -106,6 +130,11 @@ impl Block {
 pub(crate) struct Texts<'a>(&'a Loaded);
 
 impl<'a> Texts<'a> {
+    /// The numbers of the texts of all rows, if none is null.
+    pub(crate) fn ids(&self) -> Option<&'a [u32]> {
+        self.0.levels.is_empty().then_some(&self.0.ids)
+    }
+
     /// The number of a row's text, or of null.
     pub(crate) fn id(&self, row: usize) -> u32 {
         let null = self.0.texts.len() as u32;

@@ -59,6 +59,11 @@ impl Directory {
             directory.prepare(table)?;
         }
         directory.write(&root.join(RESERVE), &vec![0; RESERVE_BYTES])?;
+        // A power cut must not take the folders of files that were flushed.
+        sync(root)?;
+        let absolute = fs::canonicalize(root).map_err(RecordingError::io(root))?;
+        // A folder of somebody else's may not be opened: then its owner answers for its names.
+        let _ = absolute.parent().map(sync);
         Ok(directory)
     }
 
@@ -91,8 +96,7 @@ impl Directory {
         }
         written?;
         fs::rename(&draft, &path).map_err(RecordingError::io(&path))?;
-        let opened = File::open(&folder).and_then(|folder| folder.sync_all());
-        opened.map_err(RecordingError::io(&folder))
+        sync(&folder)
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
@@ -120,6 +124,12 @@ impl Directory {
         // If this fails, the mark has no room, and its own error is the one to report.
         let _ = fs::remove_file(self.root.join(RESERVE));
     }
+}
+
+/// Flushes the names in a folder to the device.
+fn sync(folder: &Path) -> Result<(), RecordingError> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(RecordingError::io(folder))
 }
 
 /// The names of the whole files of a table with their lengths, the oldest first.

@@ -35,6 +35,20 @@ pub enum RecordingError {
         /// The newest format that this version knows.
         known: u64,
     },
+    /// An older dashpot wrote it.
+    #[error(
+        "{}: the recording has format {version}, which dashpot read before its first release; this dashpot reads \
+         format {known}: record again",
+        path.display()
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        version: u64,
+        /// The format that this version knows.
+        known: u64,
+    },
     /// It was changed or cut after it had been written.
     #[error("{}: the file is damaged: {what}: delete it or restore it from a copy", path.display())]
     Damaged {
@@ -64,6 +78,7 @@ impl RecordingError {
 pub(crate) enum Flaw {
     Foreign,
     Newer(u64),
+    Older(u64),
     Damaged(String),
 }
 
@@ -83,6 +98,11 @@ impl Flaw {
         match self {
             Flaw::Foreign => RecordingError::Foreign { path },
             Flaw::Newer(version) => RecordingError::Newer {
+                path,
+                version,
+                known: crate::table::VERSION,
+            },
+            Flaw::Older(version) => RecordingError::Older {
                 path,
                 version,
                 known: crate::table::VERSION,

@@ -1,7 +1,7 @@
 //! The table of I/Os: a row for each finished I/O, and for each that was in flight when its file was sealed.
 //!
-//! A row keeps every field of [`FinishedIo`], but stores no sum of other fields: the beginning is the end
-//! less the latency, and the driver's time of a kernel's I/O is the latency less its other columns.
+//! A row keeps every field of [`FinishedIo`]. Its `latency_ns` is what the word `latency` means in statistics: the
+//! time at the device. The time from the beginning to the end is the sum of the waits and the rest.
 
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
@@ -23,7 +23,7 @@ pub mod column {
     columns! { COLUMNS:
         /// When the I/O ended, in nanoseconds since 1970; of one in flight, when its file was sealed.
         AT = Column::number("at_ns").bounded();
-        /// The time from its beginning to its end; of one in flight, its age.
+        /// The time at the device; of one in flight, its age.
         LATENCY = Column::number("latency_ns").bounded();
         /// The source's clock less the time since 1970, when it ended.
         CLOCK = Column::code("clock_ns");
@@ -76,8 +76,8 @@ pub mod column {
         LATENESS = Column::number("lateness_ns").optional();
         /// Until the transport accepted the reply.
         REPLY = Column::number("reply_ns").optional();
-        /// The rest of the latency, beside the waits. The driver's time for a kernel's I/O has no column: it
-        /// is the latency less `queue_ns` and this.
+        /// The rest of the time from its beginning to its end, beside the waits; of a kernel's I/O, beside
+        /// `queue_ns` and `latency_ns`.
         OTHER = Column::code("other_ns");
         /// How many bios and requests joined it.
         MERGED = Column::code("merged");
@@ -89,7 +89,8 @@ pub mod column {
 /// A recorded I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// The I/O. If it was still in flight, it ends at the moment of the record, and its waits are not known.
+    /// The I/O. If it was still in flight, it ends at the moment of the record, and its age counts as the time at
+    /// its device.
     pub io: FinishedIo,
     /// Whether it was still in flight when its file was sealed.
     pub is_in_flight: bool,
@@ -146,13 +147,14 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     let bits = |column| int(column).unwrap_or_default() as u64;
     io.at_ns = bits(column::AT);
     io.ended_ns = io.at_ns.wrapping_add(bits(column::CLOCK));
-    io.begun_ns = io.ended_ns.wrapping_sub(bits(column::LATENCY));
     io.offset_bytes = bits(column::SECTOR)
         .wrapping_mul(SECTOR_BYTES)
         .wrapping_add(bits(column::IN_SECTOR));
     io.length_bytes = bits(column::BYTES);
     io.depth = int(column::DEPTH).map(|depth| depth as u32);
     io.waits = waits_of(block, row);
+    let total_ns = sum_ns(&io.waits).wrapping_add(bits(column::OTHER));
+    io.begun_ns = io.ended_ns.wrapping_sub(total_ns);
     io.rule = int(column::RULE).map(|rule| rule as u32);
     io.lane = int(column::LANE).map(|lane| lane as u32);
     io.merged = bits(column::MERGED) as u32;
@@ -164,10 +166,18 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
 
 /// Adds an I/O to a batch of [`IOS`].
 pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
-    let latency_ns = io.ended_ns.wrapping_sub(io.begun_ns);
+    let total_ns = io.ended_ns.wrapping_sub(io.begun_ns);
+    // The waits of an I/O in flight are not over: its age is all that is known.
+    let waits = match is_in_flight {
+        true => IoWaits::Kernel {
+            queue_ns: None,
+            device_ns: total_ns,
+        },
+        false => io.waits,
+    };
     let mut row = batch.row();
     row.int(io.at_ns as i64);
-    row.int(latency_ns as i64);
+    row.int(waits.at_device_ns(io.layer) as i64);
     row.int(io.ended_ns.wrapping_sub(io.at_ns) as i64);
     row.text(io.layer.word());
     row.text(&io.device);
@@ -186,12 +196,7 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     push_who(&mut row, io.who.as_ref());
     row.maybe_int(io.rule.map(i64::from));
     row.maybe_int(io.lane.map(i64::from));
-    // The waits of an I/O in flight are not over, so none has its length yet.
-    push_waits(
-        &mut row,
-        latency_ns,
-        if is_in_flight { &NO_WAITS } else { &io.waits },
-    );
+    push_waits(&mut row, total_ns, &waits);
     row.int(io.merged.into());
     row.int(io.requeued.into());
 }
@@ -231,8 +236,8 @@ const ZIO_WAITS: [usize; 7] = [
     column::REPLY,
 ];
 
-fn push_waits(row: &mut Row<'_>, latency_ns: u64, waits: &IoWaits) {
-    let (queue_ns, rest, sum_ns) = match waits {
+fn push_waits(row: &mut Row<'_>, total_ns: u64, waits: &IoWaits) {
+    let (queue_ns, rest) = match waits {
         IoWaits::Zio(waits) => {
             let rest = [
                 waits.recv,
@@ -243,26 +248,29 @@ fn push_waits(row: &mut Row<'_>, latency_ns: u64, waits: &IoWaits) {
                 waits.lateness,
                 waits.reply,
             ];
-            let rest = rest.map(Duration::as_nanos);
-            let queue_ns = waits.queue.as_nanos();
-            let sum_ns = rest
-                .iter()
-                .fold(queue_ns, |sum, wait| sum.wrapping_add(*wait));
-            (Some(queue_ns), Some(rest), sum_ns)
+            (
+                Some(waits.queue.as_nanos()),
+                Some(rest.map(Duration::as_nanos)),
+            )
         }
-        IoWaits::Kernel {
-            queue_ns,
-            device_ns,
-        } => {
-            let sum_ns = queue_ns.unwrap_or_default().wrapping_add(*device_ns);
-            (*queue_ns, None, sum_ns)
-        }
+        IoWaits::Kernel { queue_ns, .. } => (*queue_ns, None),
     };
     row.maybe_int(queue_ns.map(|ns| ns as i64));
     for at in 0..ZIO_WAITS.len() {
         row.maybe_int(rest.map(|rest| rest[at] as i64));
     }
-    row.int(latency_ns.wrapping_sub(sum_ns) as i64);
+    row.int(total_ns.wrapping_sub(sum_ns(waits)) as i64);
+}
+
+/// The sum of all waits.
+fn sum_ns(waits: &IoWaits) -> u64 {
+    match waits {
+        IoWaits::Zio(waits) => waits.total().as_nanos(),
+        IoWaits::Kernel {
+            queue_ns,
+            device_ns,
+        } => queue_ns.unwrap_or_default().wrapping_add(*device_ns),
+    }
 }
 
 /// A row with the time of a store is a zio's.
@@ -282,13 +290,9 @@ fn waits_of(block: &Block, row: usize) -> IoWaits {
             reply: ns(column::REPLY),
         });
     }
-    let latency_ns = bits(column::LATENCY).unwrap_or_default();
-    let known_ns = queue_ns
-        .unwrap_or_default()
-        .wrapping_add(bits(column::OTHER).unwrap_or_default());
     IoWaits::Kernel {
         queue_ns,
-        device_ns: latency_ns.wrapping_sub(known_ns),
+        device_ns: bits(column::LATENCY).unwrap_or_default(),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::error::{Flaw, RecordingError};
 use crate::pages::{CheckedPages, Chunk};
 use crate::seal::{self, FOOTER_MAX};
 use crate::table::{GROUP_ROWS, Table};
-use crate::unpack::unpack;
+use crate::unpack::{Asked, unpack};
 
 /// A file of a table. Its footer is in memory; its rows are not.
 pub(crate) struct TableFile {
@@ -128,9 +128,31 @@ impl TableFile {
         columns: &[usize],
         block: &mut Block,
     ) -> Result<(), Flaw> {
+        self.load_columns(group, columns, None, block)
+    }
+
+    /// Adds columns, of which the caller will read only these rows, in their order.
+    pub(crate) fn load_rows(
+        &self,
+        group: usize,
+        columns: &[usize],
+        rows: &[usize],
+        block: &mut Block,
+    ) -> Result<(), Flaw> {
+        let are_few = rows.len() * FEW < block.rows;
+        self.load_columns(group, columns, are_few.then_some(rows), block)
+    }
+
+    fn load_columns(
+        &self,
+        group: usize,
+        columns: &[usize],
+        rows: Option<&[usize]>,
+        block: &mut Block,
+    ) -> Result<(), Flaw> {
         for &column in columns {
             if let Some((loaded, scratch)) = block.fill(column) {
-                unpanicked(|| self.column(group, column, loaded, scratch))?;
+                unpanicked(|| self.column(group, column, rows, loaded, scratch))?;
             }
         }
         Ok(())
@@ -155,6 +177,7 @@ impl TableFile {
         &self,
         group: usize,
         column: usize,
+        asked: Option<&[usize]>,
         loaded: &mut Loaded,
         scratch: &mut Scratch,
     ) -> Result<(), Flaw> {
@@ -180,7 +203,8 @@ impl TableFile {
         };
         let column = &self.table.columns[column];
         if column.is_named {
-            return unpack(&mut pages, rows, column, loaded, scratch);
+            let asked = Asked { rows, some: asked };
+            return unpack(&mut pages, asked, column, loaded, scratch);
         }
         let description = chunk.column_descr_ptr();
         let mut reader = ColumnReaderImpl::<Int64Type>::new(description, Box::new(pages));
@@ -262,5 +286,7 @@ fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
         .unwrap_or_else(|_| Err(Flaw::damaged("its bytes are not Parquet")))
 }
 
+/// Fewer rows than one in so many are decoded one by one.
+const FEW: usize = 4;
 /// The length of the footer and `PAR1`.
 const TAIL: usize = 8;

@@ -3,6 +3,7 @@
 //! The footer has a checksum of each column of each row group, and one of itself, which is computed with zeroes
 //! in its own place. So a reader verifies what it reads, and no more.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
@@ -147,8 +148,10 @@ pub(crate) fn checksums_of(meta: &ParquetMetaData, table: &Table) -> Result<Stri
         .collect();
     let format = pairs.get(FORMAT).ok_or(Flaw::Foreign)?;
     let format: u64 = format.parse().map_err(|_| Flaw::Foreign)?;
-    if format > VERSION {
-        return Err(Flaw::Newer(format));
+    match format.cmp(&VERSION) {
+        Ordering::Greater => return Err(Flaw::Newer(format)),
+        Ordering::Less => return Err(Flaw::Older(format)),
+        Ordering::Equal => {}
     }
     let text = |key| pairs.get(key).copied().ok_or_else(|| lacks(key));
     let (is, should) = (text(TABLE)?, table.name);

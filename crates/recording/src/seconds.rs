@@ -203,7 +203,7 @@ impl Series {
     }
 
     fn count(&mut self, io: &FinishedIo, buckets: &Buckets) {
-        let ns = io.total_ns();
+        let ns = io.at_device_ns();
         self.counts[buckets.of(ns)] += 1;
         self.n += 1;
         self.sum_ns = self.sum_ns.saturating_add(ns);

@@ -11,8 +11,9 @@ use parquet::file::properties::DeltaBinaryPackedEncoderOptions;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-/// The newest format that this version reads, and the one that it writes.
-pub(crate) const VERSION: u64 = 1;
+/// The format that this version reads and writes. In format 1, `latency_ns` was the time from the beginning to the
+/// end.
+pub(crate) const VERSION: u64 = 2;
 
 /// Most rows in a row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 15;

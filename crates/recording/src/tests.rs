@@ -1,5 +1,7 @@
 //! Files against naive lists.
 
+use std::path::Path;
+
 use bytes::Bytes;
 use dashpot_engine::Waits;
 use dashpot_observe::{FinishedIo, IoWaits, Who};
@@ -9,10 +11,12 @@ use crate::batch::Batch;
 use crate::block::Block;
 use crate::error::Flaw;
 use crate::generator::any_io;
-use crate::ios::{IOS, Recorded, push};
+use crate::ios::{IOS, Recorded, column, push};
+use crate::query::Query;
 use crate::read::{Source, TableFile};
-use crate::reader::{Query, Selected, read_unverified};
+use crate::reader::read_unverified;
 use crate::seal::Label;
+use crate::selected::Selected;
 use crate::server::Server;
 use crate::table::GROUP_ROWS;
 use crate::write::Draft;
@@ -63,7 +67,7 @@ fn each(bytes: &[u8]) -> Result<Vec<(usize, u32, Recorded)>, Flaw> {
     let mut ios = Vec::new();
     let mut selected = Selected::default();
     for group in 0..file.groups() {
-        selected.block.begin(file.rows(group));
+        selected.turn_to(Path::new(""), &file, group);
         selected.select(&file, group, &Query::default())?;
         selected.each(|shape, one| ios.push((group, shape, one.clone())));
     }
@@ -121,7 +125,7 @@ fn any_recorded() -> impl Strategy<Value = Recorded> {
             waits: match is_in_flight {
                 true => IoWaits::Kernel {
                     queue_ns: None,
-                    device_ns: 0,
+                    device_ns: io.ended_ns.wrapping_sub(io.begun_ns),
                 },
                 false => io.waits,
             },
@@ -168,7 +172,7 @@ proptest! {
         let bytes = file_of(&ios, 100);
         let file = opened(&bytes).expect("a file");
         let mut selected = Selected::default();
-        selected.block.begin(file.rows(0));
+        selected.turn_to(Path::new(""), &file, 0);
         selected.select(&file, 0, &Query::default()).expect("a block");
         let mut count = 0;
         let like = |one: &Recorded| ios.iter().filter(|io| names_of(io) == names_of(one)).cloned().collect();
@@ -179,6 +183,46 @@ proptest! {
             count += n;
         });
         prop_assert_eq!(count, ios.len() as u64);
+    }
+
+    #[test]
+    fn a_range_of_latencies_selects_the_rows_that_a_list_has(
+        ios in prop::collection::vec(any_recorded(), 1..200),
+        ends in any::<[prop::sample::Index; 2]>(),
+        columns in prop::collection::vec(0..IOS.columns.len(), 0..9),
+    ) {
+        let times: Vec<u64> = ios.iter().map(|one| one.io.at_device_ns()).collect();
+        let ends = ends.map(|index| times[index.index(times.len())]);
+        let latency_ns = ends[0].min(ends[1])..=ends[0].max(ends[1]);
+        let bytes = file_of(&ios, 1_000);
+        let file = opened(&bytes).expect("a file");
+        let needed = [column::LAYER, column::DEVICE, column::OUTCOME, column::BYTES, column::LATENCY];
+        let mut selected = Selected::default();
+        selected.turn_to(Path::new(""), &file, 0);
+        for latency_ns in [latency_ns, 0..=u64::MAX] {
+            // The second time, the columns of a few rows must be read again.
+            selected.turn_to(Path::new(""), &file, 0);
+            let query = Query {
+                latency_ns: latency_ns.clone(),
+                columns: needed.iter().chain(&columns).copied().collect(),
+                ..Query::default()
+            };
+            selected.select(&file, 0, &query).expect("a block");
+            let own: Vec<&Recorded> =
+                ios.iter().filter(|one| latency_ns.contains(&one.io.at_device_ns())).collect();
+            let mut found = Vec::new();
+            selected.times(|_, first, bytes, ns| {
+                found.push((first.io.device.clone(), first.is_in_flight, bytes, ns));
+            });
+            let expected: Vec<_> = own
+                .iter()
+                .map(|one| {
+                    let io = &one.io;
+                    (io.device.clone(), one.is_in_flight, io.bytes_done(), io.at_device_ns())
+                })
+                .collect();
+            prop_assert_eq!(found, expected);
+        }
     }
 
     #[test]
@@ -229,8 +273,11 @@ fn other_files_are_refused_by_what_they_are() {
     let at = file.windows(format.len()).position(|key| key == format);
     let mut newer = file.clone();
     // Thrift has a header and a length before the value.
-    newer[at.expect("a format") + format.len() + 2] = b'9';
+    let digit = at.expect("a format") + format.len() + 2;
+    newer[digit] = b'9';
     assert_eq!(read(&newer).err(), Some(Flaw::Newer(9)));
+    newer[digit] = b'1';
+    assert_eq!(read(&newer).err(), Some(Flaw::Older(1)));
 }
 
 fn bytes_per_io(is_zio: bool) -> f64 {

@@ -11,10 +11,19 @@ use crate::block::{Loaded, Scratch};
 use crate::error::Flaw;
 use crate::table::{Cell, Column};
 
-/// Reads the pages of a column with this many rows.
+/// The rows of a column.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// How many there are.
+    pub(crate) rows: usize,
+    /// Those that are needed, in their order; `None` for all.
+    pub(crate) some: Option<&'a [usize]>,
+}
+
+/// Reads the pages of a column.
 pub(crate) fn unpack(
     pages: &mut impl PageReader,
-    rows: usize,
+    asked: Asked<'_>,
     column: &Column,
     loaded: &mut Loaded,
     scratch: &mut Scratch,
@@ -32,6 +41,7 @@ pub(crate) fn unpack(
     let Some(page @ Page::DataPage { .. }) = next else {
         return Err(Flaw::damaged("a column has no page"));
     };
+    let rows = asked.rows;
     let is_packed = count == 0 || page.encoding() == Encoding::RLE_DICTIONARY;
     let is_whole = page.num_values() as usize == rows && pages.get_next_page()?.is_none();
     if !is_packed || !is_whole {
@@ -41,29 +51,50 @@ pub(crate) fn unpack(
     }
     let mut bytes = Reader(page.buffer());
     let values = match column.is_optional {
-        true => bytes.levels(rows, &mut scratch.levels).map(|()| {
-            let levels = scratch.levels.iter();
-            loaded.set_levels(levels.map(|level| *level == 1))
-        }),
+        true => bytes.levels(rows, loaded, scratch),
         false => Some(rows),
     };
     let values = values.ok_or_else(|| Flaw::damaged("a column's nulls do not add up"))?;
+    let some = asked.some.filter(|_| values == rows);
+    loaded.is_part = some.is_some();
     let ids = match column.cell {
         Cell::Int => &mut scratch.ids,
         Cell::Text => &mut loaded.ids,
     };
-    bytes
-        .ids_below(count, values, ids)
-        .ok_or_else(|| Flaw::damaged("a column's values do not add up"))?;
+    match some {
+        Some(some) => bytes.ids_of(some, count, rows, ids),
+        None => bytes.ids_below(count, values, ids),
+    }
+    .ok_or_else(|| Flaw::damaged("a column's values do not add up"))?;
     match column.cell {
         Cell::Int => {
-            let names = ints(&plain, count)?;
-            loaded.ints.extend(ids.iter().map(|id| names[*id as usize]));
+            loaded.distinct = count as usize + usize::from(values < rows);
+            numbers(&ints(&plain, count)?, scratch, some, rows, loaded);
         }
         Cell::Text => loaded.texts = texts(&plain, count)?,
     }
     loaded.spread();
     Ok(())
+}
+
+/// The numbers of the rows, by their ids.
+fn numbers(
+    names: &[i64],
+    scratch: &Scratch,
+    some: Option<&[usize]>,
+    rows: usize,
+    loaded: &mut Loaded,
+) {
+    let ids = &scratch.ids;
+    match some {
+        Some(some) => {
+            loaded.ints.resize(rows, 0);
+            for row in some {
+                loaded.ints[*row] = names[ids[*row] as usize];
+            }
+        }
+        None => loaded.ints.extend(ids.iter().map(|id| names[*id as usize])),
+    }
 }
 
 /// The distinct values of a column of numbers.
@@ -100,10 +131,26 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// For each row, 1 for a value or 0 for null.
-    fn levels(&mut self, rows: usize, levels: &mut Vec<u32>) -> Option<()> {
+    /// Notes which rows have a value. Returns how many.
+    fn levels(&mut self, rows: usize, loaded: &mut Loaded, scratch: &mut Scratch) -> Option<usize> {
         let length = u32::from_le_bytes(*self.take(4)?.first_chunk()?);
-        Reader(self.take(length as usize)?).runs(1, rows, levels)
+        let mut bytes = Reader(self.take(length as usize)?);
+        // Nearly always all rows are alike.
+        if let Some(level) = bytes.one_run(rows) {
+            return Some(if level == 0 { 0 } else { rows });
+        }
+        bytes.runs(1, rows, &mut scratch.levels)?;
+        let levels = scratch.levels.iter();
+        Some(loaded.set_levels(levels.map(|level| *level == 1)))
+    }
+
+    /// The number of one bit that all of so many have, if they are one run.
+    fn one_run(&self, count: usize) -> Option<u8> {
+        let mut bytes = Reader(self.0);
+        let head = bytes.varint()?;
+        let is_it = head & 1 == 0 && (head >> 1) as usize >= count;
+        let level = *bytes.take(1)?.first()?;
+        (is_it && level <= 1).then_some(level)
     }
 
     /// The indices of this many values, all of them below a bound.
@@ -120,6 +167,53 @@ impl<'a> Reader<'a> {
         // The greatest one is found many at a time, unlike the first that is too great.
         let greatest = ids.iter().max();
         greatest.is_none_or(|id| *id < bound).then_some(())
+    }
+
+    /// The indices of some of so many rows, all of them below a bound. The places of the other rows keep any index
+    /// that they had.
+    fn ids_of(
+        &mut self,
+        some: &[usize],
+        bound: u32,
+        rows: usize,
+        ids: &mut Vec<u32>,
+    ) -> Option<()> {
+        ids.resize(rows, 0);
+        let width = usize::from(*self.take(1)?.first()?);
+        if width > 32 {
+            return None;
+        }
+        let (mut begun, mut some) = (0, some);
+        while begun < rows {
+            let head = self.varint()?;
+            let length = (head >> 1) as usize;
+            let is_run = head & 1 == 0;
+            let values = if is_run {
+                length
+            } else {
+                length.checked_mul(8)?
+            };
+            let bytes = self.take(if is_run {
+                width.div_ceil(8)
+            } else {
+                length.checked_mul(width)?
+            })?;
+            let own = some.partition_point(|row| row - begun < values);
+            let (now, later) = some.split_at(own);
+            for row in now {
+                let first_bit = if is_run { 0 } else { (row - begun) * width };
+                let id = number_at(bytes, first_bit, width);
+                ids[*row] = id;
+                if id >= bound {
+                    return None;
+                }
+            }
+            if length == 0 {
+                return None;
+            }
+            (begun, some) = (begun.checked_add(values)?, later);
+        }
+        Some(())
     }
 
     /// Numbers of `width` bits, in runs and in groups of eight.
@@ -158,34 +252,59 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The number of `width` bits that begins at a bit.
+fn number_at(bytes: &[u8], first_bit: usize, width: usize) -> u32 {
+    let (byte, bit) = (first_bit / 8, first_bit % 8);
+    let there = &bytes[byte.min(bytes.len())..];
+    let eight = match there.first_chunk::<8>() {
+        Some(eight) => *eight,
+        None => {
+            let mut eight = [0; 8];
+            eight[..there.len()].copy_from_slice(there);
+            eight
+        }
+    };
+    let mask = (1_u64 << width) - 1;
+    ((u64::from_le_bytes(eight) >> bit) & mask) as u32
+}
+
 /// Appends packed numbers, eight at a time: eight numbers of `width` bits are `width` bytes.
 fn spread(bytes: &[u8], width: usize, count: usize, numbers: &mut Vec<u32>) {
-    let end = numbers.len() + count;
-    if width == 0 {
-        numbers.resize(end, 0);
-        return;
-    }
-    let mask = u32::MAX >> (32 - width);
-    for group in bytes.chunks(width) {
-        // Most columns have few names.
-        if width <= 8 {
-            let mut eight = [0; 8];
-            eight[..group.len()].copy_from_slice(group);
-            let bits = u64::from_le_bytes(eight);
-            let eight: [u32; 8] = std::array::from_fn(|at| (bits >> (at * width)) as u32 & mask);
-            numbers.extend_from_slice(&eight);
-        } else {
-            let number = |at: usize| {
-                let (byte, bit) = (at * width / 8, at * width % 8);
-                let mut eight = [0; 8];
-                let there = &group[byte.min(group.len())..group.len().min(byte + 8)];
-                eight[..there.len()].copy_from_slice(there);
-                (u64::from_le_bytes(eight) >> bit) as u32 & mask
-            };
-            numbers.extend((0..8).map(number));
+    let start = numbers.len();
+    numbers.resize(start + count.next_multiple_of(8), 0);
+    let (groups, _) = numbers[start..].as_chunks_mut::<8>();
+    // Most columns have few names, and a loop for a known width is several times as fast.
+    match width {
+        0 => {}
+        1 => eights::<1>(bytes, groups),
+        2 => eights::<2>(bytes, groups),
+        3 => eights::<3>(bytes, groups),
+        4 => eights::<4>(bytes, groups),
+        5 => eights::<5>(bytes, groups),
+        6 => eights::<6>(bytes, groups),
+        7 => eights::<7>(bytes, groups),
+        8 => eights::<8>(bytes, groups),
+        _ => {
+            for (eight, packed) in groups.iter_mut().zip(bytes.chunks_exact(width)) {
+                for (at, number) in eight.iter_mut().enumerate() {
+                    *number = number_at(packed, at * width, width);
+                }
+            }
         }
     }
-    numbers.truncate(end);
+    numbers.truncate(start + count);
+}
+
+/// Unpacks groups of eight numbers of at most eight bits.
+fn eights<const WIDTH: usize>(bytes: &[u8], groups: &mut [[u32; 8]]) {
+    let (packed, _) = bytes.as_chunks::<WIDTH>();
+    for (eight, packed) in groups.iter_mut().zip(packed) {
+        let mut bytes = [0; 8];
+        bytes[..WIDTH].copy_from_slice(packed);
+        let bits = u64::from_le_bytes(bytes);
+        *eight =
+            std::array::from_fn(|at| (bits >> (at * WIDTH)) as u32 & (u32::MAX >> (32 - WIDTH)));
+    }
 }
 
 #[cfg(test)]
@@ -210,6 +329,30 @@ mod tests {
             prop_assert_eq!(bytes.runs(width, numbers.len(), &mut read), Some(()));
             prop_assert_eq!(read, numbers);
             prop_assert!(bytes.0.is_empty());
+        }
+
+        #[test]
+        fn some_rows_have_the_indices_that_all_have(
+            width in 1..=20_usize,
+            runs in prop::collection::vec((any::<u32>(), 1..40_usize), 1..30),
+            some in prop::collection::vec(any::<prop::sample::Index>(), 1..9),
+        ) {
+            let mask = u32::MAX >> (32 - width);
+            let ids: Vec<u32> = runs.iter().flat_map(|(id, run)| vec![id & mask; *run]).collect();
+            let mut packed = vec![width as u8];
+            pack_runs(&ids, width as u32, |id| *id, &mut packed);
+            let places: std::collections::BTreeSet<usize> =
+                some.iter().map(|index| index.index(ids.len())).collect();
+            let places: Vec<usize> = places.into_iter().collect();
+            let of = |bound| {
+                let mut read = Vec::new();
+                let done = Reader(&packed).ids_of(&places, bound, ids.len(), &mut read);
+                done.map(|()| places.iter().map(|place| read[*place]).collect::<Vec<u32>>())
+            };
+            let own: Vec<u32> = places.iter().map(|place| ids[*place]).collect();
+            let greatest = own.iter().max().copied().unwrap_or_default();
+            prop_assert_eq!(of(greatest), None);
+            prop_assert_eq!(of(greatest + 1), Some(own));
         }
 
         #[test]

@@ -6,7 +6,8 @@ use super::report::Page;
 use super::table::{Column, Room, prose_within, table_within};
 use dashpot_observe::Dimension;
 use dashpot_observe::diff::{
-    Compared, Comparison, FACTOR_LEAST, Finding, IOS_LEAST, Metered, POINTS_LEAST, Rose, SideSum,
+    Beside, Compared, Comparison, FACTOR_LEAST, Finding, Hung, IOS_LEAST, Metered, POINTS_LEAST,
+    Rate, SideSum,
 };
 use dashpot_rules::{nice_number, short_time, thousands, visible};
 
@@ -40,7 +41,26 @@ impl fmt::Display for DiffReport {
         let after: Vec<String> = [self.alike_line(), self.spent_line()]
             .into_iter()
             .flatten()
-            .chain(found.rose.iter().map(rose_line))
+            .chain(found.beside.iter().map(beside_line))
+            .chain(found.hung.iter().map(hung_line))
+            .chain(
+                found
+                    .failed
+                    .iter()
+                    .map(|rate| rate_line("More errors", rate)),
+            )
+            .chain(
+                found
+                    .rose
+                    .iter()
+                    .map(|rate| rate_line("More than there", rate)),
+            )
+            .chain(
+                found
+                    .fell
+                    .iter()
+                    .map(|rate| rate_line("Less than there", rate)),
+            )
             .collect();
         match after.is_empty() {
             true => Ok(()),
@@ -54,6 +74,9 @@ impl DiffReport {
     fn first_line(&self) -> String {
         let found = &self.comparison;
         match (found.finding, found.differs.first()) {
+            (Finding::TooFew | Finding::NotSlower, _) if self.beside_slowness().is_some() => {
+                self.beside_slowness().unwrap_or_default()
+            }
             (Finding::TooFew, _) => format!(
                 "Nothing to tell: {} slow I/Os here, and fewer than {IOS_LEAST} say nothing.",
                 thousands(found.here.slow_count)
@@ -66,6 +89,32 @@ impl DiffReport {
             ),
             (Finding::Slow, Some(first)) => sentence(first),
         }
+    }
+
+    /// A difference although the I/Os that ended were not slower.
+    fn beside_slowness(&self) -> Option<String> {
+        let found = &self.comparison;
+        let hung = found.hung.first().map(|hung| {
+            let all: u64 = found.hung.iter().map(|hung| hung.count).sum();
+            let device = visible(&hung.device);
+            let (all, age) = (thousands(all), short_time(hung.oldest_ns));
+            format!("Hung: {all} I/Os did not end, on {device} for up to {age}.")
+        });
+        let failed = || {
+            let first = found.failed.first()?;
+            Some(format!("Not slower, but I/Os failed: {}", figures(first)))
+        };
+        let fewer = || {
+            let (here, there) = found.fewer()?;
+            Some(format!(
+                "Not slower, but fewer I/Os: {here:.0} per second, there {there:.0}."
+            ))
+        };
+        let more = || {
+            let first = found.rose.first()?;
+            Some(format!("Not slower, but more: {}", figures(first)))
+        };
+        hung.or_else(failed).or_else(fewer).or_else(more)
     }
 
     fn here_line(&self) -> String {
@@ -153,18 +202,43 @@ fn sentence(first: &Compared) -> String {
     )
 }
 
-fn rose_line(rose: &Rose) -> String {
-    let amount = |figure: f64| match rose.metric {
+fn rate_line(what: &str, rate: &Rate) -> String {
+    format!("{what}: {}", figures(rate))
+}
+
+/// A value with its rates here and there.
+fn figures(rate: &Rate) -> String {
+    let amount = |figure: f64| match rate.metric {
         Metered::Ops => format!("{figure:.0} I/Os per second"),
         Metered::Bytes => format!("{} bytes per second", nice_number(figure.round() as u64)),
         Metered::Depth => format!("{figure:.1} I/Os in flight"),
+        Metered::Errors => format!("{figure:.1} errors per second"),
     };
     format!(
-        "More than there: {} {}: {}, there {}.",
-        rose.dimension.word(),
-        visible(&rose.value),
-        amount(rose.here_per_s),
-        amount(rose.there_per_s)
+        "{} {}: {}, there {}.",
+        rate.dimension.word(),
+        visible(&rate.value),
+        amount(rate.here_per_s),
+        amount(rate.there_per_s)
+    )
+}
+
+fn beside_line(beside: &Beside) -> String {
+    format!(
+        "In flight elsewhere when slow I/Os were issued: {} {}: {:.1}, otherwise {:.1}.",
+        beside.dimension.word(),
+        visible(&beside.value),
+        beside.slow_mean,
+        beside.usual_mean
+    )
+}
+
+fn hung_line(hung: &Hung) -> String {
+    format!(
+        "In flight for 1 s or more when a file was sealed: {} of {}, for up to {}.",
+        thousands(hung.count),
+        visible(&hung.device),
+        short_time(hung.oldest_ns)
     )
 }
 
@@ -201,7 +275,16 @@ mod tests {
                     wait: Dimension::Hold,
                     percent: 98.7,
                 }],
-                rose: vec![Rose {
+                beside: vec![Beside {
+                    dimension: Dimension::Device,
+                    value: "d7".to_owned(),
+                    slow_mean: 31.25,
+                    usual_mean: 0.5,
+                }],
+                fell: Vec::new(),
+                failed: Vec::new(),
+                hung: Vec::new(),
+                rose: vec![Rate {
                     dimension: Dimension::Client,
                     value: "uid=0 pid=7".to_owned(),
                     metric: Metered::Ops,
@@ -252,6 +335,7 @@ mod tests {
 
             Not different: op, size.
             The slow I/Os spent their time in: hold 99 %.
+            In flight elsewhere when slow I/Os were issued: device d7: 31.2, otherwise 0.5.
             More than there: client uid=0 pid=7: 523 I/Os per second, there 10 I/Os per
             second.
         "#]]
@@ -261,11 +345,48 @@ mod tests {
     #[test]
     fn nothing_is_said_in_so_many_words() {
         let first = |finding| {
-            let text = report(finding, Vec::new()).to_string();
+            let mut report = report(finding, Vec::new());
+            report.comparison.rose.clear();
+            let text = report.to_string();
             text.lines().next().unwrap_or_default().to_owned()
         };
         assert!(first(Finding::NotSlower).starts_with("Nothing differs: here is no slower"));
         assert!(first(Finding::TooFew).starts_with("Nothing to tell: 310 slow I/Os"));
         assert!(first(Finding::Slow).starts_with("Slower, but alike everywhere"));
+    }
+    #[test]
+    fn what_did_not_end_or_failed_is_not_called_nothing() {
+        let mut report = report(Finding::NotSlower, Vec::new());
+        let first = |report: &DiffReport| report.to_string().lines().next().map(str::to_owned);
+        let told = |report: &DiffReport| first(report).unwrap_or_default();
+        assert_eq!(
+            told(&report),
+            "Not slower, but more: client uid=0 pid=7: 523 I/Os per second, there 10 I/Os per"
+        );
+        report.comparison.there = Some(SideSum {
+            count: 123_450,
+            ..side(2)
+        });
+        assert_eq!(
+            told(&report),
+            "Not slower, but fewer I/Os: 206 per second, there 2058."
+        );
+        report.comparison.failed.push(Rate {
+            dimension: Dimension::Error,
+            value: "EIO".to_owned(),
+            metric: Metered::Errors,
+            there_per_s: 0.0,
+            here_per_s: 2.0,
+        });
+        assert!(told(&report).starts_with("Not slower, but I/Os failed: error EIO: 2.0 errors"));
+        report.comparison.hung.push(Hung {
+            device: "d3".to_owned(),
+            count: 3,
+            oldest_ns: 12_000_000_000,
+        });
+        assert_eq!(
+            told(&report),
+            "Hung: 3 I/Os did not end, on d3 for up to 12.0s."
+        );
     }
 }

@@ -41,6 +41,9 @@ pub(crate) struct DiffArgs {
     #[arg(short = 'd', long = "device", value_name = "DEVICE")]
     pub(crate) devices: Vec<String>,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print comma-separated values: a table for each list of the JSON
+    #[arg(long)]
+    pub(crate) csv: bool,
 }

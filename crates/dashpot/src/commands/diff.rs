@@ -9,6 +9,7 @@ use dashpot_report::diff::DiffReport;
 use dashpot_rules::ParseError;
 
 use super::output::{print, print_json, usage};
+use super::reports::{Format, Out, Stdout};
 use super::screen::room;
 use crate::cli::reports::PeriodArgs;
 use crate::cli::{Between, DiffArgs};
@@ -22,9 +23,10 @@ pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<()> {
         slow: args.slow.as_ref().map(Predicates::phrase),
         room: room(false),
     };
-    match args.json {
-        true => print_json(&report.comparison),
-        false => print(&report.to_string()),
+    match (args.json, args.csv) {
+        (true, _) => print_json(&report.comparison),
+        (false, true) => Stdout::new(Format::Csv).put(&vec![Box::new(report)]),
+        (false, false) => print(&report.to_string()),
     }
 }
 
@@ -79,9 +81,21 @@ impl Sides {
         };
         let has_other = matches!(slow, Slow::Beyond(_));
         let mut diff = Diff::new(slow, self.here.knows());
-        self.each(&self.here, |io| diff.add(Side::Here, io))?;
+        self.here.each_recorded(|one| {
+            match self.predicates.select(&one.io) {
+                true if one.is_in_flight => diff.add_in_flight(&one.io),
+                true => diff.add(Side::Here, &one.io),
+                false => {}
+            }
+            Ok(())
+        })?;
         for part in &self.there {
             self.each(part, |io| diff.add(Side::There, io))?;
+        }
+        // The slow ones are known by now: a second look finds out what was in flight when they were issued.
+        self.each(&self.here, |io| diff.look_beside(Side::Here, io))?;
+        for part in &self.there {
+            self.each(part, |io| diff.look_beside(Side::There, io))?;
         }
         let lasted = |parts: &[Recorded]| {
             parts

@@ -71,8 +71,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         top::check_api(cli.api.as_ref(), args);
     }
     let api = match cli.command {
-        // `run` has an API of its own.
+        // `run` has an API of its own, and a named recording needs none.
         Command::Run(_) => None,
+        Command::Report(ref kind) if reports::is_recorded(kind) => None,
+        Command::Diff(_) | Command::Stats(_) | Command::Man(_) | Command::Completions(_) => None,
+        Command::Record(ref args) if args.command.is_some() => None,
         _ => cli.api.or_else(api_from_environment),
     };
     let client = || Client::find(api.as_ref());

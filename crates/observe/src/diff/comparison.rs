@@ -3,14 +3,18 @@
 use dashpot_engine::Duration;
 use serde::Serialize;
 
-use super::sums::{Diff, Sum, Sums};
+use super::rates::{Rate, failed, fell, rose};
+use super::sums::{Diff, Hung, Sum, Sums};
+use super::thresholds::{BESIDE_LEAST, FACTOR_LEAST, IOS_LEAST, POINTS_LEAST, SHOWN_MAX, ratio};
 use crate::dimension::Dimension;
 use crate::parts::Part;
 
 /// The differences. JSON: `{"finding": "slow", "here": side, "there": side or null, "differs":
 /// [{"dimension": "device", "points": 88.0, "values": [{"value": "vda", "slow_percent": 98.0, "ios_percent": 10.0,
-/// "slow_count": 310}, …]}, …], "alike": ["op", …], "spent": [{"wait": "hold", "percent": 99.0}, …], "rose":
+/// "slow_count": 310}, …]}, …], "alike": ["op", …], "spent": [{"wait": "hold", "percent": 99.0}, …],
+/// "beside": [{"dimension": "device", "value": "vdb", "slow_mean": 31.0, "usual_mean": 0.4}, …], "rose":
 /// [{"dimension": "client", "value": "uid=0 pid=7", "metric": "ops", "there_per_s": 10.0, "here_per_s": 500.0},
+/// …], "fell": likewise, "failed": likewise, "hung": [{"device": "vda", "count": 3, "oldest_ns": 12000000000},
 /// …]}`. A side is `{"elapsed_ns": 300000000000, "count": 12345, "slow_count": 310, "slow_ns": 6200000000}`.
 /// `finding` is `slow`, `too_few` or `not_slower`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,8 +31,16 @@ pub struct Comparison {
     pub alike: Vec<Dimension>,
     /// Where the slow I/Os spent their time, the most first.
     pub spent: Vec<Spent>,
+    /// The values whose I/Os were in flight elsewhere when slow I/Os were issued, more than otherwise.
+    pub beside: Vec<Beside>,
     /// The values that did much more here, slow or not: the one that rose most first.
-    pub rose: Vec<Rose>,
+    pub rose: Vec<Rate>,
+    /// The values that did much less here.
+    pub fell: Vec<Rate>,
+    /// The values whose I/Os failed, and did so much less there.
+    pub failed: Vec<Rate>,
+    /// The devices with I/Os here that had been in flight for 1 s or more when a file was sealed.
+    pub hung: Vec<Hung>,
 }
 
 /// Whether there is slow time to ask about.
@@ -89,42 +101,18 @@ pub struct Spent {
     pub percent: f64,
 }
 
-/// A value that did much more here.
+/// A value whose I/Os were in flight elsewhere when slow I/Os were issued.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Rose {
+pub struct Beside {
     /// The dimension.
     pub dimension: Dimension,
     /// The value.
     pub value: String,
-    /// The figure that rose.
-    pub metric: Metered,
-    /// Its value per second on the other side; of the depth, the mean.
-    pub there_per_s: f64,
-    /// Likewise here.
-    pub here_per_s: f64,
+    /// How many of its I/Os were in flight on other devices when a slow I/O was issued, on average.
+    pub slow_mean: f64,
+    /// Likewise when another I/O was issued: on the other side, if there is one.
+    pub usual_mean: f64,
 }
-
-/// A figure that can rise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metered {
-    /// I/Os per second.
-    Ops,
-    /// Bytes per second.
-    Bytes,
-    /// The mean number in flight.
-    Depth,
-}
-
-/// Fewer slow I/Os, or fewer I/Os of a value, are no evidence.
-pub const IOS_LEAST: u64 = 30;
-/// A smaller difference, in percentage points, does not count.
-pub const POINTS_LEAST: f64 = 12.0;
-/// The side in question is slower if its share of slow I/Os, or its mean slow time, is at least this many
-/// times that of the other side.
-pub const FACTOR_LEAST: f64 = 2.0;
-/// The most values of a dimension, and the most that rose.
-const SHOWN_MAX: usize = 5;
 
 impl Diff {
     /// The comparison of two sides, of these lengths. Without another side, slow I/Os are compared with all.
@@ -147,8 +135,28 @@ impl Diff {
             differs,
             alike,
             spent: spent(self),
+            beside: match finding {
+                Finding::Slow => beside(self),
+                _ => Vec::new(),
+            },
             rose: there.map_or_else(Vec::new, |there| rose(self, here, there)),
+            fell: there.map_or_else(Vec::new, |there| fell(self, here, there)),
+            failed: there.map_or_else(Vec::new, |there| failed(self, here, there)),
+            hung: self.hung(),
         }
+    }
+}
+
+impl Comparison {
+    /// How many I/Os ended per second here and there, if there were so many more.
+    pub fn fewer(&self) -> Option<(f64, f64)> {
+        let per_s = |side: &SideSum| ratio(side.count as f64, side.elapsed_ns as f64 / 1e9);
+        let there = self
+            .there
+            .as_ref()
+            .filter(|there| there.count >= IOS_LEAST)?;
+        let (here, there) = (per_s(&self.here), per_s(there));
+        (there >= FACTOR_LEAST * here).then_some((here, there))
     }
 }
 
@@ -221,6 +229,37 @@ impl ValueShare {
     }
 }
 
+/// The values with twice as many I/Os in flight elsewhere when slow I/Os were issued as otherwise.
+fn beside(diff: &Diff) -> Vec<Beside> {
+    let (slow, usual) = (&diff.slow_moments, &diff.usual_moments);
+    if slow.count() < IOS_LEAST || usual.count() < IOS_LEAST {
+        return Vec::new();
+    }
+    let mut beside: Vec<Beside> = Vec::new();
+    for ((dimension, part), count) in &slow.beside {
+        let before = usual.beside.get(&(*dimension, *part)).copied();
+        let slow_mean = ratio(*count as f64, slow.count() as f64);
+        let usual_mean = ratio(before.unwrap_or(0) as f64, usual.count() as f64);
+        let is_more = slow_mean >= FACTOR_LEAST * usual_mean;
+        if is_more && slow_mean - usual_mean >= BESIDE_LEAST {
+            beside.push(Beside {
+                dimension: *dimension,
+                value: diff.name(*dimension, *part),
+                slow_mean,
+                usual_mean,
+            });
+        }
+    }
+    let more = |one: &Beside| one.slow_mean - one.usual_mean;
+    beside.sort_by(|one, other| {
+        let key = |one: &Beside| (one.dimension, one.value.clone());
+        let by_more = more(other).total_cmp(&more(one));
+        by_more.then_with(|| key(one).cmp(&key(other)))
+    });
+    beside.truncate(SHOWN_MAX);
+    beside
+}
+
 /// The slow time of a value here, beyond what its I/Os would have had there.
 fn added_ns(diff: &Diff, by: Dimension, part: Part, here: &Sum) -> f64 {
     let there = match diff.there.get((by, part)) {
@@ -247,68 +286,3 @@ fn spent(diff: &Diff) -> Vec<Spent> {
     spent.sort_by(|one, other| other.percent.total_cmp(&one.percent));
     spent
 }
-
-/// The values that did at least twice as much here, and account for a good part of the work.
-fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rose> {
-    let mut rose: Vec<(f64, Rose)> = Vec::new();
-    for metric in [Metered::Ops, Metered::Bytes, Metered::Depth] {
-        let all = metric.of(&diff.here.all, here);
-        let more = all - metric.of(&diff.there.all, there);
-        // A client that takes the place of another one adds nothing.
-        if 100.0 * ratio(more, all) < POINTS_LEAST {
-            continue;
-        }
-        for ((by, part), sum) in &diff.here.of {
-            let before = diff.there.get((*by, *part));
-            let (now, then) = (metric.of(sum, here), metric.of(&before, there));
-            let points = 100.0 * ratio(now - then, all);
-            let is_much = now >= FACTOR_LEAST * then && points >= POINTS_LEAST;
-            if ACTORS.contains(by) && is_much && sum.ios >= IOS_LEAST {
-                let value = diff.name(*by, *part);
-                rose.push((
-                    points,
-                    Rose {
-                        dimension: *by,
-                        value,
-                        metric,
-                        there_per_s: then,
-                        here_per_s: now,
-                    },
-                ));
-            }
-        }
-    }
-    rose.sort_by(|(points, one), (others, other)| {
-        let key = |rose: &Rose| (rose.dimension, rose.value.clone());
-        let by_points = others.round().total_cmp(&points.round());
-        by_points.then_with(|| key(one).cmp(&key(other)))
-    });
-    rose.truncate(SHOWN_MAX);
-    rose.into_iter().map(|(_, rose)| rose).collect()
-}
-
-impl Metered {
-    fn of(self, sum: &Sum, lasted: Duration) -> f64 {
-        let seconds = lasted.as_nanos() as f64 / 1e9;
-        match self {
-            Metered::Ops => ratio(sum.ios as f64, seconds),
-            Metered::Bytes => ratio(sum.bytes as f64, seconds),
-            Metered::Depth => ratio(sum.time_ns as f64 / 1e9, seconds),
-        }
-    }
-}
-
-fn ratio(part: f64, whole: f64) -> f64 {
-    match whole > 0.0 {
-        true => part / whole,
-        false => 0.0,
-    }
-}
-
-/// The dimensions whose values do I/O, and so can do more than before.
-const ACTORS: [Dimension; 4] = [
-    Dimension::Device,
-    Dimension::Client,
-    Dimension::Process,
-    Dimension::Cgroup,
-];

@@ -1,14 +1,17 @@
 //! The sums of both sides, by every fact about their I/Os.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use serde::Serialize;
 
 use crate::dimension::{Dimension, Knows};
 use crate::finished::FinishedIo;
 use crate::kind::Kind;
 use crate::parts::{Part, Parts};
 
+use super::beside::Moments;
 use super::slow::Slow;
 
 /// One of the two sides.
@@ -29,6 +32,23 @@ pub struct Diff {
     parts: Parts,
     pub(super) here: Sums,
     pub(super) there: Sums,
+    /// The moments at which slow I/Os were issued here, …
+    pub(super) slow_moments: Moments,
+    /// … and those at which others were: there, or here if there is no other side.
+    pub(super) usual_moments: Moments,
+    /// The ages of I/Os that had been in flight here for long, by device and by their beginning and first byte.
+    hung: BTreeMap<(Arc<str>, u64, u64), u64>,
+}
+
+/// The I/Os of a device that had been in flight for long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hung {
+    /// The device.
+    pub device: String,
+    /// How many there were.
+    pub count: u64,
+    /// The age of the oldest.
+    pub oldest_ns: u64,
 }
 
 /// The sums of a side.
@@ -48,6 +68,7 @@ pub(super) struct Sum {
     pub(super) time_ns: u128,
     pub(super) slow: u64,
     pub(super) slow_ns: u128,
+    pub(super) errors: u64,
 }
 
 impl Diff {
@@ -70,12 +91,20 @@ impl Diff {
             there: sums(),
             waits,
             parts: Parts::default(),
+            slow_moments: Moments::default(),
+            usual_moments: Moments::default(),
+            hung: BTreeMap::new(),
         }
     }
 
     /// Counts an I/O of a side.
     pub fn add(&mut self, side: Side, io: &FinishedIo) {
         let sum = Sum::of(io, self.slow.slow_ns(io));
+        match (side, sum.slow > 0) {
+            (Side::Here, true) => self.slow_moments.add(io),
+            (side, _) if side == self.usual_side() => self.usual_moments.add(io),
+            _ => {}
+        }
         for at in 0..self.dimensions.len() {
             let by = self.dimensions[at];
             self.reach(by, io);
@@ -91,6 +120,53 @@ impl Diff {
             }
         }
         self.waits = waits;
+    }
+
+    /// Looks again at an I/O of a side, once all have been counted: was it in flight when others were issued?
+    pub fn look_beside(&mut self, side: Side, io: &FinishedIo) {
+        if side == Side::Here {
+            self.slow_moments.look(io, &BESIDE, &mut self.parts);
+        }
+        if side == self.usual_side() {
+            self.usual_moments.look(io, &BESIDE, &mut self.parts);
+        }
+    }
+
+    /// Counts an I/O that was in flight here when it was last seen.
+    pub fn add_in_flight(&mut self, io: &FinishedIo) {
+        let age_ns = io.total_ns();
+        let key = (Arc::clone(&io.device), io.begun_ns, io.offset_bytes);
+        if age_ns >= HUNG_NS && (self.hung.len() < HUNG_MAX || self.hung.contains_key(&key)) {
+            let oldest_ns = self.hung.entry(key).or_default();
+            *oldest_ns = age_ns.max(*oldest_ns);
+        }
+    }
+
+    /// The I/Os that had been in flight for long, by device.
+    pub(super) fn hung(&self) -> Vec<Hung> {
+        let mut devices: Vec<Hung> = Vec::new();
+        for ((device, ..), age_ns) in &self.hung {
+            match devices.last_mut().filter(|last| *last.device == **device) {
+                Some(last) => {
+                    last.count += 1;
+                    last.oldest_ns = last.oldest_ns.max(*age_ns);
+                }
+                None => devices.push(Hung {
+                    device: device.to_string(),
+                    count: 1,
+                    oldest_ns: *age_ns,
+                }),
+            }
+        }
+        devices
+    }
+
+    /// The side whose I/Os say what is usual. I/Os that only a condition calls slow have no other side.
+    fn usual_side(&self) -> Side {
+        match self.slow {
+            Slow::Beyond(_) => Side::There,
+            Slow::Where(_) | Slow::Inside(..) => Side::Here,
+        }
     }
 
     fn side(&mut self, side: Side) -> &mut Sums {
@@ -148,6 +224,7 @@ impl Sum {
             time_ns: io.total_ns().into(),
             slow: slow_ns.is_some().into(),
             slow_ns: slow_ns.unwrap_or(0).into(),
+            errors: io.error.is_some().into(),
         }
     }
 
@@ -157,6 +234,7 @@ impl Sum {
         self.time_ns += more.time_ns;
         self.slow += more.slow;
         self.slow_ns += more.slow_ns;
+        self.errors += more.errors;
     }
 }
 
@@ -200,3 +278,17 @@ const WAITS: [Dimension; 8] = [
 
 /// The most values that are distinguished. Any other value takes part as [`OTHER`](crate::interval::OTHER).
 const KEYS_MAX: usize = 65_536;
+
+/// The dimensions of I/Os that were in flight elsewhere.
+const BESIDE: [Dimension; 5] = [
+    Dimension::Device,
+    Dimension::Op,
+    Dimension::Client,
+    Dimension::Process,
+    Dimension::Cgroup,
+];
+
+/// An I/O that has been in flight for this long hangs.
+const HUNG_NS: u64 = 1_000_000_000;
+/// The most of them that are told apart.
+const HUNG_MAX: usize = 65_536;

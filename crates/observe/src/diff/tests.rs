@@ -234,3 +234,123 @@ fn the_sums_are_those_of_the_ios() {
     assert_eq!((value.value.as_str(), value.slow_count), ("d3", of_d3));
     assert!((value.ios_percent - 100.0 * of_d3 as f64 / IOS as f64).abs() < 1e-9);
 }
+
+/// A queue behind another device: while `d7` has 30 I/Os in flight, those of the other devices take longer.
+#[test]
+fn what_was_in_flight_elsewhere_is_told() {
+    let burst = |second: u64| second % 10 == 3;
+    let run = |has_bursts: bool| {
+        let mut all = ios(11, never, 0);
+        for io in &mut all {
+            let second = io.begun_ns / 1_000_000_000;
+            let is_slow = has_bursts && burst(second) && &*io.device != "d7";
+            if let IoWaits::Zio(waits) = &mut io.waits
+                && is_slow
+            {
+                waits.queue = Duration::from_nanos(40 * MS);
+                io.ended_ns += 40 * MS;
+            }
+        }
+        let seconds = (0..60).filter(|second| has_bursts && burst(*second));
+        let noise: Vec<FinishedIo> = seconds
+            .flat_map(|second| (0..60).map(move |at| second * 1_000_000_000 + at * 16 * MS))
+            .map(|begun_ns| FinishedIo {
+                device: "d7".into(),
+                kind: Kind::Op(Op::Write),
+                who: Some(Who::Client(Arc::from("noisy"))),
+                begun_ns,
+                ended_ns: begun_ns + 500 * MS,
+                waits: IoWaits::Zio(Waits {
+                    recv: Duration::from_nanos(500 * MS),
+                    ..Waits::default()
+                }),
+                ..all[0].clone()
+            })
+            .collect();
+        all.extend(noise);
+        all
+    };
+    let (here, there) = (run(true), run(false));
+    let mut usual = Usual::default();
+    there.iter().for_each(|io| usual.add(io));
+    let mut diff = Diff::new(Slow::Beyond(usual), Knows::Zios);
+    here.iter().for_each(|io| diff.add(Side::Here, io));
+    there.iter().for_each(|io| diff.add(Side::There, io));
+    here.iter().for_each(|io| diff.look_beside(Side::Here, io));
+    there
+        .iter()
+        .for_each(|io| diff.look_beside(Side::There, io));
+    let beside = diff.compare(LASTED, Some(LASTED)).beside;
+    let told: Vec<(Dimension, &str)> = beside
+        .iter()
+        .map(|one| (one.dimension, &*one.value))
+        .collect();
+    for expected in [
+        (Dimension::Device, "d7"),
+        (Dimension::Client, "noisy"),
+        (Dimension::Op, "write"),
+    ] {
+        assert!(told.contains(&expected), "{beside:?}");
+    }
+    let d7 = beside
+        .iter()
+        .find(|one| one.value == "d7")
+        .expect("the device");
+    // A naive list: the mean number in flight on d7 when a slow I/O of another device was issued.
+    let slow: Vec<&FinishedIo> = here
+        .iter()
+        .filter(|io| matches!(&io.waits, IoWaits::Zio(waits) if waits.queue > Duration::ZERO))
+        .collect();
+    let in_flight = |at_ns: u64| {
+        let own = here.iter().filter(|io| &*io.device == "d7");
+        own.filter(|io| io.begun_ns <= at_ns && at_ns < io.ended_ns)
+            .count()
+    };
+    let mean =
+        slow.iter().map(|io| in_flight(io.begun_ns)).sum::<usize>() as f64 / slow.len() as f64;
+    assert!(
+        (d7.slow_mean - mean).abs() < 0.15 * mean,
+        "{} {mean}",
+        d7.slow_mean
+    );
+}
+
+#[test]
+fn errors_hung_ios_and_a_fall_are_told() {
+    let there = ios(12, never, 0);
+    let mut here = ios(13, never, 0);
+    here.truncate(2_000);
+    for io in here.iter_mut().filter(|io| &*io.device == "d2").take(9) {
+        io.error = Some("EIO".to_owned());
+    }
+    let mut usual = Usual::default();
+    there.iter().for_each(|io| usual.add(io));
+    let mut diff = Diff::new(Slow::Beyond(usual), Knows::Zios);
+    here.iter().for_each(|io| diff.add(Side::Here, io));
+    there.iter().for_each(|io| diff.add(Side::There, io));
+    for seconds in [1, 11, 21] {
+        let hung = FinishedIo {
+            begun_ns: 5,
+            ended_ns: 5 + seconds * 1_000_000_000,
+            ..there[0].clone()
+        };
+        diff.add_in_flight(&hung);
+    }
+    let found = diff.compare(LASTED, Some(LASTED));
+    let hung: Vec<_> = found
+        .hung
+        .iter()
+        .map(|one| (one.count, one.oldest_ns))
+        .collect();
+    assert_eq!(hung, [(1, 21_000_000_000)]);
+    let failed: Vec<&str> = found.failed.iter().map(|one| one.value.as_str()).collect();
+    assert!(
+        failed.contains(&"EIO") && failed.contains(&"d2"),
+        "{failed:?}"
+    );
+    assert_eq!(
+        found.fewer().map(|(here, there)| (here.round(), there)),
+        Some((33.0, 100.0))
+    );
+    assert!(compared(&there, &there).fewer().is_none());
+}

@@ -11,6 +11,7 @@ use super::*;
 use crate::finished::IoWaits;
 use crate::interval::OTHER;
 use crate::layer::Layer;
+use crate::question::Needs;
 use crate::who::Who;
 
 fn zio(device: &str, op: Op) -> FinishedIo {
@@ -230,7 +231,7 @@ proptest! {
         ios in vec(some_io(), 0..60),
         picked in subsequence(CONDITIONS.to_vec(), 0..=3),
         by in 0..Dimension::ALL.len(),
-        measure in 0..Dimension::ALL.len(),
+        measure in prop_oneof![Just(None), (0..Dimension::ALL.len()).prop_map(Some)],
         counts_only in any::<bool>(),
     ) {
         let words: Vec<&str> = picked.iter().map(|(words, _)| *words).collect();
@@ -238,11 +239,11 @@ proptest! {
             true => Predicates::default(),
             false => words.join(",").parse().expect("conditions"),
         };
-        let (by, measure) = (Dimension::ALL[by], Dimension::ALL[measure]);
+        let (by, measure) = (Dimension::ALL[by], measure.map(|at| Dimension::ALL[at]));
         let question = Question {
             predicates,
             by: Some(by),
-            measure: Some(measure).filter(|_| !counts_only),
+            measure: measure.filter(|_| !counts_only),
             counts_only,
             ..Question::latencies(&[Layer::Disk])
         };
@@ -254,9 +255,13 @@ proptest! {
                 alike.push((io, Alike::default()));
                 alike.len() - 1
             });
-            match question.has_names_only() {
-                true => tally.add_counts(io, 1, io.bytes_done()),
-                false => tally.add_alike(io, &mut alike[at].1),
+            let is_asked = question.predicates.latencies().contains(&io.at_device_ns());
+            let alike = &mut alike[at].1;
+            match question.needs() {
+                Needs::Names | Needs::Latencies if !is_asked => {}
+                Needs::Names => tally.add_counts(io, 1, io.bytes_done()),
+                Needs::Latencies => tally.add_latency(io, alike, io.bytes_done(), io.at_device_ns()),
+                Needs::All => tally.add_alike(io, alike),
             }
         }
 
@@ -274,6 +279,8 @@ proptest! {
             prop_assert_eq!(bytes, own().map(|io| io.bytes_done()).sum::<u64>());
             let times = || own().filter(|_| !counts_only);
             prop_assert_eq!(time, times().map(|io| u128::from(io.at_device_ns())).sum::<u128>());
+            // The time before the device is not looked at unless it is asked for.
+            let total = if question.needs() == Needs::All { total } else { times().map(|io| u128::from(io.total_ns())).sum() };
             prop_assert_eq!(total, times().map(|io| u128::from(io.total_ns())).sum::<u128>());
             if by == Dimension::Client {
                 let mut expected: BTreeMap<(Kind, &str), u64> = BTreeMap::new();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::clock::{Clock, MachineClock};
-use crate::reader::{Query, Recording};
+use crate::query::Query;
+use crate::reader::Recording;
 use crate::recorder::{Options, Recorder};
 use crate::server::Server;
 use crate::table::GROUP_ROWS;
@@ -44,7 +45,7 @@ fn cost_of_an_io() {
         let before_ns = clock.thread_cpu_ns();
         let recording = Recording::open(scratch.path()).expect("a recording");
         let slow = Query {
-            min_ns: 10_000_000,
+            latency_ns: 10_000_000..=u64::MAX,
             ..Query::default()
         };
         let slow = recording.ios(slow).expect("slow I/Os").len();

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::clock::{Clock, MachineClock};
 use crate::directory::Directory;
-use crate::reader::{Query, Recording};
+use crate::query::Query;
+use crate::reader::Recording;
 use crate::recorder::{Options, Recorder};
 use crate::server::Server;
 
@@ -44,8 +45,11 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_whole_files() {
         let recording = Recording::open(scratch.path()).expect("a recording");
         let ios = recording.ios(Query::default());
         seen += ios.expect("its I/Os").len();
-        recording.marks().expect("marks");
-        recording.seconds(0, u64::MAX).expect("seconds");
+        let mut damaged = Vec::new();
+        recording.marks(&mut damaged).expect("marks");
+        let seconds = recording.each_second(0, u64::MAX, &mut damaged, |_| {});
+        seconds.expect("seconds");
+        assert!(damaged.is_empty(), "{damaged:?}");
         Directory::create(scratch.path()).expect("the lock is free");
     }
     assert!(seen > 0);

@@ -10,7 +10,8 @@ use crate::clock::{Clock, Moment};
 use crate::directory::files;
 use crate::ios::{IOS, Recorded, column};
 use crate::marks::Event;
-use crate::reader::{Query, Recording};
+use crate::query::Query;
+use crate::reader::Recording;
 use crate::recorder::{Options, Recorder, Summary};
 use crate::seconds::Count;
 use crate::server::{AHEAD_NS, Server};
@@ -92,7 +93,7 @@ fn recorded(root: &Path) -> Vec<Recorded> {
 
 fn marks(root: &Path) -> Vec<(Event, Option<i64>)> {
     let recording = Recording::open(root).expect("a recording");
-    let marks = recording.marks().expect("marks");
+    let marks = recording.marks(&mut Vec::new()).expect("marks");
     marks.into_iter().map(|mark| (mark.event, mark.n)).collect()
 }
 
@@ -135,20 +136,27 @@ fn all_ios_of_a_minute_are_read_back_and_counted_in_their_seconds() {
     assert_eq!(counted, expected.len() as u64);
     assert_eq!(
         sums,
-        [sum(FinishedIo::total_ns), sum(|io| io.length_bytes), 0]
+        [sum(FinishedIo::at_device_ns), sum(|io| io.length_bytes), 0]
     );
 
-    for min_ns in [0, 5_000_000, u64::MAX] {
+    for latency_ns in [
+        0..=u64::MAX,
+        5_000_000..=u64::MAX,
+        100_000..=200_000,
+        u64::MAX..=u64::MAX,
+    ] {
         let query = Query {
             from_ns: from_s * SECOND_NS,
             to_ns: to_s * SECOND_NS,
-            min_ns,
+            latency_ns: latency_ns.clone(),
             ..Query::default()
         };
         let found = recording.ios(query).expect("its I/Os");
         let found: Vec<_> = found.into_iter().map(|one| one.io).collect();
-        let slow = expected.iter().filter(|io| io.total_ns() >= min_ns);
-        assert!(found.iter().eq(slow.copied()), "{min_ns}");
+        let slow = expected
+            .iter()
+            .filter(|io| latency_ns.contains(&io.at_device_ns()));
+        assert!(found.iter().eq(slow.copied()), "{latency_ns:?}");
     }
 }
 

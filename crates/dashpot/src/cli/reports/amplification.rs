@@ -18,8 +18,11 @@ pub(crate) struct AmplificationArgs {
     #[command(flatten)]
     pub(crate) file: HtmlArgs,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print comma-separated values, with the names of the JSON
+    #[arg(long)]
+    pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) pools: PoolArgs,
 }

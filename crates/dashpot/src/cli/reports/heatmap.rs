@@ -48,6 +48,9 @@ pub(crate) struct HeatmapArgs {
     #[command(flatten)]
     pub(crate) file: HtmlArgs,
     /// Print JSON, a line for each column
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print comma-separated values, with the names of the JSON
+    #[arg(long)]
+    pub(crate) csv: bool,
 }

@@ -58,8 +58,11 @@ pub(crate) struct IolatencyArgs {
     #[command(flatten)]
     pub(crate) file: HtmlArgs,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print comma-separated values, with the names of the JSON
+    #[arg(long)]
+    pub(crate) csv: bool,
 }
 
 /// Parses a glob that must match the letters of some I/O.

@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_rules::ParseError;
 
-use super::words::{DeviceArgs, HtmlArgs, LayerArgs, Pace, split_words};
+use super::words::{DeviceArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs, split_words};
 
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
 #[derive(Args, Clone, Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct IostatArgs {
     device: DeviceArgs,
     #[command(flatten)]
     pub(crate) at: LayerArgs,
+    #[command(flatten)]
+    pub(crate) period: PeriodArgs,
     /// More disks; then seconds between reports, or a time such as 500ms, and the
     /// number of reports [until Ctrl-C]
     #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
@@ -31,8 +33,11 @@ pub(crate) struct IostatArgs {
     #[command(flatten)]
     pub(crate) file: HtmlArgs,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print comma-separated values, with the names of the JSON
+    #[arg(long)]
+    pub(crate) csv: bool,
 }
 
 impl IostatArgs {

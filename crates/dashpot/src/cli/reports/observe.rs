@@ -1,10 +1,9 @@
 //! The options of `observe`: devices, interval, columns, and the address for Prometheus.
 
 use clap::Args;
-use dashpot_engine::Duration;
 use dashpot_rules::{Listen, ParseError, parse_listen};
 
-use super::words::{HtmlArgs, Pace, split_words};
+use super::words::{HtmlArgs, Pace, PeriodArgs, split_words};
 use crate::cli::no_api::NoApi;
 use crate::cli::{BackgroundArgs, PageArgs};
 
@@ -24,7 +23,7 @@ pub(crate) struct ObserveArgs {
     #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
     words: Vec<String>,
     /// Address where Prometheus scrapes /metrics; it asks for no token
-    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen, conflicts_with = "recording")]
     pub(crate) metrics: Option<Listen>,
     /// Show the disks in the browser, too
     #[arg(long)]
@@ -32,15 +31,20 @@ pub(crate) struct ObserveArgs {
     #[command(flatten)]
     pub(crate) page_at: PageArgs,
     #[command(flatten)]
-    pub(crate) recording: BackgroundArgs,
+    pub(crate) background: BackgroundArgs,
+    #[command(flatten)]
+    pub(crate) period: PeriodArgs,
     /// Show all columns: rates of discards (d/s) and flushes (f/s), and p90, too
     #[arg(long)]
     pub(crate) wide: bool,
     #[command(flatten)]
     pub(crate) file: HtmlArgs,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print comma-separated values, with the names of the JSON
+    #[arg(long)]
+    pub(crate) csv: bool,
     #[command(flatten)]
     _no_api: NoApi,
 }
@@ -48,17 +52,13 @@ pub(crate) struct ObserveArgs {
 impl ObserveArgs {
     /// The devices and the pace.
     pub(crate) fn split(&self) -> Result<(&[String], Pace), ParseError> {
-        let (devices, pace) = split_words(&self.words)?;
-        let interval = pace.interval.or(Some(SECOND));
-        Ok((devices, Pace { interval, ..pace }))
+        split_words(&self.words)
     }
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-
 #[cfg(test)]
 mod tests {
-    use super::{BackgroundArgs, HtmlArgs, NoApi, ObserveArgs, PageArgs};
+    use super::{BackgroundArgs, HtmlArgs, NoApi, ObserveArgs, PageArgs, PeriodArgs};
 
     fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
         let args = ObserveArgs {
@@ -66,10 +66,12 @@ mod tests {
             metrics: None,
             page: false,
             page_at: PageArgs::default(),
-            recording: BackgroundArgs::default(),
+            background: BackgroundArgs::default(),
+            period: PeriodArgs::default(),
             wide: false,
             file: HtmlArgs::default(),
             json: false,
+            csv: false,
             _no_api: NoApi::default(),
         };
         let (devices, pace) = args.split().map_err(|error| error.to_string())?;
@@ -81,8 +83,8 @@ mod tests {
 
     #[test]
     fn devices_come_first() {
-        assert_eq!(split(""), Ok((0, 1_000, None)));
-        assert_eq!(split("vda 7,0 /dev/sda"), Ok((3, 1_000, None)));
+        assert_eq!(split(""), Ok((0, 0, None)));
+        assert_eq!(split("vda 7,0 /dev/sda"), Ok((3, 0, None)));
         assert_eq!(split("vda 7,0 500ms 5"), Ok((2, 500, Some(5))));
         assert_eq!(split("2"), Ok((0, 2_000, None)));
         assert_eq!(split("0.5 3"), Ok((0, 500, Some(3))));

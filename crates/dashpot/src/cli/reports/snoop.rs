@@ -53,6 +53,9 @@ pub(crate) struct SnoopArgs {
     #[command(flatten)]
     pub(crate) file: HtmlArgs,
     /// Print JSON, a line for each I/O
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print comma-separated values, with the names of the JSON
+    #[arg(long)]
+    pub(crate) csv: bool,
 }

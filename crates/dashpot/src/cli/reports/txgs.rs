@@ -20,6 +20,9 @@ pub(crate) struct TxgsArgs {
     #[command(flatten)]
     pub(crate) file: HtmlArgs,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print comma-separated values, with the names of the JSON
+    #[arg(long)]
+    pub(crate) csv: bool,
 }

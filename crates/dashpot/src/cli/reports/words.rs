@@ -49,6 +49,25 @@ pub(crate) struct PoolArgs {
     /// Pools, then an interval and a count: [POOL]... [interval [count]]
     #[arg(value_name = "POOL|interval")]
     words: Vec<String>,
+    /// A recording has none of this
+    #[arg(
+        long = "in",
+        alias = "from",
+        alias = "to",
+        alias = "last",
+        value_name = "REC",
+        hide = true
+    )]
+    #[arg(value_parser = no_recording)]
+    _recording: Option<String>,
+}
+
+/// Says why reports of pools read no recording.
+fn no_recording(_: &str) -> Result<String, ParseError> {
+    Err(ParseError::new(
+        "a recording has finished I/Os, and not the throttle, the txgs and the queues of pools: ask about the pool's \
+         volumes or disks, such as 'dashpot stat volume.throttle --in REC'",
+    ))
 }
 
 impl PoolArgs {
@@ -60,7 +79,7 @@ impl PoolArgs {
 /// The I/Os of a report.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
-    /// Only such I/Os: op=write,latency>=10ms,...
+    /// Only such I/Os: op=write,latency>=10ms,... (a comma of a name: '\,')
     #[arg(long = "where", value_name = "FACTS", allow_hyphen_values = true)]
     predicates: Option<Predicates>,
 }
@@ -76,7 +95,7 @@ impl FilterArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PeriodArgs {
     /// The I/Os of a recording that 'dashpot record' made
-    #[arg(long = "in", value_name = "REC", conflicts_with = "kernel")]
+    #[arg(long = "in", value_name = "REC")]
     pub(crate) recording: Option<PathBuf>,
     /// Of a recording, from this time on, such as 03:10
     #[arg(long, value_name = "TIME")]

@@ -25,7 +25,8 @@ pub(super) fn check_keep(args: &KeepArgs) {
 /// Refuses to go on in a recording of another kind, or in a part of one.
 pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
     // The recorder refuses a directory that is not a recording, or that cannot be read.
-    let Ok(marks) = dashpot_recording::Recording::open(root).and_then(|known| known.marks()) else {
+    let known = dashpot_recording::Recording::open(root);
+    let Ok(marks) = known.and_then(|known| known.marks(&mut Vec::new())) else {
         return Ok(());
     };
     let is_kernels = matches!(target, Target::Kernel(..));

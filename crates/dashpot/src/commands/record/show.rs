@@ -62,7 +62,11 @@ impl Shown {
             counted_seconds: recorded.counted_seconds(),
             disks: recorded.devices(Layer::Disk),
             volumes: recorded.devices(Layer::Volume),
-            marks: recording.marks()?.into_iter().map(shown).collect(),
+            marks: recording
+                .marks(&mut Vec::new())?
+                .into_iter()
+                .map(shown)
+                .collect(),
         })
     }
 

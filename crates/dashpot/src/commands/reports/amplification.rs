@@ -21,6 +21,6 @@ impl Asked for AmplificationArgs {
     }
 
     fn format(&self) -> Format {
-        Format::lines(self.json)
+        Format::lines(self.json, self.csv)
     }
 }

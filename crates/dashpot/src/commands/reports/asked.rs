@@ -93,6 +93,17 @@ impl Over<'_> {
     }
 }
 
+/// Refuses a past that only a recording has.
+pub(super) fn needs_recording(over: Over<'_>, period: &PeriodArgs) -> Result<(), ParseError> {
+    match (over, period.last) {
+        (Over::Live(_), Some(_)) => Err(ParseError::new(
+            "--last: nothing records these disks, and a daemon's memory has only latencies: name a recording with \
+             --in REC, or begin one with 'serve --record REC' or 'observe --record REC'",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses what the memory of a daemon does not have: intervals, and latencies from arrival (`-Q`).
 pub(super) fn check_memory(
     over: Over<'_>,
@@ -126,18 +137,19 @@ pub(in crate::commands) enum Format {
 
 impl Format {
     /// The format of a report with several intervals.
-    pub(super) fn lines(json: bool) -> Format {
-        match json {
-            true => Format::JsonLines,
-            false => Format::Text,
+    pub(super) fn lines(json: bool, csv: bool) -> Format {
+        match (json, csv) {
+            (true, _) => Format::JsonLines,
+            (false, true) => Format::Csv,
+            (false, false) => Format::Text,
         }
     }
 
     /// The format of a report with one interval.
-    pub(super) fn document(json: bool) -> Format {
+    pub(super) fn document(json: bool, csv: bool) -> Format {
         match json {
             true => Format::Json,
-            false => Format::Text,
+            false => Format::lines(false, csv),
         }
     }
 }

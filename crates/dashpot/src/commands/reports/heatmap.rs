@@ -45,7 +45,7 @@ impl Asked for HeatmapArgs {
     }
 
     fn format(&self) -> Format {
-        Format::lines(self.json)
+        Format::lines(self.json, self.csv)
     }
 
     fn svg(&self) -> anyhow::Result<Option<Draft>> {

@@ -47,7 +47,7 @@ impl Asked for IolatencyArgs {
     }
 
     fn format(&self) -> Format {
-        Format::lines(self.json)
+        Format::lines(self.json, self.csv)
     }
 }
 

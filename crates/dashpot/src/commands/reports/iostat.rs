@@ -6,20 +6,25 @@ use dashpot_report::iostat::{Columns, IostatReport};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
-use super::asked::{Asked, Format, Over};
-use crate::cli::reports::{DeviceArgs, IostatArgs, Pace};
+use super::asked::{Asked, Format, Over, needs_recording};
+use crate::cli::reports::{DeviceArgs, IostatArgs, Pace, PeriodArgs};
 
 impl Asked for IostatArgs {
-    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         if self.at.layer == Layer::Store {
             return Err(ParseError::new(
                 "a store has no queue that iostat could show: take iolatency or quantize",
             ));
         }
+        needs_recording(over, &self.period)?;
         let (_, pace) = self.split()?;
         Ok(Box::new(IostatReport {
             layer: self.at.layer,
-            schedule: schedule(&pace),
+            schedule: match over {
+                // A recording has no figures since the start of its devices.
+                Over::Recorded(_) => over.schedule(&pace, Duration::MAX),
+                Over::Live(_) | Over::Simulation => schedule(&pace),
+            },
             columns: match (self.extended, self.short) {
                 (false, false) => Columns::Basic,
                 (true, false) => Columns::Extended,
@@ -34,8 +39,12 @@ impl Asked for IostatArgs {
         Ok(self.split()?.0)
     }
 
+    fn period(&self) -> Option<&PeriodArgs> {
+        Some(&self.period)
+    }
+
     fn format(&self) -> Format {
-        Format::lines(self.json)
+        Format::lines(self.json, self.csv)
     }
 }
 

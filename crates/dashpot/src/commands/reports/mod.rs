@@ -4,6 +4,7 @@
 mod amplification;
 mod asked;
 mod beside;
+mod flat;
 mod heatmap;
 mod html;
 mod iolatency;
@@ -21,17 +22,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use dashpot_export::complain;
-use dashpot_rules::ApiAddress;
+use dashpot_rules::{ApiAddress, ParseError};
 
 use self::asked::refuse;
 use self::html::HtmlFile;
-use self::out::Stdout;
+use super::output::usage;
 use super::record::found;
-use crate::cli::reports::{PeriodArgs, ReportKind};
+use crate::cli::reports::{DeviceArgs, PeriodArgs, ReportKind};
 use crate::sources::{Recorded, Target, watch_recorded};
 
 pub(super) use asked::{Asked, Format, Over};
-pub(super) use out::Kept;
+pub(super) use out::{Kept, Out, Stdout};
 pub(super) use showing::{Files, Showing};
 
 /// The report that the user's options describe.
@@ -58,6 +59,12 @@ pub(super) fn files(kind: &ReportKind, source: &'static str) -> anyhow::Result<F
     })
 }
 
+/// Whether a report is about a recording that the user has named.
+pub(super) fn is_recorded(kind: &ReportKind) -> bool {
+    let period = asked(kind).period();
+    period.is_some_and(|period| period.recording.is_some())
+}
+
 /// Shows a report over live disks.
 pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
     let asked = asked(kind);
@@ -66,7 +73,15 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
     if let Some(period) = asked.period()
         && let Some(recording) = &period.recording
     {
-        let names = refuse(asked.devices()).devices;
+        let DeviceArgs {
+            devices: names,
+            kernel,
+        } = refuse(asked.devices());
+        if kernel {
+            usage(&ParseError::new(
+                "--kernel cannot be used with --in: the recording says whose disks it has",
+            ));
+        }
         return show_recorded(kind, period, recording, &names);
     }
     let target = asked.target(api)?;

@@ -7,14 +7,14 @@ use dashpot_api::kernel_recording_link;
 use dashpot_daemon::metrics::{KernelMetrics, KernelTotals};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
-use dashpot_observe::{Schedule, Seen};
+use dashpot_observe::Seen;
 use dashpot_report::observe::ObserveReport;
 use dashpot_report::report::Report;
 use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
 
-use super::asked::{Asked, Format, Over};
+use super::asked::{Asked, Format, Over, needs_recording};
 use crate::cli::KeepArgs;
-use crate::cli::reports::{DeviceArgs, ObserveArgs, Pace};
+use crate::cli::reports::{DeviceArgs, ObserveArgs, PeriodArgs};
 use crate::commands::page::{KernelWatch, Page};
 use crate::commands::private::PrivateDir;
 use crate::commands::record::Background;
@@ -22,11 +22,17 @@ use crate::commands::scraper::Scraper;
 use crate::sources::{Source, Target};
 
 impl Asked for ObserveArgs {
-    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         self.page_at.check(self.page, self.metrics.is_some())?;
-        let (_, Pace { interval, count }) = self.split()?;
+        needs_recording(over, &self.period)?;
+        if matches!(over, Over::Recorded(_)) && Background::asked(&self.background).is_some() {
+            return Err(ParseError::new(
+                "--record cannot be used with the past of a recording: leave one out",
+            ));
+        }
+        let (_, pace) = self.split()?;
         Ok(Box::new(ObserveReport {
-            schedule: Schedule::every(interval.unwrap_or(Duration::MAX), count),
+            schedule: over.schedule(&pace, SECOND),
             wide: self.wide,
         }))
     }
@@ -35,8 +41,12 @@ impl Asked for ObserveArgs {
         Ok(DeviceArgs::named(self.split()?.0))
     }
 
+    fn period(&self) -> Option<&PeriodArgs> {
+        Some(&self.period)
+    }
+
     fn format(&self) -> Format {
-        Format::lines(self.json)
+        Format::lines(self.json, self.csv)
     }
 
     /// It watches the kernel's disks, and never a daemon's.
@@ -60,7 +70,7 @@ impl Asked for ObserveArgs {
             Some(listen) => Some(scraper(listen, self, &totals, &mut private)?),
             None => None,
         };
-        let recording = match Background::asked(&self.recording) {
+        let recording = match Background::asked(&self.background) {
             Some((root, kept)) => Some(self.record(root, kept)?),
             None => None,
         };
@@ -115,6 +125,9 @@ impl Source for Counted<'_> {
         Ok(seen)
     }
 }
+
+/// The interval of live disks.
+const SECOND: Duration = Duration::from_secs(1);
 
 fn scraper(
     listen: &Listen,

@@ -1,12 +1,13 @@
 //! The places for a report's pages.
 
 use dashpot_export::complain;
-use dashpot_report::report::{Pages, Rows};
+use dashpot_report::report::{Page, Pages, Rows};
 use dashpot_report::surface::Surface;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::asked::Format;
+use super::flat::{Flat, flat};
 use crate::commands::output::{print, print_drawn, print_json};
 use crate::commands::screen::{self, surface_of_simulation};
 
@@ -30,8 +31,8 @@ pub(in crate::commands) trait Out {
 /// Standard output, in a format.
 pub(in crate::commands) struct Stdout {
     format: Format,
-    /// Whether the head of a CSV has been printed.
-    has_head: bool,
+    /// The head of the CSV that has been printed.
+    head: Vec<String>,
 }
 
 /// Memory: a simulation's reports are printed when all of them are complete.
@@ -58,16 +59,33 @@ impl Stdout {
     pub(in crate::commands) fn new(format: Format) -> Stdout {
         Stdout {
             format,
-            has_head: false,
+            head: Vec::new(),
         }
     }
 
-    fn print_rows(&mut self, rows: &Rows) -> anyhow::Result<()> {
-        let mut csv = csv::Writer::from_writer(Vec::new());
-        if !std::mem::replace(&mut self.has_head, true) {
-            csv.write_record(&rows.head)?;
+    /// Prints the rows of a page. A page without rows of its own has those of its JSON.
+    fn print_rows(&mut self, page: &dyn Page) -> anyhow::Result<()> {
+        if let Some(Rows { head, rows }) = page.rows() {
+            let head = head.into_iter().map(str::to_owned).collect();
+            return self.print_table(Flat { head, rows });
         }
-        for row in &rows.rows {
+        let json = page.json().map(serde_json::to_value).transpose()?;
+        let tables = json.iter().flat_map(flat);
+        tables
+            .into_iter()
+            .try_for_each(|table| self.print_table(table))
+    }
+
+    /// Prints rows, below a head if they have other columns than those before.
+    fn print_table(&mut self, Flat { head, rows }: Flat) -> anyhow::Result<()> {
+        let mut csv = csv::WriterBuilder::new()
+            .flexible(true)
+            .from_writer(Vec::new());
+        if self.head != head {
+            csv.write_record(&head)?;
+            self.head = head;
+        }
+        for row in &rows {
             csv.write_record(row)?;
         }
         print(&String::from_utf8(csv.into_inner()?)?)
@@ -88,8 +106,8 @@ impl Out for Stdout {
             Format::Text => print_texts(pages),
             Format::JsonLines => print_lines(pages),
             Format::Csv => {
-                let mut rows = pages.iter().filter_map(|page| page.rows());
-                rows.try_for_each(|rows| self.print_rows(&rows))
+                let mut pages = pages.iter();
+                pages.try_for_each(|page| self.print_rows(&**page))
             }
             Format::Json => match &values(pages).collect::<Vec<_>>()[..] {
                 [] => Ok(()),

@@ -36,6 +36,6 @@ impl Asked for QuantizeArgs {
     }
 
     fn format(&self) -> Format {
-        Format::document(self.json)
+        Format::document(self.json, self.csv)
     }
 }

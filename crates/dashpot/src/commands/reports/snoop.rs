@@ -48,7 +48,7 @@ impl Asked for SnoopArgs {
     }
 
     fn format(&self) -> Format {
-        Format::lines(self.json)
+        Format::lines(self.json, self.csv)
     }
 }
 

@@ -36,10 +36,7 @@ impl Asked for StatArgs {
     }
 
     fn format(&self) -> Format {
-        match self.csv {
-            true => Format::Csv,
-            false => Format::lines(self.json),
-        }
+        Format::lines(self.json, self.csv)
     }
 }
 

@@ -17,6 +17,6 @@ impl Asked for TxgsArgs {
     }
 
     fn format(&self) -> Format {
-        Format::document(self.json)
+        Format::document(self.json, self.csv)
     }
 }

@@ -31,6 +31,6 @@ impl Asked for ZpoolIostatArgs {
     }
 
     fn format(&self) -> Format {
-        Format::lines(self.json)
+        Format::lines(self.json, self.csv)
     }
 }

@@ -1,6 +1,6 @@
 //! The columns of a recording that a question needs: the others are not decoded.
 
-use dashpot_observe::{Dimension, Question};
+use dashpot_observe::{Dimension, Needs, Question};
 use dashpot_recording::column;
 
 /// The columns for the counts that every answer has, by device and type.
@@ -13,29 +13,43 @@ const ALWAYS: [usize; 6] = [
     column::OUTCOME,
 ];
 
-/// The columns for times at a device, which are the sum of some waits, or the rest that the waits leave.
+/// The columns for all times: those from the beginning to the end are the sum of the waits and the rest.
 const TIMES: &[usize] = &[
     column::AT,
     column::STORE,
     column::CLOCK,
     column::LATENCY,
     column::QUEUE,
+    column::RECV,
     column::THROTTLE,
+    column::SUSPEND,
     column::HOLD,
     column::LATENESS,
+    column::REPLY,
     column::OTHER,
 ];
 
 /// The columns that a question needs: of a period in which some seconds are counted by the recorder's own counts.
 pub(super) fn columns_of(question: &Question, has_counted: bool) -> Vec<usize> {
     let mut columns = ALWAYS.to_vec();
-    if !question.counts_only {
-        columns.extend(TIMES);
-    }
     if has_counted {
         columns.push(column::AT);
     }
-    columns.extend(question.dimensions().flat_map(of).copied());
+    match question.needs() {
+        Needs::Names | Needs::Latencies if !has_counted => {
+            let times = question.needs() == Needs::Latencies;
+            columns.extend(times.then_some(column::LATENCY));
+            let own = question.dimensions();
+            let own = own.filter(|one| *one != Dimension::Latency);
+            columns.extend(own.flat_map(of).copied());
+        }
+        _ => {
+            let times = if question.counts_only { &[] } else { TIMES };
+            columns.extend(times);
+            columns.extend(question.has_averages().then_some(column::MERGED));
+            columns.extend(question.dimensions().flat_map(of).copied());
+        }
+    }
     columns.sort_unstable();
     columns.dedup();
     columns

@@ -37,7 +37,7 @@ pub(super) fn count(
 
 /// Adds the counts of a device with one operation; for a breakdown by latency, bucket by bucket.
 fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
-    if !question.by.is_some_and(is_latency) {
+    if question.by != Some(Dimension::Latency) {
         return tally.add_counted(like, sums.bytes, &sums.latencies());
     }
     // A recording of seconds has the bytes of all buckets together, so each I/O gets the same share.
@@ -48,10 +48,6 @@ fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
         (bytes, left) = (bytes - share, left - n);
         tally.add_counted(&that_took(like, ns), share, &Histogram::of(ns, n));
     }
-}
-
-fn is_latency(by: Dimension) -> bool {
-    matches!(by, Dimension::Latency | Dimension::Total)
 }
 
 fn that_took(like: &FinishedIo, ns: u64) -> FinishedIo {
@@ -68,15 +64,15 @@ fn that_took(like: &FinishedIo, ns: u64) -> FinishedIo {
 /// Whether the counts of seconds answer a question.
 pub(super) fn answer(question: &Question) -> bool {
     let is_counted = |by| matches!(by, Dimension::Device | Dimension::Op);
+    let is_known = |by| is_counted(by) || by == Dimension::Latency;
     let is_latencies = match &question.subject {
         Subject::Latencies(layers) => !layers.contains(&Layer::Store),
         _ => false,
     };
     is_latencies
+        && !question.queued
         && question.measure.is_none()
-        && question
-            .by
-            .is_none_or(|by| is_counted(by) || is_latency(by))
+        && question.by.is_none_or(is_known)
         && question.predicates.dimensions().all(is_counted)
 }
 

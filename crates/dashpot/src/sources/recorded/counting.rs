@@ -1,7 +1,8 @@
 //! The I/Os of an interval, counted block by block. For a question about names only, it counts all I/Os
-//! with the same names at once; for any other question it looks at each I/O.
+//! with the same names at once; for one about latencies it looks at each I/O's latency; for any other question, at
+//! each I/O.
 
-use dashpot_observe::{Alike, FinishedIo, Question, Tally};
+use dashpot_observe::{Alike, FinishedIo, Needs, Question, Tally};
 use dashpot_recording::Selected;
 
 use super::period::Recorded;
@@ -40,18 +41,19 @@ impl<'a> Counting<'a> {
     }
 
     /// Counts the I/Os of a block.
-    pub(super) fn add(&mut self, block: &Selected) {
+    pub(super) fn add(&mut self, block: &mut Selected) {
         let predicates = &self.question.predicates;
         let in_flight = block.in_flight().map(|one| one.io);
         let own = in_flight.filter(|io| self.recorded.is_named(io) && predicates.select(io));
         self.in_flight.extend(own);
-        match self.question.has_names_only() && !self.has_counted {
-            true => self.add_counts(block),
-            false => self.add_each(block),
+        match self.question.needs() {
+            Needs::Names if !self.has_counted => self.add_counts(block),
+            Needs::Latencies if !self.has_counted => self.add_latencies(block),
+            _ => self.add_each(block),
         }
     }
 
-    fn add_counts(&mut self, block: &Selected) {
+    fn add_counts(&mut self, block: &mut Selected) {
         block.counts(|first, count, bytes| {
             if !first.is_in_flight && self.recorded.is_named(&first.io) {
                 self.tally.add_counts(&first.io, count, bytes);
@@ -59,7 +61,18 @@ impl<'a> Counting<'a> {
         });
     }
 
-    fn add_each(&mut self, block: &Selected) {
+    fn add_latencies(&mut self, block: &mut Selected) {
+        let mut shapes: Vec<Shape> = Vec::new();
+        block.times(|shape, first, bytes, latency_ns| {
+            let shape = self.shape(&mut shapes, shape, &first.io);
+            if !first.is_in_flight && shape.is_named {
+                self.tally
+                    .add_latency(&first.io, &mut shape.alike, bytes, latency_ns);
+            }
+        });
+    }
+
+    fn add_each(&mut self, block: &mut Selected) {
         let mut shapes: Vec<Shape> = Vec::new();
         block.each(|shape, one| {
             let shape = self.shape(&mut shapes, shape, &one.io);

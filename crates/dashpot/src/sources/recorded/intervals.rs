@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use anyhow::bail;
 use dashpot_observe::{
-    DeviceInterval, FinishedIo, InFlight, Intervals, Layer, Question, Schedule, Seen, Span,
+    DeviceInterval, FinishedIo, InFlight, Intervals, Knows, Layer, OpInterval, Question, Schedule,
+    Seen, Span,
 };
 use dashpot_recording::{Blocks, Query};
 use dashpot_rules::thousands;
 
+use super::busy::BusyDevices;
 use super::columns::columns_of;
 use super::counted::{answer, count};
 use super::counting::Counting;
@@ -26,6 +28,8 @@ pub(super) struct RecordedIntervals<'a> {
     blocks: Blocks,
     /// Whether the counts of seconds answer the question where single I/Os are missing.
     counts: bool,
+    /// How busy the devices were, if that is asked for.
+    busy: Option<BusyDevices>,
 }
 
 impl<'a> RecordedIntervals<'a> {
@@ -43,7 +47,12 @@ impl<'a> RecordedIntervals<'a> {
                 thousands(INTERVALS_MAX)
             );
         }
+        let busy = match question.has_averages() {
+            true => Some(BusyDevices::of(recorded, schedule.interval.as_nanos())?),
+            false => None,
+        };
         Ok(RecordedIntervals {
+            busy,
             recorded,
             question: question.clone(),
             intervals: schedule.begin(recorded.period.from_ns),
@@ -59,7 +68,7 @@ impl<'a> RecordedIntervals<'a> {
         };
         let has_counted = self.counts && !self.recorded.counted.is_empty();
         let query = Query {
-            min_ns: self.question.predicates.least_ns(),
+            latency_ns: self.question.predicates.latencies(),
             columns: columns_of(&self.question, has_counted),
             ..period.query()
         };
@@ -78,14 +87,19 @@ impl<'a> RecordedIntervals<'a> {
         }
         let last_ns = self.blocks.last_ns();
         let names = self.recorded.names.iter();
-        let devices = names.map(|name| DeviceInterval {
-            device: name.clone(),
-            elapsed: Duration::from_nanos(self.recorded.watched_ns(period)),
-            ops: tally.ops(name),
-            busy: Duration::ZERO,
-            depth_time_ns: 0,
-            depths: None,
-            in_flight: at_the_last_seal(&in_flight, last_ns, name),
+        let devices = names.map(|name| {
+            let busy = self.busy.as_ref();
+            let (busy_ns, depth_time_ns) =
+                busy.map_or((0, 0), |busy| busy.interval(name, span.start_ns));
+            DeviceInterval {
+                device: name.clone(),
+                elapsed: Duration::from_nanos(self.recorded.watched_ns(period)),
+                ops: self.averaged(tally.ops(name)),
+                busy: Duration::from_nanos(busy_ns),
+                depth_time_ns,
+                depths: None,
+                in_flight: at_the_last_seal(&in_flight, last_ns, name),
+            }
         });
         let devices: Vec<DeviceInterval> = devices.collect();
         let (disks, volumes) = match self.recorded.layer() {
@@ -100,6 +114,18 @@ impl<'a> RecordedIntervals<'a> {
             lost: self.recorded.lost(period),
             ..Seen::default()
         })
+    }
+}
+
+impl RecordedIntervals<'_> {
+    /// The kernel's own averages count from queueing on.
+    fn averaged(&self, mut ops: Vec<OpInterval>) -> Vec<OpInterval> {
+        if self.question.has_averages() && self.recorded.knows() == Knows::Kernel {
+            for op in &mut ops {
+                op.time_ns = op.total.sum();
+            }
+        }
+        ops
     }
 }
 

@@ -26,7 +26,7 @@ impl<'a> RecordedIos<'a> {
         predicates: &Predicates,
     ) -> anyhow::Result<RecordedIos<'a>> {
         let query = Query {
-            min_ns: wanted.min_ns,
+            latency_ns: predicates.latencies(),
             ..recorded.period.query()
         };
         Ok(RecordedIos {

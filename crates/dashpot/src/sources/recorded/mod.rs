@@ -1,5 +1,6 @@
 //! Recordings as sources of reports: a period of the past, interval by interval or I/O by I/O.
 
+mod busy;
 mod columns;
 mod counted;
 mod counting;

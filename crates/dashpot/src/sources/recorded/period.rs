@@ -9,7 +9,8 @@ use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{FinishedIo, IoWaits, Knows, Layer, Question};
 use dashpot_recording::{
-    Blocks, Count, Event, Mark, Query, Recorded as RecordedIo, Recording, Second, column,
+    Blocks, Count, Event, Mark, Query, Recorded as RecordedIo, Recording, RecordingError, Second,
+    column,
 };
 use dashpot_rules::{ParseError, thousands};
 
@@ -44,11 +45,17 @@ impl Recorded {
     /// Opens a recording, of which these devices are asked for; without names, all.
     pub(crate) fn open(path: &Path, names: &[String]) -> anyhow::Result<Recorded> {
         let recording = Recording::open(path)?;
-        let marks = recording.marks()?;
+        let mut damaged = Vec::new();
+        let marks = recording.marks(&mut damaged)?;
         let history = History::of(&marks);
-        let gaps = recording.gaps()?;
+        let gaps = recording.gaps(&marks);
         let counted = Counted::of_gaps(&gaps);
-        let Table { mut known, seconds } = Table::of(&recording)?;
+        let Table { mut known, seconds } = Table::of(&recording, &mut damaged)?;
+        for error in damaged {
+            complain(format_args!(
+                "{error}. The report goes on without it: counts of seconds, or marks, are missing."
+            ));
+        }
         known.extend(history.devices.iter().cloned());
         let singles = recording.period().map(|(first_ns, last_ns)| Period {
             from_ns: first_ns,
@@ -259,8 +266,8 @@ impl Recorded {
         match counts {
             _ if count == 0 => {}
             true => complain(format_args!(
-                "Of {seconds} seconds the recording has only counts: their latencies count from arrival, are up \
-                 to a twelfth too high, and share the bytes evenly."
+                "Of {seconds} seconds the recording has only counts: their latencies are up to a twelfth too \
+                 high, and share the bytes evenly."
             )),
             false => complain(format_args!(
                 "{seconds} seconds are left out: the recording has only counts of them, not the single I/Os."
@@ -325,7 +332,10 @@ impl Recorded {
         to_s: u64,
         of: impl FnMut(Second),
     ) -> anyhow::Result<()> {
-        Ok(self.recording.each_second(from_s, to_s, of)?)
+        // The damaged files were named when the recording was opened.
+        Ok(self
+            .recording
+            .each_second(from_s, to_s, &mut Vec::new(), of)?)
     }
 
     /// The I/Os of a query, in blocks.
@@ -420,10 +430,10 @@ struct Table {
 }
 
 impl Table {
-    fn of(recording: &Recording) -> anyhow::Result<Table> {
+    fn of(recording: &Recording, damaged: &mut Vec<RecordingError>) -> anyhow::Result<Table> {
         let mut names = BTreeSet::new();
         let (mut first, mut last) = (u64::MAX, 0);
-        recording.each_second(0, u64::MAX, |row| {
+        recording.each_second(0, u64::MAX, damaged, |row| {
             (first, last) = (first.min(row.second), last.max(row.second));
             names.insert((row.layer, row.device));
         })?;

@@ -1,0 +1,58 @@
+//! How busy the devices of a recording were: an I/O counts from its arrival to its end, in each interval that it
+//! reaches into.
+
+use std::collections::BTreeMap;
+
+use dashpot_observe::{Busy, Question, Subject};
+use dashpot_recording::Query;
+
+use super::columns::columns_of;
+use super::period::Recorded;
+
+/// The busy time of each device.
+pub(super) struct BusyDevices {
+    devices: BTreeMap<String, Busy>,
+}
+
+impl BusyDevices {
+    /// Looks at all I/Os of a period, and at those that ended a little later, in intervals of this length.
+    pub(super) fn of(recorded: &Recorded, interval_ns: u64) -> anyhow::Result<BusyDevices> {
+        let period = recorded.period;
+        let busy = Busy::new(period.from_ns, period.to_ns, interval_ns);
+        let names = recorded.names.iter();
+        let mut devices: BTreeMap<String, Busy> =
+            names.map(|name| (name.clone(), busy.clone())).collect();
+        let query = Query {
+            to_ns: period.to_ns.saturating_add(LATER_NS),
+            columns: columns_of(&Question::of(Subject::Averages(recorded.layer())), false),
+            ..period.query()
+        };
+        let mut blocks = recorded.blocks(query);
+        while let Some(block) = blocks.next_block()? {
+            block.each(|_, one| {
+                let io = &one.io;
+                let own = devices.get_mut(&*io.device);
+                let Some(busy) = own.filter(|_| recorded.is_named(io)) else {
+                    return;
+                };
+                let begun_ns = io.at_ns.saturating_sub(io.total_ns());
+                match one.is_in_flight {
+                    true => busy.cover(begun_ns, io.at_ns),
+                    false => busy.add(begun_ns, io.at_ns),
+                }
+            });
+        }
+        Ok(BusyDevices { devices })
+    }
+
+    /// For how long a device was busy in the interval that begins at this moment, and the integral of the number
+    /// in flight, in nanoseconds.
+    pub(super) fn interval(&self, device: &str, start_ns: u64) -> (u64, u128) {
+        let busy = self.devices.get(device);
+        busy.map_or((0, 0), |busy| busy.interval(start_ns))
+    }
+}
+
+/// I/Os that end later than this after the period are not looked at, unless a file was sealed meanwhile, which
+/// has those in flight.
+const LATER_NS: u64 = 60_000_000_000;

@@ -1,0 +1,104 @@
+//! The I/Os that were in flight elsewhere when slow I/Os were issued: the culprit is seldom the victim.
+//!
+//! A bounded sample of the moments at which slow I/Os were issued is compared with one of other moments. At each
+//! moment the I/Os of other devices count that were in flight then. So a second look at the I/Os is needed, once
+//! the moments are known.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use dashpot_engine::Random;
+use foldhash::fast::RandomState;
+
+use crate::dimension::Dimension;
+use crate::finished::FinishedIo;
+use crate::parts::{Part, Parts};
+
+/// A sample of moments, each of which was equally likely to be kept.
+#[derive(Debug)]
+pub(super) struct Moments {
+    random: Random,
+    seen: u64,
+    kept: Vec<Moment>,
+    is_sorted: bool,
+    /// How many I/Os were in flight elsewhere, at all moments together.
+    pub(super) beside: HashMap<(Dimension, Part), u64, RandomState>,
+}
+
+/// The issue of an I/O.
+#[derive(Clone, Debug)]
+struct Moment {
+    at_ns: u64,
+    device: Arc<str>,
+}
+
+impl Default for Moments {
+    fn default() -> Moments {
+        Moments {
+            random: Random::new(1),
+            seen: 0,
+            kept: Vec::new(),
+            is_sorted: true,
+            beside: HashMap::default(),
+        }
+    }
+}
+
+impl Moments {
+    /// Adds the issue of an I/O.
+    pub(super) fn add(&mut self, io: &FinishedIo) {
+        self.seen += 1;
+        let place = match self.kept.len() < KEPT_MAX {
+            true => self.kept.len(),
+            false => self.random.below(self.seen) as usize,
+        };
+        if place >= KEPT_MAX {
+            return;
+        }
+        let moment = Moment {
+            at_ns: io.begun_ns,
+            device: Arc::clone(&io.device),
+        };
+        self.is_sorted = false;
+        match self.kept.get_mut(place) {
+            Some(kept) => *kept = moment,
+            None => self.kept.push(moment),
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.kept.len() as u64
+    }
+
+    /// Counts an I/O at the moments of other devices at which it was in flight.
+    pub(super) fn look(&mut self, io: &FinishedIo, by: &[Dimension], parts: &mut Parts) {
+        if !self.is_sorted {
+            self.kept.sort_unstable_by_key(|moment| moment.at_ns);
+            self.is_sorted = true;
+        }
+        let from = self
+            .kept
+            .partition_point(|moment| moment.at_ns < io.begun_ns);
+        let to = self
+            .kept
+            .partition_point(|moment| moment.at_ns < io.ended_ns);
+        let own = self.kept.get(from..to).unwrap_or_default();
+        let elsewhere = own.iter().filter(|moment| moment.device != io.device);
+        let count = elsewhere.count() as u64;
+        if count == 0 {
+            return;
+        }
+        for by in by {
+            let key = (*by, parts.of(*by, io));
+            if self.beside.len() < KEYS_MAX || self.beside.contains_key(&key) {
+                *self.beside.entry(key).or_default() += count;
+            }
+        }
+    }
+}
+
+/// More moments would say no more about their mean.
+const KEPT_MAX: usize = 2_048;
+/// Values beyond these do not count.
+const KEYS_MAX: usize = 16_384;

@@ -1,0 +1,177 @@
+//! Values that did more or less than on the other side, slow or not.
+
+use dashpot_engine::Duration;
+use serde::Serialize;
+
+use super::sums::{Diff, Sum, Sums};
+use super::thresholds::{FACTOR_LEAST, IOS_LEAST, POINTS_LEAST, SHOWN_MAX, ratio};
+use crate::dimension::Dimension;
+
+/// A value that did much more, or much less, than on the other side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rate {
+    /// The dimension.
+    pub dimension: Dimension,
+    /// The value.
+    pub value: String,
+    /// The figure.
+    pub metric: Metered,
+    /// Its value per second on the other side; of the depth, the mean.
+    pub there_per_s: f64,
+    /// Likewise here.
+    pub here_per_s: f64,
+}
+
+/// A figure that can rise or fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metered {
+    /// I/Os per second.
+    Ops,
+    /// Bytes per second.
+    Bytes,
+    /// The mean number in flight.
+    Depth,
+    /// I/Os that failed, per second.
+    Errors,
+}
+
+/// A side, and how long it lasted.
+type Lasting<'a> = (&'a Sums, Duration);
+
+/// A value that did at least twice as much on one side.
+struct Excess {
+    /// By how many percentage points of all that the side did.
+    points: f64,
+    dimension: Dimension,
+    value: String,
+    metric: Metered,
+    more: f64,
+    less: f64,
+}
+
+/// The values that did at least twice as much here, and account for a good part of the work.
+pub(super) fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
+    let metrics = [Metered::Ops, Metered::Bytes, Metered::Depth];
+    let sides = ((&diff.here, here), (&diff.there, there));
+    let each = metrics.map(|metric| exceeding(diff, metric, &ACTORS, sides));
+    sorted(each.into_iter().flatten().map(Excess::here))
+}
+
+/// The values that did at most half as much here.
+pub(super) fn fell(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
+    let sides = ((&diff.there, there), (&diff.here, here));
+    let each = [Metered::Ops, Metered::Bytes].map(|metric| exceeding(diff, metric, &ACTORS, sides));
+    sorted(each.into_iter().flatten().map(Excess::there))
+}
+
+/// The values with most of the errors, if there were at most half as many on the other side.
+pub(super) fn failed(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
+    let sides = ((&diff.here, here), (&diff.there, there));
+    let each = exceeding(diff, Metered::Errors, &FAILING, sides);
+    sorted(each.into_iter().map(Excess::here))
+}
+
+impl Excess {
+    /// The rate of a value that did more here.
+    fn here(self) -> (f64, Rate) {
+        let (here, there) = (self.more, self.less);
+        self.rate(there, here)
+    }
+
+    /// The rate of a value that did more there.
+    fn there(self) -> (f64, Rate) {
+        let (there, here) = (self.more, self.less);
+        self.rate(there, here)
+    }
+
+    fn rate(self, there_per_s: f64, here_per_s: f64) -> (f64, Rate) {
+        let rate = Rate {
+            dimension: self.dimension,
+            value: self.value,
+            metric: self.metric,
+            there_per_s,
+            here_per_s,
+        };
+        (self.points, rate)
+    }
+}
+
+/// The values that did at least twice as much on the first side.
+fn exceeding(
+    diff: &Diff,
+    metric: Metered,
+    of: &[Dimension],
+    (more, less): (Lasting<'_>, Lasting<'_>),
+) -> Vec<Excess> {
+    let all = metric.of(&more.0.all, more.1);
+    // A client that takes the place of another one adds nothing.
+    if 100.0 * ratio(all - metric.of(&less.0.all, less.1), all) < POINTS_LEAST {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for ((by, part), sum) in more.0.of.iter().filter(|((by, _), _)| of.contains(by)) {
+        let (now, then) = (
+            metric.of(sum, more.1),
+            metric.of(&less.0.get((*by, *part)), less.1),
+        );
+        let points = 100.0 * ratio(now - then, all);
+        let is_much = now > 0.0 && now >= FACTOR_LEAST * then && points >= POINTS_LEAST;
+        if is_much && metric.is_enough(sum) {
+            found.push(Excess {
+                points,
+                dimension: *by,
+                value: diff.name(*by, *part),
+                metric,
+                more: now,
+                less: then,
+            });
+        }
+    }
+    found
+}
+
+/// The rates with the most points first.
+fn sorted(rates: impl Iterator<Item = (f64, Rate)>) -> Vec<Rate> {
+    let mut rates: Vec<(f64, Rate)> = rates.collect();
+    rates.sort_by(|(points, one), (others, other)| {
+        let key = |rate: &Rate| (rate.dimension, rate.value.clone());
+        let by_points = others.round().total_cmp(&points.round());
+        by_points.then_with(|| key(one).cmp(&key(other)))
+    });
+    rates.truncate(SHOWN_MAX);
+    rates.into_iter().map(|(_, rate)| rate).collect()
+}
+
+impl Metered {
+    fn of(self, sum: &Sum, lasted: Duration) -> f64 {
+        let seconds = lasted.as_nanos() as f64 / 1e9;
+        match self {
+            Metered::Ops => ratio(sum.ios as f64, seconds),
+            Metered::Bytes => ratio(sum.bytes as f64, seconds),
+            Metered::Depth => ratio(sum.time_ns as f64 / 1e9, seconds),
+            Metered::Errors => ratio(sum.errors as f64, seconds),
+        }
+    }
+
+    /// A few I/Os are no evidence of a rate, but no error is usual.
+    fn is_enough(self, sum: &Sum) -> bool {
+        self == Metered::Errors || sum.ios >= IOS_LEAST
+    }
+}
+
+/// The dimensions whose values do I/O, and so can do more than before.
+const ACTORS: [Dimension; 4] = [
+    Dimension::Device,
+    Dimension::Client,
+    Dimension::Process,
+    Dimension::Cgroup,
+];
+
+/// The dimensions that tell errors apart.
+const FAILING: [Dimension; 4] = [
+    Dimension::Error,
+    Dimension::Device,
+    Dimension::Op,
+    Dimension::Rule,
+];

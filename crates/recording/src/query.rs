@@ -1,0 +1,30 @@
+//! A question about single I/Os.
+
+use std::ops::RangeInclusive;
+
+use crate::ios::IOS;
+
+/// The I/Os that are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// They ended at this time or later, in nanoseconds since 1970.
+    pub from_ns: u64,
+    /// They ended before this time.
+    pub to_ns: u64,
+    /// They took this long at their device.
+    pub latency_ns: RangeInclusive<u64>,
+    /// The columns of [`mod@column`] that the caller will read.
+    pub columns: Vec<usize>,
+}
+
+impl Default for Query {
+    /// All columns of all I/Os.
+    fn default() -> Query {
+        Query {
+            from_ns: 0,
+            to_ns: u64::MAX,
+            latency_ns: 0..=u64::MAX,
+            columns: (0..IOS.columns.len()).collect(),
+        }
+    }
+}

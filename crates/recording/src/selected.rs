@@ -1,0 +1,194 @@
+//! The I/Os of a row group that a query asks for.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use crate::alike::Shapes;
+use crate::block::Block;
+use crate::error::Flaw;
+use crate::ios::{IN_FLIGHT, IOS, OK, Recorded, column};
+use crate::query::Query;
+use crate::read::TableFile;
+
+/// The I/Os of a block that a query asks for.
+pub struct Selected {
+    block: Block,
+    /// The rows that are asked for.
+    rows: Vec<usize>,
+    shapes: Shapes,
+    /// When the last I/O of this and of all blocks before it ended.
+    last_ns: u64,
+    /// The file and the row group of the block.
+    place: Option<(PathBuf, usize)>,
+}
+
+impl Default for Selected {
+    fn default() -> Selected {
+        Selected {
+            block: Block::new(&IOS),
+            rows: Vec::new(),
+            shapes: Shapes::default(),
+            last_ns: 0,
+            place: None,
+        }
+    }
+}
+
+impl Selected {
+    /// The I/Os. Fields whose columns were not asked for are empty, except for the times of I/Os in flight.
+    pub fn ios(&self) -> impl Iterator<Item = Recorded> {
+        let rows = self.rows.iter();
+        rows.map(|row| Recorded::of_row(&self.block, *row))
+    }
+
+    /// Calls for each I/O, with a number. I/Os of the block with the same names have the same number, and
+    /// the numbers count from 0 in the order of their first I/Os.
+    pub fn each(&mut self, of: impl FnMut(u32, &Recorded)) {
+        self.shapes.find(&self.block, &self.rows);
+        self.shapes.each(&self.block, &self.rows, of);
+    }
+
+    /// Calls once for all I/Os with the same names: with the first one, their number and their bytes.
+    pub fn counts(&mut self, of: impl FnMut(&Recorded, u64, u64)) {
+        self.shapes.find(&self.block, &self.rows);
+        self.shapes.counts(&self.block, &self.rows, of);
+    }
+
+    /// Calls for each I/O, with a number as [`Selected::each`] gives it, the first I/O with that number, and this
+    /// one's bytes and time at the device.
+    pub fn times(&mut self, of: impl FnMut(u32, &Recorded, u64, u64)) {
+        self.shapes.find(&self.block, &self.rows);
+        self.shapes.times(&self.block, &self.rows, of);
+    }
+
+    /// The I/Os that were in flight when their file was sealed.
+    pub fn in_flight(&self) -> impl Iterator<Item = Recorded> {
+        let texts = self.block.texts(column::OUTCOME).into_iter();
+        let id = texts.filter_map(|texts| texts.id_of(IN_FLIGHT)).next();
+        let is_it =
+            move |row: &&usize| id.is_some() && self.block.text_id(column::OUTCOME, **row) == id;
+        let rows = self.rows.iter().filter(is_it);
+        rows.map(|row| Recorded::of_row(&self.block, *row))
+    }
+
+    /// Begins with another query.
+    pub(crate) fn begin(&mut self) {
+        self.last_ns = 0;
+    }
+
+    /// When the last I/O of all blocks so far ended.
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Begins with a row group. If it is that of the block, the columns of the block stay.
+    pub(crate) fn turn_to(&mut self, path: &Path, file: &TableFile, group: usize) {
+        let is_it = |place: &(PathBuf, usize)| place.1 == group && place.0 == path;
+        match self.place.as_ref().is_some_and(is_it) {
+            true => self.block.forget_parts(),
+            false => {
+                self.block.begin(file.rows(group));
+                self.place = Some((path.to_owned(), group));
+            }
+        }
+    }
+
+    /// Takes the rows of a row group that a query asks for. The block has begun with that row group. Returns
+    /// whether there are any. It decodes the columns of the query's bounds only if the row group's own bounds
+    /// do not decide, and the other columns only if any row is left.
+    pub(crate) fn select(
+        &mut self,
+        file: &TableFile,
+        group: usize,
+        query: &Query,
+    ) -> Result<bool, Flaw> {
+        let Selected {
+            block,
+            rows,
+            last_ns,
+            ..
+        } = self;
+        let until_ns = query.to_ns.saturating_sub(1);
+        let period = match query.to_ns {
+            u64::MAX => query.from_ns..=u64::MAX,
+            _ => query.from_ns..=until_ns,
+        };
+        let period = Matching::of(file, group, column::AT, period);
+        let latency = Matching::of(file, group, column::LATENCY, query.latency_ns.clone());
+        rows.clear();
+        rows.extend(0..block.rows);
+        if !period.keep(file, group, column::AT, block, rows)? {
+            return Ok(false);
+        }
+        let ended_ns = match (period, file.bounds(group, column::AT)) {
+            (Matching::All, Some((_, last_ns))) => last_ns as u64,
+            _ => {
+                file.load(group, &[column::AT], block)?;
+                let each = rows.iter().filter_map(|row| block.int(column::AT, *row));
+                each.map(|ns| ns as u64).max().unwrap_or_default()
+            }
+        };
+        *last_ns = ended_ns.max(*last_ns);
+        if !latency.keep(file, group, column::LATENCY, block, rows)? {
+            return Ok(false);
+        }
+        file.load_rows(group, &query.columns, rows, block)?;
+        let mut outcomes = block.texts(column::OUTCOME).into_iter();
+        if outcomes.any(|texts| texts.all().any(|outcome| outcome != OK)) {
+            file.load_rows(group, &UNUSUAL, rows, block)?;
+        }
+        Ok(true)
+    }
+}
+
+/// The columns that are needed for I/Os in flight, and for the bytes of those that failed.
+const UNUSUAL: [usize; 4] = [column::AT, column::CLOCK, column::LATENCY, column::STORE];
+
+/// How many rows of a row group have a value that the query asks for, as far as the bounds show.
+#[derive(Clone)]
+enum Matching {
+    All,
+    None,
+    Some(RangeInclusive<u64>),
+}
+
+impl Matching {
+    /// For values in a range.
+    fn of(file: &TableFile, group: usize, column: usize, asked: RangeInclusive<u64>) -> Matching {
+        if asked == (0..=u64::MAX) {
+            return Matching::All;
+        }
+        // Unsigned numbers keep their order only while none looks negative.
+        let bounds = file.bounds(group, column).filter(|(least, _)| *least >= 0);
+        match bounds.map(|(least, most)| (least as u64, most as u64)) {
+            Some((least, most)) if most < *asked.start() || least > *asked.end() => Matching::None,
+            Some((least, most)) if asked.contains(&least) && asked.contains(&most) => Matching::All,
+            _ => Matching::Some(asked),
+        }
+    }
+
+    /// Keeps the rows whose value is asked for. Returns whether there are any.
+    fn keep(
+        &self,
+        file: &TableFile,
+        group: usize,
+        column: usize,
+        block: &mut Block,
+        rows: &mut Vec<usize>,
+    ) -> Result<bool, Flaw> {
+        match self {
+            Matching::All => {}
+            Matching::None => rows.clear(),
+            Matching::Some(asked) => {
+                file.load(group, &[column], block)?;
+                let ints = block.ints(column);
+                let is_asked = |row: &usize| {
+                    ints.get(*row)
+                        .is_some_and(|value| asked.contains(&(*value as u64)))
+                };
+                rows.retain(is_asked);
+            }
+        }
+        Ok(!rows.is_empty())
+    }
+}
