@@ -106,10 +106,10 @@ pub(crate) struct RunArgs {
     /// End of path disks' calls if dashpot dies: pass, fail or kill [kill]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     pub(crate) on_loss: Option<OnLoss>,
-    /// Expect this of the disks, as 'dashpot check' does; see its help
+    /// Expect this of the disks; see 'dashpot check'
     #[arg(long, value_name = "EXPR")]
     pub(crate) check: Vec<String>,
-    /// Write summary.json, junit.xml and report.md here, for a pipeline
+    /// Write a report for a pipeline here; see 'check'
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
@@ -124,9 +124,6 @@ pub(crate) struct RunArgs {
 #[command(after_help = "\
 ADDR is unix:PATH, unix:- (a private directory) or tcp:HOST:PORT (0: any port).
 Only your user can connect to a unix socket: chmod or chown it to let others in.
-A client or systemd may hand over listening sockets (LISTEN_FDS): then NBD
-clients connect there, the API has a private socket, and nothing is printed.
-A supervisor is told when clients can connect (NOTIFY_SOCKET).
 With --attach, 'sudo dashpot serve' drops root, and then runs as your user.
 
 Example:
@@ -137,10 +134,10 @@ pub(crate) struct ServeArgs {
     /// Address for NBD clients, instead of the lab file's
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) nbd: Vec<Listen>,
-    /// Address where Prometheus scrapes /metrics; it asks for no token
+    /// Address for Prometheus at /metrics, without a token
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) metrics: Option<Listen>,
-    /// The API over TCP takes the token in this file [env: DASHPOT_TOKEN; else a random one]
+    /// Token of the API over TCP [env: DASHPOT_TOKEN]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Answer HTTP requests to this host name, too
