@@ -21,10 +21,11 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Copy this program into a directory, for example a volume that another container mounts
+/// Copy this program into a directory
 #[derive(Args, Debug)]
 #[command(after_help = "\
-An image without a shell has no 'cp': an init container does this instead.
+An image without a shell has no 'cp': an init container does this instead, into a
+volume that another container mounts.
 
 Example:
   dashpot install /tools")]

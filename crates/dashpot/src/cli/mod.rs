@@ -142,7 +142,7 @@ pub(crate) enum Command {
     Man(ManArgs),
     Completions(CompletionsArgs),
     Install(InstallArgs),
-    /// Print the version, the architecture and the C library in this program
+    /// Print the version, and the C library in this program
     #[command(after_help = "Example:\n  dashpot version")]
     Version,
 }
