@@ -110,9 +110,10 @@ function defaultSpan({ source, past }: Feed): number {
   return whole ? Math.min(3_600, Math.max(SPAN_MIN, lasts)) : DEFAULT_SPAN;
 }
 
-/** The seconds of a step of what is read for a view. */
+/** The length of the columns that are read for a view: its own, unless these are so short that seconds, which come
+ *  live, are not many more. */
 function stepOf({ step }: View): number {
-  return [3_600, 60].find((unit) => step % unit === 0) ?? 1;
+  return step >= 5 ? step : 1;
 }
 
 /** The view that ends with a second: columns of whole seconds, minutes or hours, each at least a pixel wide. */
