@@ -106,7 +106,7 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
               <th scope="row">
                 {by === null ? "all" : (
                   <button class="plain value" aria-pressed={chosen.includes(name)} title={`${name}: a click colours it, with Shift several`} onClick={(event) => (event.altKey ? only(name) : click(name, event.shiftKey))}>
-                    <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 13)}
+                    <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 15)}
                   </button>
                 )}
                 {factor(name) !== null && <a class="factor" href="#pools" title="The I/O that its writes become: Amplification">×{three(factor(name)!)}</a>}
