@@ -1,15 +1,21 @@
 """Sync calls of processes: the layer fs."""
 
 import contextlib
+import glob
 import json
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 from conftest import BINARY, eventually, run
 from kernel import instances_of, is_watching, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel
+
+BINARIES = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
 
 # Syncs a file some times, and prints how long each took by its own clock.
 PROGRAM = """
@@ -75,6 +81,45 @@ def test_calls_are_timed_as_their_program_times_them(tmp_path):
         if not long:
             pytest.skip("no sync took 1 ms here")
         assert sum(seen for seen, _ in long) >= 0.95 * sum(measured for _, measured in long)
+
+
+@pytest.fixture
+def postgresql():
+    """A command of a running PostgreSQL that times its own syncs."""
+    if not BINARIES:
+        pytest.skip("postgresql is missing: make deps")
+    home = tempfile.mkdtemp(prefix="dashpot-pg-", dir="/var/tmp")
+    shutil.chown(home, "postgres")
+    command = lambda name, *words: run(*AS_POSTGRES, f"{BINARIES[-1]}/{name}", *words).stdout
+    try:
+        command("initdb", "-D", f"{home}/data", "--no-sync")
+        options = f"-k {home} -c listen_addresses= -c track_wal_io_timing=on -c wal_sync_method=fdatasync"
+        command("pg_ctl", "-D", f"{home}/data", "-l", f"{home}/log", "-w", "-o", options, "start")
+        yield lambda name, *words: command(name, "-h", home, *words, "postgres")
+        command("pg_ctl", "-D", f"{home}/data", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(home)
+
+
+@takes_a_kernel
+def test_a_database_agrees(postgresql):
+    postgresql("pgbench", "-i", "-q")
+
+    def own():
+        count, took_ms = postgresql("psql", "-Atc", "select wal_sync, wal_sync_time from pg_stat_wal").split("|")
+        return int(count), float(took_ms) * 1e6
+
+    snoop = watch("snoop", "--layer", "fs", "-k", "--where", "type=fdatasync,process=postgres", "--json")
+    before = own()
+    postgresql("pgbench", "-n", "-c", "4", "-t", "25")
+    # A server tells its figures when it ends, or within a second.
+    eventually(lambda: own()[0] - before[0] >= 25, "the servers have told")
+    after = own()
+    told = [io["total_ns"] for io in end(snoop)]
+    count, took_ns = after[0] - before[0], after[1] - before[1]
+    assert abs(len(told) - count) <= 2
+    # Both read a clock at each end of a call: that is within 50 us.
+    assert abs(sum(told) - took_ns) <= 0.05 * took_ns + 50_000 * count
 
 
 @takes_a_kernel

@@ -9,6 +9,7 @@ mod buffer;
 mod device;
 mod inherited;
 mod pages;
+mod priority;
 mod ring;
 pub mod seccomp;
 #[cfg(feature = "ublk")]
@@ -18,4 +19,5 @@ pub use buffer::Buffer;
 pub use device::discard;
 pub use inherited::duplicate_inherited;
 pub use pages::Pages;
+pub use priority::run_before_others;
 pub use ring::{Completion, Ring, Work, why_no_ring};

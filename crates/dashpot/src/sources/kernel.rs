@@ -44,7 +44,7 @@ impl KernelSource {
         let reader = thread::Builder::new()
             .name("reader".to_owned())
             .spawn(move || {
-                priority::raise();
+                priority::run_first();
                 if let Some(untold) = reader.run(&tell) {
                     // The report gets the error if it is still listening.
                     let _ = tell.way.send(untold);

@@ -25,6 +25,7 @@ pub(crate) use daemon::between;
 pub(crate) use failed::warn_of_failed;
 pub(crate) use kernel::KernelSource;
 pub(crate) use known::{check_dimensions, check_known};
+pub(crate) use priority::run_first;
 pub(crate) use recorded::{KERNEL_DISK, KERNEL_FS, Recorded, watch_recorded};
 pub(crate) use signals::{Stop, now_ns};
 pub(crate) use source::Source;

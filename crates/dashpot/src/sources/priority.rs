@@ -6,6 +6,15 @@ use rustix::process::setpriority_process;
 /// people watch busy hosts. A reader that never waits long uses no more CPU time than another.
 const NICE: i32 = -10;
 
+/// Lets this thread, which reads and counts and does not print, run before all others, or at least raises its
+/// priority. A nice value alone is weighed against threads of the same session only (autogroup): measured beside 15
+/// compilers in other sessions, a recorder at -10 waited 5.9 of 7 s for a CPU, and lost events.
+pub(crate) fn run_first() {
+    if dashpot_sys::run_before_others().is_err() {
+        raise();
+    }
+}
+
 /// Raises the priority of this thread. A user without that right reads at normal priority.
 pub(super) fn raise() {
     // On Linux the priority belongs to the thread, not to the process.

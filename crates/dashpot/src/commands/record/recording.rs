@@ -11,7 +11,7 @@ use dashpot_rules::{ParseError, nice_number, thousands};
 use super::changes::Changes;
 use crate::cli::KeepArgs;
 use crate::commands::output::usage;
-use crate::sources::{KERNEL_DISK, KERNEL_FS, Source, Target};
+use crate::sources::{KERNEL_DISK, KERNEL_FS, Source, Target, run_first};
 
 /// Refuses bounds that no recording can keep.
 pub(super) fn check_keep(args: &KeepArgs) {
@@ -117,6 +117,9 @@ impl Recording {
         sources: &mut [Box<dyn Source + '_>],
         mut goes_on: impl FnMut(&Summary) -> bool,
     ) -> anyhow::Result<()> {
+        if matches!(target, Target::Kernel(..)) {
+            run_first();
+        }
         self.mark_watched(target);
         let mut changes = Changes::of(target);
         loop {
