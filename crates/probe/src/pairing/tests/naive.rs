@@ -401,8 +401,8 @@ proptest! {
             finished.extend(pairing.take(record, Some(cgroup_of(record.pid))));
         }
         let queued_since = |io: &Io| io.queued_ns.is_some_and(|ns| ns >= began_ns);
-        let seen: Vec<Io> = device.finished.iter().cloned().filter(queued_since).collect();
-        let told: Vec<Io> = finished.iter().cloned().filter(|io| io.queued_ns.is_some()).collect();
+        let seen: Vec<Io> = device.finished.iter().filter(|io| queued_since(io)).cloned().collect();
+        let told: Vec<Io> = finished.iter().filter(|io| io.queued_ns.is_some()).cloned().collect();
         prop_assert_eq!(told, seen);
         prop_assert!(finished.iter().all(|io| io.issued_ns >= began_ns));
     }
