@@ -22,8 +22,8 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
     }
 }
 
-/// The words for clients that nearly always kept the same number of I/Os in flight, of `zios` I/Os in
-/// all: perhaps they may not send more. A single burst shows no bound.
+/// The words for clients that nearly always kept the same number of I/Os in flight, perhaps because they may not
+/// send more. `zios` is the number of all their I/Os: a single burst shows no bound.
 pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     let Depth {
         most,

@@ -268,8 +268,8 @@ impl Mirrors {
 
 /// The most bytes of a piece.
 const PIECE: u64 = 128 << 10;
-/// The time from the end of one piece to the beginning of the next. The writes that have waited for the piece go
-/// meanwhile. A repair copies at most 125 MiB/s, and a pass of the shard begins at most one piece of a pool.
+/// The time from the end of one piece to the beginning of the next. In that time the pool sends the writes that
+/// waited for the piece. A repair copies at most 125 MiB/s, and a pass of the shard begins at most one piece of a pool.
 const PACE: Duration = Duration::from_millis(1);
 /// How many regions of a mirror one step cleans.
 const CLEANED_AT_ONCE: usize = 256;
