@@ -1,5 +1,5 @@
 """A program with a random history of its files: it opens, copies, closes, forks, executes itself, renames,
-unlinks and syncs. It knows where each file is, and writes how many syncs were of files in the directory.
+links, unlinks and syncs. It knows where each file is, and writes how many syncs were of files in the directory.
 
     path_history.py SEED INSIDE OUTSIDE STEPS DEPTH FD:PLACE…
 """
@@ -11,11 +11,12 @@ import threading
 
 seed, inside, outside, steps, depth = int(sys.argv[1]), *sys.argv[2:4], *map(int, sys.argv[4:6])
 draws = random.Random(seed)
-# For each descriptor, the key of its file; for each file, whether it is inside, and its path if it has one.
+# For each descriptor, the key of its file; for each file, whether it is inside, its path if it has one, and
+# whether another name of it is inside.
 opened, files = {}, {}
 for word in sys.argv[6:]:
     descriptor, place, path = word.split(":", 2)
-    files[descriptor] = [place == "in", path or None]
+    files[descriptor] = [place.startswith("in"), path or None, place.endswith("+")]
     opened[int(descriptor)] = descriptor
 counts = [0, 0]
 
@@ -29,7 +30,7 @@ def open_file():
     path = f"{directory}/{os.getpid()}-{draws.getrandbits(40)}"
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR)
     key = f"{path}"
-    files[key] = [is_inside, path]
+    files[key] = [is_inside, path, False]
     opened[descriptor] = key
 
 
@@ -42,7 +43,8 @@ def sync():
         thread.join()
     else:
         call(descriptor)
-    counts[0 if files[opened[descriptor]][0] else 1] += 1
+    is_inside, _, has_name_inside = files[opened[descriptor]]
+    counts[0 if is_inside or has_name_inside else 1] += 1
 
 
 def copy():
@@ -71,6 +73,15 @@ def rename():
         file[1] = path
 
 
+def link():
+    """Gives a file another name, which it keeps."""
+    file = files[draws.choice(list(opened.values()))]
+    if file[1] and not os.environ.get("NO_LINKS"):
+        is_inside = draws.random() < 0.5
+        os.link(file[1], f"{inside if is_inside else outside}/{os.getpid()}-{draws.getrandbits(40)} l")
+        file[2] = file[2] or is_inside
+
+
 def unlink():
     file = files[draws.choice(list(opened.values()))]
     if file[1]:
@@ -92,8 +103,8 @@ def execute():
     words = []
     for descriptor, key in opened.items():
         os.set_inheritable(descriptor, True)
-        is_inside, path = files[key]
-        words.append(f"{descriptor}:{'in' if is_inside else 'out'}:{path or ''}")
+        is_inside, path, has_name_inside = files[key]
+        words.append(f"{descriptor}:{'in' if is_inside else 'out'}{'+' if has_name_inside else ''}:{path or ''}")
     # After this a file with two descriptors would be two files, so none may be renamed under another.
     print(*counts, flush=True)
     os.execv(sys.executable, [sys.executable, __file__, str(draws.getrandbits(32)), inside, outside,
@@ -102,7 +113,7 @@ def execute():
 
 open_file()
 for step in range(steps):
-    acts = [open_file, sync, sync, sync, copy, close, rename, unlink, fork]
+    acts = [open_file, sync, sync, sync, copy, close, rename, link, unlink, fork]
     draws.choice(acts)()
 if depth > 0:
     keys = list(opened.values())

@@ -141,14 +141,14 @@ def test_every_sync_of_many_threads_is_held_and_no_byte_is_wrong(places, tmp_pat
     wal, _ = places
     done, rule = counted(
         wal, tmp_path, "fio", "--name=w", f"--directory={wal}", "--ioengine=psync", "--rw=randwrite",
-        "--bs=4k", "--size=64k", "--fsync=1", "--numjobs=32", "--thread", "--verify=crc32c",
+        "--bs=4k", "--size=32k", "--fsync=1", "--numjobs=64", "--thread", "--verify=crc32c",
         "--fallocate=none", "--output-format=json", rules=["-D 5ms"],
     )
     jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
-    assert len(jobs) == 32 and not any(job["error"] for job in jobs)
+    assert len(jobs) == 64 and not any(job["error"] for job in jobs)
     syncs = sum(job["sync"]["total_ios"] for job in jobs)
     # fio does not sync after its last write.
-    assert rule["matched"] == rule["held"] == syncs == 32 * 15
+    assert rule["matched"] == rule["held"] == syncs == 64 * 7
 
 
 THREADS = """
@@ -351,8 +351,8 @@ def test_a_child_that_outlives_the_program_can_sync(places, tmp_path):
     [
         (["run", "-d", "wal=path:/nowhere", "--", "true"], "name a directory that exists"),
         (["run", "-d", "wal=path:/etc/passwd", "--", "true"], "it is no directory"),
-        (["run", "-d", "wal=path:/tmp", "-r", "-D 1ms -T trim", "--", "true"], "holds sync alone"),
-        (["run", "-d", "wal=path:/tmp", "-r", "-D 1ms --mode floor", "--", "true"], "can only add"),
+        (["run", "-d", "wal=path:/tmp", "-r", "-D 1ms -T trim", "--", "true"], "a path disk has calls of the types"),
+        (["run", "-d", "wal=path:/tmp,types=all", "-r", "-D 1ms --mode floor", "--", "true"], "only a sync can be done"),
         (["run", "-d", "wal=path:/tmp,size=1G", "--", "true"], "has no bytes of its own"),
         (["run", "-d", "d=ram", "--on-loss", "pass", "--", "true"], "--on-loss is for the calls of"),
         (["serve", "-d", "wal=path:/tmp"], "dashpot run -d wal=path:/tmp -- CMD"),

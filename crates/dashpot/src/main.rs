@@ -18,6 +18,7 @@ fn main() -> ExitCode {
     let becomes = commands::become_command().or_else(commands::become_attacher);
     let becomes = becomes.or_else(commands::become_keeper);
     let becomes = becomes.or_else(commands::become_guard);
+    let becomes = becomes.or_else(commands::become_init);
     if let Some(code) = becomes.or_else(commands::become_reader) {
         return code;
     }

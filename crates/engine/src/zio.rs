@@ -1,8 +1,10 @@
 //! One I/O inside the engine: its operation, disk, client and range. It carries no bytes.
 //!
-//! The word is ZFS's (`zio_t`); the operations are those that NBD can ask of a block device.
+//! The word is ZFS's (`zio_t`); the operations are those that NBD can ask of a block device, and those that a
+//! program can ask of a file by system calls.
 
 use crate::client::ClientId;
+use crate::errno::CallErrno;
 use crate::time::Instant;
 
 /// The id of a zio, from its submission until the engine has forgotten it. The caller chooses the
@@ -59,11 +61,33 @@ pub enum Op {
     Zero,
     /// Asks to read a range ahead.
     Cache,
+    /// A program opens a file.
+    Open,
+    /// A program takes a name of a file or of a directory away.
+    Unlink,
+    /// A program renames a file or a directory.
+    Rename,
+    /// A program changes the length or the space of a file.
+    Truncate,
 }
 
 impl Op {
     /// Every operation, in display order.
-    pub const ALL: [Op; 6] = [
+    pub const ALL: [Op; 10] = [
+        Op::Read,
+        Op::Write,
+        Op::Flush,
+        Op::Trim,
+        Op::Zero,
+        Op::Cache,
+        Op::Open,
+        Op::Unlink,
+        Op::Rename,
+        Op::Truncate,
+    ];
+
+    /// The operations of block devices, in display order.
+    pub const OF_BLOCKS: [Op; 6] = [
         Op::Read,
         Op::Write,
         Op::Flush,
@@ -81,6 +105,18 @@ impl Op {
             Op::Trim => "trim",
             Op::Zero => "zero",
             Op::Cache => "cache",
+            Op::Open => "open",
+            Op::Unlink => "unlink",
+            Op::Rename => "rename",
+            Op::Truncate => "truncate",
+        }
+    }
+
+    /// Whether block devices have it, too.
+    pub const fn is_of_blocks(self) -> bool {
+        match self {
+            Op::Read | Op::Write | Op::Flush | Op::Trim | Op::Zero | Op::Cache => true,
+            Op::Open | Op::Unlink | Op::Rename | Op::Truncate => false,
         }
     }
 }
@@ -88,15 +124,17 @@ impl Op {
 /// A set of operations, with one member that is not an operation of its own: any write, zero or trim
 /// that asks for durability (`fua`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OpSet(u8);
+pub struct OpSet(u16);
 
 impl OpSet {
     /// No operation.
     pub const EMPTY: OpSet = OpSet(0);
     /// Writes, zeroes and trims that ask for durability.
-    pub const FUA: OpSet = OpSet(1 << 6);
+    pub const FUA: OpSet = OpSet(1 << 15);
+    /// Every operation of block devices.
+    pub const ALL: OpSet = OpSet(0x3f).union(OpSet::FUA);
     /// Every operation.
-    pub const ALL: OpSet = OpSet(0x7f);
+    pub const EVERY: OpSet = OpSet(0x3ff).union(OpSet::FUA);
     /// The operations that a rule matches unless it names others: read, write, zero.
     pub const DATA: OpSet = OpSet::of(Op::Read)
         .union(OpSet::of(Op::Write))
@@ -104,7 +142,7 @@ impl OpSet {
 
     /// The set of one operation.
     pub const fn of(op: Op) -> OpSet {
-        OpSet(1 << op as u8)
+        OpSet(1 << op as u16)
     }
 
     /// The members of both sets.
@@ -152,7 +190,7 @@ impl<D> Zio<D> {
     }
 }
 
-/// An error for a client, as NBD can carry it.
+/// An error for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Errno {
     /// Not permitted: a write to a read-only disk.
@@ -171,10 +209,12 @@ pub enum Errno {
     NotSup,
     /// The server is shutting down.
     Shutdown,
+    /// An error that NBD cannot carry, for a system call of a program.
+    OfCall(CallErrno),
 }
 
 impl Errno {
-    /// Every error, in the order of their numbers on Linux.
+    /// The errors that NBD can carry, in the order of their numbers on Linux.
     pub const ALL: [Errno; 8] = [
         Errno::Perm,
         Errno::Io,
@@ -197,6 +237,7 @@ impl Errno {
             Errno::Overflow => "EOVERFLOW",
             Errno::NotSup => "ENOTSUP",
             Errno::Shutdown => "ESHUTDOWN",
+            Errno::OfCall(errno) => errno.name(),
         }
     }
 }

@@ -129,14 +129,14 @@ impl Dealt {
             store: disk.store.to_string(),
             store_id: opened.store.identity(),
             shard,
-            directory: opened.directory,
+            followed: opened.followed,
             export: None,
             pool,
         };
         let built = &mut self.shards[shard];
         let route = built.add_disk(seed, opened.store);
         built.devices.push_disk(DeviceId::of(at));
-        if info.directory.is_some() {
+        if info.followed.is_some() {
             let export = export_of(&info, disk.store.kind());
             let served = Served {
                 info: export,
@@ -154,7 +154,7 @@ impl Dealt {
     fn add_pool(&mut self, pool: &PoolSpec, disks: &[DiskConfig]) -> Result<(), DealError> {
         let shard = self.routes.pools.len() % self.shards.len();
         for disk in pool.disks() {
-            if self.infos.disks[disk].directory.is_some() {
+            if self.infos.disks[disk].followed.is_some() {
                 let name = &disks[disk].name;
                 let why = format!("its disk `{name}` has no bytes of its own; leave it out");
                 return Err(DealError::pool(pool, why));

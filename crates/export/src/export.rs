@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashpot_engine::Device;
-use dashpot_sys::seccomp::Call;
+use dashpot_sys::seccomp::{Call, Lookup, User};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{readlink, stat};
 use rustix::io::Errno;
 
 /// The id of an export of a shard. Connections, clients, stalls and budgets belong to an export.
@@ -59,65 +58,55 @@ pub trait Follower: Send {
     fn look_up_as(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
 }
 
-/// A user and a group, by their numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct User {
-    /// The user's number.
-    pub uid: u32,
-    /// The group's number.
-    pub gid: u32,
-}
-
-/// A question about a thread, which `/proc` answers. The text is a path there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lookup {
-    /// Where does this link point?
-    Link(String),
-    /// On which file system is the file? The answer is its number in the machine's order of bytes.
-    FileSystem(String),
-    /// What does this file contain?
-    Content(String),
-}
-
-impl Lookup {
-    /// Looks it up as this process.
-    pub fn answer(&self) -> Result<Vec<u8>, Errno> {
-        match self {
-            Lookup::Link(path) => Ok(readlink(path, Vec::new())?.into_bytes()),
-            Lookup::FileSystem(path) => Ok(stat(path)?.st_dev.to_ne_bytes().to_vec()),
-            Lookup::Content(path) => std::fs::read(path)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
-        }
-    }
+/// The answer to a program that asks for an io_uring, whose I/Os cannot be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uring {
+    /// It is counted and said.
+    Count,
+    /// It fails with `ENOSYS`, too. Most programs then use other calls.
+    Refuse,
 }
 
 /// A program whose calls are received. Dropping it ends that soon. The shards answer the calls that wait.
 #[derive(Debug)]
 pub struct Followed {
     stop: Arc<OwnedFd>,
-    unheld: Arc<AtomicU64>,
+    counts: Arc<Counts>,
+}
+
+/// The calls of a program that reached its files in other ways than as zios.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Calls that went on unheld because their files were not known.
+    pub unheld: AtomicU64,
+    /// Syncs that a rule with `--mode floor` held, and that dashpot could not do itself before.
+    pub unsynced: AtomicU64,
+    /// Opens with `O_SYNC` or `O_DSYNC`: each write syncs by itself.
+    pub synced_opens: AtomicU64,
+    /// I/Os by `io_submit`.
+    pub submitted: AtomicU64,
+    /// Rings of io_uring, whatever their files.
+    pub rings: AtomicU64,
+    /// Writable shared mappings.
+    pub mappings: AtomicU64,
 }
 
 impl Followed {
     pub(crate) fn new() -> io::Result<Followed> {
         Ok(Followed {
             stop: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?),
-            unheld: Arc::default(),
+            counts: Arc::default(),
         })
     }
 
-    /// How many calls went on unheld because their files were not known.
-    pub fn unheld(&self) -> u64 {
-        self.unheld.load(Ordering::Relaxed)
+    /// The calls that were no zios.
+    pub fn counts(&self) -> &Arc<Counts> {
+        &self.counts
     }
 
     /// Readable once the receiver has to stop.
     pub(crate) fn stop(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.stop)
-    }
-
-    pub(crate) fn unheld_count(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.unheld)
     }
 }
 

@@ -12,7 +12,7 @@ use dashpot_sys::seccomp::Listener;
 use crate::clock;
 use crate::deal::Infos;
 use crate::events::{DeviceId, Drops};
-use crate::export::{ExportId, Followed, Follower};
+use crate::export::{ExportId, Followed, Follower, Uring};
 use crate::info::{DiskInfo, PoolInfo, ServedDevice, VolumeInfo};
 use crate::message::{Attach, AttachError, Message, Outlet, follow};
 use crate::power::{Cut, CutError, Loss, PoolLoss};
@@ -233,23 +233,24 @@ impl Handle {
         send(route, message)
     }
 
-    /// Makes a program the client of all disks with directories: its calls on the files there are their zios.
+    /// Makes a program the client of all disks with followed files: its calls on these files are their zios.
     /// `follower` gets the events of these calls.
     pub fn follow(
         &self,
         listener: Listener,
         peer: &str,
+        uring: Uring,
         follower: Box<dyn Follower>,
     ) -> io::Result<Followed> {
-        let directory = |(disk, route): &(usize, Route<ExportId>)| {
-            let directory = self.infos.disks[*disk].directory.clone()?;
+        let files = |(disk, route): &(usize, Route<ExportId>)| {
+            let files = self.infos.disks[*disk].followed.clone()?;
             let mailbox = Arc::clone(&route.mailbox);
             // If the shard is gone, so is the message, and calls go on.
             let send = move |message| drop(mailbox.send(message));
-            Some((directory, route.id, Box::new(send) as Outlet))
+            Some((files, route.id, Box::new(send) as Outlet))
         };
-        let directories = self.routes.followed.iter().filter_map(directory);
-        follow(listener, directories, peer, follower)
+        let files = self.routes.followed.iter().filter_map(files);
+        follow(listener, files, peer, uring, follower)
     }
 
     /// Ends the grace period of a shutdown: zios that are held fail now.

@@ -1,8 +1,7 @@
 //! The devices and pools of a server, as they were at the start.
 
-use std::path::PathBuf;
-
 use dashpot_engine::pool::{ThrottleConfig, WritePolicy};
+use dashpot_rules::CallFiles;
 
 /// One served disk.
 #[derive(Clone, Debug)]
@@ -23,8 +22,8 @@ pub struct DiskInfo {
     pub store_id: Option<String>,
     /// The shard that owns it.
     pub shard: usize,
-    /// The directory whose files a program uses, if calls of that program are its zios.
-    pub directory: Option<PathBuf>,
+    /// The files that a program uses, without links in the path of their directory, if calls of that program are its zios.
+    pub followed: Option<CallFiles>,
     /// The index of its export; `None` for a disk of a pool, which only the pool reaches, and for a disk
     /// with a directory, which only a program reaches.
     pub export: Option<usize>,

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use dashpot_engine::{Answer, Command, CommandError, Device, Duration, Outcome, PoolId, ZioId};
+use dashpot_rules::CallFiles;
 use dashpot_sys::seccomp::Listener;
 
 use crate::connection_limit::Permit;
 use crate::events::Drops;
-use crate::export::{ExportId, Followed, Follower, Mechanism};
+use crate::export::{ExportId, Followed, Follower, Mechanism, Uring};
 use crate::frontend::{self, Connect, NotServed, Session};
 use crate::power::{Cut, CutError, Loss, PoolLoss};
 use crate::snapshot::{DiskSnapshot, PoolSnapshot};
@@ -67,14 +67,15 @@ pub(crate) struct Handover {
 /// Takes a message to a shard.
 pub(crate) type Outlet = Box<dyn FnOnce(Message)>;
 
-/// Makes a program the client of exports, each with the directory of its files.
+/// Makes a program the client of exports, each with its files.
 pub(crate) fn follow(
     listener: Listener,
-    directories: impl Iterator<Item = (PathBuf, ExportId, Outlet)>,
+    files: impl Iterator<Item = (CallFiles, ExportId, Outlet)>,
     peer: &str,
+    uring: Uring,
     follower: Box<dyn Follower>,
 ) -> io::Result<Followed> {
-    let connect = |(directory, export, send): (PathBuf, ExportId, Outlet)| {
+    let connect = |(files, export, send): (CallFiles, ExportId, Outlet)| {
         let peer = peer.to_owned();
         let connect = move |session| {
             send(Message::Connect(Handover {
@@ -86,9 +87,9 @@ pub(crate) fn follow(
                 attachment: None,
             }));
         };
-        (directory, Box::new(connect) as Connect)
+        (files, Box::new(connect) as Connect)
     };
-    frontend::follow(listener, directories.map(connect), follower)
+    frontend::follow(listener, files.map(connect), uring, follower)
 }
 
 /// An attachment to make.

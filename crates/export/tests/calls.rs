@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
@@ -10,10 +11,10 @@ use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec, Ser
 use dashpot_engine::{Answer, Command, Duration, Errno, Op, OpSet};
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{
-    DiskSnapshot, Follower, Lookup, Server, ServerConfig, Spin, StartError, User,
+    DiskSnapshot, Follower, Server, ServerConfig, Spin, StartError, Uring, User, notified_calls,
 };
-use dashpot_rules::{DiskConfig, StoreConfig};
-use dashpot_sys::seccomp::{Call, Listener, SystemCall};
+use dashpot_rules::{CallFiles, DiskConfig, StoreConfig};
+use dashpot_sys::seccomp::{Call, Listener, Lookup, User};
 use tempfile::TempDir;
 
 /// A server of two disks, each with a directory, and a directory that is no disk's.
@@ -24,6 +25,8 @@ struct Served {
 }
 
 struct Quiet;
+
+const SYNC: OpSet = OpSet::of(Op::Flush);
 
 impl Follower for Quiet {
     fn received(&mut self, _: &Call) {}
@@ -40,7 +43,11 @@ impl Follower for Quiet {
 fn start(directories: &[PathBuf]) -> Result<Server, StartError> {
     let disk = |(name, path): (&str, &PathBuf)| DiskConfig {
         name: name.to_owned(),
-        store: StoreConfig::Path(path.clone()),
+        store: StoreConfig::Path(CallFiles {
+            path: path.clone(),
+            glob: None,
+            types: SYNC,
+        }),
         size: None,
         offset: 0,
         block: 1,
@@ -83,7 +90,7 @@ impl Served {
         let (go, wait) = mpsc::channel();
         thread::scope(|scope| {
             let program = scope.spawn(move || {
-                give.send(Listener::install(&SystemCall::SYNCS)).unwrap();
+                give.send(Listener::install(&notified_calls(SYNC))).unwrap();
                 wait.recv().unwrap();
                 calls()
             });
@@ -91,11 +98,11 @@ impl Served {
             let followed = self
                 .server
                 .handle()
-                .follow(listener, "me", Box::new(Quiet))
+                .follow(listener, "me", Uring::Count, Box::new(Quiet))
                 .unwrap();
             go.send(()).unwrap();
             let result = program.join().unwrap();
-            assert_eq!(followed.unheld(), 0);
+            assert_eq!(followed.counts().unheld.load(Ordering::Relaxed), 0);
             result
         })
     }
@@ -228,7 +235,7 @@ fn a_call_that_hangs_ends_with_the_server() {
     let (give, take) = mpsc::channel();
     let (go, wait) = mpsc::channel::<()>();
     let program = thread::spawn(move || {
-        give.send(Listener::install(&SystemCall::SYNCS)).unwrap();
+        give.send(Listener::install(&notified_calls(SYNC))).unwrap();
         wait.recv().unwrap();
         file.sync_all()
     });
@@ -236,7 +243,7 @@ fn a_call_that_hangs_ends_with_the_server() {
     let _followed = served
         .server
         .handle()
-        .follow(listener, "me", Box::new(Quiet))
+        .follow(listener, "me", Uring::Count, Box::new(Quiet))
         .unwrap();
     go.send(()).unwrap();
     while served.snapshot(0).in_flight.is_empty() {

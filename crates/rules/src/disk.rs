@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::ParseError;
+use super::calls::CallFiles;
 use super::name::parse_name;
 use super::size::{format_size, parse_size};
 
@@ -39,8 +40,8 @@ pub enum StoreConfig {
     Device(PathBuf),
     /// Another store behind a volatile cache, which a power cut empties; for tests.
     Lossy(Box<StoreConfig>),
-    /// No bytes of its own: the calls of one program on the files below a directory are its I/Os.
-    Path(PathBuf),
+    /// No bytes of its own: the calls of one program on certain files are its I/Os.
+    Path(CallFiles),
 }
 
 impl StoreConfig {
@@ -75,7 +76,7 @@ impl fmt::Display for StoreConfig {
             StoreConfig::File(path) => write!(f, "file:{}", path.display()),
             StoreConfig::Device(path) => write!(f, "dev:{}", path.display()),
             StoreConfig::Lossy(inner) => write!(f, "lossy:{inner}"),
-            StoreConfig::Path(path) => write!(f, "path:{}", path.display()),
+            StoreConfig::Path(files) => files.fmt(f),
         }
     }
 }
@@ -100,10 +101,11 @@ pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
             "'{text}' is not a disk: write NAME=STORE, for example {text}=ram,size=1G"
         )));
     };
+    let (rest, types) = split_types(rest);
     let mut words = rest.split(',');
     let mut disk = DiskConfig {
         name: parse_name(name)?,
-        store: parse_store(words.next().unwrap_or_default())?,
+        store: store_of(words.next().unwrap_or_default(), types)?,
         size: None,
         offset: 0,
         block: DEFAULT_BLOCK,
@@ -131,7 +133,25 @@ pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
 
 /// Parses a store: `ram`, `null`, `file:PATH`, `dev:PATH`, or `lossy:` and one of those.
 pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
+    let (store, types) = split_types(text);
+    store_of(store, types)
+}
+
+/// Parts the types of the calls of a path disk, which come last and have commas between them, from the rest.
+fn split_types(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(",types=") {
+        Some((rest, types)) => (rest, Some(types)),
+        None => (text, None),
+    }
+}
+
+fn store_of(text: &str, types: Option<&str>) -> Result<StoreConfig, ParseError> {
     match text.split_once(':').unwrap_or((text, "")) {
+        (kind, path) if types.is_some() && (kind != "path" || path.is_empty()) => {
+            Err(ParseError::new(format!(
+                "'{text},types=' is not a store: only path:DIR has types of calls"
+            )))
+        }
         ("ram", "") => Ok(StoreConfig::Ram),
         ("null", "") => Ok(StoreConfig::Null),
         (kind @ ("file" | "dev" | "path"), "") => Err(ParseError::new(format!(
@@ -139,7 +159,7 @@ pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
         ))),
         ("file", path) => Ok(StoreConfig::File(PathBuf::from(path))),
         ("dev", path) => Ok(StoreConfig::Device(PathBuf::from(path))),
-        ("path", path) => Ok(StoreConfig::Path(PathBuf::from(path))),
+        ("path", path) => CallFiles::parse(path, types).map(StoreConfig::Path),
         ("lossy", inner) if !inner.starts_with("lossy") && !inner.starts_with("path") => {
             Ok(StoreConfig::Lossy(Box::new(parse_store(inner)?)))
         }
@@ -238,8 +258,8 @@ fn read_option(word: &str, disk: &mut DiskConfig) -> Result<(), ParseError> {
         None if word == "ro" => disk.read_only = true,
         _ => {
             return Err(ParseError::new(format!(
-                "'{word}' is not an option of a disk: those are size=SIZE, offset=SIZE, block=SIZE and ro \
-                 (a path with a comma in it needs a lab file)"
+                "'{word}' is not an option of a disk: those are size=SIZE, offset=SIZE, block=SIZE and ro, and \
+                 with path:DIR types=TYPES (a path with a comma in it needs a lab file)"
             )));
         }
     }
@@ -323,8 +343,8 @@ mod tests {
             ),
             (
                 "d0=ram,rw",
-                "'rw' is not an option of a disk: those are size=SIZE, offset=SIZE, block=SIZE and ro \
-                 (a path with a comma in it needs a lab file)",
+                "'rw' is not an option of a disk: those are size=SIZE, offset=SIZE, block=SIZE and ro, and \
+                 with path:DIR types=TYPES (a path with a comma in it needs a lab file)",
             ),
         ] {
             assert_eq!(parse_disk(text).unwrap_err().to_string(), message, "{text}");

@@ -8,6 +8,7 @@
 
 mod address;
 mod allowance;
+mod calls;
 mod decimal;
 mod disk;
 mod distribution;
@@ -34,6 +35,7 @@ use std::fmt;
 
 pub use address::{Address, ApiAddress, Listen, parse_api, parse_listen};
 pub use allowance::{Allowance, parse_allowance};
+pub use calls::{CALL_TYPES, CallFiles, format_types};
 pub use decimal::Decimal;
 pub use disk::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, StoreConfig, block_size, check_blocks, check_offset,

@@ -1,4 +1,5 @@
-//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`.
+//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs `sync`, `open`,
+//! `unlink`, `rename` and `truncate`, too.
 
 use dashpot_engine::{Op, OpSet};
 
@@ -17,6 +18,14 @@ const WORDS: [(&str, OpSet); 7] = [
     (Op::Cache.name(), OpSet::of(Op::Cache)),
 ];
 
+/// The operations that calls of programs alone have.
+const OF_CALLS: [(&str, OpSet); 4] = [
+    (Op::Open.name(), OpSet::of(Op::Open)),
+    (Op::Unlink.name(), OpSet::of(Op::Unlink)),
+    (Op::Rename.name(), OpSet::of(Op::Rename)),
+    (Op::Truncate.name(), OpSet::of(Op::Truncate)),
+];
+
 /// Parses a list of operations with commas between them.
 pub fn parse_ops(text: &str) -> Result<OpSet, ParseError> {
     text.split(',')
@@ -29,7 +38,8 @@ pub fn format_ops(ops: OpSet) -> String {
     if ops == OpSet::ALL {
         return "all".to_owned();
     }
-    let members = WORDS.iter().filter(|(_, one)| ops.contains(*one));
+    let members = WORDS.iter().chain(&OF_CALLS);
+    let members = members.filter(|(_, one)| ops.contains(*one));
     members.map(|(word, _)| *word).collect::<Vec<_>>().join(",")
 }
 
@@ -40,11 +50,13 @@ fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
         "sync" => return Ok(OpSet::of(Op::Flush)),
         _ => {}
     }
-    let known = WORDS.iter().find(|(known, _)| *known == word);
+    let known = WORDS.iter().chain(&OF_CALLS);
+    let known = known.into_iter().find(|(known, _)| *known == word);
     known.map(|(_, set)| *set).ok_or_else(|| {
         let meant = meant(word).map_or_else(String::new, |op| format!("did you mean {op}? "));
         ParseError::new(format!(
-            "'{word}' in '{text}' is not an operation: {meant}Those are {} and all",
+            "'{word}' in '{text}' is not an operation: {meant}Those are {} and all; on path disks \
+             sync, read, write, open, unlink, rename and truncate",
             WORDS.map(|(word, _)| word).join(", ")
         ))
     })
@@ -95,7 +107,8 @@ mod tests {
             parse_ops("read,writes").map_err(|e| e.to_string()),
             Err(
                 "'writes' in 'read,writes' is not an operation: did you mean write? Those are read, \
-                 write, flush, fua, trim, zero, cache and all"
+                 write, flush, fua, trim, zero, cache and all; on path disks sync, read, write, open, unlink, \
+                 rename and truncate"
                     .to_owned()
             )
         );

@@ -136,7 +136,7 @@ impl Daemon {
         }
         let info = self.info(self.disk(name)?);
         info.export.ok_or_else(|| {
-            if info.directory.is_some() {
+            if info.followed.is_some() {
                 let error =
                     format!("disk '{name}' is the files of a program: no other client reaches it");
                 return Refusal::conflict(error).remedy("name another disk");
@@ -329,9 +329,10 @@ impl Daemon {
 
     /// Makes a rule fit its disk, or refuses it.
     fn fit(&self, disk: usize, rule: TypedRule) -> Result<TypedRule, Refusal> {
-        if self.info(disk).directory.is_some() {
-            return Ok(rule.of_calls()?);
+        if let Some(followed) = &self.info(disk).followed {
+            return Ok(rule.of_calls(followed.types)?);
         }
+        rule.check_of_blocks()?;
         self.check_range(disk, &rule)?;
         Ok(rule)
     }

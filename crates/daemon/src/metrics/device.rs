@@ -34,8 +34,10 @@ pub(super) fn each_op<'a, S: Scraped, V>(
     value: impl Fn(&'a OpStats) -> V + 'a,
 ) -> impl Iterator<Item = (Labels<'a>, V)> {
     each(devices, |device| device).flat_map(move |(labels, device)| {
-        let samples = Op::ALL.map(|op| (op_labels(&labels, op), value(device.stats.op(op))));
-        samples.into_iter()
+        let shown = |op: &Op| op.is_of_blocks() || device.stats.op(*op).completed > 0;
+        let ops = Op::ALL.into_iter().filter(shown);
+        let samples = ops.map(|op| (op_labels(&labels, op), value(device.stats.op(op))));
+        samples.collect::<Vec<_>>()
     })
 }
 

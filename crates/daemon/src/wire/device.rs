@@ -25,7 +25,7 @@ impl DeviceView<'_> {
             stalls: snapshot.stalls,
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().collect(),
-            ops: Op::ALL.map(|op| op_count(snapshot, op)).to_vec(),
+            ops: shown(snapshot).map(|op| op_count(snapshot, op)).collect(),
             aborted: snapshot.stats.aborted,
             busy_ns: depths.busy.as_nanos(),
             depth_time_ns: Wide(depths.depth_time),
@@ -105,8 +105,14 @@ impl DeviceView<'_> {
     /// The counters of the data path, with the store's latencies by operation.
     pub(crate) fn ops(&self, store: impl Fn(Op) -> Sparse) -> Vec<OpLatency> {
         let op = |op| OpLatency::of(op, self.0.stats.op(op), &store(op));
-        Op::ALL.map(op).to_vec()
+        shown(self.0).map(op).collect()
     }
+}
+
+/// The operations of block devices, and those that calls of programs have been.
+fn shown(snapshot: &DiskSnapshot) -> impl Iterator<Item = Op> {
+    let is_shown = |op: &Op| op.is_of_blocks() || snapshot.stats.op(*op).completed > 0;
+    Op::ALL.into_iter().filter(is_shown)
 }
 
 fn disk_client(view: &ClientView) -> DiskClient {

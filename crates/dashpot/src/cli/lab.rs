@@ -60,6 +60,13 @@ pub(crate) enum OnLoss {
     Kill,
 }
 
+/// The answer to a program that asks for an io_uring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UringWord {
+    Count,
+    Refuse,
+}
+
 /// The disks that are attached while they are served.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AttachedArgs {
@@ -106,6 +113,9 @@ pub(crate) struct RunArgs {
     /// End of path disks' calls if dashpot dies: pass, fail or kill [kill]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     pub(crate) on_loss: Option<OnLoss>,
+    /// io_uring, whose I/Os path disks cannot hold: count or refuse [count]
+    #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
+    pub(crate) uring: Option<UringWord>,
     /// Expect this of the disks; see 'dashpot check'
     #[arg(long, value_name = "EXPR")]
     pub(crate) check: Vec<String>,

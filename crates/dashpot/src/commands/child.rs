@@ -29,7 +29,7 @@ const CANNOT_RUN: u8 = 126;
 /// There is no such command.
 const NOT_FOUND: u8 = 127;
 /// Shells add this to the number of the signal that ended a command.
-const SIGNAL_BASE: i32 = 128;
+pub(super) const SIGNAL_BASE: i32 = 128;
 
 /// The name by which dashpot starts itself to become the command.
 const BECOMES: &str = "dashpot-becomes-command";
@@ -88,6 +88,7 @@ pub(crate) async fn run_with(
         .arg0(BECOMES)
         .arg(std::process::id().to_string())
         .arg(program.map_or(OsStr::new(""), |it| it.socket().as_os_str()))
+        .arg(program.map(Program::types).unwrap_or_default())
         .arg(match program.is_none_or(Program::dies_along) {
             true => DIES_ALONG,
             false => "",
@@ -110,13 +111,14 @@ pub(crate) fn become_command() -> Option<ExitCode> {
     }
     let parent = words.next()?;
     let socket = words.next()?;
+    let types = words.next()?;
     let dies_along = words.next()? == DIES_ALONG;
     let program = words.next()?;
     if dies_along && let Err(code) = die_along(&parent) {
         return Some(ExitCode::from(code));
     }
     if !socket.is_empty()
-        && let Err(error) = filtered::install(&socket)
+        && let Err(error) = filtered::install(&socket, &types)
     {
         complain(format_args!("dashpot: {error:#}"));
         return Some(ExitCode::from(FAILED));
@@ -152,19 +154,22 @@ async fn wait(mut child: Child, signals: &mut Signals) -> io::Result<ExitStatus>
     loop {
         tokio::select! {
             status = child.wait() => return status,
-            signal = signals.next() => pass_on(&child, signal),
+            signal = signals.next() => {
+                let pid = child.id().and_then(|id| i32::try_from(id).ok());
+                pass_on(pid.and_then(Pid::from_raw), signal);
+            }
         }
     }
 }
 
-fn pass_on(child: &Child, signal: UnixSignal) {
+/// Passes a signal on to a child.
+pub(super) fn pass_on(child: Option<Pid>, signal: UnixSignal) {
     // A terminal has sent Ctrl-C and Ctrl-\ to the command, too.
     let of_terminal = matches!(signal, UnixSignal::INT | UnixSignal::QUIT);
     if of_terminal && io::stdin().is_terminal() {
         return;
     }
-    let pid = child.id().and_then(|id| i32::try_from(id).ok());
-    if let Some(pid) = pid.and_then(Pid::from_raw) {
+    if let Some(pid) = child {
         // If the command has just ended, the loop will notice.
         let _ = kill_process(pid, signal);
     }

@@ -8,7 +8,7 @@ use anyhow::bail;
 use dashpot_api::Client;
 use dashpot_daemon::http::{HandoverListener, HttpListener};
 use dashpot_export::store::OpenDevices;
-use dashpot_export::{complain, reclaim};
+use dashpot_export::{Uring, complain, reclaim};
 use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
 
@@ -21,7 +21,7 @@ use super::private::PrivateDir;
 use super::program::Program;
 use super::signals::Signals;
 use super::variables::{URI, variable};
-use crate::cli::{OnLoss, RunArgs};
+use crate::cli::{OnLoss, RunArgs, UringWord};
 use crate::lab::Lab;
 
 /// Serves the lab, runs the command, and returns its exit code.
@@ -36,7 +36,7 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let early = Launcher::new()?;
     let lab = Lab::from_args(&args.lab)?;
     check_variables(&lab)?;
-    check_on_loss(args, &lab)?;
+    check_of_program(args, &lab)?;
     let wanted = wanted(args);
     // Root may open devices that the user may not.
     let devices = open_devices(wanted.as_ref(), &lab)?;
@@ -81,7 +81,8 @@ async fn serve_command(
             variables.extend(devices.iter().flat_map(Devices::variables));
             let handle = running.handle();
             let program = lab.follows_program();
-            let program = program.then(|| Program::awaited(sockets.path(), handle, on_loss(args)));
+            let program = program
+                .then(|| Program::awaited(sockets.path(), handle, on_loss(args), uring(args)));
             let ended = match program.transpose() {
                 Ok(program) => {
                     checked(args, &api, &variables, program, &mut signals, launcher).await
@@ -185,10 +186,26 @@ fn on_loss(args: &RunArgs) -> OnLoss {
     args.on_loss.unwrap_or(OnLoss::Kill)
 }
 
+/// A ring is counted, unless the user wants programs to do without.
+fn uring(args: &RunArgs) -> Uring {
+    match args.uring {
+        Some(UringWord::Refuse) => Uring::Refuse,
+        Some(UringWord::Count) | None => Uring::Count,
+    }
+}
+
 /// Refuses an option for programs without a disk that has a directory.
-fn check_on_loss(args: &RunArgs, lab: &Lab) -> anyhow::Result<()> {
-    if args.on_loss.is_some() && !lab.follows_program() {
-        bail!("--on-loss is for the calls of -d NAME=path:DIR: add such a disk, or leave it out");
+fn check_of_program(args: &RunArgs, lab: &Lab) -> anyhow::Result<()> {
+    let given = [
+        ("--on-loss", args.on_loss.is_some()),
+        ("--uring", args.uring.is_some()),
+    ];
+    for (option, _) in given.into_iter().filter(|(_, given)| *given) {
+        if !lab.follows_program() {
+            bail!(
+                "{option} is for the calls of -d NAME=path:DIR: add such a disk, or leave it out"
+            );
+        }
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use dashpot_rules::{Injection, ParseError, StoreConfig, format_size};
+use dashpot_rules::{CallFiles, Injection, ParseError, StoreConfig, format_size};
 
 use crate::cli::LabArgs;
 
@@ -125,7 +125,9 @@ pub(crate) fn check_range(injection: &Injection, disk: &str, size: u64) -> Resul
 /// Makes a path relative to the lab file, so that it has the same meaning wherever the user starts dashpot.
 fn anchor(store: &mut StoreConfig, directory: &Path) {
     match store {
-        StoreConfig::File(path) | StoreConfig::Device(path) | StoreConfig::Path(path) => {
+        StoreConfig::File(path)
+        | StoreConfig::Device(path)
+        | StoreConfig::Path(CallFiles { path, .. }) => {
             *path = directory.join(&*path);
         }
         StoreConfig::Lossy(inner) => anchor(inner, directory),

@@ -89,7 +89,7 @@ fn parse_op(text: &str) -> Result<(Op, bool), ParseError> {
     if text == "fua" {
         return Ok((Op::Write, true));
     }
-    let op = Op::ALL.into_iter().find(|op| op.name() == text);
+    let op = Op::OF_BLOCKS.into_iter().find(|op| op.name() == text);
     op.map(|op| (op, false)).ok_or_else(|| {
         ParseError::new(format!(
             "op: '{text}' is unknown: write read, write, fua (a durable write), flush, trim, zero \

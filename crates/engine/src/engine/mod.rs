@@ -170,6 +170,13 @@ impl Engine {
         flight.is_some_and(|flight| flight.target == Instant::NEVER)
     }
 
+    /// Whether a rule asks the store to work on a client's zio first, before the zio is held or fails.
+    pub fn is_done_first(&self, zio: ZioId) -> bool {
+        let flight = self.alone.flights.get(zio);
+        let first = |flight: &Flight| flight.decider.is_some() || flight.outcome.is_err();
+        flight.is_some_and(|flight| first(flight) && flight.target != Instant::NEVER)
+    }
+
     /// How many zios of a disk have not been replied to.
     pub fn in_flight_total(&self, disk: DiskId) -> u32 {
         self.disk(disk).map_or(0, Disk::outstanding)

@@ -187,11 +187,12 @@ pub(crate) fn lane_count(spec: &RuleSpec) -> Option<u32> {
     }
 }
 
-/// Whether the zio touches a byte of the range. A flush touches none, nor does a zio of no length.
+/// Whether the zio touches a byte of the range. The flush of a FUA write touches none, nor does a zio of no
+/// length, such as the flush of a block device.
 fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
     let last = zio.offset.saturating_add(u64::from(zio.length));
-    let bytes = zio.length > 0 && !ops.meets(OpSet::of(Op::Flush));
-    bytes && zio.offset < end && start < last
+    let is_half = ops.meets(OpSet::of(Op::Flush)) && zio.op != Op::Flush;
+    zio.length > 0 && !is_half && zio.offset < end && start < last
 }
 
 /// Makes the random draws of neighbouring rules differ.

@@ -223,6 +223,10 @@ impl Pool {
             Op::Write | Op::Zero | Op::Trim => self.write(id, step),
             Op::Flush => self.flush(id, step),
             Op::Cache => self.finish(id, Ok(()), step),
+            // A pool has no files.
+            Op::Open | Op::Unlink | Op::Rename | Op::Truncate => {
+                self.finish(id, Err(Errno::NotSup), step);
+            }
         }
         self.settle(step);
     }

@@ -51,6 +51,12 @@ pub(crate) trait Frontend: AsFd {
     /// How much one call of [`Frontend::send`] may carry.
     fn send_limits(&self) -> SendLimits;
 
+    /// Begins what the frontend does itself for a request of a [call](Operation::Call), and calls `done` at its
+    /// end. Returns `done` if there is nothing to do.
+    fn begin(&mut self, _request: &Request, done: Done) -> Option<Done> {
+        Some(done)
+    }
+
     /// Gives the kernel the replies that [`Frontend::send`] has only queued. The shard calls it after the
     /// last send of a turn.
     fn flush(&mut self) -> rustix::io::Result<()> {
@@ -115,6 +121,8 @@ pub enum Operation {
     },
     /// Asks to read a range ahead.
     Cache,
+    /// A system call of a program. It carries no payload, and its reply no data: the kernel moves the bytes.
+    Call(Op),
 }
 
 impl Operation {
@@ -127,6 +135,7 @@ impl Operation {
             Operation::Trim { fua } => (Op::Trim, fua),
             Operation::Zero { fua, .. } => (Op::Zero, fua),
             Operation::Cache => (Op::Cache, false),
+            Operation::Call(op) => (op, false),
         }
     }
 }
@@ -143,6 +152,9 @@ pub struct ExtentQuestion {
     /// The most extents that the reply may have.
     pub limit: usize,
 }
+
+/// Tells the shard that work has ended.
+pub(crate) type Done = Box<dyn FnOnce() + Send>;
 
 /// The result of an attempt to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,6 +43,7 @@ pub(super) fn number(errno: Errno) -> i32 {
         Errno::Overflow => Number::OVERFLOW,
         Errno::NotSup => Number::OPNOTSUPP,
         Errno::Shutdown => Number::SHUTDOWN,
+        Errno::OfCall(errno) => return errno.number().into(),
     };
     number.raw_os_error()
 }

@@ -18,30 +18,31 @@ pub mod ublk;
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use dashpot_engine::Outcome;
+use dashpot_rules::CallFiles;
 use dashpot_sys::seccomp::Listener;
 
-use self::boundary::{Arrival, Frontend, ReceiveLimits, SendLimits};
+use self::boundary::{Arrival, Done, Frontend, ReceiveLimits, SendLimits};
 pub use self::boundary::{Decoded, ExtentQuestion, NotServed, Operation, Request};
+pub use self::calls::notified_calls;
 pub(crate) use self::loopback::Loopback;
-use crate::export::{ExportInfo, Followed, Follower, Mechanism};
+use crate::export::{ExportInfo, Followed, Follower, Mechanism, Uring};
 use crate::store::Extent;
 
-/// Receives the calls of a program on the files below the directories of disks. `connect` gets the directory
-/// and the session of each of them.
+/// Receives the calls of a program on the files of disks. `connect` gets the session of each of them.
 pub(crate) fn follow(
     listener: Listener,
-    directories: impl Iterator<Item = (PathBuf, Connect)>,
+    files: impl Iterator<Item = (CallFiles, Connect)>,
+    uring: Uring,
     follower: Box<dyn Follower>,
 ) -> io::Result<Followed> {
-    let watched = |(directory, connect): (PathBuf, Connect)| calls::Watched {
-        directory,
+    let watched = |(files, connect): (CallFiles, Connect)| calls::Watched {
+        files,
         connect: Box::new(|session| connect(Session::Calls(session))),
     };
-    calls::follow(listener, directories.map(watched).collect(), follower)
+    calls::follow(listener, files.map(watched).collect(), uring, follower)
 }
 
 /// Hands a session to its shard.
@@ -126,6 +127,11 @@ impl Frontend for Session {
     #[inline]
     fn send_limits(&self) -> SendLimits {
         each!(self, session => session.send_limits())
+    }
+
+    #[inline]
+    fn begin(&mut self, request: &Request, done: Done) -> Option<Done> {
+        each!(self, session => session.begin(request, done))
     }
 
     #[inline]

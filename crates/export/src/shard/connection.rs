@@ -12,7 +12,7 @@ use crate::connection_limit::Permit;
 use crate::export::{ExportId, ExportInfo};
 use crate::frontend::Session;
 use crate::frontend::boundary::{
-    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, SendLimits,
+    Arrival, Decoded, Done, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
 };
 use crate::message::{Attachment, Handover};
 use crate::store::{Extent, Store};
@@ -230,6 +230,11 @@ impl Connection {
         }
         let mut room = [IoSlice::new(&[]); SLICES_MAX];
         self.session.send(chunk.slices(slots, store, &mut room))
+    }
+
+    /// Begins what the frontend does itself for a request.
+    pub(super) fn begin(&mut self, request: &Request, done: Done) -> Option<Done> {
+        self.session.begin(request, done)
     }
 
     /// Gives the kernel the replies that the transport has only queued.

@@ -90,7 +90,7 @@ impl Shard {
             Op::Flush => store.flush(),
             Op::Trim => store.trim(offset, length, zio.fua),
             Op::Zero => store.zero(offset, length, false, zio.fua),
-            Op::Cache => Attempt::Done(Ok(())),
+            Op::Cache | Op::Open | Op::Unlink | Op::Rename | Op::Truncate => Attempt::Done(Ok(())),
         })
     }
 
@@ -150,6 +150,7 @@ pub(super) fn request_of(zio: &Zio) -> Request {
                 no_hole: false,
             },
             Op::Cache => Operation::Cache,
+            op @ (Op::Open | Op::Unlink | Op::Rename | Op::Truncate) => Operation::Call(op),
         },
         offset: zio.offset,
         length: zio.length,

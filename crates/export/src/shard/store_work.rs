@@ -55,6 +55,7 @@ impl Shard {
             Operation::Flush => store.flush(),
             Operation::Trim { fua } => store.trim(offset, length, fua),
             Operation::Zero { fua, no_hole } => store.zero(offset, length, no_hole, fua),
+            Operation::Call(_) => return self.work_for_call(id, &request),
             Operation::Cache => return Some(Ok(())),
         };
         match attempt {
@@ -66,6 +67,29 @@ impl Shard {
                 self.work_elsewhere(id, incoming);
                 None
             }
+        }
+    }
+
+    /// Begins the work for a system call. The kernel does it after the reply, unless a rule has its frontend do
+    /// it first.
+    fn work_for_call(&mut self, id: ZioId, request: &Request) -> Option<Outcome> {
+        let done_first = self.engine.is_done_first(id);
+        let connection = self.slots.get(id).and_then(Slot::connection);
+        let Some(connection) = connection.filter(|_| done_first) else {
+            return Some(Ok(()));
+        };
+        let mailbox = Arc::clone(self.control.mailbox());
+        let done = Box::new(move || {
+            let finished = Finished {
+                outcome: Ok(()),
+                buffer: Vec::new(),
+            };
+            // A shard that is gone needs no answer.
+            let _ = mailbox.send(Message::Done(id, finished));
+        });
+        match self.connections.get_mut(connection) {
+            Some(connection) => connection.begin(request, done).map(|_| Ok(())),
+            None => Some(Ok(())),
         }
     }
 
@@ -264,6 +288,6 @@ fn pool_operation(request: &Request, buffer: Vec<u8>) -> PoolOperation {
             no_hole,
             fua,
         },
-        Operation::Flush | Operation::Cache => PoolOperation::Sync,
+        Operation::Flush | Operation::Cache | Operation::Call(_) => PoolOperation::Sync,
     }
 }

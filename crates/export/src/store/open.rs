@@ -2,10 +2,10 @@
 //! labels files last, when nothing else in its start can fail any more.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use dashpot_rules::{DiskConfig, StoreConfig};
+use dashpot_rules::{CallFiles, DiskConfig, StoreConfig};
 
 use super::any::Store;
 use super::device::{DeviceRequest, OpenDevice, OpenDevices};
@@ -28,8 +28,8 @@ pub(crate) struct Opened {
     pub(crate) physical: Option<u32>,
     /// Whether it refuses writes.
     pub(crate) read_only: bool,
-    /// The directory whose files are the disk's, without links in its path.
-    pub(crate) directory: Option<PathBuf>,
+    /// The files of which a program's calls are the disk's zios.
+    pub(crate) followed: Option<CallFiles>,
 }
 
 impl Opened {
@@ -41,7 +41,7 @@ impl Opened {
             block: disk.block,
             physical: None,
             read_only: disk.read_only,
-            directory: None,
+            followed: None,
         }
     }
 }
@@ -114,7 +114,7 @@ fn open(
         StoreConfig::Device(path) => {
             on_device(DeviceRequest::new(disk, path).open(devices.of(&disk.name))?)
         }
-        StoreConfig::Path(path) => return directory(disk, path),
+        StoreConfig::Path(files) => return followed(disk, files),
         StoreConfig::Lossy(inner) => {
             let inner = open(disk, inner, devices)?;
             check_sectors(disk, store, &inner)?;
@@ -133,13 +133,22 @@ fn open(
     Ok(opened)
 }
 
-/// A disk without bytes of its own: its zios are calls on the files below a directory.
-fn directory(disk: &DiskConfig, path: &Path) -> Result<Opened, StoreError> {
-    let found = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?.is_dir(), path)));
+/// A disk without bytes of its own: its zios are calls on certain files.
+fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> {
+    let path = &files.path;
+    let (base, glob) = match path.try_exists() {
+        Ok(false) => split_glob(path),
+        _ => (path.clone(), None),
+    };
+    let found = fs::canonicalize(&base).and_then(|path| Ok((fs::metadata(&path)?.is_dir(), path)));
     let why = match found {
-        Ok((true, path)) => {
+        Ok((true, directory)) => {
             return Ok(Opened {
-                directory: Some(path),
+                followed: Some(CallFiles {
+                    glob: glob.map(|glob| directory.join(glob)),
+                    path: directory,
+                    types: files.types,
+                }),
                 ..Opened::new(disk, Store::Null, 0)
             });
         }
@@ -148,9 +157,27 @@ fn directory(disk: &DiskConfig, path: &Path) -> Result<Opened, StoreError> {
     };
     Err(StoreError::Directory {
         disk: disk.name.clone(),
-        path: path.to_owned(),
+        path: base,
         why,
     })
+}
+
+/// The directory above the first part of a path that has a letter of a glob, and the parts from there on.
+fn split_glob(path: &Path) -> (PathBuf, Option<PathBuf>) {
+    let is_glob = |part: &Component<'_>| {
+        let part = part.as_os_str().as_encoded_bytes();
+        part.iter().any(|byte| matches!(byte, b'*' | b'?'))
+    };
+    let parts: Vec<Component<'_>> = path.components().collect();
+    let Some(at) = parts.iter().position(is_glob) else {
+        return (path.to_owned(), None);
+    };
+    let (base, glob) = parts.split_at(at);
+    let base: PathBuf = match base {
+        [] => PathBuf::from("."),
+        base => base.iter().collect(),
+    };
+    (base, Some(glob.iter().collect()))
 }
 
 fn sized(disk: &DiskConfig, config: &StoreConfig, store: Store) -> Result<Opened, StoreError> {
@@ -182,7 +209,7 @@ fn on_device(open: OpenDevice) -> Opened {
         block: open.block,
         physical: Some(open.physical),
         read_only: open.read_only,
-        directory: None,
+        followed: None,
     }
 }
 

@@ -143,6 +143,7 @@ fn has_type(op: &OpInterval, glob: &str) -> bool {
         Kind::Op(Op::Flush) => &["F"],
         Kind::Op(Op::Trim) => &["D"],
         Kind::Op(Op::Cache) | Kind::Other => &["RA"],
+        Kind::Op(_) => &["N"],
     };
     let mut letters = letters.iter();
     letters.any(|letters| glob_matches(glob.as_bytes(), letters.as_bytes()))

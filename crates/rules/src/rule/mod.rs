@@ -1,6 +1,7 @@
 //! Rules: one grammar for `inject`, `update`, `-r`, the `rules` of a lab file and the API.
 
 mod draft;
+mod of_blocks;
 mod of_calls;
 mod option;
 mod text;

@@ -1,99 +1,190 @@
 //! Rules on disks whose zios are the calls of a program: the allowed options, and their words.
 
 use dashpot_engine::inject::{Effect, Mode, RuleSpec};
-use dashpot_engine::{Op, OpSet};
+use dashpot_engine::{CallErrno, Errno, Op, OpSet};
 
 use super::TypedRule;
 use super::words::words;
 use crate::ParseError;
+use crate::calls::{CALL_TYPES, format_types};
 use crate::ops::format_ops;
 
-/// The operations that a program's filter notifies. They are fixed when the program starts.
-const NOTIFIED: OpSet = OpSet::of(Op::Flush);
+const SYNC: OpSet = OpSet::of(Op::Flush);
 
 impl TypedRule {
-    /// The same rule for the calls of a program. Without types, the rule is for all calls that are notified. The
-    /// call is held before the kernel does it, because the kernel does not report its end.
-    pub fn of_calls(self) -> Result<TypedRule, ParseError> {
+    /// The same rule for the calls of a program, of which the filter notifies these `types`. Without types of its
+    /// own, the rule is for all of them. The call is held before the kernel does it, because the kernel does
+    /// not report its end. Only a sync can be done before the hold, by dashpot itself.
+    pub fn of_calls(self, types: OpSet) -> Result<TypedRule, ParseError> {
         let TypedRule { spec, service, .. } = self;
-        if self.asks_floor {
-            return Err(ParseError::new(FLOOR));
-        }
-        check(&spec)?;
+        let ops = match spec.ops {
+            OpSet::DATA | OpSet::ALL => types,
+            ops => ops,
+        };
+        check_types(ops, types)?;
+        let floor = self.asks_floor;
         let spec = RuleSpec {
-            ops: NOTIFIED,
+            ops,
             mode: match spec.effect {
-                Effect::Delay { .. } => Mode::Add,
+                Effect::Delay { .. } | Effect::Pass if !floor => Mode::Add,
                 _ => spec.mode,
+            },
+            effect: match spec.effect {
+                Effect::Fail { errno, work } => Effect::Fail {
+                    errno: of_call(errno),
+                    work,
+                },
+                effect => effect,
             },
             ..spec
         };
-        let words = words(&spec, &service).replace("-T flush", "-T sync");
+        check(&spec, floor)?;
+        let mut words = words(&spec, &service).replace("flush", "sync");
+        if floor && matches!(spec.effect, Effect::Delay { .. }) {
+            words += " --mode floor";
+        }
         Ok(TypedRule {
             spec,
             words,
             service,
-            asks_floor: false,
+            asks_floor: floor,
         })
     }
 }
 
-fn check(spec: &RuleSpec) -> Result<(), ParseError> {
-    let refused = |why: &str| Err(ParseError::new(why.to_owned()));
-    if ![OpSet::DATA, OpSet::ALL, NOTIFIED].contains(&spec.ops) {
+/// The error that reaches a program as it is: at a shutdown a call fails with another error.
+fn of_call(errno: Errno) -> Errno {
+    CallErrno::of_name(errno.name()).map_or(errno, Errno::OfCall)
+}
+
+fn check_types(ops: OpSet, types: OpSet) -> Result<(), ParseError> {
+    if types.contains(ops) {
+        return Ok(());
+    }
+    let known = CALL_TYPES.into_iter().map(|(_, op)| OpSet::of(op));
+    let known = known.fold(OpSet::EMPTY, OpSet::union);
+    let asked = format_ops(ops).replace("flush", "sync");
+    let armed = format_types(types);
+    if !known.contains(ops) {
+        let words = CALL_TYPES.map(|(word, _)| word).join(", ");
         return Err(ParseError::new(format!(
-            "-T {}: a path disk holds sync alone, which is fixed at the start: give it -T sync",
-            format_ops(spec.ops)
+            "-T {asked}: a path disk has calls of the types {words} alone; this one was started with {armed}"
         )));
     }
-    if spec.range.is_some() {
-        return refused("--range: a sync has no range; leave it out");
+    let wider = format_types(types.union(ops));
+    Err(ParseError::new(format!(
+        "-T {asked}: this disk can hold {armed} alone, which was fixed when the program started: start it with \
+         path:DIR,types={wider}"
+    )))
+}
+
+fn check(spec: &RuleSpec, floor: bool) -> Result<(), ParseError> {
+    let refused = |why: &str| Err(ParseError::new(why.to_owned()));
+    if floor && spec.ops != SYNC {
+        return refused(
+            "--mode floor: only a sync can be done before it is held, because the kernel does not tell when a \
+             call ends: give the rule -T sync, or leave --mode out",
+        );
     }
-    if spec.bandwidth.is_some() {
-        return refused("--bandwidth: a sync has no length; give it a delay, such as -D 20ms");
+    let has = |op| spec.ops.contains(OpSet::of(op));
+    let moves = has(Op::Read) || has(Op::Write);
+    if spec.range.is_some() && !moves && !has(Op::Flush) && !has(Op::Truncate) {
+        return refused("--range: open, unlink and rename have no range; leave it out");
     }
-    if matches!(spec.effect, Effect::Fail { work: true, .. }) {
-        return refused(FLOOR);
+    if spec.bandwidth.is_some() && !moves {
+        return refused(
+            "--bandwidth: only reads and writes have a length; give the rule a delay, such as -D 20ms",
+        );
     }
     Ok(())
 }
 
-const FLOOR: &str =
-    "--mode floor: the end of a call is not told, so a path disk can only add: leave it out";
-
 #[cfg(test)]
 mod tests {
-    use crate::parse_injection;
+    use crate::disk::parse_store;
+    use crate::{StoreConfig, parse_injection};
 
-    fn of_calls(words: &str) -> Result<String, String> {
+    fn of_calls(types: &str, words: &str) -> Result<String, String> {
+        let store = parse_store(&format!("path:/a,types={types}")).unwrap();
+        let StoreConfig::Path(files) = store else {
+            panic!("{store}");
+        };
         let rule = parse_injection(words).unwrap().rules.remove(0);
-        let rule = rule.of_calls().map(|rule| rule.words);
+        let rule = rule.of_calls(files.types).map(|rule| rule.words);
         rule.map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_rule_is_for_syncs_and_adds() {
-        for (words, shown) in [
-            ("-D 20ms", "-D 20ms -T sync --mode add"),
-            ("-D 20ms:2 -T sync", "-D 20ms:2 -T sync --mode add"),
-            ("-e EIO -T all --first 2", "-e EIO -T sync --first 2"),
-            ("--hang -T flush -f 1%", "--hang -T sync -f 1%"),
+    fn a_rule_is_for_calls_and_adds_unless_a_sync_is_asked_to_floor() {
+        for (types, words, shown) in [
+            ("sync", "-D 20ms", "-D 20ms -T sync --mode add"),
+            ("sync", "-D 20ms:2 -T sync", "-D 20ms:2 -T sync --mode add"),
+            (
+                "sync",
+                "-e EIO -T all --first 2",
+                "-e EIO -T sync --first 2",
+            ),
+            ("sync", "--hang -T flush -f 1%", "--hang -T sync -f 1%"),
+            ("sync", "-D 9ms --mode floor", "-D 9ms -T sync --mode floor"),
+            (
+                "sync",
+                "-e ESTALE --mode floor",
+                "-e ESTALE --mode floor -T sync",
+            ),
+            ("sync,write", "-D 1ms", "-D 1ms -T write,sync --mode add"),
+            ("all", "-e emfile -T open", "-e EMFILE -T open"),
+            (
+                "all",
+                "-D 1ms -T write --range 0..1M",
+                "-D 1ms -T write --range 0..1M --mode add",
+            ),
+            (
+                "all",
+                "--bandwidth 1M -T write",
+                "--bandwidth 1M -T write --mode add",
+            ),
         ] {
-            assert_eq!(of_calls(words).as_deref(), Ok(shown));
+            assert_eq!(of_calls(types, words).as_deref(), Ok(shown), "{words}");
         }
     }
 
     #[test]
-    fn what_a_sync_cannot_have_is_refused() {
-        for (words, message) in [
-            ("-D 20ms -T write", "a path disk holds sync alone"),
-            ("-D 20ms -T sync,trim", "a path disk holds sync alone"),
-            ("-D 20ms --mode floor", "the end of a call is not told"),
-            ("-e EIO --mode floor", "the end of a call is not told"),
-            ("-D 20ms --range 0..1M", "a sync has no range"),
-            ("--bandwidth 1M", "a sync has no length"),
+    fn what_a_call_cannot_have_is_refused() {
+        for (types, words, message) in [
+            (
+                "sync",
+                "-D 20ms -T write",
+                "-T write: this disk can hold sync alone, which was fixed when the program started: start it \
+                 with path:DIR,types=sync,write",
+            ),
+            (
+                "all",
+                "-D 20ms -T trim",
+                "a path disk has calls of the types",
+            ),
+            (
+                "all",
+                "-D 20ms -T fua",
+                "a path disk has calls of the types",
+            ),
+            (
+                "all",
+                "-D 20ms --mode floor",
+                "only a sync can be done before",
+            ),
+            (
+                "all",
+                "-e EIO -T write --mode floor",
+                "only a sync can be done",
+            ),
+            ("all", "-D 20ms -T open --range 0..1M", "have no range"),
+            (
+                "all",
+                "--bandwidth 1M -T sync",
+                "only reads and writes have",
+            ),
         ] {
-            let error = of_calls(words).unwrap_err();
+            let error = of_calls(types, words).unwrap_err();
             assert!(error.contains(message), "{words}: {error}");
         }
     }

@@ -122,7 +122,7 @@ impl Checker {
                 history.write_submitted(&writing, request.op != Op::Trim, content);
                 work.writing = Some(writing);
             }
-            Op::Flush | Op::Cache => work.submitted = history.moment(),
+            _ => work.submitted = history.moment(),
         }
         self.views.submitted(request);
         let at = zio.0 as usize;
@@ -322,7 +322,7 @@ impl Checker {
                 self.media[work.disk].flushed(work.written);
                 Ok(())
             }
-            Op::Cache => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -18,13 +18,86 @@ pub enum SystemCall {
     Syncfs,
     /// `sync(2)`
     Sync,
-    /// `pwritev2(2)` with `RWF_SYNC` or `RWF_DSYNC`
+    /// `pwritev2(2)`
     Pwritev2,
+    /// `read(2)`
+    Read,
+    /// `pread64(2)`
+    Pread64,
+    /// `readv(2)`
+    Readv,
+    /// `preadv(2)`
+    Preadv,
+    /// `preadv2(2)`
+    Preadv2,
+    /// `write(2)`
+    Write,
+    /// `pwrite64(2)`
+    Pwrite64,
+    /// `writev(2)`
+    Writev,
+    /// `pwritev(2)`
+    Pwritev,
+    /// `sendfile(2)`
+    Sendfile,
+    /// `splice(2)`
+    Splice,
+    /// `copy_file_range(2)`
+    CopyFileRange,
+    /// `open(2)`
+    Open,
+    /// `creat(2)`
+    Creat,
+    /// `openat(2)`
+    Openat,
+    /// `openat2(2)`
+    Openat2,
+    /// `unlink(2)`
+    Unlink,
+    /// `rmdir(2)`
+    Rmdir,
+    /// `unlinkat(2)`
+    Unlinkat,
+    /// `rename(2)`
+    Rename,
+    /// `renameat(2)`
+    Renameat,
+    /// `renameat2(2)`
+    Renameat2,
+    /// `truncate(2)`
+    Truncate,
+    /// `ftruncate(2)`
+    Ftruncate,
+    /// `fallocate(2)`
+    Fallocate,
+    /// `mmap(2)` of a file, shared and writable
+    Mmap,
+    /// `io_submit(2)`
+    IoSubmit,
+    /// `io_uring_setup(2)`
+    IoUringSetup,
+    /// `execve(2)`
+    Execve,
+    /// `execveat(2)`
+    Execveat,
+}
+
+/// A name and numbers of a call.
+#[expect(dead_code, reason = "each machine reads its own columns")]
+#[derive(Debug)]
+pub(super) struct Row {
+    name: &'static str,
+    x86_64: &'static [u32],
+    arm64: &'static [u32],
+    /// Its numbers for programs of another word size.
+    x32: &'static [u32],
+    i386: &'static [u32],
+    arm: &'static [u32],
 }
 
 impl SystemCall {
-    /// Every call that makes data durable.
-    pub const SYNCS: [SystemCall; 7] = [
+    /// Each call.
+    pub const ALL: [SystemCall; 37] = [
         SystemCall::Fsync,
         SystemCall::Fdatasync,
         SystemCall::SyncFileRange,
@@ -32,34 +105,78 @@ impl SystemCall {
         SystemCall::Syncfs,
         SystemCall::Sync,
         SystemCall::Pwritev2,
+        SystemCall::Read,
+        SystemCall::Pread64,
+        SystemCall::Readv,
+        SystemCall::Preadv,
+        SystemCall::Preadv2,
+        SystemCall::Write,
+        SystemCall::Pwrite64,
+        SystemCall::Writev,
+        SystemCall::Pwritev,
+        SystemCall::Sendfile,
+        SystemCall::Splice,
+        SystemCall::CopyFileRange,
+        SystemCall::Open,
+        SystemCall::Creat,
+        SystemCall::Openat,
+        SystemCall::Openat2,
+        SystemCall::Unlink,
+        SystemCall::Rmdir,
+        SystemCall::Unlinkat,
+        SystemCall::Rename,
+        SystemCall::Renameat,
+        SystemCall::Renameat2,
+        SystemCall::Truncate,
+        SystemCall::Ftruncate,
+        SystemCall::Fallocate,
+        SystemCall::Mmap,
+        SystemCall::IoSubmit,
+        SystemCall::IoUringSetup,
+        SystemCall::Execve,
+        SystemCall::Execveat,
     ];
 
     /// Its name, as in the manual.
     pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Whether this machine's programs have it.
+    pub fn exists(self) -> bool {
+        NUMBERINGS
+            .iter()
+            .any(|numbering| numbering.abi == Abi::Native && !self.numbers(numbering).is_empty())
+    }
+
+    /// Its numbers in an ABI: none, if it does not exist there, or is only counted.
+    pub(super) fn numbers(self, numbering: &Numbering) -> &'static [u32] {
+        (numbering.numbers)(self.row())
+    }
+
+    /// The flags for which a call is notified, if not every such call is.
+    pub(super) fn conditions(self) -> &'static [Condition] {
         match self {
-            SystemCall::Fsync => "fsync",
-            SystemCall::Fdatasync => "fdatasync",
-            SystemCall::SyncFileRange => "sync_file_range",
-            SystemCall::Msync => "msync",
-            SystemCall::Syncfs => "syncfs",
-            SystemCall::Sync => "sync",
-            SystemCall::Pwritev2 => "pwritev2",
+            SystemCall::Msync => const { &[any(2, libc::MS_SYNC)] },
+            SystemCall::Pwritev2 => const { &[any(5, libc::RWF_SYNC | libc::RWF_DSYNC)] },
+            SystemCall::Open => const { &[any(1, libc::O_DSYNC)] },
+            SystemCall::Openat => const { &[any(2, libc::O_DSYNC)] },
+            SystemCall::Mmap => {
+                const {
+                    &[
+                        any(2, libc::PROT_WRITE),
+                        // Also in MAP_SHARED_VALIDATE.
+                        any(3, libc::MAP_SHARED),
+                        none(3, libc::MAP_ANONYMOUS),
+                    ]
+                }
+            }
+            _ => &[],
         }
     }
 
-    /// The argument that must have one of these bits, if only some calls are notified.
-    pub(super) fn condition(self) -> Option<Condition> {
-        match self {
-            SystemCall::Msync => Some(Condition {
-                argument: 2,
-                bits: libc::MS_SYNC.cast_unsigned(),
-            }),
-            SystemCall::Pwritev2 => Some(Condition {
-                argument: 5,
-                bits: (libc::RWF_SYNC | libc::RWF_DSYNC).cast_unsigned(),
-            }),
-            _ => None,
-        }
+    fn row(self) -> &'static Row {
+        table(self)
     }
 }
 
@@ -68,6 +185,23 @@ impl SystemCall {
 pub(super) struct Condition {
     pub(super) argument: usize,
     pub(super) bits: u32,
+    /// Whether the call must have one of them, or none.
+    pub(super) set: bool,
+}
+
+const fn any(argument: usize, bits: i32) -> Condition {
+    Condition {
+        argument,
+        bits: bits.cast_unsigned(),
+        set: true,
+    }
+}
+
+const fn none(argument: usize, bits: i32) -> Condition {
+    Condition {
+        set: false,
+        ..any(argument, bits)
+    }
 }
 
 /// One way for programs to make calls.
@@ -79,21 +213,20 @@ pub(super) enum Abi {
     Foreign,
 }
 
-/// An ABI of this machine, by the kernel's name for its architecture, and the number of a call in it.
+/// An ABI of this machine, by the kernel's name for its architecture, and the numbers of a call in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbering {
     pub(super) abi: Abi,
     pub(super) architecture: u32,
-    pub(super) number: fn(SystemCall) -> u32,
+    numbers: fn(&'static Row) -> &'static [u32],
 }
 
 /// The call with this number in this architecture.
 pub(super) fn find(architecture: u32, number: u32) -> Option<(SystemCall, Abi)> {
-    NUMBERINGS.iter().find_map(|numbering| {
-        let is_it = |call: &SystemCall| {
-            numbering.architecture == architecture && (numbering.number)(*call) == number
-        };
-        let call = SystemCall::SYNCS.into_iter().find(is_it)?;
+    let of_it = |numbering: &&Numbering| numbering.architecture == architecture;
+    NUMBERINGS.iter().filter(of_it).find_map(|numbering| {
+        let is_it = |call: &SystemCall| call.numbers(numbering).contains(&number);
+        let call = SystemCall::ALL.into_iter().find(is_it)?;
         Some((call, numbering.abi))
     })
 }
@@ -104,18 +237,18 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
     Numbering {
         abi: Abi::Native,
         architecture: 0xc000_003e,
-        number: native,
+        numbers: |row| row.x86_64,
     },
     // A program of 32 bits for the x32 ABI: another number for the same architecture.
     Numbering {
         abi: Abi::Foreign,
         architecture: 0xc000_003e,
-        number: x32,
+        numbers: |row| row.x32,
     },
     Numbering {
         abi: Abi::Foreign,
         architecture: 0x4000_0003,
-        number: i386,
+        numbers: |row| row.i386,
     },
 ];
 #[cfg(target_arch = "aarch64")]
@@ -123,62 +256,77 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
     Numbering {
         abi: Abi::Native,
         architecture: 0xc000_00b7,
-        number: native,
+        numbers: |row| row.arm64,
     },
     Numbering {
         abi: Abi::Foreign,
         architecture: 0x4000_0028,
-        number: arm,
+        numbers: |row| row.arm,
     },
 ];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) const NUMBERINGS: &[Numbering] = &[];
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn native(call: SystemCall) -> u32 {
-    let number = match call {
-        SystemCall::Fsync => libc::SYS_fsync,
-        SystemCall::Fdatasync => libc::SYS_fdatasync,
-        SystemCall::SyncFileRange => libc::SYS_sync_file_range,
-        SystemCall::Msync => libc::SYS_msync,
-        SystemCall::Syncfs => libc::SYS_syncfs,
-        SystemCall::Sync => libc::SYS_sync,
-        SystemCall::Pwritev2 => libc::SYS_pwritev2,
-    };
-    number as u32
-}
-
-#[cfg(target_arch = "x86_64")]
-fn x32(call: SystemCall) -> u32 {
-    const X32: u32 = 0x4000_0000;
+/// A call that is only counted has no number for programs of another word size, which are refused.
+#[rustfmt::skip]
+fn table(call: SystemCall) -> &'static Row {
     match call {
-        SystemCall::Pwritev2 => X32 | 547,
-        _ => X32 | native(call),
+        SystemCall::Fsync => const { &row("fsync", &[74], &[82], &[X32 | 74], &[118], &[118]) },
+        SystemCall::Fdatasync => const { &row("fdatasync", &[75], &[83], &[X32 | 75], &[148], &[148]) },
+        SystemCall::SyncFileRange => const { &row("sync_file_range", &[277], &[84], &[X32 | 277], &[314], &[341]) },
+        SystemCall::Msync => const { &row("msync", &[26], &[227], &[X32 | 26], &[144], &[144]) },
+        SystemCall::Syncfs => const { &row("syncfs", &[306], &[267], &[X32 | 306], &[344], &[373]) },
+        SystemCall::Sync => const { &row("sync", &[162], &[81], &[X32 | 162], &[36], &[36]) },
+        SystemCall::Pwritev2 => const { &row("pwritev2", &[328], &[287], &[X32 | 547], &[379], &[393]) },
+        SystemCall::Read => const { &row("read", &[0], &[63], &[X32 | 0], &[3], &[3]) },
+        SystemCall::Pread64 => const { &row("pread64", &[17], &[67], &[X32 | 17], &[180], &[180]) },
+        SystemCall::Readv => const { &row("readv", &[19], &[65], &[X32 | 515], &[145], &[145]) },
+        SystemCall::Preadv => const { &row("preadv", &[295], &[69], &[X32 | 534], &[333], &[361]) },
+        SystemCall::Preadv2 => const { &row("preadv2", &[327], &[286], &[X32 | 546], &[378], &[392]) },
+        SystemCall::Write => const { &row("write", &[1], &[64], &[X32 | 1], &[4], &[4]) },
+        SystemCall::Pwrite64 => const { &row("pwrite64", &[18], &[68], &[X32 | 18], &[181], &[181]) },
+        SystemCall::Writev => const { &row("writev", &[20], &[66], &[X32 | 516], &[146], &[146]) },
+        SystemCall::Pwritev => const { &row("pwritev", &[296], &[70], &[X32 | 535], &[334], &[362]) },
+        SystemCall::Sendfile => const { &row("sendfile", &[40], &[71], &[X32 | 40], &[187, 239], &[187, 239]) },
+        SystemCall::Splice => const { &row("splice", &[275], &[76], &[X32 | 275], &[313], &[340]) },
+        SystemCall::CopyFileRange => const { &row("copy_file_range", &[326], &[285], &[X32 | 326], &[377], &[391]) },
+        SystemCall::Open => const { &row("open", &[2], &[], &[X32 | 2], &[5], &[5]) },
+        SystemCall::Creat => const { &row("creat", &[85], &[], &[X32 | 85], &[8], &[8]) },
+        SystemCall::Openat => const { &row("openat", &[257], &[56], &[X32 | 257], &[295], &[322]) },
+        SystemCall::Openat2 => const { &row("openat2", &[437], &[437], &[X32 | 437], &[437], &[437]) },
+        SystemCall::Unlink => const { &row("unlink", &[87], &[], &[X32 | 87], &[10], &[10]) },
+        SystemCall::Rmdir => const { &row("rmdir", &[84], &[], &[X32 | 84], &[40], &[40]) },
+        SystemCall::Unlinkat => const { &row("unlinkat", &[263], &[35], &[X32 | 263], &[301], &[328]) },
+        SystemCall::Rename => const { &row("rename", &[82], &[], &[X32 | 82], &[38], &[38]) },
+        SystemCall::Renameat => const { &row("renameat", &[264], &[38], &[X32 | 264], &[302], &[329]) },
+        SystemCall::Renameat2 => const { &row("renameat2", &[316], &[276], &[X32 | 316], &[353], &[382]) },
+        SystemCall::Truncate => const { &row("truncate", &[76], &[45], &[X32 | 76], &[92, 193], &[92, 193]) },
+        SystemCall::Ftruncate => const { &row("ftruncate", &[77], &[46], &[X32 | 77], &[93, 194], &[93, 194]) },
+        SystemCall::Fallocate => const { &row("fallocate", &[285], &[47], &[X32 | 285], &[324], &[352]) },
+        SystemCall::Mmap => const { &row("mmap", &[9], &[222], &[], &[], &[]) },
+        SystemCall::IoSubmit => const { &row("io_submit", &[209], &[2], &[], &[], &[]) },
+        SystemCall::IoUringSetup => const { &row("io_uring_setup", &[425], &[425], &[], &[], &[]) },
+        SystemCall::Execve => const { &row("execve", &[59], &[221], &[], &[], &[]) },
+        SystemCall::Execveat => const { &row("execveat", &[322], &[281], &[], &[], &[]) },
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn i386(call: SystemCall) -> u32 {
-    match call {
-        SystemCall::Fsync => 118,
-        SystemCall::Fdatasync => 148,
-        SystemCall::SyncFileRange => 314,
-        SystemCall::Msync => 144,
-        SystemCall::Syncfs => 344,
-        SystemCall::Sync => 36,
-        SystemCall::Pwritev2 => 379,
+const fn row(
+    name: &'static str,
+    x86_64: &'static [u32],
+    arm64: &'static [u32],
+    x32: &'static [u32],
+    i386: &'static [u32],
+    arm: &'static [u32],
+) -> Row {
+    Row {
+        name,
+        x86_64,
+        arm64,
+        x32,
+        i386,
+        arm,
     }
 }
 
-#[cfg(target_arch = "aarch64")]
-fn arm(call: SystemCall) -> u32 {
-    match call {
-        SystemCall::Fsync => 118,
-        SystemCall::Fdatasync => 148,
-        SystemCall::SyncFileRange => 341,
-        SystemCall::Msync => 144,
-        SystemCall::Syncfs => 373,
-        SystemCall::Sync => 36,
-        SystemCall::Pwritev2 => 393,
-    }
-}
+const X32: u32 = 0x4000_0000;

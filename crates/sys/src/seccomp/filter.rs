@@ -7,9 +7,19 @@ use libc::{sock_filter, sock_fprog};
 
 use super::abi::{Condition, NUMBERINGS, Numbering, SystemCall};
 
+/// A call to notify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notified {
+    /// The call.
+    pub call: SystemCall,
+    /// Whether each one is notified. Otherwise only one whose flags make data durable or, for a mapping,
+    /// let stores change a file; a call without such flags is notified in any case.
+    pub always: bool,
+}
+
 /// The program that notifies these calls in each ABI, and every call of an architecture that is not known.
 /// It lets all others go on.
-pub(super) fn program(calls: &[SystemCall]) -> Vec<sock_filter> {
+pub(super) fn program(calls: &[Notified]) -> Vec<sock_filter> {
     let mut program = Vec::new();
     let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();
     architectures.dedup();
@@ -36,14 +46,16 @@ pub(super) fn borrowed(program: &mut [sock_filter]) -> sock_fprog {
 
 fn of_architecture<'a>(
     numberings: impl Iterator<Item = &'a Numbering>,
-    calls: &[SystemCall],
+    calls: &[Notified],
 ) -> Vec<sock_filter> {
     let mut block = vec![load(NUMBER)];
     for numbering in numberings {
         for call in calls {
-            let body = of_call(call.condition());
-            block.extend(unless_equal_skip((numbering.number)(*call), body.len()));
-            block.extend(body);
+            for number in call.call.numbers(numbering) {
+                let body = of_call(call);
+                block.extend(unless_equal_skip(*number, body.len()));
+                block.extend(body);
+            }
         }
     }
     block.push(give(libc::SECCOMP_RET_ALLOW));
@@ -51,15 +63,27 @@ fn of_architecture<'a>(
 }
 
 /// The verdict on a call that may be notified.
-fn of_call(condition: Option<Condition>) -> Vec<sock_filter> {
-    let notify = give(libc::SECCOMP_RET_USER_NOTIF);
-    let Some(condition) = condition else {
-        return vec![notify];
+fn of_call(notified: &Notified) -> Vec<sock_filter> {
+    let mut body = Vec::new();
+    let conditions = match notified.always {
+        true => &[],
+        false => notified.call.conditions(),
     };
-    vec![
+    for condition in conditions {
+        body.extend(unless_met_allow(condition));
+    }
+    body.push(give(libc::SECCOMP_RET_USER_NOTIF));
+    body
+}
+
+fn unless_met_allow(condition: &Condition) -> [sock_filter; 3] {
+    let (some, none) = match condition.set {
+        true => (1, 0),
+        false => (0, 1),
+    };
+    [
         load(ARGUMENTS + 8 * condition.argument as u32 + LOW_HALF),
-        jump(libc::BPF_JSET, condition.bits, 0, 1),
-        notify,
+        jump(libc::BPF_JSET, condition.bits, some, none),
         give(libc::SECCOMP_RET_ALLOW),
     ]
 }

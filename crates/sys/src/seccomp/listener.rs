@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use super::abi::{Abi, NUMBERINGS, SystemCall, find};
-use super::filter::{borrowed, program};
+use super::filter::{Notified, borrowed, program};
 
 /// A listener. It is readable when a call waits, and hung up when no filtered thread is left.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub enum NotInstalled {
 impl Listener {
     /// Installs a filter that notifies these calls of the calling thread and of its later descendants. From
     /// here on they cannot gain privileges by execve.
-    pub fn install(calls: &[SystemCall]) -> Result<Listener, NotInstalled> {
+    pub fn install(calls: &[Notified]) -> Result<Listener, NotInstalled> {
         if NUMBERINGS.is_empty() {
             return Err(NotInstalled::UnknownMachine);
         }
@@ -89,6 +89,15 @@ impl Listener {
     /// Takes over a listener that another process has installed.
     pub fn from_fd(fd: OwnedFd) -> Listener {
         Listener(fd)
+    }
+
+    /// Asks the kernel to wake a caller, and the receiver, on the CPU of the other: the one waits while the
+    /// other works. Kernels before 6.6 refuse it, and wake them anywhere.
+    pub fn wake_nearby(&self) {
+        // include/uapi/linux/seccomp.h: SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP.
+        const SYNC_WAKE_UP: libc::c_ulong = 1;
+        // SAFETY: the kernel takes the argument itself as flags, and touches no memory of this process.
+        let _ = unsafe { libc::ioctl(self.raw(), SET_FLAGS, SYNC_WAKE_UP) };
     }
 
     /// The next call that waits. Waits for one itself, so ask the poller first. `None` if the caller was
@@ -202,5 +211,6 @@ fn check(result: libc::c_long) -> Result<libc::c_long, Errno> {
 }
 
 const RECEIVE: libc::Ioctl = libc::SECCOMP_IOCTL_NOTIF_RECV;
+const SET_FLAGS: libc::Ioctl = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS;
 const ANSWER: libc::Ioctl = libc::SECCOMP_IOCTL_NOTIF_SEND;
 const IS_VALID: libc::Ioctl = libc::SECCOMP_IOCTL_NOTIF_ID_VALID;

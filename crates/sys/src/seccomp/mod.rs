@@ -9,8 +9,11 @@
 mod abi;
 mod filter;
 mod listener;
+mod lookup;
 #[cfg(test)]
 mod tests;
 
 pub use abi::SystemCall;
+pub use filter::Notified;
 pub use listener::{Answer, Call, CallId, Caller, Listener, NotInstalled};
+pub use lookup::{Lookup, Status, User};

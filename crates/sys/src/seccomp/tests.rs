@@ -8,9 +8,20 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::abi::{NUMBERINGS, find};
+use super::abi::{Abi, Condition, NUMBERINGS, SystemCall, find};
 use super::filter::program;
-use super::{Answer, Call, CallId, Caller, Listener, NotInstalled, SystemCall};
+use super::{Answer, Call, CallId, Caller, Listener, NotInstalled, Notified};
+
+const SYNCS: [Notified; 3] = [
+    notified(SystemCall::Fsync),
+    notified(SystemCall::Fdatasync),
+    notified(SystemCall::Pwritev2),
+];
+
+const fn notified(call: SystemCall) -> Notified {
+    let always = false;
+    Notified { call, always }
+}
 
 /// Runs `calls` on a filtered thread, while `answer` answers each notified call.
 fn filtered<T: Send>(
@@ -20,7 +31,7 @@ fn filtered<T: Send>(
     let (give, take) = channel();
     thread::scope(|scope| {
         let caller = scope.spawn(move || {
-            give.send(Listener::install(&SystemCall::SYNCS)).unwrap();
+            give.send(Listener::install(&SYNCS)).unwrap();
             calls()
         });
         let listener = take.recv().unwrap().unwrap();
@@ -150,7 +161,7 @@ fn i386_fsync() -> i32 {
 
 #[test]
 fn a_second_listener_is_refused() {
-    let second = filtered(|| Listener::install(&SystemCall::SYNCS).err(), |_, _| {});
+    let second = filtered(|| Listener::install(&SYNCS).err(), |_, _| {});
     assert_eq!(second, Some(NotInstalled::HasListener));
 }
 
@@ -196,22 +207,55 @@ fn verdict(program: &[libc::sock_filter], data: &[u32; 16]) -> u32 {
 /// Every number of every architecture, against the tables.
 #[test]
 fn the_filter_picks_what_the_tables_say() {
-    let program = program(&SystemCall::SYNCS);
-    let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();
-    architectures.push(0xdead_beef);
-    for architecture in architectures {
-        let is_known = architecture != 0xdead_beef;
-        for number in (0..600).chain(0x4000_0000..0x4000_0000 + 600) {
-            for bits in [0, 1, 2, 4, 6, 7] {
-                let mut data = [bits; 16];
-                (data[0], data[1]) = (number, architecture);
-                let wanted = match find(architecture, number) {
-                    Some((call, _)) => call.condition().is_none_or(|it| it.bits & bits != 0),
-                    None => !is_known,
-                };
-                let notified = verdict(&program, &data) == libc::SECCOMP_RET_USER_NOTIF;
-                assert_eq!(notified, wanted, "{architecture:x} {number} {bits}");
+    for always in [false, true] {
+        let calls = SystemCall::ALL.map(|call| Notified { call, always });
+        let program = program(&calls);
+        assert!(program.len() < 4096, "the kernel takes no longer one");
+        let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();
+        architectures.push(0xdead_beef);
+        for architecture in architectures {
+            let is_known = architecture != 0xdead_beef;
+            for number in (0..600).chain(0x4000_0000..0x4000_0000 + 600) {
+                for bits in [0, 1, 2, 3, 4, 7, 0x20, 0x23, 0x1000] {
+                    let mut data = [bits; 16];
+                    (data[0], data[1]) = (number, architecture);
+                    let meets = |it: &Condition| (it.bits & bits != 0) == it.set;
+                    let wanted = match find(architecture, number) {
+                        Some((call, _)) => always || call.conditions().iter().all(meets),
+                        None => !is_known,
+                    };
+                    let notified = verdict(&program, &data) == libc::SECCOMP_RET_USER_NOTIF;
+                    assert_eq!(notified, wanted, "{architecture:x} {number} {bits}");
+                }
             }
         }
+    }
+}
+
+/// The numbers of this machine's programs are those of the C library.
+#[test]
+fn the_numbers_are_those_of_the_machine() {
+    for (call, number) in [
+        (SystemCall::Fsync, libc::SYS_fsync),
+        (SystemCall::Pwritev2, libc::SYS_pwritev2),
+        (SystemCall::Preadv2, libc::SYS_preadv2),
+        (SystemCall::Pread64, libc::SYS_pread64),
+        (SystemCall::Writev, libc::SYS_writev),
+        (SystemCall::Sendfile, libc::SYS_sendfile),
+        (SystemCall::Splice, libc::SYS_splice),
+        (SystemCall::CopyFileRange, libc::SYS_copy_file_range),
+        (SystemCall::Openat, libc::SYS_openat),
+        (SystemCall::Openat2, libc::SYS_openat2),
+        (SystemCall::Unlinkat, libc::SYS_unlinkat),
+        (SystemCall::Renameat2, libc::SYS_renameat2),
+        (SystemCall::Ftruncate, libc::SYS_ftruncate),
+        (SystemCall::Fallocate, libc::SYS_fallocate),
+        (SystemCall::Mmap, libc::SYS_mmap),
+        (SystemCall::IoSubmit, libc::SYS_io_submit),
+        (SystemCall::IoUringSetup, libc::SYS_io_uring_setup),
+        (SystemCall::Execveat, libc::SYS_execveat),
+    ] {
+        let found = find(NUMBERINGS[0].architecture, number as u32);
+        assert_eq!(found, Some((call, Abi::Native)), "{}", call.name());
     }
 }

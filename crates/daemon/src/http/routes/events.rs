@@ -79,7 +79,7 @@ pub(crate) async fn finished(
     let device = device_of(&daemon, wanted.disk.as_deref())?;
     let ops = match &wanted.op {
         Some(words) => parse_ops(words)?,
-        None => OpSet::ALL,
+        None => OpSet::EVERY,
     };
     let ended_ns = wanted.from_ns.unwrap_or(0)..wanted.to_ns.unwrap_or(u64::MAX);
     let mut search = Search {

@@ -6,15 +6,18 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
 use anyhow::{Context, bail};
-use dashpot_sys::seccomp::{Listener, SystemCall};
+use dashpot_export::notified_calls;
+use dashpot_rules::parse_ops;
+use dashpot_sys::seccomp::Listener;
 
 use super::descriptors::send;
 use crate::doctor::{Missing, why_not};
 
-/// Installs the filter, and waits until dashpot, which listens at `socket`, receives the calls.
-pub(in crate::commands) fn install(socket: &OsStr) -> anyhow::Result<()> {
+/// Installs the filter for calls of these types, and waits until dashpot, which listens at `socket`, receives the calls.
+pub(in crate::commands) fn install(socket: &OsStr, types: &OsStr) -> anyhow::Result<()> {
+    let types = parse_ops(&types.to_string_lossy())?;
     let mut stream = UnixStream::connect(socket).context("cannot reach dashpot")?;
-    let listener = match Listener::install(&SystemCall::SYNCS) {
+    let listener = match Listener::install(&notified_calls(types)) {
         Ok(listener) => listener,
         Err(error) => {
             let Missing { why, change } = why_not(error);

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
-use dashpot_export::{Lookup, User};
+use dashpot_sys::seccomp::{Lookup, User};
 use rustix::io::Errno;
 
 use super::descriptors::inherited;
@@ -61,15 +61,9 @@ fn start(user: User) -> io::Result<UnixStream> {
     Ok(near)
 }
 
-/// A question: its kind, the length of its path, and the path. An answer: an error's number or 0, the length
-/// of the rest, and the rest.
+/// A question and an answer have a word, which is 0 or the number of an error, and the length of the rest.
 fn ask(mut reader: &UnixStream, lookup: &Lookup) -> io::Result<Result<Vec<u8>, Errno>> {
-    let (kind, path) = match lookup {
-        Lookup::Link(path) => (0_u32, path),
-        Lookup::FileSystem(path) => (1, path),
-        Lookup::Content(path) => (2, path),
-    };
-    reader.write_all(&message(kind, path.as_bytes()))?;
+    reader.write_all(&message(0, &lookup.to_bytes()))?;
     let (errno, answer) = receive(&mut reader)?;
     Ok(match errno.cast_signed() {
         0 => Ok(answer),
@@ -91,13 +85,8 @@ pub(crate) fn become_reader() -> Option<ExitCode> {
 /// Answers until dashpot has ended.
 fn answer_all(mut dashpot: UnixStream) -> io::Result<()> {
     loop {
-        let (kind, path) = receive(&mut dashpot)?;
-        let path = String::from_utf8(path).map_err(io::Error::other)?;
-        let lookup = match kind {
-            0 => Lookup::Link(path),
-            1 => Lookup::FileSystem(path),
-            _ => Lookup::Content(path),
-        };
+        let (_, question) = receive(&mut dashpot)?;
+        let lookup = Lookup::from_bytes(&question).ok_or(io::ErrorKind::InvalidData)?;
         let answer = match lookup.answer() {
             Ok(answer) => message(0, &answer),
             Err(errno) => message(errno.raw_os_error().cast_unsigned(), &[]),

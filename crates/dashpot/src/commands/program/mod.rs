@@ -14,10 +14,13 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
-use dashpot_export::{Followed, Follower, Handle, Lookup, User, complain};
-use dashpot_sys::seccomp::{Call, Listener};
+use dashpot_engine::OpSet;
+use dashpot_export::{Counts, Followed, Follower, Handle, Uring, complain};
+use dashpot_rules::format_types;
+use dashpot_sys::seccomp::{Call, Listener, Lookup, User};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use tokio::net::UnixListener;
@@ -33,6 +36,8 @@ use crate::cli::OnLoss;
 pub(super) struct Program {
     socket: PathBuf,
     on_loss: OnLoss,
+    /// The types of calls that the filter notifies.
+    types: OpSet,
     following: JoinHandle<anyhow::Result<Following>>,
 }
 
@@ -48,7 +53,14 @@ impl Program {
         directory: &Path,
         handle: Handle,
         on_loss: OnLoss,
+        uring: Uring,
     ) -> anyhow::Result<Program> {
+        let followed = handle
+            .disks()
+            .iter()
+            .filter_map(|disk| disk.followed.as_ref());
+        let types = followed.map(|files| files.types);
+        let types = types.fold(OpSet::EMPTY, OpSet::union);
         let socket = directory.join("calls.sock");
         let listener = UnixListener::bind(&socket)
             .with_context(|| format!("cannot listen at {}", socket.display()))?;
@@ -56,11 +68,12 @@ impl Program {
             let (stream, _) = listener.accept().await?;
             let stream = stream.into_std()?;
             stream.set_nonblocking(false)?;
-            spawn_blocking(move || follow(&stream, &handle, on_loss)).await?
+            spawn_blocking(move || follow(&stream, &handle, on_loss, uring)).await?
         });
         Ok(Program {
             socket,
             on_loss,
+            types,
             following,
         })
     }
@@ -68,6 +81,11 @@ impl Program {
     /// Where the process connects.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// The types of calls that its filter notifies, in words.
+    pub(super) fn types(&self) -> String {
+        format_types(self.types)
     }
 
     /// Whether the program ends with dashpot.
@@ -92,18 +110,51 @@ impl Program {
 
 impl Following {
     fn end(self) {
-        let unheld = self.followed.unheld();
-        if unheld > 0 {
-            complain(format_args!(
-                "dashpot: {unheld} calls were not held, because their files were not known"
-            ));
+        for sentence in sentences(self.followed.counts()) {
+            complain(format_args!("dashpot: {sentence}"));
         }
         drop(self.followed);
         self.keeper.take_over();
     }
 }
 
-fn follow(stream: &UnixStream, handle: &Handle, on_loss: OnLoss) -> anyhow::Result<Following> {
+/// The sentences about the calls that were no zios.
+fn sentences(counts: &Counts) -> Vec<String> {
+    let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let rows = [
+        (
+            count(&counts.unheld),
+            "calls were not held, because their files were not known",
+        ),
+        (
+            count(&counts.unsynced),
+            "syncs could not be done before they were held, although a rule asked for --mode floor",
+        ),
+        (
+            count(&counts.synced_opens),
+            "files were opened with O_SYNC or O_DSYNC: writes to them are of the type write",
+        ),
+        (count(&counts.submitted), "I/Os by io_submit were not held"),
+        (
+            count(&counts.rings),
+            "rings of io_uring were asked for: the I/Os of a ring are not held",
+        ),
+        (
+            count(&counts.mappings),
+            "mappings were shared and writable: what is stored there is not held, msync is",
+        ),
+    ];
+    let some = rows.into_iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| format!("{count} {what}"))
+        .collect()
+}
+
+fn follow(
+    stream: &UnixStream,
+    handle: &Handle,
+    on_loss: OnLoss,
+    uring: Uring,
+) -> anyhow::Result<Following> {
     let listener = descriptors::receive(stream).context("the program's filter did not arrive")?;
     let peer = socket_peercred(stream)?;
     let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
@@ -115,6 +166,7 @@ fn follow(stream: &UnixStream, handle: &Handle, on_loss: OnLoss) -> anyhow::Resu
         .follow(
             Listener::from_fd(listener),
             &format!("uid={uid} pid={pid}"),
+            uring,
             Box::new(ForProgram { ledger, lookups }),
         )
         .context("cannot receive the program's calls")?;

@@ -18,7 +18,7 @@ impl Asked for QuantizeArgs {
             },
             schedule: Schedule::once(self.lasts.unwrap_or(Duration::MAX)),
             past: over.past(&self.period, false),
-            ops: self.op.unwrap_or(OpSet::ALL),
+            ops: self.op.unwrap_or(OpSet::EVERY),
             by_disk: self.by.is_some(),
         }))
     }

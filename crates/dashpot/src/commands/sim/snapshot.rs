@@ -159,7 +159,7 @@ impl DeviceSnapshot {
         DeviceInterval {
             device: self.name.clone(),
             elapsed: span(self.at, earlier.at),
-            ops: Op::ALL.map(op).into(),
+            ops: Op::OF_BLOCKS.map(op).into(),
             busy: Duration::from_nanos(summary.busy.as_nanos()),
             depth_time_ns: summary.depth_time,
             depths: Some(depths),

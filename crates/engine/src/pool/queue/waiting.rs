@@ -208,6 +208,6 @@ fn index_of(io: &Queued) -> Option<usize> {
         _ if io.alone => None,
         Op::Read => Some(0),
         Op::Write | Op::Zero => Some(1),
-        Op::Flush | Op::Trim | Op::Cache => None,
+        _ => None,
     }
 }

@@ -14,9 +14,9 @@ pub fn decode(received: &[u8]) -> Decoded {
     Decoded::Request {
         request: Request {
             cookie: message.id,
-            operation: Operation::Flush,
-            offset: 0,
-            length: 0,
+            operation: Operation::Call(message.op()),
+            offset: message.offset,
+            length: message.length,
         },
         taken: MESSAGE,
     }

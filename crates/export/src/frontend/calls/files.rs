@@ -2,176 +2,325 @@
 //!
 //! A table of open descriptors would have to follow each open, dup, close, fork and exec of the program.
 //! The kernel keeps that table itself, and shows it as links. A link has the present path of the file, so a
-//! file that was renamed into a directory is below it, and an unlinked file is where it was.
+//! file that was renamed into a directory is below it, and an unlinked file is where it was. A file with
+//! several names is known by its device and inode: it is below a directory if one of its names is.
 
 use std::ffi::OsStr;
 use std::io;
+use std::ops::Range as Span;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use dashpot_sys::seccomp::{Call, SystemCall};
-use rustix::fs::stat;
-use rustix::io::Errno;
-use rustix::process::Pid;
+use dashpot_engine::{Op, OpSet};
+use dashpot_rules::CallFiles;
+use dashpot_sys::seccomp::{Call, Status, SystemCall};
+use rustix::fs::FileType;
 
-use crate::export::{Follower, Lookup, User};
+use super::kinds::{Part, Range, Target, parts};
+use super::names::{DELETED, Search, has_name, matches};
+use super::subject::{Subject, Unknown};
 
-/// The directories of the disks.
+/// The files of the disks.
 #[derive(Debug)]
 pub(super) struct Files {
-    directories: Vec<Directory>,
+    places: Vec<Place>,
+    /// The types of calls of all disks.
+    types: OpSet,
 }
 
 #[derive(Debug)]
-struct Directory {
-    path: PathBuf,
+struct Place {
+    files: CallFiles,
     /// The number of its file system.
-    file_system: u64,
+    device: u64,
 }
 
-/// Why the file of a call is not known.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Unknown {
-    /// The kernel does not say.
-    #[error("{0}")]
-    Refused(#[from] Errno),
-    /// The thread is in a namespace of processes that this process does not see.
-    #[error("its process is in another namespace of processes")]
-    NoThread,
+/// A disk that a call is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) disk: usize,
+    pub(super) op: Op,
+    pub(super) offset: u64,
+    pub(super) length: u32,
 }
 
 impl Files {
-    /// These are absolute paths without links in them.
-    pub(super) fn new(directories: Vec<PathBuf>) -> io::Result<Files> {
-        let directory = |path: PathBuf| {
-            let file_system = stat(&path)?.st_dev;
-            Ok(Directory { path, file_system })
+    pub(super) fn new(places: Vec<CallFiles>) -> io::Result<Files> {
+        let place = |files: CallFiles| {
+            let device = rustix::fs::stat(&files.path)?.st_dev;
+            Ok(Place { files, device })
         };
-        let directories: io::Result<_> = directories.into_iter().map(directory).collect();
+        let places: io::Result<Vec<Place>> = places.into_iter().map(place).collect();
+        let places = places?;
+        let types = places.iter().map(|place| place.files.types);
         Ok(Files {
-            directories: directories?,
+            types: types.fold(OpSet::EMPTY, OpSet::union),
+            places,
         })
     }
 
-    /// The indices of the directories that have the files of a call. `follower` looks them up if this process
-    /// may not.
+    /// The types of calls of a disk.
+    pub(super) fn types_of(&self, disk: usize) -> OpSet {
+        self.places[disk].files.types
+    }
+
+    /// The disks that a call is for.
     pub(super) fn find(
         &self,
         call: &Call,
         it: SystemCall,
-        follower: &mut dyn Follower,
-    ) -> Result<Vec<usize>, Unknown> {
-        let thread = call.thread.ok_or(Unknown::NoThread)?.as_raw_nonzero().get();
-        let lookup = match it {
-            SystemCall::Sync => return Ok((0..self.directories.len()).collect()),
-            SystemCall::Syncfs => Lookup::FileSystem(descriptor(thread, call)),
-            SystemCall::Msync => Lookup::Content(format!("/proc/{thread}/maps")),
-            SystemCall::Fsync
-            | SystemCall::Fdatasync
-            | SystemCall::SyncFileRange
-            | SystemCall::Pwritev2 => Lookup::Link(descriptor(thread, call)),
-        };
-        let found = match lookup.answer() {
-            Err(Errno::ACCESS | Errno::PERM) => {
-                owner(thread).and_then(|owner| follower.look_up_as(owner, &lookup))
+        subject: &mut Subject<'_>,
+    ) -> Result<Vec<Found>, Unknown> {
+        let mut found: Vec<Found> = Vec::new();
+        for part in parts(it, &call.arguments) {
+            let asked = OpSet::of(part.op);
+            if !self.types.contains(asked) {
+                continue;
             }
-            found => found,
-        };
-        let Some(found) = existing(found)? else {
+            let mut disks = self.reached(part.target, &call.arguments, subject)?;
+            disks.retain(|disk| {
+                self.places[*disk].files.types.contains(asked)
+                    && found.iter().all(|other| other.disk != *disk)
+            });
+            if disks.is_empty() {
+                continue;
+            }
+            let (offset, length) = self.range(&part, &call.arguments, subject)?;
+            found.extend(disks.into_iter().map(|disk| Found {
+                disk,
+                op: part.op,
+                offset: offset.min(OFFSET_MAX),
+                length: u32::try_from(length).unwrap_or(u32::MAX),
+            }));
+        }
+        Ok(found)
+    }
+
+    /// The disks that have the file.
+    pub(super) fn reached(
+        &self,
+        target: Target,
+        arguments: &[u64; 6],
+        subject: &mut Subject<'_>,
+    ) -> Result<Vec<usize>, Unknown> {
+        match target {
+            Target::Everything => Ok((0..self.places.len()).collect()),
+            Target::FileSystem => {
+                let status = subject.status(descriptor(arguments[0]))?;
+                Ok(self.with(|it| status.is_some_and(|status| status.device == it.device)))
+            }
+            Target::Mapped => {
+                let maps = subject.maps()?;
+                let paths = mapped(&maps, arguments).map(|(_, path)| path);
+                let paths: Vec<&Path> = paths.collect();
+                Ok(self.with(|it| paths.iter().any(|path| it.has(path))))
+            }
+            Target::Descriptor(at) => self.of_descriptor(descriptor(arguments[at]), subject),
+            Target::Named(named) => match subject.place(named, arguments)? {
+                None => Ok(Vec::new()),
+                Some(path) if !named.follows => Ok(self.with_path(&path)),
+                Some(path) => {
+                    let held = self.with_path(&path);
+                    let name = str::from_utf8(&path).map(str::to_owned);
+                    self.and_linked(held, &path, || match name {
+                        Ok(name) => subject.status_of(name),
+                        Err(_) => Ok(None),
+                    })
+                }
+            },
+        }
+    }
+
+    pub(super) fn of_descriptor(
+        &self,
+        number: u32,
+        subject: &mut Subject<'_>,
+    ) -> Result<Vec<usize>, Unknown> {
+        // A pipe or a socket has no path.
+        let link = subject
+            .link(number)?
+            .filter(|link| link.first() == Some(&b'/'));
+        let Some(link) = link else {
             return Ok(Vec::new());
         };
-        Ok(match lookup {
-            Lookup::Link(_) => self.with_path(&found),
-            Lookup::FileSystem(_) => self.with(|it| it.file_system.to_ne_bytes() == *found),
-            Lookup::Content(_) => self.with_mapped(&found, call),
-        })
+        self.and_linked(self.with_path(&link), &link, || subject.status(number))
     }
 
-    fn with_path(&self, link: &[u8]) -> Vec<usize> {
-        let path = Path::new(OsStr::from_bytes(link));
-        self.with(|directory| path.starts_with(&directory.path))
+    /// The path by which this process can open the file of a sync, if it may not open the caller's descriptor,
+    /// or if there is none.
+    pub(super) fn own_path(
+        &self,
+        call: &Call,
+        it: SystemCall,
+        subject: &mut Subject<'_>,
+    ) -> Result<Option<PathBuf>, Unknown> {
+        let path = match it {
+            SystemCall::Msync => {
+                let maps = subject.maps()?;
+                let mut found = mapped(&maps, &call.arguments).map(|(_, path)| path);
+                found
+                    .find(|path| self.places.iter().any(|place| place.has(path)))
+                    .map(Path::to_owned)
+            }
+            _ if subject.is_of_other() => {
+                let link = subject.link(descriptor(call.arguments[0]))?;
+                link.map(|link| PathBuf::from(OsStr::from_bytes(&link)))
+            }
+            _ => None,
+        };
+        Ok(path)
     }
 
-    /// The files that a range of memory shows.
-    fn with_mapped(&self, maps: &[u8], call: &Call) -> Vec<usize> {
-        let [from, length, ..] = call.arguments;
-        let range = from..from.saturating_add(length);
-        let mapped = maps.split(|byte| *byte == b'\n').filter_map(mapping);
-        let mapped: Vec<&Path> = mapped
-            .filter(|(at, _)| at.start < range.end && range.start < at.end)
-            .map(|(_, path)| path)
-            .collect();
-        self.with(|directory| mapped.iter().any(|it| it.starts_with(&directory.path)))
+    /// The same disks, and those that have another name of the file at this path.
+    fn and_linked(
+        &self,
+        mut held: Vec<usize>,
+        path: &[u8],
+        status: impl FnOnce() -> Result<Option<Status>, Unknown>,
+    ) -> Result<Vec<usize>, Unknown> {
+        if held.len() == self.places.len() {
+            return Ok(held);
+        }
+        let Some(status) = status()? else {
+            return Ok(held);
+        };
+        let own = u64::from(!path.ends_with(DELETED));
+        let is_file = FileType::from_raw_mode(status.mode) == FileType::RegularFile;
+        if !is_file || status.names <= own {
+            return Ok(held);
+        }
+        for (disk, place) in self.places.iter().enumerate() {
+            if held.contains(&disk) || place.device != status.device {
+                continue;
+            }
+            match has_name(&place.files, status.device, status.inode) {
+                Search::Found => held.push(disk),
+                Search::NotFound => {}
+                Search::TooLong => return Err(Unknown::TooMany),
+            }
+        }
+        Ok(held)
     }
 
-    fn with(&self, is_it: impl Fn(&Directory) -> bool) -> Vec<usize> {
-        let numbered = self.directories.iter().enumerate();
-        let found = numbered.filter(|(_, directory)| is_it(directory));
+    fn with_path(&self, path: &[u8]) -> Vec<usize> {
+        let path = Path::new(OsStr::from_bytes(path));
+        self.with(|place| place.has(path))
+    }
+
+    fn with(&self, is_it: impl Fn(&Place) -> bool) -> Vec<usize> {
+        let numbered = self.places.iter().enumerate();
+        let found = numbered.filter(|(_, place)| is_it(place));
         found.map(|(index, _)| index).collect()
     }
-}
 
-/// The words that stand for a thread's process in a message.
-pub(super) fn program(thread: Option<Pid>) -> String {
-    let Some(thread) = thread else {
-        return "a process of another namespace".to_owned();
-    };
-    let thread = thread.as_raw_nonzero();
-    let name = std::fs::read_to_string(format!("/proc/{thread}/comm"));
-    let name = name.unwrap_or_default();
-    format!("{} (thread {thread})", name.trim_end())
-}
-
-/// The link of the descriptor that is the first argument.
-fn descriptor(thread: i32, call: &Call) -> String {
-    // The kernel looks at the lower half of the argument alone.
-    let number = call.arguments[0] as u32;
-    format!("/proc/{thread}/fd/{number}")
-}
-
-/// The user of a thread's process. `/proc` names root if only root may look into the process.
-fn owner(thread: i32) -> Result<User, Errno> {
-    let found = stat(format!("/proc/{thread}"))?;
-    let (uid, gid) = (found.st_uid, found.st_gid);
-    match uid {
-        0 => Err(Errno::ACCESS),
-        _ => Ok(User { uid, gid }),
+    /// The offset and the length of a call.
+    fn range(
+        &self,
+        part: &Part,
+        arguments: &[u64; 6],
+        subject: &mut Subject<'_>,
+    ) -> Result<(u64, u64), Unknown> {
+        let number = match part.target {
+            Target::Descriptor(at) => descriptor(arguments[at]),
+            _ => 0,
+        };
+        Ok(match part.range {
+            Range::None => (0, 0),
+            Range::End(at) => (arguments[at], 0),
+            Range::Here { length } => (subject.position(number)?, arguments[length]),
+            Range::At { offset, length } => (arguments[offset], arguments[length]),
+            Range::Pointed { offset, length } => {
+                let at = match arguments[offset] {
+                    0 => None,
+                    address => subject.word(address)?,
+                };
+                let at = at.map_or_else(|| subject.position(number), Ok)?;
+                (at, arguments[length])
+            }
+            Range::Buffers { offset } => {
+                let at = offset.map(|at| arguments[at]);
+                let at = at.map_or_else(|| subject.position(number), Ok)?;
+                (at, buffers(subject, arguments)?)
+            }
+            Range::Mapped => {
+                let maps = subject.maps()?;
+                let found = mapped(&maps, arguments)
+                    .find(|(_, path)| self.places.iter().any(|place| place.has(path)));
+                found.map_or((0, 0), |(span, _)| (span.start, span.end - span.start))
+            }
+        })
     }
 }
 
-/// Nothing, if the thread has no such descriptor, or has ended.
-fn existing<T>(found: Result<T, Errno>) -> Result<Option<T>, Errno> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(Errno::NOENT | Errno::SRCH) => Ok(None),
-        Err(error) => Err(error),
+impl Place {
+    fn has(&self, path: &Path) -> bool {
+        matches(&self.files, path)
     }
 }
 
-/// The addresses and the file of a line of `/proc/PID/maps`.
-fn mapping(line: &[u8]) -> Option<(std::ops::Range<u64>, &Path)> {
+/// The length of a list of buffers, at the second argument.
+fn buffers(subject: &mut Subject<'_>, arguments: &[u64; 6]) -> Result<u64, Unknown> {
+    let count = arguments[2].min(BUFFERS_MAX);
+    let list = subject.memory(arguments[1], count as u32 * 16)?;
+    let (pairs, _) = list.as_chunks::<16>();
+    let lengths = pairs.iter().filter_map(|pair| pair[8..].first_chunk());
+    let lengths = lengths.map(|length| u64::from_ne_bytes(*length));
+    Ok(lengths.fold(0, u64::saturating_add))
+}
+
+/// The kernel looks at the lower half of the argument alone.
+fn descriptor(argument: u64) -> u32 {
+    argument as u32
+}
+
+/// The files that a range of memory shows, each with its bytes.
+fn mapped<'a>(maps: &'a [u8], arguments: &[u64; 6]) -> impl Iterator<Item = (Span<u64>, &'a Path)> {
+    let [from, length, ..] = *arguments;
+    let range = from..from.saturating_add(length);
+    let lines = maps.split(|byte| *byte == b'\n').filter_map(mapping);
+    lines.filter_map(move |(at, offset, path)| {
+        let (start, end) = (at.start.max(range.start), at.end.min(range.end));
+        let first = offset.saturating_add(start - at.start.min(start));
+        (start < end).then(|| (first..first.saturating_add(end - start), path))
+    })
+}
+
+/// The addresses, the offset and the file of a line of `/proc/PID/maps`.
+fn mapping(line: &[u8]) -> Option<(Span<u64>, u64, &Path)> {
     let path = line.iter().position(|byte| *byte == b'/')?;
-    let addresses = line.split(|byte| *byte == b' ').next()?;
-    let (start, end) = std::str::from_utf8(addresses).ok()?.split_once('-')?;
-    let address = |text| u64::from_str_radix(text, 16).ok();
+    let mut words = str::from_utf8(&line[..path]).ok()?.split(' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let offset = number(words.nth(1)?)?;
     let path = Path::new(OsStr::from_bytes(&line[path..]));
-    Some((address(start)?..address(end)?, path))
+    Some((number(start)?..number(end)?, offset, path))
 }
+
+/// The kernel takes no more buffers.
+const BUFFERS_MAX: u64 = 1024;
+/// Offsets are signed in the kernel.
+const OFFSET_MAX: u64 = i64::MAX as u64;
 
 #[cfg(test)]
 mod tests {
-    use super::mapping;
+    use super::{mapped, mapping};
     use std::path::Path;
 
     #[test]
     fn lines_of_maps_are_read() {
-        let line = b"7f0a1000-7f0a3000 rw-s 00000000 fd:01 131 /a b/c (deleted)";
-        let expected = (0x7f0a_1000..0x7f0a_3000, Path::new("/a b/c (deleted)"));
+        let line = b"7f0a1000-7f0a3000 rw-s 00002000 fd:01 131 /a b/c (deleted)";
+        let path = Path::new("/a b/c (deleted)");
+        let expected = (0x7f0a_1000..0x7f0a_3000, 0x2000, path);
         assert_eq!(mapping(line), Some(expected));
-        assert_eq!(
-            mapping(b"7f0a1000-7f0a3000 rw-p 00000000 00:00 0 [heap]"),
-            None
-        );
+        let heap = b"7f0a1000-7f0a3000 rw-p 00000000 00:00 0 [heap]";
+        assert_eq!(mapping(heap), None);
         assert_eq!(mapping(b""), None);
+        let bytes = |from, length| {
+            let arguments = [from, length, 0, 0, 0, 0];
+            mapped(line, &arguments).map(|(span, _)| span).next()
+        };
+        assert_eq!(bytes(0x7f0a_2000, 0x4000), Some(0x3000..0x4000));
+        assert_eq!(bytes(0x7f0a_0000, 0x1800), Some(0x2000..0x2800));
+        assert_eq!(bytes(0x7f0a_3000, 0x1000), None);
     }
 }

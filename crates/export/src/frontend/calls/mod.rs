@@ -1,19 +1,26 @@
 //! The frontend of system calls: a program that dashpot starts, and its descendants, are the clients.
 //!
 //! A filter makes certain calls of the program wait (see `dashpot_sys::seccomp`), and needs no privilege. A
-//! thread of this frontend receives them, and finds the files that they mean ([`files`]). A call on a file
-//! below the directory of a disk becomes a request of that disk, and its reply lets the call go on or fail.
-//! All other calls go on at once. The work of the disk is not the store's but the kernel's, after the reply:
-//! so dashpot does not learn when a call ends, and a latency is only the delay before the call.
+//! thread of this frontend receives them ([`kinds`]), and finds the files that they mean ([`files`]). A call on
+//! a file of a disk becomes a request of that disk, and its reply lets the call go on or fail. All other calls
+//! go on at once. The work of the disk is not the store's but the kernel's, after the reply: so dashpot does
+//! not learn when a call ends, and a latency is only the delay before the call. A sync is an exception:
+//! dashpot can do it itself first ([`syncs`]). Ways to a file that cannot be held are [`counted`].
 //!
 //! The thread hands each call to the shard over a socket, because it must not wait on the shard, and the
 //! shard must not wait for `/proc`. The layout of these messages in [`wire`] is our own.
 
 mod answers;
+mod counted;
 mod decode;
 mod encode;
 mod files;
+mod kinds;
+mod names;
 mod receiver;
+mod restarts;
+mod subject;
+mod syncs;
 mod transport;
 mod wire;
 
@@ -21,13 +28,15 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use dashpot_engine::Outcome;
+use dashpot_sys::seccomp::CallId;
 
 pub use self::decode::decode;
+pub use self::kinds::notified_calls;
 pub(crate) use self::receiver::{Watched, follow};
 use self::transport::Transport;
 use self::wire::{MESSAGE, REPLY};
 use super::boundary::{
-    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
+    Arrival, Decoded, Done, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
 };
 use crate::export::ExportInfo;
 use crate::store::Extent;
@@ -71,6 +80,10 @@ impl Frontend for Session {
 
     fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         Ok(self.transport.send(bytes))
+    }
+
+    fn begin(&mut self, request: &Request, done: Done) -> Option<Done> {
+        self.transport.begin(CallId(request.cookie), done)
     }
 
     fn send_limits(&self) -> SendLimits {

@@ -5,33 +5,41 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::Builder;
 
-use dashpot_sys::seccomp::{Answer, Call, Caller, Listener};
+use dashpot_rules::CallFiles;
+use dashpot_sys::seccomp::{Answer, Call, Caller, Listener, SystemCall};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::Session;
 use super::answers::Answers;
-use super::files::{Files, program};
+use super::counted::count;
+use super::files::{Files, Found};
+use super::restarts::Restarts;
+use super::subject::{Subject, Unknown, program};
+use super::syncs::{Syncs, Way};
 use super::transport::{Sender, Transport};
-use crate::export::{Followed, Follower};
+use super::wire::Message;
+use crate::export::{Counts, Followed, Follower, Uring};
 
-/// The directory of a disk, and the function that takes the session of its calls.
+/// The files of a disk, and the function that takes the session of their calls.
 pub(crate) struct Watched {
-    pub(crate) directory: PathBuf,
+    pub(crate) files: CallFiles,
     pub(crate) connect: Box<dyn FnOnce(Session)>,
 }
 
 struct Receiver {
     answers: Arc<Answers>,
     files: Files,
-    /// In the order of the directories of `files`.
+    /// In the order of `files`.
     disks: Vec<Sender>,
+    uring: Uring,
     follower: Box<dyn Follower>,
     stop: Arc<OwnedFd>,
-    unheld: Arc<AtomicU64>,
+    counts: Arc<Counts>,
+    restarts: Restarts,
     /// The sentences that were printed. Each is printed once.
     said: HashSet<String>,
 }
@@ -40,15 +48,19 @@ struct Receiver {
 pub(crate) fn follow(
     listener: Listener,
     watched: Vec<Watched>,
+    uring: Uring,
     follower: Box<dyn Follower>,
 ) -> io::Result<Followed> {
-    let answers = Arc::new(Answers::new(listener));
-    let directories = watched.iter().map(|disk| disk.directory.clone());
-    let files = Files::new(directories.collect())?;
+    listener.wake_nearby();
     let followed = Followed::new()?;
+    let counts = Arc::clone(followed.counts());
+    let answers = Arc::new(Answers::new(listener, Arc::clone(&counts)));
+    let files = watched.iter().map(|disk| disk.files.clone());
+    let files = Files::new(files.collect())?;
+    let syncs = Syncs::new(Arc::clone(&answers));
     let mut disks = Vec::new();
     for disk in watched {
-        let (sender, transport) = Transport::new(Arc::clone(&answers))?;
+        let (sender, transport) = Transport::new(Arc::clone(&answers), syncs.clone())?;
         (disk.connect)(Session { transport });
         disks.push(sender);
     }
@@ -56,9 +68,11 @@ pub(crate) fn follow(
         answers,
         files,
         disks,
+        uring,
         follower,
         stop: followed.stop(),
-        unheld: followed.unheld_count(),
+        counts,
+        restarts: Restarts::default(),
         said: HashSet::new(),
     };
     Builder::new()
@@ -108,36 +122,71 @@ impl Receiver {
             Caller::Foreign(it) => return self.refuse(call, it.name()),
             Caller::Unknown(number) => return self.refuse(call, &format!("call {number}")),
         };
-        let found = self.files.find(call, it, &mut *self.follower);
-        let found = found.unwrap_or_else(|error| {
-            self.unheld.fetch_add(1, Ordering::Relaxed);
-            let program = program(call.thread);
-            self.say(format!(
-                "{} of {program} is not held: its file is not known ({error})",
-                it.name()
-            ));
-            Vec::new()
-        });
-        // If the call still waits, the files that were found are those of its thread, and not of a later
-        // one with the same number.
-        if found.is_empty() || !self.answers.listener().waits(call.id) {
-            return self.answers.answer(call.id, Answer::GoOn);
+        if let Some(first) = self.restarts.first_name(call)
+            && self.answers.rename(first, call.id)
+        {
+            return;
         }
-        self.hand_over(call, &found);
+        match self.look_up(call, it) {
+            // If the call still waits, the files that were found are those of its thread, and not of a later
+            // one with the same number.
+            Ok(Seen::Held(found, path)) if self.answers.listener().waits(call.id) => {
+                self.hand_over(call, it, &found, path);
+            }
+            Ok(Seen::Held(..) | Seen::Other) => self.answers.answer(call.id, Answer::GoOn),
+            Ok(Seen::Refused) => self.answers.answer(call.id, Answer::Fail(Errno::NOSYS)),
+            Err(error) => {
+                self.counts.unheld.fetch_add(1, Ordering::Relaxed);
+                let program = program(call.thread);
+                self.say(format!(
+                    "{} of {program} is not held: its file is not known ({error})",
+                    it.name()
+                ));
+                self.answers.answer(call.id, Answer::GoOn);
+            }
+        }
     }
 
-    fn hand_over(&self, call: &Call, found: &[usize]) {
-        let several = found.len() > 1;
-        if several {
-            self.answers.expect(call.id, found.len());
-        }
-        for disk in found {
-            if self.disks[*disk].send(call.id, several).is_ok() {
-                continue;
+    /// Finds the disks of a call, and counts it if it cannot be held.
+    fn look_up(&mut self, call: &Call, it: SystemCall) -> Result<Seen, Unknown> {
+        let mut subject = Subject::new(call, &mut *self.follower)?;
+        let counting = (&*self.counts, self.uring);
+        let counted = count(call, it, &self.files, &mut subject, counting)?;
+        let found = self.files.find(call, it, &mut subject)?;
+        let path = match found.as_slice() {
+            [] => None,
+            _ => self.files.own_path(call, it, &mut subject)?,
+        };
+        if let Some(counted) = counted {
+            self.say(counted.sentence);
+            if counted.refused {
+                return Ok(Seen::Refused);
             }
-            match several {
-                true => self.answers.answer_one_of(call.id, Answer::GoOn),
-                false => self.answers.answer(call.id, Answer::GoOn),
+        }
+        Ok(match found.is_empty() {
+            true => Seen::Other,
+            false => Seen::Held(found, path),
+        })
+    }
+
+    fn hand_over(&mut self, call: &Call, it: SystemCall, found: &[Found], path: Option<PathBuf>) {
+        self.answers.expect(call.id, found.len(), path);
+        self.restarts.note(call);
+        for one in found {
+            let message = Message {
+                id: call.id.0,
+                offset: one.offset,
+                length: one.length,
+                op: one.op as u32,
+                way: Way::of(it) as u32,
+                thread: call
+                    .thread
+                    .map_or(0, |thread| thread.as_raw_nonzero().get().cast_unsigned()),
+                descriptor: call.arguments[0] as u32,
+                unused: 0,
+            };
+            if self.disks[one.disk].send(&message).is_err() {
+                self.answers.answer_one_of(call.id, Answer::GoOn);
             }
         }
     }
@@ -158,6 +207,17 @@ impl Receiver {
             self.said.insert(sentence);
         }
     }
+}
+
+/// The result of looking at a call.
+enum Seen {
+    /// These disks hold it. The path is the way to the file that this process has, if it is not the
+    /// descriptor's.
+    Held(Vec<Found>, Option<PathBuf>),
+    /// It fails with `ENOSYS`.
+    Refused,
+    /// It is of no disk.
+    Other,
 }
 
 /// How many sentences are printed at most: a program can have any number of processes.

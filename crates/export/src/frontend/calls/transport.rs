@@ -11,16 +11,18 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFla
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::answers::Answers;
+use super::syncs::{Job, Syncs, Way};
 use super::wire::{MESSAGE, Message, Reply};
-use crate::frontend::boundary::Arrival;
+use crate::frontend::boundary::{Arrival, Done};
 
 /// The shard's end.
 #[derive(Debug)]
 pub(super) struct Transport {
     socket: OwnedFd,
     answers: Arc<Answers>,
-    /// The calls that wait for the shard's reply, and whether each is on several disks.
-    waiting: HashMap<CallId, bool>,
+    syncs: Syncs,
+    /// The calls that wait for the shard's reply.
+    waiting: HashMap<CallId, Message>,
 }
 
 /// The receiver's end.
@@ -28,12 +30,13 @@ pub(super) struct Transport {
 pub(super) struct Sender(OwnedFd);
 
 impl Transport {
-    pub(super) fn new(answers: Arc<Answers>) -> io::Result<(Sender, Transport)> {
+    pub(super) fn new(answers: Arc<Answers>, syncs: Syncs) -> io::Result<(Sender, Transport)> {
         let flags = SocketFlags::CLOEXEC;
         let (near, far) = net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let transport = Transport {
             socket: far,
             answers,
+            syncs,
             waiting: HashMap::new(),
         };
         Ok((Sender(near), transport))
@@ -59,8 +62,8 @@ impl Transport {
 
     fn note(&mut self, messages: &[u8]) {
         for message in messages.chunks_exact(MESSAGE) {
-            if let Ok(Message { id, several }) = Message::read_from_bytes(message) {
-                self.waiting.insert(CallId(id), several != 0);
+            if let Ok(message) = Message::read_from_bytes(message) {
+                self.waiting.insert(CallId(message.id), message);
             }
         }
     }
@@ -76,10 +79,30 @@ impl Transport {
     }
 
     fn reply(&mut self, id: CallId, answer: Answer) {
-        match self.waiting.remove(&id) {
-            Some(true) => self.answers.answer_one_of(id, answer),
-            Some(false) => self.answers.answer(id, answer),
-            None => {}
+        if self.waiting.remove(&id).is_some() {
+            self.answers.answer_one_of(id, answer);
+        }
+    }
+
+    /// Begins the sync of a call that waits, unless dashpot cannot do it.
+    pub(super) fn begin(&self, id: CallId, done: Done) -> Option<Done> {
+        let message = self.waiting.get(&id);
+        let way = message.map_or(Way::None, |message| Way::of_word(message.way));
+        match message {
+            Some(message) if way != Way::None => {
+                self.syncs.submit(Job {
+                    id,
+                    way,
+                    thread: message.thread,
+                    descriptor: message.descriptor,
+                    done,
+                });
+                None
+            }
+            _ => {
+                self.answers.count_unsynced();
+                Some(done)
+            }
         }
     }
 }
@@ -105,11 +128,7 @@ impl AsFd for Transport {
 
 impl Sender {
     /// Hands a call to the shard, and waits while the shard does not take calls. An error: the disk is gone.
-    pub(super) fn send(&self, id: CallId, several: bool) -> Result<(), Errno> {
-        let message = Message {
-            id: id.0,
-            several: several.into(),
-        };
+    pub(super) fn send(&self, message: &Message) -> Result<(), Errno> {
         loop {
             match net::send(&self.0, message.as_bytes(), SendFlags::NOSIGNAL) {
                 Err(Errno::INTR) => {}

@@ -1,6 +1,7 @@
 //! The layout of messages and replies between the receiver, the shard and the transport. They never leave
 //! the process.
 
+use dashpot_engine::Op;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A call on a file of the disk.
@@ -9,8 +10,24 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub(super) struct Message {
     /// The kernel's name for the call.
     pub(super) id: u64,
-    /// 1 if the call is on several disks, each of which must reply.
-    pub(super) several: u64,
+    /// First byte, and number of bytes.
+    pub(super) offset: u64,
+    pub(super) length: u32,
+    /// Its place in [`Op::ALL`].
+    pub(super) op: u32,
+    /// How dashpot does the same itself: a [`super::syncs::Way`].
+    pub(super) way: u32,
+    /// The thread that makes the call, and its descriptor.
+    pub(super) thread: u32,
+    pub(super) descriptor: u32,
+    pub(super) unused: u32,
+}
+
+impl Message {
+    pub(super) fn op(&self) -> Op {
+        let op = Op::ALL.get(self.op as usize);
+        op.copied().unwrap_or(Op::Flush)
+    }
 }
 
 /// The reply to a call.

@@ -99,6 +99,8 @@ pub const fn error_number(errno: Errno) -> u32 {
         Errno::Overflow => 75,
         Errno::NotSup => 95,
         Errno::Shutdown => 108,
+        // No rule of a disk that NBD serves has such an error.
+        Errno::OfCall(_) => 5,
     }
 }
 

@@ -1,0 +1,197 @@
+//! The ways to a file that cannot be held: they are counted and said.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashpot_engine::{Op, OpSet};
+use dashpot_sys::seccomp::{Call, Status, SystemCall};
+
+use super::files::Files;
+use super::kinds::{Named, Target, libc_flags::O_DSYNC, parts};
+use super::subject::{Subject, Unknown, program};
+use crate::export::{Counts, Uring};
+
+/// A sentence for the user, and whether the call fails with `ENOSYS`.
+pub(super) struct Counted {
+    pub(super) sentence: String,
+    pub(super) refused: bool,
+}
+
+/// Counts a call if it reaches files of disks in such a way.
+pub(super) fn count(
+    call: &Call,
+    it: SystemCall,
+    files: &Files,
+    subject: &mut Subject<'_>,
+    (counts, uring): (&Counts, Uring),
+) -> Result<Option<Counted>, Unknown> {
+    match it {
+        SystemCall::Open | SystemCall::Openat | SystemCall::Openat2 => {
+            synced_open(call, it, files, subject, counts)
+        }
+        SystemCall::Mmap => mapping(call, files, subject, counts),
+        SystemCall::IoSubmit => submitted(call, files, subject, counts),
+        SystemCall::IoUringSetup => Ok(Some(ring(call, uring, counts))),
+        SystemCall::Execve | SystemCall::Execveat => executed(call, it, subject),
+        _ => Ok(None),
+    }
+}
+
+fn synced_open(
+    call: &Call,
+    it: SystemCall,
+    files: &Files,
+    subject: &mut Subject<'_>,
+    counts: &Counts,
+) -> Result<Option<Counted>, Unknown> {
+    let flags = match it {
+        SystemCall::Open => call.arguments[1],
+        SystemCall::Openat => call.arguments[2],
+        // The first word of its `struct open_how`.
+        _ => subject.word(call.arguments[2])?.unwrap_or(0),
+    };
+    if flags as i32 & O_DSYNC == 0 {
+        return Ok(None);
+    }
+    let Some(part) = parts(it, &call.arguments).pop() else {
+        return Ok(None);
+    };
+    let held = files.reached(part.target, &call.arguments, subject)?;
+    let Some(disk) = held.first() else {
+        return Ok(None);
+    };
+    add(&counts.synced_opens, 1);
+    let types = files.types_of(*disk);
+    let remedy = match types.contains(OpSet::of(Op::Write)) {
+        true => "they are calls of the type write",
+        false => "only types=sync,write can hold them",
+    };
+    Ok(Some(said(format!(
+        "{} has opened a file{} with O_SYNC or O_DSYNC, so its writes sync by themselves: {remedy}",
+        program(call.thread),
+        name(part.target, call, subject)?,
+    ))))
+}
+
+/// The name of a file, with its place in a sentence.
+fn name(target: Target, call: &Call, subject: &mut Subject<'_>) -> Result<String, Unknown> {
+    let path = match target {
+        Target::Named(named) => subject.place(named, &call.arguments)?,
+        Target::Descriptor(at) => subject.link(call.arguments[at] as u32)?,
+        _ => None,
+    };
+    Ok(path.map_or_else(String::new, |path| {
+        format!(" ({})", String::from_utf8_lossy(&path))
+    }))
+}
+
+fn mapping(
+    call: &Call,
+    files: &Files,
+    subject: &mut Subject<'_>,
+    counts: &Counts,
+) -> Result<Option<Counted>, Unknown> {
+    let target = Target::Descriptor(4);
+    if files.reached(target, &call.arguments, subject)?.is_empty() {
+        return Ok(None);
+    }
+    add(&counts.mappings, 1);
+    Ok(Some(said(format!(
+        "{} maps a file{} shared and writable: what it stores there is no call, only msync is",
+        program(call.thread),
+        name(target, call, subject)?,
+    ))))
+}
+
+fn submitted(
+    call: &Call,
+    files: &Files,
+    subject: &mut Subject<'_>,
+    counts: &Counts,
+) -> Result<Option<Counted>, Unknown> {
+    let [_, count, list, ..] = call.arguments;
+    let count = count.min(SUBMITTED_MAX);
+    let list = subject.memory(list, count as u32 * 8)?;
+    let mut held = 0;
+    for address in list.as_chunks().0 {
+        // `struct iocb` of include/uapi/linux/aio_abi.h: the descriptor is at byte 20.
+        let block = subject.memory(u64::from_ne_bytes(*address), 24)?;
+        let Some(descriptor) = block.get(20..).and_then(<[u8]>::first_chunk) else {
+            continue;
+        };
+        let descriptor = u32::from_ne_bytes(*descriptor);
+        held += u64::from(!files.of_descriptor(descriptor, subject)?.is_empty());
+    }
+    if held == 0 {
+        return Ok(None);
+    }
+    add(&counts.submitted, held);
+    Ok(Some(said(format!(
+        "{} uses io_submit on files of a disk: these I/Os are not held",
+        program(call.thread)
+    ))))
+}
+
+fn ring(call: &Call, uring: Uring, counts: &Counts) -> Counted {
+    add(&counts.rings, 1);
+    let program = program(call.thread);
+    let refused = uring == Uring::Refuse;
+    let sentence = match refused {
+        true => format!("{program} asks for an io_uring, and gets ENOSYS"),
+        false => format!(
+            "{program} makes an io_uring, whose I/Os are not held: --uring refuse makes programs use other calls"
+        ),
+    };
+    Counted { sentence, refused }
+}
+
+fn executed(
+    call: &Call,
+    it: SystemCall,
+    subject: &mut Subject<'_>,
+) -> Result<Option<Counted>, Unknown> {
+    let named = match it {
+        SystemCall::Execve => Named {
+            directory: None,
+            path: 0,
+            follows: true,
+        },
+        _ => Named {
+            directory: Some(0),
+            path: 1,
+            follows: true,
+        },
+    };
+    let Some(path) = subject.place(named, &call.arguments)? else {
+        return Ok(None);
+    };
+    let Ok(path) = String::from_utf8(path) else {
+        return Ok(None);
+    };
+    // A file that this process may not look at is of no concern: its bits have no effect.
+    let Ok(status) = Status::of(&path) else {
+        return Ok(None);
+    };
+    if status.mode & SET_ID == 0 {
+        return Ok(None);
+    }
+    Ok(Some(said(format!(
+        "{path} has the set-user-ID or set-group-ID bit, which has no effect here: a program under a path disk \
+         gains no privileges"
+    ))))
+}
+
+fn said(sentence: String) -> Counted {
+    Counted {
+        sentence,
+        refused: false,
+    }
+}
+
+fn add(count: &AtomicU64, more: u64) {
+    count.fetch_add(more, Ordering::Relaxed);
+}
+
+/// How many I/Os of one `io_submit` are looked at.
+const SUBMITTED_MAX: u64 = 256;
+/// `S_ISUID` and `S_ISGID`.
+const SET_ID: u32 = 0o6000;

@@ -1,0 +1,244 @@
+//! The system calls that a filter notifies: the types that they belong to, and the files and bytes that they
+//! mean, by their arguments.
+
+use dashpot_engine::{Op, OpSet};
+use dashpot_sys::seccomp::{Notified, SystemCall};
+
+/// One thing that a call does to a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) op: Op,
+    pub(super) target: Target,
+    pub(super) range: Range,
+}
+
+/// The file, by the numbers of arguments.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    /// That of a descriptor.
+    Descriptor(usize),
+    /// The one with a name.
+    Named(Named),
+    /// Those that the memory at the first argument shows.
+    Mapped,
+    /// All on the file system of a descriptor.
+    FileSystem,
+    /// All.
+    Everything,
+}
+
+/// A name in the memory of the caller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    /// The argument with the directory from which a relative name leads; `None` for the working directory.
+    pub(super) directory: Option<usize>,
+    /// The argument with the address of the name.
+    pub(super) path: usize,
+    /// Whether a link at its end is followed.
+    pub(super) follows: bool,
+}
+
+/// The bytes, by the numbers of arguments.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Range {
+    /// The call has no range.
+    None,
+    /// So many bytes from the position of the descriptor on.
+    Here { length: usize },
+    /// So many bytes from an offset on.
+    At { offset: usize, length: usize },
+    /// The bytes of a list of buffers, at the second argument, from an offset or the position on.
+    Buffers { offset: Option<usize> },
+    /// So many bytes from an offset on that lies in memory; if it lies nowhere, from the position on.
+    Pointed { offset: usize, length: usize },
+    /// The bytes that a mapping of the file shows.
+    Mapped,
+    /// One place: the new end.
+    End(usize),
+}
+
+/// The things that a call does to files.
+pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
+    match call {
+        SystemCall::Fsync
+        | SystemCall::Fdatasync
+        | SystemCall::SyncFileRange
+        | SystemCall::Msync
+        | SystemCall::Syncfs
+        | SystemCall::Sync => vec![sync(call)],
+        SystemCall::Pwritev2 => {
+            let write = Part {
+                op: Op::Write,
+                ..vector(Op::Write, Some(3), arguments)
+            };
+            match arguments[5] as i32 & SYNCS != 0 {
+                true => vec![
+                    Part {
+                        op: Op::Flush,
+                        ..write
+                    },
+                    write,
+                ],
+                false => vec![write],
+            }
+        }
+        SystemCall::Read => vec![moves(Op::Read, 0, Range::Here { length: 2 })],
+        SystemCall::Write => vec![moves(Op::Write, 0, Range::Here { length: 2 })],
+        SystemCall::Pread64 => vec![moves(Op::Read, 0, AT)],
+        SystemCall::Pwrite64 => vec![moves(Op::Write, 0, AT)],
+        SystemCall::Readv => vec![vector(Op::Read, None, arguments)],
+        SystemCall::Writev => vec![vector(Op::Write, None, arguments)],
+        SystemCall::Preadv | SystemCall::Preadv2 => vec![vector(Op::Read, Some(3), arguments)],
+        SystemCall::Pwritev => vec![vector(Op::Write, Some(3), arguments)],
+        SystemCall::Sendfile => {
+            let (here, from) = (
+                Range::Here { length: 3 },
+                Range::Pointed {
+                    offset: 2,
+                    length: 3,
+                },
+            );
+            vec![moves(Op::Write, 0, here), moves(Op::Read, 1, from)]
+        }
+        SystemCall::Splice | SystemCall::CopyFileRange => {
+            let at = |offset| Range::Pointed { offset, length: 4 };
+            vec![moves(Op::Write, 2, at(3)), moves(Op::Read, 0, at(1))]
+        }
+        SystemCall::Ftruncate => vec![moves(Op::Truncate, 0, Range::End(1))],
+        SystemCall::Fallocate => {
+            vec![moves(
+                Op::Truncate,
+                0,
+                Range::At {
+                    offset: 2,
+                    length: 3,
+                },
+            )]
+        }
+        _ => named_parts(call, arguments),
+    }
+}
+
+/// The things that a call with names does.
+fn named_parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
+    let follows = |flags: usize| arguments[flags] as i32 & libc_flags::O_NOFOLLOW == 0;
+    match call {
+        SystemCall::Open => vec![named(Op::Open, None, 0, follows(1))],
+        SystemCall::Creat => vec![named(Op::Open, None, 0, true)],
+        SystemCall::Openat => vec![named(Op::Open, Some(0), 1, follows(2))],
+        SystemCall::Openat2 => vec![named(Op::Open, Some(0), 1, true)],
+        SystemCall::Unlink | SystemCall::Rmdir => vec![named(Op::Unlink, None, 0, false)],
+        SystemCall::Unlinkat => vec![named(Op::Unlink, Some(0), 1, false)],
+        SystemCall::Rename => vec![
+            named(Op::Rename, None, 0, false),
+            named(Op::Rename, None, 1, false),
+        ],
+        SystemCall::Renameat | SystemCall::Renameat2 => vec![
+            named(Op::Rename, Some(0), 1, false),
+            named(Op::Rename, Some(2), 3, false),
+        ],
+        SystemCall::Truncate => vec![Part {
+            range: Range::End(1),
+            ..named(Op::Truncate, None, 0, true)
+        }],
+        _ => Vec::new(),
+    }
+}
+
+fn sync(call: SystemCall) -> Part {
+    let (target, range) = match call {
+        SystemCall::SyncFileRange => (
+            Target::Descriptor(0),
+            Range::At {
+                offset: 1,
+                length: 2,
+            },
+        ),
+        SystemCall::Msync => (Target::Mapped, Range::Mapped),
+        SystemCall::Syncfs => (Target::FileSystem, Range::None),
+        SystemCall::Sync => (Target::Everything, Range::None),
+        _ => (Target::Descriptor(0), Range::None),
+    };
+    Part {
+        op: Op::Flush,
+        target,
+        range,
+    }
+}
+
+fn moves(op: Op, descriptor: usize, range: Range) -> Part {
+    Part {
+        op,
+        target: Target::Descriptor(descriptor),
+        range,
+    }
+}
+
+fn vector(op: Op, offset: Option<usize>, arguments: &[u64; 6]) -> Part {
+    // An offset of -1 stands for the position.
+    let offset = offset.filter(|at| arguments[*at] != u64::MAX);
+    moves(op, 0, Range::Buffers { offset })
+}
+
+fn named(op: Op, directory: Option<usize>, path: usize, follows: bool) -> Part {
+    let target = Target::Named(Named {
+        directory,
+        path,
+        follows,
+    });
+    Part {
+        op,
+        target,
+        range: Range::None,
+    }
+}
+
+/// The calls that a filter notifies for disks with calls of these types. Some are only counted: those that
+/// reach files in ways that cannot be held.
+pub fn notified_calls(types: OpSet) -> Vec<Notified> {
+    let calls = SystemCall::ALL.into_iter();
+    calls.filter_map(|call| notified(call, types)).collect()
+}
+
+fn notified(call: SystemCall, types: OpSet) -> Option<Notified> {
+    let always = Some(Notified { call, always: true });
+    let marked = Some(Notified {
+        call,
+        always: false,
+    });
+    match call {
+        SystemCall::Msync if types.contains(OpSet::of(Op::Flush)) => marked,
+        SystemCall::Pwritev2 if types.contains(OpSet::of(Op::Write)) => always,
+        SystemCall::Pwritev2 if types.contains(OpSet::of(Op::Flush)) => marked,
+        SystemCall::Msync | SystemCall::Pwritev2 => None,
+        SystemCall::Open | SystemCall::Openat if !types.contains(OpSet::of(Op::Open)) => marked,
+        SystemCall::Mmap => marked,
+        SystemCall::Openat2
+        | SystemCall::IoSubmit
+        | SystemCall::IoUringSetup
+        | SystemCall::Execve
+        | SystemCall::Execveat => always,
+        _ => {
+            let parts = parts(call, &[0; 6]);
+            let asked = parts.iter().any(|part| types.contains(OpSet::of(part.op)));
+            asked.then_some(always).flatten()
+        }
+    }
+}
+
+/// The flags of arguments, from include/uapi of the kernel. ARM64 has another number for O_NOFOLLOW.
+pub(super) mod libc_flags {
+    use rustix::fs::OFlags;
+
+    pub(in super::super) const O_NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
+    /// A part of `O_SYNC`, too.
+    pub(in super::super) const O_DSYNC: i32 = OFlags::DSYNC.bits().cast_signed();
+    pub(in super::super) const O_APPEND: i32 = OFlags::APPEND.bits().cast_signed();
+}
+
+const AT: Range = Range::At {
+    offset: 3,
+    length: 2,
+};
+/// `RWF_DSYNC` and `RWF_SYNC`.
+const SYNCS: i32 = 0x2 | 0x4;

@@ -1,0 +1,139 @@
+//! Names of files: which of them belong to a disk, and the search for the other names of a file.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::path::Path;
+
+use dashpot_engine::glob_matches;
+use dashpot_rules::CallFiles;
+
+/// Whether a path is one of the files.
+pub(super) fn matches(files: &CallFiles, path: &Path) -> bool {
+    if !path.starts_with(&files.path) {
+        return false;
+    }
+    let Some(glob) = &files.glob else {
+        return true;
+    };
+    let path = path.as_os_str().as_bytes();
+    let path = path.strip_suffix(DELETED).unwrap_or(path);
+    let parts = |bytes| <[u8]>::split(bytes, |byte| *byte == b'/').collect::<Vec<&[u8]>>();
+    parts_match(&parts(glob.as_os_str().as_bytes()), &parts(path))
+}
+
+/// `*` and `?` stand for letters of one part, and `**` for any number of parts.
+fn parts_match(glob: &[&[u8]], path: &[&[u8]]) -> bool {
+    match (glob.split_first(), path.split_first()) {
+        (Some((&b"**", glob)), rest) => {
+            parts_match(glob, path) || rest.is_some_and(|(_, rest)| parts_match_on(glob, rest))
+        }
+        (Some((glob, globs)), Some((part, parts))) => {
+            glob_matches(glob, part) && parts_match(globs, parts)
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Whether any end of a path matches.
+fn parts_match_on(glob: &[&[u8]], path: &[&[u8]]) -> bool {
+    (0..=path.len()).any(|from| parts_match(glob, &path[from..]))
+}
+
+/// The result of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    Found,
+    NotFound,
+    TooLong,
+}
+
+/// Searches the files for a name of this inode.
+pub(super) fn has_name(files: &CallFiles, device: u64, inode: u64) -> Search {
+    let mut left = SEARCHED_MAX;
+    search(&files.path, files, (device, inode), &mut left)
+}
+
+fn search(at: &Path, files: &CallFiles, file: (u64, u64), left: &mut u32) -> Search {
+    // A directory that is gone, or closed to this process, has no name that it can find.
+    let Ok(entries) = std::fs::read_dir(at) else {
+        return Search::NotFound;
+    };
+    for entry in entries.flatten() {
+        if *left == 0 {
+            return Search::TooLong;
+        }
+        *left -= 1;
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            match search(&path, files, file, left) {
+                Search::NotFound => {}
+                result => return result,
+            }
+        } else if entry.ino() == file.1
+            && matches(files, &path)
+            && entry
+                .metadata()
+                .is_ok_and(|it| (it.dev(), it.ino()) == file)
+        {
+            return Search::Found;
+        }
+    }
+    Search::NotFound
+}
+
+/// The end of the path of a file that has lost its name.
+pub(super) const DELETED: &[u8] = b" (deleted)";
+/// How many files are searched at most: some tens of milliseconds.
+const SEARCHED_MAX: u32 = 50_000;
+
+#[cfg(test)]
+mod tests {
+    use super::{Search, has_name, matches};
+    use dashpot_engine::OpSet;
+    use dashpot_rules::CallFiles;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    fn files(directory: &str, glob: Option<&str>) -> CallFiles {
+        CallFiles {
+            path: directory.into(),
+            glob: glob.map(Into::into),
+            types: OpSet::EMPTY,
+        }
+    }
+
+    #[test]
+    fn globs_match_parts_of_paths() {
+        for (glob, path, expected) in [
+            ("/a/*.db", "/a/x.db", true),
+            ("/a/*.db", "/a/x.db (deleted)", true),
+            ("/a/*.db", "/a/b/x.db", false),
+            ("/a/**/*.db", "/a/x.db", true),
+            ("/a/**/*.db", "/a/b/c/x.db", true),
+            ("/a/**", "/a/b/c", true),
+            ("/a/*/c?", "/a/b/c1", true),
+            ("/a/*/c?", "/a/b/c", false),
+            ("/a/*.db", "/ab/x.db", false),
+        ] {
+            let files = files("/a", Some(glob));
+            assert_eq!(matches(&files, Path::new(path)), expected, "{glob} {path}");
+        }
+        assert!(matches(&files("/a", None), Path::new("/a/b")));
+        assert!(!matches(&files("/a", None), Path::new("/ab")));
+    }
+
+    #[test]
+    fn another_name_of_a_file_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let [outside, inside] = ["o", "i/j"].map(|it| root.path().join(it));
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::write(&outside, "").unwrap();
+        let status = std::fs::metadata(&outside).unwrap();
+        let files = files(root.path().join("i").to_str().unwrap(), None);
+        let search = || has_name(&files, status.dev(), status.ino());
+        assert_eq!(search(), Search::NotFound);
+        std::fs::hard_link(&outside, inside.join("n")).unwrap();
+        assert_eq!(search(), Search::Found);
+    }
+}

@@ -1,0 +1,71 @@
+//! Calls that a signal interrupts while they are held. Kernels before 5.19 cannot make such a signal wait: the
+//! call begins again after the signal's handler, as a call with another name. It keeps its deadline.
+
+use std::collections::HashMap;
+
+use dashpot_sys::seccomp::{Call, CallId, Caller};
+use rustix::process::Pid;
+
+/// The calls that were handed over last, by their threads. A thread has one call at a time.
+#[derive(Debug, Default)]
+pub(super) struct Restarts {
+    handed_over: HashMap<Pid, HandedOver>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HandedOver {
+    /// Its name when it was handed over.
+    first: CallId,
+    caller: Caller,
+    arguments: [u64; 6],
+}
+
+impl Restarts {
+    /// The first name of a call, if the same thread has made the same call before. If a disk still holds that,
+    /// it has begun again.
+    pub(super) fn first_name(&self, call: &Call) -> Option<CallId> {
+        let before = self.handed_over.get(&call.thread?)?;
+        let is_same = before.caller == call.caller && before.arguments == call.arguments;
+        is_same.then_some(before.first)
+    }
+
+    /// Notes a call that is handed over.
+    pub(super) fn note(&mut self, call: &Call) {
+        if self.handed_over.len() == THREADS_MAX {
+            self.handed_over.clear();
+        }
+        if let Some(thread) = call.thread {
+            let noted = HandedOver {
+                first: call.id,
+                caller: call.caller,
+                arguments: call.arguments,
+            };
+            self.handed_over.insert(thread, noted);
+        }
+    }
+}
+
+/// How many threads are remembered.
+const THREADS_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::Restarts;
+    use dashpot_sys::seccomp::{Call, CallId, Caller, SystemCall};
+    use rustix::process::Pid;
+
+    #[test]
+    fn the_same_call_of_the_same_thread_is_known() {
+        let call = |id, thread, argument| Call {
+            id: CallId(id),
+            thread: Pid::from_raw(thread),
+            caller: Caller::Native(SystemCall::Fsync),
+            arguments: [argument, 0, 0, 0, 0, 0],
+        };
+        let mut restarts = Restarts::default();
+        restarts.note(&call(1, 7, 3));
+        assert_eq!(restarts.first_name(&call(2, 7, 3)), Some(CallId(1)));
+        assert_eq!(restarts.first_name(&call(2, 7, 4)), None);
+        assert_eq!(restarts.first_name(&call(2, 8, 3)), None);
+    }
+}

@@ -1,0 +1,204 @@
+//! The thread that makes a call, as `/proc` shows it, and the words for its process.
+
+use dashpot_sys::seccomp::{Call, Lookup, Status, User};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::kinds::{Named, libc_flags::O_APPEND};
+use crate::export::Follower;
+
+/// A thread while its call waits.
+pub(super) struct Subject<'a> {
+    thread: i32,
+    follower: &'a mut dyn Follower,
+    /// Whether a process of the thread's user had to look.
+    is_of_other: bool,
+}
+
+/// Why the file of a call is not known.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unknown {
+    /// The kernel does not say.
+    #[error("{0}")]
+    Refused(#[from] Errno),
+    /// The thread is in a namespace of processes that this process does not see.
+    #[error("its process is in another namespace of processes")]
+    NoThread,
+    /// It has several names, and the search for them was too long.
+    #[error("it has several names, and the directory has too many files to search")]
+    TooMany,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(call: &Call, follower: &'a mut dyn Follower) -> Result<Self, Unknown> {
+        let thread = call.thread.ok_or(Unknown::NoThread)?.as_raw_nonzero().get();
+        Ok(Subject {
+            thread,
+            follower,
+            is_of_other: false,
+        })
+    }
+
+    /// Whether this process itself may not look at the thread.
+    pub(super) fn is_of_other(&self) -> bool {
+        self.is_of_other
+    }
+
+    /// Where a descriptor leads. `None` if there is no such descriptor.
+    pub(super) fn link(&mut self, descriptor: u32) -> Result<Option<Vec<u8>>, Unknown> {
+        let link = Lookup::Link(self.descriptor(descriptor));
+        existing(self.ask(&link))
+    }
+
+    /// The file of a descriptor.
+    pub(super) fn status(&mut self, descriptor: u32) -> Result<Option<Status>, Unknown> {
+        let path = self.descriptor(descriptor);
+        self.status_of(path)
+    }
+
+    /// The file at a path of this process.
+    pub(super) fn status_of(&mut self, path: String) -> Result<Option<Status>, Unknown> {
+        let found = existing(self.ask(&Lookup::Status(path)))?;
+        Ok(found.and_then(|bytes| Status::from_bytes(&bytes)))
+    }
+
+    /// The list of the mappings of its memory.
+    pub(super) fn maps(&mut self) -> Result<Vec<u8>, Unknown> {
+        let maps = Lookup::Content(format!("/proc/{}/maps", self.thread));
+        Ok(existing(self.ask(&maps))?.unwrap_or_default())
+    }
+
+    /// Where the next byte through a descriptor goes to, or comes from.
+    pub(super) fn position(&mut self, descriptor: u32) -> Result<u64, Unknown> {
+        let info = Lookup::Content(format!("/proc/{}/fdinfo/{descriptor}", self.thread));
+        let info = existing(self.ask(&info))?.unwrap_or_default();
+        let field = |name| field(&info, name);
+        let flags = field("flags:").and_then(|text| i32::from_str_radix(text, 8).ok());
+        if flags.is_some_and(|flags| flags & O_APPEND != 0) {
+            return Ok(self.status(descriptor)?.map_or(0, |status| status.length));
+        }
+        Ok(field("pos:")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0))
+    }
+
+    /// Bytes of its memory: none, if it has none there.
+    pub(super) fn memory(&mut self, address: u64, length: u32) -> Result<Vec<u8>, Unknown> {
+        let memory = Lookup::Memory(format!("/proc/{}/mem", self.thread), address, length);
+        match self.ask(&memory) {
+            // It fails with EFAULT itself.
+            Err(Errno::IO | Errno::FAULT) => Ok(Vec::new()),
+            found => Ok(existing(found)?.unwrap_or_default()),
+        }
+    }
+
+    /// A word of its memory.
+    pub(super) fn word(&mut self, address: u64) -> Result<Option<u64>, Unknown> {
+        let bytes = self.memory(address, 8)?;
+        Ok(bytes.first_chunk().map(|word| u64::from_ne_bytes(*word)))
+    }
+
+    /// Where a name leads. `None` if the call fails by itself, because the name leads nowhere.
+    pub(super) fn place(
+        &mut self,
+        named: Named,
+        arguments: &[u64; 6],
+    ) -> Result<Option<Vec<u8>>, Unknown> {
+        let bytes = self.memory(arguments[named.path], PATH_MAX)?;
+        let end = bytes.iter().position(|byte| *byte == 0);
+        let Some(name) = end.map(|end| &bytes[..end]).filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        let (base, name) = self.base(named, name, arguments);
+        match self.ask(&Lookup::Name(base, name, named.follows)) {
+            Err(Errno::ACCESS | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
+            found => existing(found),
+        }
+    }
+
+    /// The directory that a name leads on from, and the name, in which `/proc/self` is the thread.
+    fn base(&self, named: Named, name: &[u8], arguments: &[u64; 6]) -> (String, Vec<u8>) {
+        let thread = self.thread;
+        if name[0] != b'/' {
+            let directory = named.directory.map(|at| arguments[at] as i32);
+            let base = match directory.filter(|it| *it != AT_FDCWD) {
+                Some(descriptor) => format!("/proc/{thread}/fd/{descriptor}"),
+                None => format!("/proc/{thread}/cwd"),
+            };
+            return (base, name.to_vec());
+        }
+        for (own, its) in [
+            ("/proc/self/", ""),
+            ("/proc/thread-self/", ""),
+            ("/dev/fd/", "fd/"),
+            ("/dev/stdin", "fd/0"),
+            ("/dev/stdout", "fd/1"),
+            ("/dev/stderr", "fd/2"),
+        ] {
+            if let Some(rest) = name.strip_prefix(own.as_bytes()) {
+                let name = [its.as_bytes(), rest].concat();
+                return (format!("/proc/{thread}"), name);
+            }
+        }
+        (format!("/proc/{thread}/root"), name.to_vec())
+    }
+
+    fn descriptor(&self, number: u32) -> String {
+        format!("/proc/{}/fd/{number}", self.thread)
+    }
+
+    /// Asks as this process, or as the thread's user if this process may not know.
+    fn ask(&mut self, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
+        match lookup.answer() {
+            Err(error @ (Errno::ACCESS | Errno::PERM)) => match owner(self.thread) {
+                Ok(owner) => {
+                    self.is_of_other = true;
+                    self.follower.look_up_as(owner, lookup)
+                }
+                Err(_) => Err(error),
+            },
+            found => found,
+        }
+    }
+}
+
+/// The words that stand for a thread's process in a message.
+pub(super) fn program(thread: Option<Pid>) -> String {
+    let Some(thread) = thread else {
+        return "a process of another namespace".to_owned();
+    };
+    let thread = thread.as_raw_nonzero();
+    let name = std::fs::read_to_string(format!("/proc/{thread}/comm"));
+    let name = name.unwrap_or_default();
+    format!("{} (thread {thread})", name.trim_end())
+}
+
+/// The user of a thread's process. `/proc` names root if only root may look into the process.
+fn owner(thread: i32) -> Result<User, Errno> {
+    let found = rustix::fs::stat(format!("/proc/{thread}"))?;
+    let (uid, gid) = (found.st_uid, found.st_gid);
+    match uid {
+        0 => Err(Errno::ACCESS),
+        _ => Ok(User { uid, gid }),
+    }
+}
+
+/// Nothing, if the thread has no such descriptor, or has ended.
+fn existing<T>(found: Result<T, Errno>) -> Result<Option<T>, Unknown> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT | Errno::SRCH) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
+    let text = str::from_utf8(info).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim())
+}
+
+/// The longest name that the kernel takes, with its end.
+const PATH_MAX: u32 = 4096;
+/// The number that stands for the working directory.
+const AT_FDCWD: i32 = -100;

@@ -1,0 +1,199 @@
+//! Syncs that dashpot does itself, before a rule with `--mode floor` holds the program's own: on threads, each
+//! with a descriptor of its own.
+//!
+//! A file that dashpot opens has a memory of its own for errors of the file, so the program's call, which goes
+//! on afterwards, still hears of each error that dashpot has heard of.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use dashpot_sys::seccomp::{CallId, SystemCall};
+use rustix::fs::{CWD, Mode, OFlags, fdatasync, fsync, openat, syncfs};
+use rustix::io::Errno;
+
+use super::answers::Answers;
+use crate::frontend::boundary::Done;
+
+/// How dashpot does what a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Way {
+    /// It cannot.
+    None = 0,
+    Fsync = 1,
+    Fdatasync = 2,
+    Syncfs = 3,
+    Sync = 4,
+}
+
+impl Way {
+    pub(super) const fn of(call: SystemCall) -> Way {
+        match call {
+            SystemCall::Fsync => Way::Fsync,
+            SystemCall::Fdatasync | SystemCall::SyncFileRange | SystemCall::Msync => Way::Fdatasync,
+            SystemCall::Syncfs => Way::Syncfs,
+            SystemCall::Sync => Way::Sync,
+            // The bytes of a write are not in the file yet.
+            _ => Way::None,
+        }
+    }
+
+    pub(super) const fn of_word(word: u32) -> Way {
+        match word {
+            1 => Way::Fsync,
+            2 => Way::Fdatasync,
+            3 => Way::Syncfs,
+            4 => Way::Sync,
+            _ => Way::None,
+        }
+    }
+}
+
+/// A sync to do.
+pub(super) struct Job {
+    pub(super) id: CallId,
+    pub(super) way: Way,
+    pub(super) thread: u32,
+    pub(super) descriptor: u32,
+    /// Called when it is done, or cannot be done.
+    pub(super) done: Done,
+}
+
+/// The threads. They grow with the calls that wait at once.
+#[derive(Clone, Debug)]
+pub(super) struct Syncs(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    answers: Arc<Answers>,
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Syncs {
+    pub(super) fn new(answers: Arc<Answers>) -> Syncs {
+        Syncs(Arc::new(Shared {
+            answers,
+            state: Mutex::default(),
+            more: Condvar::new(),
+        }))
+    }
+
+    /// Has a thread do a sync.
+    pub(super) fn submit(&self, job: Job) {
+        let mut state = self.0.lock();
+        state.jobs.push_back(job);
+        if state.idle < state.jobs.len() && state.threads < THREADS_MAX {
+            let shared = Arc::clone(&self.0);
+            let name = Builder::new().name("dashpot-sync".to_owned());
+            match name.stack_size(STACK).spawn(move || shared.work()) {
+                Ok(_) => state.threads += 1,
+                // The others do it. Without others, the call is only held.
+                Err(_) if state.threads > 0 => {}
+                Err(_) => return self.0.give_up(state),
+            }
+        }
+        drop(state);
+        self.0.more.notify_one();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_up(&self, mut state: MutexGuard<'_, State>) {
+        let jobs = std::mem::take(&mut state.jobs);
+        drop(state);
+        for job in jobs {
+            self.answers.count_unsynced();
+            (job.done)();
+        }
+    }
+
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                if self.sync(&job).is_err() {
+                    self.answers.count_unsynced();
+                }
+                (job.done)();
+                state = self.lock();
+                continue;
+            }
+            state.idle += 1;
+            let waited = self.more.wait_timeout(state, IDLE);
+            let (again, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = again;
+            state.idle -= 1;
+            if timed_out.timed_out() && state.jobs.is_empty() {
+                state.threads -= 1;
+                return;
+            }
+        }
+    }
+
+    /// The sync itself. Its error is for the program's own call to hear.
+    fn sync(&self, job: &Job) -> io::Result<()> {
+        if job.way == Way::Sync {
+            rustix::fs::sync();
+            return Ok(());
+        }
+        let file = self.open(job)?;
+        let _ = match job.way {
+            Way::Fsync => fsync(&file),
+            Way::Fdatasync => fdatasync(&file),
+            Way::Syncfs => syncfs(&file),
+            Way::None | Way::Sync => Ok(()),
+        };
+        Ok(())
+    }
+
+    fn open(&self, job: &Job) -> io::Result<OwnedFd> {
+        let path = match self.answers.path(job.id) {
+            Some(path) => path,
+            None => format!("/proc/{}/fd/{}", job.thread, job.descriptor).into(),
+        };
+        // Opening a pipe must not wait.
+        let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let open = |access| openat(CWD, &path, flags | access, Mode::empty());
+        let opened = open(OFlags::RDONLY).or_else(|error| match error {
+            Errno::ACCESS => open(OFlags::WRONLY),
+            error => Err(error),
+        })?;
+        // While the call waits, the descriptor was that of its thread.
+        match self.answers.waits(job.id) {
+            true => Ok(opened),
+            false => Err(Errno::SRCH.into()),
+        }
+    }
+}
+
+/// The most threads.
+const THREADS_MAX: usize = 512;
+/// A thread needs little.
+const STACK: usize = 128 << 10;
+/// How long a thread waits for more.
+const IDLE: Duration = Duration::from_secs(5);

@@ -1,0 +1,134 @@
+//! Path disks: the files whose system calls are the I/Os of a disk, and the types of those calls.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use dashpot_engine::{Op, OpSet};
+
+use super::ParseError;
+use super::name::nearest;
+
+/// The files of a path disk, and the calls that a program's filter notifies. A filter is fixed when the program
+/// starts, so the types are, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallFiles {
+    /// The directory that they are below. Before the disk is opened, it may be a glob.
+    pub path: PathBuf,
+    /// The glob that their paths match; `None` for all files below the directory.
+    pub glob: Option<PathBuf>,
+    /// The types of the calls.
+    pub types: OpSet,
+}
+
+/// The types of calls, with their words, in the order in which they are named.
+pub const CALL_TYPES: [(&str, Op); 7] = [
+    ("sync", Op::Flush),
+    ("write", Op::Write),
+    ("read", Op::Read),
+    ("open", Op::Open),
+    ("unlink", Op::Unlink),
+    ("rename", Op::Rename),
+    ("truncate", Op::Truncate),
+];
+
+/// The types without `types=`.
+const DEFAULT: OpSet = OpSet::of(Op::Flush);
+
+/// Every type.
+const EVERY: OpSet = {
+    let (mut set, mut at) = (OpSet::EMPTY, 0);
+    while at < CALL_TYPES.len() {
+        set = set.union(OpSet::of(CALL_TYPES[at].1));
+        at += 1;
+    }
+    set
+};
+
+impl CallFiles {
+    /// Parses `DIR` and the words after `types=`, if there are any.
+    pub(crate) fn parse(path: &str, types: Option<&str>) -> Result<CallFiles, ParseError> {
+        Ok(CallFiles {
+            path: PathBuf::from(path),
+            glob: None,
+            types: types.map_or(Ok(DEFAULT), parse_types)?,
+        })
+    }
+}
+
+impl fmt::Display for CallFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.glob.as_ref().unwrap_or(&self.path);
+        write!(f, "path:{}", path.display())?;
+        match self.types == DEFAULT {
+            true => Ok(()),
+            false => write!(f, ",types={}", format_types(self.types)),
+        }
+    }
+}
+
+/// The words of these types.
+pub fn format_types(types: OpSet) -> String {
+    let named = CALL_TYPES.into_iter();
+    let named = named.filter(|(_, op)| types.contains(OpSet::of(*op)));
+    named.map(|(word, _)| word).collect::<Vec<_>>().join(",")
+}
+
+/// Parses types with commas between them.
+fn parse_types(text: &str) -> Result<OpSet, ParseError> {
+    let each = text.split(',').map(|word| parse_type(word, text));
+    each.into_iter()
+        .try_fold(OpSet::EMPTY, |set, one| Ok(set.union(one?)))
+}
+
+fn parse_type(word: &str, text: &str) -> Result<OpSet, ParseError> {
+    match word {
+        "all" => return Ok(EVERY),
+        "flush" => return Ok(DEFAULT),
+        _ => {}
+    }
+    let known = CALL_TYPES.iter().find(|(known, _)| *known == word);
+    known.map(|(_, op)| OpSet::of(*op)).ok_or_else(|| {
+        let words = CALL_TYPES.map(|(word, _)| word);
+        let near = nearest(word, words);
+        let meant = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+        ParseError::new(format!(
+            "'{word}' in 'types={text}' is not a type of call: {meant}Those are {} and all, and types= comes \
+             last",
+            words.join(", ")
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::disk::parse_store;
+
+    #[test]
+    fn types_are_read_and_shown() {
+        for (text, shown) in [
+            ("path:/a", "path:/a"),
+            ("path:/a,types=flush", "path:/a"),
+            ("path:/a,b,types=write,sync", "path:/a,b,types=sync,write"),
+            (
+                "path:/a/*.wal,types=all",
+                "path:/a/*.wal,types=sync,write,read,open,unlink,rename,truncate",
+            ),
+        ] {
+            assert_eq!(parse_store(text).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn unknown_types_are_refused_with_the_known() {
+        for (text, message) in [
+            ("path:/a,types=trim", "'trim' in 'types=trim' is not a type"),
+            ("path:/a,types=", "'' in 'types=' is not a type"),
+            ("path:/a,types=sync,wirte", "did you mean write?"),
+            ("path:/a,types=sync,size=1G", "types= comes last"),
+            ("ram,types=sync", "is not a store"),
+        ] {
+            let error = parse_store(text).unwrap_err().to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Rules on disks with blocks: what only calls of programs have is refused.
+
+use dashpot_engine::inject::Effect;
+use dashpot_engine::{Op, OpSet};
+
+use super::TypedRule;
+use crate::ParseError;
+use crate::errno::check_carried;
+use crate::ops::format_ops;
+
+impl TypedRule {
+    /// Refuses a rule that only the calls of a program can have.
+    pub fn check_of_blocks(&self) -> Result<(), ParseError> {
+        if let Effect::Fail { errno, .. } = self.spec.effect {
+            check_carried(errno)?;
+        }
+        let of_calls = Op::ALL.into_iter().filter(|op| !op.is_of_blocks());
+        let asked = of_calls.filter(|op| self.spec.ops.contains(OpSet::of(*op)));
+        let asked = asked.fold(OpSet::EMPTY, |set, op| set.union(OpSet::of(op)));
+        if asked == OpSet::EMPTY {
+            return Ok(());
+        }
+        Err(ParseError::new(format!(
+            "-T {}: only the calls of a program have that; leave it out, or give a disk a path:DIR store",
+            format_ops(asked)
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse_injection;
+
+    #[test]
+    fn calls_and_their_errors_are_refused() {
+        for (words, message) in [
+            (
+                "-D 1ms -T write,open,rename",
+                "-T open,rename: only the calls of a program have that",
+            ),
+            ("-e ETIMEDOUT", "NBD cannot carry 'ETIMEDOUT'"),
+        ] {
+            let rule = parse_injection(words).unwrap().rules.remove(0);
+            let error = rule.check_of_blocks().unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+        let rule = parse_injection("-e EIO -T all").unwrap().rules.remove(0);
+        assert!(rule.check_of_blocks().is_ok());
+    }
+}

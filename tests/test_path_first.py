@@ -1,0 +1,147 @@
+"""Path disks: dashpot as the first process of a container, on a kernel whose held calls signals interrupt, and
+with programs that have as many threads and children as they may."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+from conftest import BINARY, HANG_LIMIT, eventually, run
+from test_path import PYTHON, counted, path_run, places  # noqa: F401
+
+# A container gives namespaces of its own, in which dashpot is the first process.
+CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--ipc", "--uts"]
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make namespaces")
+
+# Leaves orphans behind, waits until none of them is a zombie, and syncs.
+ORPHANS = """
+import os, sys
+for _ in range(20):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os._exit(0)
+        os._exit(0)
+    os.wait()
+def zombies():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            yield ") Z " in open(f"/proc/{pid}/stat").read()
+        except OSError:
+            pass
+while any(zombies()):
+    pass
+os.fsync(os.open(sys.argv[1], os.O_CREAT | os.O_RDWR))
+names = sorted(name for name in os.environ if name.startswith("DASHPOT"))
+print(os.getppid() > 1, names, sorted(map(int, os.listdir("/proc/self/fd")))[:4])
+sys.exit(7)
+"""
+
+
+@ROOT
+def test_the_first_process_of_a_container_reaps_orphans(places):  # noqa: F811
+    wal, _ = places
+    done = path_run(wal, PYTHON, "-c", ORPHANS, wal / "f", under=CONTAINER, code=7)
+    # Nothing but what is documented reaches the program: three variables, and no descriptor. 3 is the list's own.
+    assert done.stdout == "True ['DASHPOT_API', 'DASHPOT_URI'] [0, 1, 2, 3]\n"
+
+
+@ROOT
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_the_first_process_passes_signals_on_and_ends_with_the_status(places, tmp_path, sent):  # noqa: F811
+    wal, _ = places
+    ready = tmp_path / "ready"
+    process = subprocess.Popen(
+        [*CONTAINER, BINARY, "run", "-d", f"wal=path:{wal}", "--", "sh", "-c", f"echo >{ready}; exec sleep 1000"],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    eventually(ready.exists, "the program")
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[0]), sent)
+    assert process.wait(HANG_LIMIT) == 128 + sent
+
+
+# Makes seccomp(2) refuse SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, as kernels before 5.19 do, and becomes a program.
+OLD_KERNEL = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+steps = [(0x20, 0, 0, 0), (0x15, 0, 3, 317), (0x20, 0, 0, 24), (0x45, 0, 1, 0x20), (0x06, 0, 0, 0x00050016),
+         (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(steps), ctypes.addressof(code)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, program) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+# A signal whose handler lets the call begin again comes every 3 ms.
+INTERRUPTED = """
+import os, signal, sys, time
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+signal.setitimer(signal.ITIMER_REAL, 0.003, 0.003)
+begin = time.monotonic_ns()
+os.fsync(file)
+lasted = time.monotonic_ns() - begin
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(lasted)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
+@pytest.mark.parametrize("under", [[], [PYTHON, "-c", OLD_KERNEL]])
+def test_a_call_that_a_signal_interrupts_keeps_its_deadline(places, tmp_path, under):  # noqa: F811
+    wal, _ = places
+    done, rule = counted(
+        wal, tmp_path, PYTHON, "-c", INTERRUPTED, wal / "f", rules=["-D 60ms"], under=under,
+    )
+    assert int(done.stdout) >= 60_000_000
+    assert rule["matched"] == rule["held"] == 1
+
+
+# A program that forks until its own limit stops it. Each child syncs, and waits for the end.
+BOMB = """
+import os, resource, sys
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+wait, end = os.pipe()
+started = 0
+while True:
+    try:
+        child = os.fork()
+    except BlockingIOError:
+        break
+    if child == 0:
+        os.close(end)
+        os.fsync(os.open(f"{sys.argv[1]}/f", os.O_CREAT | os.O_RDWR))
+        os.read(wait, 1)
+        os._exit(0)
+    started += 1
+os.close(end)
+for _ in range(started):
+    os.wait()
+print(started)
+"""
+
+
+@ROOT
+def test_a_program_that_forks_is_bounded_by_its_own_limit(places, tmp_path):  # noqa: F811
+    wal, _ = places
+    for path in [wal, tmp_path, *tmp_path.parents[:2]]:
+        path.chmod(0o777)
+    # The limit holds for users without privileges: one that has no other process.
+    user = ["setpriv", "--reuid", "64321", "--regid", "64321", "--clear-groups", "--bounding-set=-all"]
+    copy = tmp_path / "dashpot"
+    copy.write_bytes(pathlib.Path(BINARY).read_bytes())
+    copy.chmod(0o755)
+    listed = tmp_path / "rules.json"
+    script = f'"$@" && exec {copy} list --json >{listed}'
+    done = run(
+        *user, copy, "run", "-d", f"wal=path:{wal}", "-r", "-D 5ms", "--", "sh", "-c", script, "sh",
+        PYTHON, "-c", BOMB, wal, 100, env={"TMPDIR": str(tmp_path)},
+    )
+    started = int(done.stdout)
+    (rule,) = json.loads(listed.read_text())
+    assert 0 < started < 100 and rule["matched"] == rule["held"] == started
