@@ -258,7 +258,7 @@ RULES = {
     "one in zero": (["-D", "1ms", "-f", "1:0"], ["-f", "1:0"]),
     "unknown operation": (["-D", "1ms", "-T", "raed"], ["-T", "raed", "read"]),
     "unknown error": (["-e", "EDOOM"], ["-e", "EDOOM", "EIO"]),
-    "an error that NBD cannot carry": (["-e", "ETIMEDOUT"], ["-e", "ETIMEDOUT", "EIO"]),
+    "an error that NBD cannot carry": (["-e", "ETIMEDOUT"], ["ETIMEDOUT", "EIO"]),
     "first zero": (["-D", "1ms", "--first", "0"], ["--first", "0"]),
     "an empty range": (["-D", "1ms", "--range", "8K..4K"], ["--range", "8K..4K"]),
     "a distribution upside down": (["-D", "p50=30ms,p99=1ms"], ["-D", "p50=30ms,p99=1ms"]),
@@ -274,7 +274,9 @@ RULES = {
 def test_a_rule_that_makes_no_sense(daemon, case):
     words, message = RULES[case]
     done = daemon.cli("inject", "d", *words, code=None)
-    assert done.returncode == (REFUSED if "--with" in words else USAGE), done.stderr
+    # Only the daemon knows its groups, and whether a disk is NBD's.
+    of_daemon = "--with" in words or "ETIMEDOUT" in words
+    assert done.returncode == (REFUSED if of_daemon else USAGE), done.stderr
     names(done.stderr, *message)
     assert daemon.rules() == {}
 

@@ -278,7 +278,7 @@ fn table(call: SystemCall) -> &'static Row {
         SystemCall::Syncfs => const { &row("syncfs", &[306], &[267], &[X32 | 306], &[344], &[373]) },
         SystemCall::Sync => const { &row("sync", &[162], &[81], &[X32 | 162], &[36], &[36]) },
         SystemCall::Pwritev2 => const { &row("pwritev2", &[328], &[287], &[X32 | 547], &[379], &[393]) },
-        SystemCall::Read => const { &row("read", &[0], &[63], &[X32 | 0], &[3], &[3]) },
+        SystemCall::Read => const { &row("read", &[0], &[63], &[X32], &[3], &[3]) },
         SystemCall::Pread64 => const { &row("pread64", &[17], &[67], &[X32 | 17], &[180], &[180]) },
         SystemCall::Readv => const { &row("readv", &[19], &[65], &[X32 | 515], &[145], &[145]) },
         SystemCall::Preadv => const { &row("preadv", &[295], &[69], &[X32 | 534], &[333], &[361]) },

@@ -115,10 +115,12 @@ impl Status {
     /// The file at a path.
     pub fn of(path: &str) -> Result<Status, Errno> {
         let found = stat(path)?;
+        #[allow(clippy::useless_conversion, reason = "another type on ARM64")]
+        let names = found.st_nlink.into();
         Ok(Status {
             device: found.st_dev,
             inode: found.st_ino,
-            names: found.st_nlink.into(),
+            names,
             length: found.st_size.cast_unsigned(),
             mode: found.st_mode,
         })
