@@ -11,7 +11,7 @@ use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec, Ser
 use dashpot_engine::{Answer, Command, Duration, Errno, Op, OpSet};
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{
-    DiskSnapshot, Follower, Server, ServerConfig, Spin, StartError, Uring, User, notified_calls,
+    DiskSnapshot, Follower, Server, ServerConfig, Spin, StartError, Uring, notified_calls,
 };
 use dashpot_rules::{CallFiles, DiskConfig, StoreConfig};
 use dashpot_sys::seccomp::{Call, Listener, Lookup, User};

@@ -236,7 +236,7 @@ mod tests {
         ] {
             assert_eq!(Lookup::from_bytes(&lookup.to_bytes()), Some(lookup));
         }
-        assert_eq!(Lookup::from_bytes(b"\x03/proc\0123"), None);
+        assert_eq!(Lookup::from_bytes(b"\x03/proc\x00123"), None);
         let status = Status::of("/").unwrap();
         assert_eq!(Status::from_bytes(&status.to_bytes()), Some(status));
     }
