@@ -110,10 +110,10 @@ pub(crate) struct RunArgs {
     /// Attach, and mount the first here (ext4 if empty)
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,
-    /// End of path disks' calls if dashpot dies: pass, fail or kill [kill]
+    /// Held calls if dashpot dies: pass, fail or kill [kill]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     pub(crate) on_loss: Option<OnLoss>,
-    /// io_uring, whose I/Os path disks cannot hold: count or refuse [count]
+    /// io_uring beside path disks: count or refuse [count]
     #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
     pub(crate) uring: Option<UringWord>,
     /// Expect this of the disks; see 'dashpot check'
