@@ -23,6 +23,7 @@ SOURCES = ROOT / "tests/clients"
 # The options without which a question has no meaning.
 NEEDED = {
     "get_columns": ["statistic"],
+    "list_statistic_ios": ["statistic", "from_ns", "to_ns"],
     "compare_rectangle": ["statistic", "from_ns", "to_ns", "begin_ns", "end_ns", "least"],
 }
 

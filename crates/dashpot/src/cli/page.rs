@@ -29,7 +29,7 @@ pub(crate) struct ViewArgs {
 /// The address of a page.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PageArgs {
-    /// Where the page listens [tcp:127.0.0.1:0, which picks a port]
+    /// Where the page listens [tcp:127.0.0.1:0: a free port]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) listen: Option<Listen>,
     /// Answer requests to this host name, too

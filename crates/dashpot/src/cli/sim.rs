@@ -36,38 +36,38 @@ pub(crate) struct SimArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
-    /// Ignore calls before this time, instead of the lab's warm-up [0s]
+    /// Ignore calls before this time, not the lab's [0s]
     #[arg(long, value_name = "TIME", value_parser = parse_wait)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) warmup: Option<Duration>,
     /// Seed of all draws, instead of the lab's [1]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
-    /// Print a report instead of the summary; may be given several times
+    /// A report in place of the summary; may be repeated
     #[arg(long = "report", value_name = "WORDS", value_parser = parse_report)]
     pub(crate) reports: Vec<ReportWords>,
     /// Write a line for each zio, of one lab, to this file
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) events: Option<PathBuf>,
-    /// Write pictures to this directory: latency*.svg and series.svg
+    /// Write latency*.svg and series.svg to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) chart: Option<PathBuf>,
-    /// Check contents and invariants at every step, at several times the cost
+    /// Check contents and invariants at every step (slow)
     #[arg(long)]
     pub(crate) check: bool,
-    /// Simulate this many random labs instead, and check everything
+    /// Simulate and check this many random labs instead
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "reports", "events", "chart", "check", "json"])]
     pub(crate) swarm: Option<u64>,
-    /// List the tunables of a lab's [pool.NAME], and do nothing else
+    /// List the tunables of a lab's [pool.NAME] instead
     #[arg(long)]
     #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "seed", "reports", "events", "chart", "check", "swarm"])]
     pub(crate) tunables: bool,
-    /// Show one lab in the browser while it is simulated, until Ctrl-C
+    /// Show one lab in the browser, until Ctrl-C
     #[arg(long)]
     #[arg(conflicts_with_all = ["reports", "events", "chart", "swarm", "tunables", "json"])]
     pub(crate) page: bool,
-    /// How fast, beside the wall clock: 10 is ten times, or max [1]
+    /// Times as fast as the wall clock, or max [1]
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, requires = "page")]
     pub(crate) speed: Option<Speed>,
     #[command(flatten)]

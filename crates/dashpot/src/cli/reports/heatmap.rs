@@ -50,7 +50,7 @@ pub(crate) struct HeatmapArgs {
     /// Print JSON, a line for each column
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// Print comma-separated values, with the names of the JSON
+    /// Print comma-separated values, named as in the JSON
     #[arg(long)]
     pub(crate) csv: bool,
 }

@@ -16,8 +16,7 @@ use crate::cli::words::dimension;
     dashpot iolatency -d /dev/vda --by process 5"
 )]
 pub(crate) struct IolatencyArgs {
-    /// Measure from arrival, time suspended included; on the kernel's disks from
-    /// block_bio_queue
+    /// Measure from arrival (on the kernel: block_bio_queue)
     #[arg(short = 'Q')]
     pub(crate) queued: bool,
     /// Print the time of day before each histogram
@@ -27,8 +26,7 @@ pub(crate) struct IolatencyArgs {
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
     pub(crate) at: LayerArgs,
-    /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*'; on the
-    /// kernel's disks over all its letters
+    /// Only these types: a glob over R, W, WF (FUA), F, D
     #[arg(short = 'i', value_name = "TYPE", value_parser = parse_type)]
     pub(crate) iotype: Option<String>,
     /// Use the bucket edges of iolatency's code
@@ -39,7 +37,7 @@ pub(crate) struct IolatencyArgs {
         value_name = "iolatency"
     )]
     pub(crate) compat: Option<IolatencyCompat>,
-    /// A histogram for each value of this: see 'dashpot stats'
+    /// A histogram for each value: see 'dashpot stats'
     #[arg(long, value_parser = dimension(), hide_possible_values = true)]
     #[arg(value_name = "DIMENSION")]
     pub(crate) by: Option<Dimension>,
@@ -60,7 +58,7 @@ pub(crate) struct IolatencyArgs {
     /// Print JSON
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// Print comma-separated values, with the names of the JSON
+    /// Print comma-separated values, named as in the JSON
     #[arg(long)]
     pub(crate) csv: bool,
 }

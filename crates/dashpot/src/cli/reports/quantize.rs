@@ -47,7 +47,7 @@ pub(crate) struct QuantizeArgs {
     /// Print JSON
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// Print comma-separated values, with the names of the JSON
+    /// Print comma-separated values, named as in the JSON
     #[arg(long)]
     pub(crate) csv: bool,
 }

@@ -15,8 +15,7 @@ from then until dashpot replied, REPLY until the client took the reply. If a
 rule held the I/O, LATE is dashpot's own error, stops of the host included. If
 no rule did, LATE is the work of the shard, and MOSTLY calls it SHARD. RULE has
 the rule that decided, and its lane; write+f is a write with FUA. On the
-kernel's disks, QUEUE is the time before the driver got the I/O, and DEVICE the
-time after that.
+kernel's disks, QUEUE is the time until the driver got the I/O, DEVICE the rest.
 
 Example: the I/Os that take 10 ms or longer, and why
   dashpot snoop --min 10ms
@@ -55,7 +54,7 @@ pub(crate) struct SnoopArgs {
     /// Print JSON, a line for each I/O
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// Print comma-separated values, with the names of the JSON
+    /// Print comma-separated values, named as in the JSON
     #[arg(long)]
     pub(crate) csv: bool,
 }

@@ -79,7 +79,7 @@ impl PoolArgs {
 /// The I/Os of a report.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
-    /// Only such I/Os: op=write,latency>=10ms,... (a comma of a name: '\,')
+    /// Only such I/Os: op=write,... (a comma of a name: '\,')
     #[arg(long = "where", value_name = "FACTS", allow_hyphen_values = true)]
     predicates: Option<Predicates>,
 }
@@ -103,7 +103,7 @@ pub(crate) struct PeriodArgs {
     /// Of a recording, up to this time
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<When>,
-    /// The past of a daemon's memory, or of a recording's end
+    /// The last such time of a daemon or a recording
     #[arg(long, value_name = "TIME", value_parser = parse_span, conflicts_with = "from")]
     pub(crate) last: Option<Duration>,
 }
@@ -118,7 +118,7 @@ impl PeriodArgs {
 /// The file of a report.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct HtmlArgs {
-    /// Write the report to this file, too, at the end: one HTML file with its data
+    /// Also save the report and its data as one HTML file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -127,7 +127,7 @@ pub(crate) struct HtmlArgs {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LayerArgs {
     /// At disk (as clients see it), store (below the injection), volume, or fs
-    /// (sync calls of this host's processes) [disk]
+    /// (sync calls) [disk]
     #[arg(long, value_parser = layer(), default_value = "disk", value_name = "LAYER")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     pub(crate) layer: Layer,
