@@ -56,6 +56,15 @@ def run(*command, code=0, env=None, stdin=""):
     return done
 
 
+def open_to_all(path):
+    """Lets every user use a directory of a test, and reach it below the directory of temporary files."""
+    top = pathlib.Path(tempfile.gettempdir())
+    for place in [path, *path.parents]:
+        if place == top or top not in place.parents:
+            break
+        place.chmod(0o777)
+
+
 class Daemon:
     """`dashpot serve` with private sockets in a directory of its own."""
 

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARY, HANG_LIMIT, eventually, requires, run
+from conftest import BINARY, HANG_LIMIT, eventually, open_to_all, requires, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
@@ -65,8 +65,7 @@ def test_calls_on_files_of_the_directory_are_held_and_no_others(places, tmp_path
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_an_ordinary_user_without_capabilities_can_do_it(places, tmp_path):
     wal, _ = places
-    for path in [wal, tmp_path, *tmp_path.parents[:2]]:
-        path.chmod(0o777)
+    open_to_all(wal)
     copy = tmp_path / "dashpot"
     copy.write_bytes(pathlib.Path(BINARY).read_bytes())
     copy.chmod(0o755)
@@ -84,8 +83,7 @@ OF_CONTAINERS = "+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+set
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_program_that_drops_from_root_is_held_without_ptrace(places, tmp_path):
     wal, _ = places
-    for path in [wal, tmp_path, *tmp_path.parents[:2]]:
-        path.chmod(0o777)
+    open_to_all(wal)
     container = ["setpriv", f"--bounding-set=-all,{OF_CONTAINERS}", "--inh-caps=-all"]
     drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
     _, rule = counted(
@@ -101,8 +99,7 @@ CHANGES = "import os; os.setgid(65534); os.setuid(65534)\n" + SYNCS
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_call_that_cannot_be_seen_goes_on_and_is_said(places, tmp_path):
     wal, _ = places
-    for path in [wal, tmp_path, *tmp_path.parents[:2]]:
-        path.chmod(0o777)
+    open_to_all(wal)
     container = ["setpriv", f"--bounding-set=-all,{OF_CONTAINERS}", "--inh-caps=-all"]
     done, rule = counted(wal, tmp_path, PYTHON, "-c", CHANGES, wal / "f", 3, under=container)
     assert rule["matched"] == 0
@@ -200,8 +197,7 @@ pg_ctl -D data -m fast stop >>pg_ctl.log
 
 @pytest.mark.skipif(not POSTGRES or os.geteuid() != 0, reason="postgresql is missing, or this is not root")
 def test_postgresql_waits_for_its_log_and_panics_when_it_fails(places, tmp_path):
-    for path in [tmp_path, *tmp_path.parents[:2]]:
-        path.chmod(0o777)
+    open_to_all(tmp_path)
     copy = tmp_path / "dashpot"
     copy.write_bytes(pathlib.Path(BINARY).read_bytes())
     copy.chmod(0o755)

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARY, HANG_LIMIT, eventually, run
+from conftest import BINARY, HANG_LIMIT, eventually, open_to_all, run
 from test_path import PYTHON, counted, path_run, places  # noqa: F401
 
 # A container gives namespaces of its own, in which dashpot is the first process.
@@ -129,8 +129,7 @@ print(started)
 @ROOT
 def test_a_program_that_forks_is_bounded_by_its_own_limit(places, tmp_path):  # noqa: F811
     wal, _ = places
-    for path in [wal, tmp_path, *tmp_path.parents[:2]]:
-        path.chmod(0o777)
+    open_to_all(wal)
     # The limit holds for users without privileges: one that has no other process.
     user = ["setpriv", "--reuid", "64321", "--regid", "64321", "--clear-groups", "--bounding-set=-all"]
     copy = tmp_path / "dashpot"

@@ -13,7 +13,7 @@ pub struct Query {
     pub to_ns: u64,
     /// They took this long at their device.
     pub latency_ns: RangeInclusive<u64>,
-    /// The columns of [`mod@column`] that the caller will read.
+    /// The columns of [`column`](mod@crate::column) that the caller will read.
     pub columns: Vec<usize>,
 }
 
