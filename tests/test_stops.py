@@ -120,10 +120,17 @@ def test_what_was_due_while_the_daemon_was_stopped_is_told_apart(serve):
 
 
 def test_a_daemon_that_was_not_stopped_says_nothing_of_it(serve):
-    daemon = serve("-d", "d=ram,size=64M", "--shards", "1")
-    assert shard(daemon)["stops"]["all"] == {"count": 0, "total_ns": 0, "longest_ns": 0}
-    assert shard(daemon)["stops"]["last_age_ns"] is None
-    assert "the host stopped" not in daemon.cli("status").stdout
+    """On a busy host a daemon is stopped now and then, so this looks until one was not."""
+    def says_nothing():
+        daemon = serve("-d", "d=ram,size=64M", "--shards", "1")
+        text, stops = daemon.cli("status").stdout, shard(daemon)["stops"]
+        daemon.stop()
+        if stops["all"]["count"] == 0:
+            assert stops["all"] == {"count": 0, "total_ns": 0, "longest_ns": 0} and stops["last_age_ns"] is None
+            assert "the host stopped" not in text
+        return stops["all"]["count"] == 0
+
+    eventually(says_nothing, "a daemon that was not stopped")
 
 
 def test_seconds_of_overload_are_those_of_the_rule(serve):

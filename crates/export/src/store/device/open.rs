@@ -5,6 +5,8 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use dashpot_rules::DiskConfig;
 use rustix::fs::{OFlags, ioctl_blkpbszget, ioctl_blksszget};
@@ -104,14 +106,31 @@ impl<'a> DeviceRequest<'a> {
         }
     }
 
+    /// Opens it for this process alone. After a process was killed the kernel closes its device only when the last
+    /// I/O has ended, and nothing shows that: so a device that is busy without a user gets a moment.
     fn open_device(&self, writable: bool) -> Result<File, StoreError> {
         let flags = OFlags::EXCL | OFlags::DIRECT;
-        let opened = OpenOptions::new()
-            .read(true)
-            .write(writable)
-            .custom_flags(flags.bits().cast_signed())
-            .open(self.path);
-        opened.map_err(|error| match error.kind() {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(writable);
+        let options = options.custom_flags(flags.bits().cast_signed());
+        let begun = Instant::now();
+        loop {
+            match options.open(self.path) {
+                Err(error) if self.may_be_closing(&error) && begun.elapsed() < CLOSING => {
+                    thread::sleep(LOOK_EVERY);
+                }
+                opened => return opened.map_err(|error| self.not_opened(error)),
+            }
+        }
+    }
+
+    fn may_be_closing(&self, error: &io::Error) -> bool {
+        let is_busy = error.kind() == io::ErrorKind::ResourceBusy;
+        is_busy && device_users(&self.path.to_string_lossy()).is_empty()
+    }
+
+    fn not_opened(&self, error: io::Error) -> StoreError {
+        match error.kind() {
             io::ErrorKind::ResourceBusy => StoreError::Busy {
                 disk: self.disk.into(),
                 path: self.path.into(),
@@ -123,7 +142,7 @@ impl<'a> DeviceRequest<'a> {
                 reason: error,
             },
             _ => self.failed(error),
-        })
+        }
     }
 
     fn users(&self) -> Vec<String> {
@@ -195,3 +214,8 @@ fn is_read_only(path: &Path) -> bool {
     let numbers = device_numbers(&path.to_string_lossy());
     numbers.is_some_and(|numbers| attribute(numbers, "ro").as_deref() == Some("1"))
 }
+
+/// How long the kernel may take to close the device of a killed process.
+const CLOSING: Duration = Duration::from_secs(1);
+/// The interval between attempts to open it.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
