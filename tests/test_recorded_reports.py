@@ -227,3 +227,19 @@ def test_each_fact_is_that_of_the_single_ios(recording):
     slow = sorted(io["total_ns"] for io in ios)[-50]
     expected = sum(io["total_ns"] >= slow for io in ios)
     assert asked(recording, f"disk.ops[total>={slow}ns]")[0]["count"] == expected
+
+
+def test_rates_of_a_recording_are_those_of_its_ios(daemon, directory):
+    recording = directory / "rec"
+    recorder = daemon.start("record", "-o", recording)
+    assert "until Ctrl-C" in recorder.stdout.readline()
+    Client(daemon, "d").many(60, 4)
+    over(recorder)
+    rows = json.loads(run(BINARY, "iostat", "-x", "--in", recording, "--json").stdout)
+    (disk,) = [row for row in rows if row["device"] == "d"]
+    assert disk["reads"]["n"] == 60 and 0 < disk["busy_percent"] <= 100
+    assert disk["reads"]["ops_per_s"] * disk["elapsed_ns"] / 1e9 == pytest.approx(60)
+    seen = json.loads(run(BINARY, "observe", "--in", recording, "--json").stdout)
+    (disk,) = [device for device in seen["devices"] if device["device"] == "d"]
+    assert disk["latency"]["n"] == 60
+    assert disk["reads_per_s"] * seen["elapsed_ns"] / 1e9 == pytest.approx(60)

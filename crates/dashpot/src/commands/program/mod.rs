@@ -15,6 +15,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
 use dashpot_engine::OpSet;
@@ -25,6 +26,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use tokio::net::UnixListener;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use self::descriptors::GO;
 use self::keeper::Keeper;
@@ -95,15 +97,14 @@ impl Program {
 
     /// The program's first process has ended. From here on the keeper lets the calls of its descendants go
     /// on.
-    pub(super) async fn end(self) {
-        if !self.following.is_finished() {
-            return self.following.abort();
-        }
-        match self.following.await {
-            Ok(Ok(following)) => following.end(),
-            Ok(Err(error)) => complain(format_args!("dashpot: {error:#}")),
+    pub(super) async fn end(mut self) {
+        match timeout(BEGINNING, &mut self.following).await {
+            Ok(Ok(Ok(following))) => following.end(),
+            Ok(Ok(Err(error))) => complain(format_args!("dashpot: {error:#}")),
             // The thread has printed its message.
-            Err(_) => {}
+            Ok(Err(_)) => {}
+            // The program never had its filter.
+            Err(_) => self.following.abort(),
         }
     }
 }
@@ -193,3 +194,6 @@ impl Follower for ForProgram {
         self.lookups.ask(user, lookup)
     }
 }
+
+/// How long a program that has already ended may take to be followed, on a busy host.
+const BEGINNING: Duration = Duration::from_secs(1);
