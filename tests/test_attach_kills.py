@@ -55,7 +55,7 @@ def none_waits_for_ever():
 
 def load(at):
     """Direct and buffered writes, with flushes, until they fail."""
-    words = ["fio", f"--directory={at}", "--size=4M", "--rw=randwrite", "--bs=4k", "--time_based", "--runtime=600"]
+    words = ["fio", "--thread", f"--directory={at}", "--size=4M", "--rw=randwrite", "--bs=4k", "--time_based", "--runtime=600"]
     jobs = ["--name=direct", "--ioengine=libaio", "--direct=1", "--iodepth=16", "--fsync=8", "--name=buffered",
             "--fsync=16"]
     return subprocess.Popen([*words, *jobs], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -123,8 +123,8 @@ def test_kills_at_random_moments_leave_nothing(serve, attach, tmp_path, rng, vic
 @pytest.mark.parametrize("victims", ["daemon", "helper", "both"])
 def test_kills_of_run_and_its_helper_leave_nothing(serve, attach, tmp_path, rng, victims):
     for _ in range(ROUNDS):
-        script = 'touch "$0/begun"; exec fio --name=job --directory="$0" --size=4M --rw=randwrite --direct=1 --fsync=4 ' \
-            "--time_based --runtime=600"
+        script = 'touch "$0/begun"; exec fio --thread --name=job --directory="$0" --size=4M --rw=randwrite --direct=1 ' \
+            "--fsync=4 --time_based --runtime=600"
         words = [BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path]
         own = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if rng.random() < 0.75:

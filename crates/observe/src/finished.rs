@@ -66,6 +66,33 @@ pub enum IoWaits {
 }
 
 impl FinishedIo {
+    /// An I/O of which a source knows no more than this: it began and ended at 0, and had no waits.
+    pub fn bare(layer: Layer, device: Arc<str>, kind: Kind) -> FinishedIo {
+        FinishedIo {
+            layer,
+            device,
+            kind,
+            fua: false,
+            letters: None,
+            offset_bytes: 0,
+            length_bytes: 0,
+            depth: None,
+            begun_ns: 0,
+            ended_ns: 0,
+            at_ns: 0,
+            waits: IoWaits::Kernel {
+                queue_ns: None,
+                device_ns: 0,
+            },
+            who: None,
+            rule: None,
+            lane: None,
+            merged: 0,
+            requeued: 0,
+            error: None,
+        }
+    }
+
     /// The time from its beginning until its end.
     pub fn total_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.begun_ns)

@@ -199,31 +199,13 @@ const SECOND_NS: u64 = 1_000_000_000;
 mod tests {
     use super::*;
     use dashpot_api::SourceKind;
-    use dashpot_observe::{IoWaits, Kind, Layer};
+    use dashpot_observe::{Kind, Layer};
 
     fn io(ended_ns: u64) -> FinishedIo {
         FinishedIo {
-            layer: Layer::Disk,
-            device: "d".into(),
-            kind: Kind::of_word("read"),
-            fua: false,
-            letters: None,
-            offset_bytes: 0,
-            length_bytes: 512,
-            depth: None,
             begun_ns: ended_ns,
             ended_ns,
-            at_ns: 0,
-            waits: IoWaits::Kernel {
-                queue_ns: None,
-                device_ns: 0,
-            },
-            who: None,
-            rule: None,
-            lane: None,
-            merged: 0,
-            requeued: 0,
-            error: None,
+            ..FinishedIo::bare(Layer::Disk, "d".into(), Kind::of_word("read"))
         }
     }
 

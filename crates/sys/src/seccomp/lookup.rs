@@ -22,13 +22,13 @@ pub struct User {
 /// A question. The texts are paths in `/proc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// Where does this link point?
+    /// The target of a link.
     Link(String),
-    /// Which file is it? The answer is a [`Status`].
+    /// The identity of a file. The answer is a [`Status`].
     Status(String),
-    /// What does this file contain?
+    /// The content of a file.
     Content(String),
-    /// What does this memory contain, from an address on? The answer ends where the memory does.
+    /// The content of memory, from an address on, up to a length. The answer ends where the memory does.
     Memory(String, u64, u32),
     /// Where does a name lead that a thread uses, from a directory of the thread on? If the last part of the
     /// name is to be followed and exists, the answer is the path of its file; otherwise the path of its

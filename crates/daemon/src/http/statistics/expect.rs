@@ -199,24 +199,12 @@ mod tests {
     /// Reads of one client, this far apart.
     fn reads(count: u64, apart_ns: u64) -> Vec<FinishedIo> {
         let read = |at: u64| FinishedIo {
-            layer: Layer::Disk,
-            device: "d".into(),
-            kind: Kind::Op(Op::Read),
-            fua: false,
-            letters: None,
-            offset_bytes: 0,
-            length_bytes: 4_096,
             depth: Some(1),
+            length_bytes: 4_096,
             begun_ns: at * apart_ns,
             ended_ns: at * apart_ns,
-            at_ns: 0,
             waits: IoWaits::Zio(Waits::default()),
-            who: None,
-            rule: None,
-            lane: None,
-            merged: 0,
-            requeued: 0,
-            error: None,
+            ..FinishedIo::bare(Layer::Disk, "d".into(), Kind::Op(Op::Read))
         };
         (0..count).map(read).collect()
     }

@@ -118,24 +118,9 @@ pub(crate) fn converted(
     client: Arc<str>,
 ) -> FinishedIo {
     let io = FinishedIo {
-        layer,
-        device,
-        kind: Kind::Other,
-        fua: false,
-        letters: None,
-        offset_bytes: 0,
-        length_bytes: 0,
-        depth: None,
-        begun_ns: 0,
-        ended_ns: 0,
-        at_ns: 0,
         waits: IoWaits::Zio(Waits::default()),
         who: Some(Who::Client(client)),
-        rule: None,
-        lane: None,
-        merged: 0,
-        requeued: 0,
-        error: None,
+        ..FinishedIo::bare(layer, device, Kind::Other)
     };
     put(io, zio)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dashpot_api::Column;
 use dashpot_engine::histogram::Histogram;
-use dashpot_observe::{Dimension, FinishedIo, IoWaits, Kind, Layer, Metric, Statistic, Value, Who};
+use dashpot_observe::{Dimension, FinishedIo, Kind, Layer, Metric, Statistic, Value, Who};
 
 use super::asked::panicked;
 use super::interval::{Counted, Interval};
@@ -137,27 +137,8 @@ fn layer_of(daemon: &Daemon, cell: &SecondCell) -> Layer {
 /// An I/O with the facts that all I/Os of a cell share.
 fn sample(layer: Layer, device: &str, cell: &SecondCell) -> FinishedIo {
     FinishedIo {
-        layer,
-        device: device.into(),
-        kind: Kind::Op(cell.op),
-        fua: false,
-        letters: None,
-        offset_bytes: 0,
-        length_bytes: 0,
-        depth: None,
-        begun_ns: 0,
-        ended_ns: 0,
-        at_ns: 0,
-        waits: IoWaits::Kernel {
-            queue_ns: None,
-            device_ns: 0,
-        },
         who: Some(Who::Client(Arc::clone(&cell.client))),
-        rule: None,
-        lane: None,
-        merged: 0,
-        requeued: 0,
-        error: None,
+        ..FinishedIo::bare(layer, device.into(), Kind::Op(cell.op))
     }
 }
 

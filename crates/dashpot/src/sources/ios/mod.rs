@@ -169,27 +169,12 @@ mod tests {
 
     fn ended(ns: u64) -> FinishedIo {
         FinishedIo {
-            layer: Layer::Disk,
-            device: "d".into(),
-            kind: Kind::of_word("read"),
-            fua: false,
-            letters: None,
-            offset_bytes: 0,
-            length_bytes: 512,
-            depth: None,
-            begun_ns: 0,
             ended_ns: ns,
-            at_ns: 0,
             waits: IoWaits::Kernel {
                 queue_ns: None,
                 device_ns: ns,
             },
-            who: None,
-            rule: None,
-            lane: None,
-            merged: 0,
-            requeued: 0,
-            error: None,
+            ..FinishedIo::bare(Layer::Disk, "d".into(), Kind::of_word("read"))
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn count(
         }
     })?;
     for ([device, layer, op], sums) in &sums {
-        let like = like(device, Layer::of_word(layer), Kind::of_word(op));
+        let like = FinishedIo::bare(Layer::of_word(layer), Arc::clone(device), Kind::of_word(op));
         if recorded.is_named(&like) {
             add(&like, sums, question, tally);
         }
@@ -119,32 +119,5 @@ impl Sums {
             ..sparse.nanos
         };
         Histogram::from_sparse(&sparse).unwrap_or(rounded)
-    }
-}
-
-/// An I/O with the facts that all I/Os of a row share.
-fn like(device: &str, layer: Layer, kind: Kind) -> FinishedIo {
-    FinishedIo {
-        layer,
-        device: device.into(),
-        kind,
-        fua: false,
-        letters: None,
-        offset_bytes: 0,
-        length_bytes: 0,
-        depth: None,
-        begun_ns: 0,
-        ended_ns: 0,
-        at_ns: 0,
-        waits: IoWaits::Kernel {
-            queue_ns: None,
-            device_ns: 0,
-        },
-        who: None,
-        rule: None,
-        lane: None,
-        merged: 0,
-        requeued: 0,
-        error: None,
     }
 }
