@@ -131,6 +131,18 @@ impl Dimension {
         Dimension::Error,
     ];
 
+    /// The parts of a zio's latency, in the order in which the zio passes them.
+    pub const WAITS: [Dimension; 8] = [
+        Dimension::Recv,
+        Dimension::Throttle,
+        Dimension::Queue,
+        Dimension::Suspend,
+        Dimension::Store,
+        Dimension::Hold,
+        Dimension::Late,
+        Dimension::Reply,
+    ];
+
     /// The dimension with this word.
     ///
     /// # Errors

@@ -93,7 +93,7 @@ impl StatisticIo {
             ended_ns: io.ended_ns,
             total_ns: io.total_ns(),
             latency_ns: io.at_device_ns(),
-            waits: WAITS.iter().filter_map(wait).collect(),
+            waits: Dimension::WAITS.iter().filter_map(wait).collect(),
             client: text(who.and_then(|who| who.client())),
             process: text(who.and_then(|who| who.process(io.kind))),
             pid: Dimension::Pid.number(io),
@@ -104,15 +104,3 @@ impl StatisticIo {
         }
     }
 }
-
-/// The parts of a time, in the order in which an I/O passes them.
-const WAITS: [Dimension; 8] = [
-    Dimension::Recv,
-    Dimension::Throttle,
-    Dimension::Queue,
-    Dimension::Suspend,
-    Dimension::Store,
-    Dimension::Hold,
-    Dimension::Late,
-    Dimension::Reply,
-];

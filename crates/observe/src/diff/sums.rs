@@ -78,7 +78,7 @@ impl Diff {
             |dimension: &Dimension| dimension.is_known(knows) && !is_again(*dimension, knows);
         let waits: Vec<Dimension> = match knows {
             Knows::Kernel => KERNEL_WAITS.to_vec(),
-            _ => WAITS.into_iter().filter(known).collect(),
+            _ => Dimension::WAITS.into_iter().filter(known).collect(),
         };
         let sums = || Sums {
             waited_ns: vec![0; waits.len()],
@@ -263,18 +263,6 @@ fn is_again(dimension: Dimension, knows: Knows) -> bool {
 
 /// The parts of the latency of one of the kernel's I/Os: before the driver, and with it.
 const KERNEL_WAITS: [Dimension; 2] = [Dimension::Queue, Dimension::Latency];
-
-/// The parts of a zio's latency.
-const WAITS: [Dimension; 8] = [
-    Dimension::Recv,
-    Dimension::Throttle,
-    Dimension::Queue,
-    Dimension::Suspend,
-    Dimension::Store,
-    Dimension::Hold,
-    Dimension::Late,
-    Dimension::Reply,
-];
 
 /// The most values that are distinguished. Any other value takes part as [`OTHER`](crate::interval::OTHER).
 const KEYS_MAX: usize = 65_536;
