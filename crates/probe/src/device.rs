@@ -26,6 +26,9 @@ pub struct Device {
     pub number: Number,
     /// The number of its disk, or of the disk that it is a partition of. Events carry this number.
     pub disk: Number,
+    /// The kernel's count of disks when this one came: a later disk of the same name has another. Only Linux 5.15
+    /// and later have it.
+    pub sequence: Option<u64>,
     /// Its sectors on that disk, if it is a partition.
     pub part: Option<Range<u64>>,
     /// The layer at which its I/O can be seen.
@@ -71,7 +74,8 @@ impl Device {
         Ok(all)
     }
 
-    /// Whether the device still exists. A loop device without a file stays, but has no size.
+    /// Whether the device still exists, and no other disk has taken its name. A loop device without a file stays, but
+    /// has no size.
     pub fn is_there(&self) -> bool {
         self.is_there_in(Path::new(SYS))
     }
@@ -100,7 +104,8 @@ impl Device {
     fn is_there_in(&self, sys: &Path) -> bool {
         let entry = sys.join(CLASS).join(&self.name);
         let size = parsed::<u64>(&entry.join("size"));
-        number(&entry) == Some(self.number) && size.is_some_and(|sectors| sectors > 0)
+        let is_same = |now: Device| (now.number, now.sequence) == (self.number, self.sequence);
+        read(&entry).is_some_and(is_same) && size.is_some_and(|sectors| sectors > 0)
     }
 }
 
@@ -201,6 +206,7 @@ fn read(entry: &Path) -> Option<Device> {
         name: entry.file_name()?.to_str()?.to_owned(),
         number: number(&home)?,
         disk: number(disk)?,
+        sequence: parsed(&disk.join("diskseq")),
         part: match part {
             Some(sectors) => Some(sectors?),
             None => None,

@@ -27,6 +27,7 @@ fn sys() -> tempfile::TempDir {
         symlink(sys.path().join("devices").join(home), class.join(name)).expect("a link");
     }
     put("pci0/block/sda/mq/0/nr_tags", "64\n");
+    put("pci0/block/sda/diskseq", "7\n");
     put("virtual/block/loop0/mq/0/nr_tags", "64\n");
     put("pci0/block/sda/sda1/partition", "1\n");
     put("pci0/block/sda/sda1/start", "2048\n");
@@ -57,6 +58,7 @@ fn a_device_is_found_by_name_and_by_number() {
         name: "sda1".into(),
         number: number(8, 1),
         disk: number(8, 0),
+        sequence: Some(7),
         part: Some(2048..43008),
         layer: Layer::Request,
     };
@@ -119,6 +121,10 @@ fn a_device_that_is_gone_is_not_there() {
     assert!(!is_there(), "it has no size");
     put("size", "8\n");
     assert!(is_there());
+    put("diskseq", "8\n");
+    assert!(!is_there(), "another has its name and its number");
+    put("diskseq", "7\n");
+    assert!(is_there());
     put("dev", "8:16\n");
     assert!(!is_there(), "another has its name");
     fs::remove_file(sys.path().join("class/block/sda")).expect("a link");
@@ -141,6 +147,7 @@ fn a_disk_is_idle_if_the_kernel_counts_nothing_on_it() {
         name: "sda1".into(),
         number: number(8, 1),
         disk: number(8, 0),
+        sequence: None,
         part: Some(2048..43008),
         layer: Layer::Request,
     };

@@ -17,6 +17,7 @@ pub(super) fn disk(number: Number, layer: Layer) -> Device {
         name: number.to_string(),
         number,
         disk: number,
+        sequence: None,
         part: None,
         layer,
     }

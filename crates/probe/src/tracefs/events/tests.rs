@@ -15,6 +15,7 @@ fn device(name: &str, disk: Number, layer: Layer) -> Device {
         name: name.into(),
         number: disk,
         disk,
+        sequence: None,
         part: None,
         layer,
     }
