@@ -133,19 +133,31 @@ def test_kills_of_run_and_its_helper_leave_nothing(serve, attach, tmp_path, rng,
         helpers, jobs = children(own.pid)
         kill(*{"daemon": [own.pid], "helper": helpers, "both": [*helpers, own.pid]}[victims])
         kill(*jobs)
-        # Without its helper it ends with its command.
-        own.wait(HANG_LIMIT)
+        eventually(lambda: ends_with_its_command(own), "the end of run")
         # A helper that is left takes its time to see that the daemon is gone.
         eventually(lambda: not any(map(is_alive, [*helpers, *jobs])), f"the end of {helpers} and {jobs}")
         nothing_stays(serve, tmp_path)
 
 
+def ends_with_its_command(own):
+    """Kills the command also if it has begun only after the helper was killed, or before there was a helper."""
+    kill(*children(own.pid)[1])
+    return own.poll() is not None
+
+
 def children(pid):
     """Those that are dashpot, and the others."""
-    lists = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-    all_of_them = [int(word) for file in lists for word in file.read_text().split()]
-    helpers = [it for it in all_of_them if os.path.realpath(f"/proc/{it}/exe") == os.path.realpath(BINARY)]
+    listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, timeout=HANG_LIMIT)
+    all_of_them = list(map(int, listed.stdout.split()))
+    helpers = [it for it in all_of_them if program(it) == os.path.realpath(BINARY)]
     return helpers, [it for it in all_of_them if it not in helpers]
+
+
+def program(pid):
+    try:
+        return os.path.realpath(f"/proc/{pid}/exe", strict=True)
+    except OSError:
+        return None  # It has ended.
 
 
 def is_alive(pid):
