@@ -20,7 +20,7 @@ pub(crate) enum State {
     Store,
     /// The store is at work, but the zio was aborted.
     Abandoned,
-    /// The store has worked, and the zio is held until its target.
+    /// The store has finished, and the zio is held until its target time.
     Held,
     /// The transport sends its reply.
     Reply,

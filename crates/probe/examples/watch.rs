@@ -1,5 +1,6 @@
 //! Watches block devices: `watch [-Q [-C]] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os
-//! ended, what was lost, and what the watching cost; with `-C`, cgroups are followed; with `-v`, each I/O as well.
+//! ended, what was lost, and what the watching cost. With `-C` it also follows cgroups; with `-v` it also prints
+//! each I/O.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -58,7 +58,7 @@ fn write(directory: &Path, report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds the page to the summary of the step, and marks what failed.
+/// Appends the report in Markdown to the summary of the step, and prints an annotation for each failure.
 fn tell_github(report: &Report) -> anyhow::Result<()> {
     if let Some(summary) = var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
         let file = OpenOptions::new().append(true).create(true).open(&summary);

@@ -147,7 +147,7 @@ fn workloads_are_closed_or_open() {
     assert_eq!((*rate, *burst, calls.target), (1_000, 10, Target::Disk(2)));
 }
 
-/// The refusal of a lab with two disks of 1M, and this text from line 7 on.
+/// The error for a lab that has two disks of 1M, followed by this text, which begins in line 7.
 fn refusal(text: &str) -> String {
     let disks =
         "[disk.a]\nstore = \"ram\"\nsize = \"1M\"\n[disk.b]\nstore = \"ram\"\nsize = \"1M\"\n";

@@ -52,8 +52,8 @@ pub struct Engine {
     events: Events,
     /// When suspended disks resume automatically.
     resumes: IndexedHeap<Instant>,
-    /// Whether more zios were due than one step may meet. If so, ticks meet the rest, and each step
-    /// with a new zio meets a few of them.
+    /// Whether more zios were due than one step is allowed to handle. If so, ticks handle the rest, and
+    /// each step with a new zio handles a few of them.
     behind: bool,
     /// The unfinished parts of commands.
     parts: VecDeque<Part>,

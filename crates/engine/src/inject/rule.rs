@@ -34,7 +34,8 @@ pub(crate) struct Rule {
     armed: Instant,
     begins: Instant,
     ends: Instant,
-    /// The clients whose names match the rule's glob; `None` if it has none.
+    /// The clients whose names match the rule's glob; `None` if the rule has no glob and so matches all
+    /// clients.
     clients: Option<ClientSet>,
 }
 

@@ -283,7 +283,7 @@ impl Volume {
         let range = piece.block..piece.end();
         let meets = self.extents.meeting(range.clone()).len();
         let blocks = match piece.is_run() {
-            // A block that is on its way gets a separate version, and splits the extent.
+            // A block that is being written to the disks gets a separate version, and splits the extent.
             true => 1 + meets + 2 * self.blocks.used(range).count(),
             // A block in the middle of an extent splits the extent in two.
             false => 1 + meets,

@@ -3,8 +3,8 @@
 //! A block gets a row when it is first written, and gives it back when it has been trimmed. A row is as
 //! long as a block, so all volumes of the pool have blocks of one size. A row may still have the bytes
 //! of the block that had it before. So a place counts only once it has been written. A power cut takes
-//! back the places whose first write no sync of the disks has covered. A table on the disks that is
-//! written with each sync would lose the same places.
+//! back the places whose first write no sync of the disks has covered. A real pool keeps such a table on
+//! its disks and writes it with each sync, and would lose the same places.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -248,7 +248,7 @@ impl Pool {
         }
     }
 
-    /// The member with the least queued that has room, among those with a short queue. If several have
+    /// Of the members that have room and a short queue, the one with the least queued. If several have
     /// equally little, it is the one with the most room.
     fn member_for_new(&self) -> Option<usize> {
         let most = self.queue_depth();

@@ -128,7 +128,7 @@ impl Pool {
             Op::Zero if whole => Content::Zero,
             Op::Trim if whole => Content::Trim,
             Op::Trim => {
-                // Report zero dirty bytes even so: the next writer waits for the signal.
+                // A trim of part of a block changes nothing, but the call can let a waiting writer go on.
                 self.throttle.dirtied(step.now, self.txgs.open(), 0);
                 return;
             }

@@ -80,8 +80,8 @@ impl Taken {
 struct Transit {
     length: u32,
     received: usize,
-    /// The moment from which the client could send it and other requests waited for its room: the
-    /// later of the two.
+    /// The later of two moments: when the client could begin to send the payload, and when other
+    /// requests began to wait for room.
     since: Instant,
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn prepare(instance: &Instance) -> Result<(), TraceError> {
     // lost. If the newest were dropped, nothing would show where.
     instance.write("options/overwrite", "1")?;
     // Events carry the names of their tasks. Recording names at every change of task would slow the
-    // whole machine down. Some kernels do not let an instance choose; that does no harm.
+    // whole machine down. Some kernels refuse this option for one instance; the events are the same then.
     let _ = instance.write("trace_options", "norecord-cmd");
     Ok(())
 }

@@ -15,7 +15,8 @@ impl Content {
         Content(write << PLACE_BITS | place)
     }
 
-    /// The write, and the place in its payload, if a write put it there.
+    /// The write that this content came from, and its place in that write's payload; `None` if no write put
+    /// it there.
     pub(crate) fn origin(self) -> Option<(u64, u64)> {
         let place = self.0 & ((1 << PLACE_BITS) - 1);
         (self != Content::ZERO && self != Content::UNKNOWN).then_some((self.0 >> PLACE_BITS, place))

@@ -108,7 +108,8 @@ pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
     told(client, &attached, printed)
 }
 
-/// Undoes an attachment whose node could not be printed: its caller takes it for a failure.
+/// Undoes an attachment if its node could not be printed, because the user then takes `attach` to have
+/// failed.
 fn told(client: &Client, attached: &Attached, printed: anyhow::Result<()>) -> anyhow::Result<()> {
     match printed {
         Err(error) if attached.took_over.is_none() && !is_broken_pipe(&error) => {

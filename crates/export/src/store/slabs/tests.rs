@@ -1,4 +1,4 @@
-//! Chunks beside a naive map of what each must contain, and the memory that they hold.
+//! Compares chunks with a naive map of what each must contain, and checks how much memory they hold.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
