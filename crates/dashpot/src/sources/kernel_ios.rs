@@ -130,6 +130,7 @@ mod tests {
             name: format!("d{at}"),
             number: DISK,
             disk: DISK,
+            sequence: None,
             part: part.clone(),
             layer: Tracked::Request,
         };
