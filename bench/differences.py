@@ -120,15 +120,18 @@ size = "8M"
         if kind.startswith("a neighbour"):
             return self.neighbours(name, seen, 900), None
         # A narrow link makes large I/Os slow; the small ones wait behind them now and then.
-        rules = {"a disk of ten": ("d3", "-D", "30ms", "-f", "30%"), "a size": ("all", "-D", "10ms", "--bandwidth", "3M"),
-                 "a range of offsets": ("all", "-D", "30ms", "-f", "40%", "--range", "1M..2M")}
+        every = [f"d{number}" for number in range(DISKS)]
+        causes = {"a disk of ten": (["d3"], ["-D", "30ms", "-f", "30%"]),
+                  "a size": (every, ["-D", "10ms", "--bandwidth", "3M"]),
+                  "a range of offsets": (every, ["-D", "30ms", "-f", "40%", "--range", "1M..2M"])}
         if kind == "a client of eight":
             return self.of_client(name, seen)
-        if kind in rules:
-            self.cli("inject", *rules[kind], "--name", "cause")
+        disks, rule = causes.get(kind, ([], []))
+        for disk in disks:
+            self.cli("inject", disk, *rule, "--name", f"cause-{disk}")
         recording = self.record(name, seen)
-        if kind in rules:
-            self.cli("clear", "cause")
+        for disk in disks:
+            self.cli("clear", f"cause-{disk}")
         return recording, None
 
     def of_client(self, name, seed):
