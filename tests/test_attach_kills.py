@@ -16,7 +16,7 @@ import pytest
 from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
-pytestmark = [*can_attach, requires("fio"), requires("mkfs.ext4")]
+pytestmark = [*can_attach, requires("fio"), requires("mkfs.ext4"), requires("ps")]
 # KILLS=50 looks for rare ones.
 ROUNDS = int(os.environ.get("KILLS", 1))
 RULES = [[], ["-D", "5ms"], ["-D", "20ms:4", "-T", "write,flush"], ["--hang", "-T", "write"], ["--hang", "-T", "flush"]]

@@ -1,5 +1,5 @@
-//! A report as one HTML file, to attach to a ticket or to keep as an artefact of a pipeline. It opens from a file and asks no host: its policy
-//! lets only its own script and styles in, by their hashes, and its data is inert text.
+//! A report as one HTML file, to attach to a ticket or to keep as an artefact of a pipeline. It opens from a file
+//! and asks no host: its policy lets only its own script and styles in, by their hashes, and its data is inert text.
 
 use std::fmt::Write;
 

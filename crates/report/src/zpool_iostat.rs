@@ -7,8 +7,8 @@
 //! Differences: a pool gives space to a volume when it makes the volume, so `alloc` is the sum of
 //! their sizes. There is no scrub and no rebuild, so their columns stay empty. For a
 //! daemon's pools, the first report covers the time since the daemon started; in a simulation, each report
-//! covers one interval. If the screen is too
-//! narrow for all groups of columns, the report shows the most important ones.
+//! covers one interval. If the screen is too narrow for all groups of columns, the report shows the most
+//! important ones.
 
 mod columns;
 mod json;
