@@ -1,6 +1,7 @@
 """Disks of the kernel for tests: loop devices over memory, and the kernel's counts of them."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import re
@@ -19,6 +20,8 @@ FIELDS = (
     "reads reads_merged sectors_read read_ms writes writes_merged sectors_written write_ms in_flight busy_ms "
     "depth_ms discards discards_merged sectors_discarded discard_ms flushes flush_ms"
 ).split()
+# Of linux/loop.h.
+LOOP_CHANGE_FD = 0x4C06
 
 
 def why_not():
@@ -48,8 +51,8 @@ class Loop:
 
     is_detached = False
 
-    def __init__(self, backing):
-        self.path = run("losetup", "-f", "--show", backing).stdout.strip()
+    def __init__(self, backing, *options):
+        self.path = run("losetup", "-f", "--show", *options, backing).stdout.strip()
         self.name = os.path.basename(self.path)
         # No other program may read it. udev and blkid have finished when this returns.
         if shutil.which("udevadm"):
@@ -66,6 +69,12 @@ class Loop:
     def number(self):
         return pathlib.Path(f"/sys/block/{self.name}/dev").read_text().strip().replace(":", ",")
 
+    def change_file(self):
+        """Gives a device that is read-only another file of equal size, in one step: no other program can take it."""
+        with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-test-") as file, open(self.path, "rb") as device:
+            file.truncate(device.seek(0, os.SEEK_END))
+            fcntl.ioctl(device, LOOP_CHANGE_FD, file.fileno())
+
     def detach(self):
         """Detaches once: by the second time another program may own the device."""
         if not self.is_detached:
@@ -74,8 +83,8 @@ class Loop:
 
 
 @contextlib.contextmanager
-def loop_over(backing):
-    loop = Loop(backing)
+def loop_over(backing, *options):
+    loop = Loop(backing, *options)
     try:
         yield loop
     finally:
@@ -83,10 +92,10 @@ def loop_over(backing):
 
 
 @contextlib.contextmanager
-def loop_in_memory(megabytes=64):
+def loop_in_memory(*options, megabytes=64):
     with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-test-") as backing:
         backing.truncate(megabytes << 20)
-        with loop_over(backing.name) as loop:
+        with loop_over(backing.name, *options) as loop:
             yield loop
 
 

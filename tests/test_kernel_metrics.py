@@ -18,7 +18,7 @@ from prometheus import MONITORING, dashboard, prometheus  # noqa: F401 (a fixtur
 @pytest.fixture
 def loop():
     """A loop device over memory."""
-    with loop_in_memory(16) as device:
+    with loop_in_memory(megabytes=16) as device:
         yield device.path
 
 

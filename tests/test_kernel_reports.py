@@ -385,6 +385,21 @@ def test_a_disk_that_vanishes_is_said_to(nothing_left):
         assert both.errors == "", "it is said once"
 
 
+def test_a_disk_that_another_has_replaced_is_said_to(nothing_left):
+    with loop_in_memory("--read-only") as loop, loop_in_memory() as other:
+        both = iolatency("-d", loop.name, "-d", other.name, "100ms")
+        alone = iolatency("-d", loop.name, "100ms")
+        if not pathlib.Path(f"/sys/block/{loop.name}/diskseq").exists():
+            pytest.skip("the kernel does not count its disks: Linux 5.15 does")
+        loop.change_file()
+        _, errors = alone.process.communicate(timeout=120)
+        assert alone.process.returncode == 1 and "the last I/Os may be that disk's" in errors, errors
+        said = both.process.stderr.readline()
+        assert f"{loop.name} has vanished; another disk has the name now" in said
+        both.end()
+        assert both.errors == "", "it is said once"
+
+
 def test_an_interval_ends_when_the_last_disk_vanishes(nothing_left):
     with loop_in_memory() as loop:
         report = iolatency("-d", loop.name, 600, 1)

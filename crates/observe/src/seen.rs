@@ -37,8 +37,25 @@ pub struct Seen {
     pub stopped: Duration,
     /// Devices that no longer exist.
     pub gone: Vec<String>,
-    /// The devices that existed when the interval began.
-    pub vanished: Vec<String>,
+    /// Those of them that existed when the interval began.
+    pub vanished: Vec<VanishedDevice>,
+}
+
+/// A device that no longer exists.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct VanishedDevice {
+    /// Its name.
+    pub name: String,
+    /// Whether another disk has its name and its number now.
+    pub is_replaced: bool,
+}
+
+impl VanishedDevice {
+    /// A warning if its last I/Os may be another disk's: events have only a disk's number, which both disks have.
+    pub fn warning(&self) -> Option<&'static str> {
+        let warning = "another disk has the name now; the last I/Os may be that disk's";
+        self.is_replaced.then_some(warning)
+    }
 }
 
 impl Seen {

@@ -80,6 +80,11 @@ impl Device {
         self.is_there_in(Path::new(SYS))
     }
 
+    /// Whether another disk has taken the device's name and number. Events do not tell its I/Os from the device's.
+    pub fn is_replaced(&self) -> bool {
+        self.is_replaced_in(Path::new(SYS))
+    }
+
     /// Whether an I/O of a disk that begins at this sector belongs to this device. For a partition,
     /// only a part of the disk's I/Os do.
     pub fn has(&self, disk: Number, sector: u64) -> bool {
@@ -102,10 +107,20 @@ impl Device {
     }
 
     fn is_there_in(&self, sys: &Path) -> bool {
+        self.namesake(sys)
+            .is_some_and(|now| now.sequence == self.sequence)
+    }
+
+    fn is_replaced_in(&self, sys: &Path) -> bool {
+        self.namesake(sys)
+            .is_some_and(|now| now.sequence != self.sequence)
+    }
+
+    /// The device with a size that has this name and number now.
+    fn namesake(&self, sys: &Path) -> Option<Device> {
         let entry = sys.join(CLASS).join(&self.name);
-        let size = parsed::<u64>(&entry.join("size"));
-        let is_same = |now: Device| (now.number, now.sequence) == (self.number, self.sequence);
-        read(&entry).is_some_and(is_same) && size.is_some_and(|sectors| sectors > 0)
+        let has_size = parsed::<u64>(&entry.join("size")).is_some_and(|sectors| sectors > 0);
+        read(&entry).filter(|now| has_size && now.number == self.number)
     }
 }
 

@@ -70,7 +70,7 @@ impl CountersSource {
             span,
             at_ns: unix_ns(),
             disks,
-            gone: self.vanished.gone().to_vec(),
+            gone: self.vanished.gone(),
             vanished: self.vanished.news(&self.devices, span.is_last).to_vec(),
             ..Seen::default()
         })

@@ -168,7 +168,7 @@ impl Reader {
             span,
             lost: std::mem::take(&mut self.lost),
             unmatched: Some(std::mem::take(&mut self.unmatched)),
-            gone: self.vanished.gone().to_vec(),
+            gone: self.vanished.gone(),
             vanished: self
                 .vanished
                 .news(&self.devices, self.stop.is_set())

@@ -1,21 +1,22 @@
 //! Devices of the kernel that vanish during the watch.
 
 use anyhow::bail;
+use dashpot_observe::VanishedDevice;
 use dashpot_probe::Device;
 
 /// The watched devices that are gone.
 #[derive(Default)]
 pub(super) struct Vanished {
-    gone: Vec<String>,
-    news: Vec<String>,
+    gone: Vec<VanishedDevice>,
+    news: Vec<VanishedDevice>,
 }
 
 impl Vanished {
     /// Looks for devices that are gone.
     pub(super) fn check_presence(&mut self, devices: &[Device]) {
         let gone = devices.iter().filter(|device| !device.is_there());
-        let gone: Vec<String> = gone.map(|device| device.name.clone()).collect();
-        let is_new = |name: &&String| !self.gone.contains(name);
+        let gone: Vec<VanishedDevice> = gone.map(vanished).collect();
+        let is_new = |now: &&VanishedDevice| self.gone.iter().all(|before| before.name != now.name);
         self.news = gone.iter().filter(is_new).cloned().collect();
         self.gone = gone;
     }
@@ -23,23 +24,24 @@ impl Vanished {
     /// An error that names the vanished devices, if none is left.
     pub(super) fn check(&self, devices: &[Device]) -> anyhow::Result<()> {
         if self.is_all(devices) {
+            let gone: Vec<String> = self.gone.iter().map(described).collect();
             bail!(
                 "nothing is left to watch, for {} vanished: name a device that is there, 'lsblk' \
                  lists them",
-                self.gone.join(", ")
+                gone.join(", ")
             );
         }
         Ok(())
     }
 
     /// The devices that were gone at the last look.
-    pub(super) fn gone(&self) -> &[String] {
-        &self.gone
+    pub(super) fn gone(&self) -> Vec<String> {
+        self.gone.iter().map(|device| device.name.clone()).collect()
     }
 
     /// The devices that have gone between the last two looks. If `is_last` is false, [`Self::check`]
     /// will name them, so this omits them.
-    pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[String] {
+    pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[VanishedDevice] {
         match self.is_all(devices) && !is_last {
             true => &[],
             false => &self.news,
@@ -48,5 +50,19 @@ impl Vanished {
 
     fn is_all(&self, devices: &[Device]) -> bool {
         !devices.is_empty() && self.gone.len() == devices.len()
+    }
+}
+
+fn vanished(device: &Device) -> VanishedDevice {
+    VanishedDevice {
+        name: device.name.clone(),
+        is_replaced: device.is_replaced(),
+    }
+}
+
+fn described(device: &VanishedDevice) -> String {
+    match device.warning() {
+        Some(warning) => format!("{} ({warning})", device.name),
+        None => device.name.clone(),
     }
 }

@@ -121,8 +121,11 @@ fn a_device_that_is_gone_is_not_there() {
     assert!(!is_there(), "it has no size");
     put("size", "8\n");
     assert!(is_there());
+    let is_replaced = || sda.is_replaced_in(sys.path());
+    assert!(!is_replaced());
     put("diskseq", "8\n");
     assert!(!is_there(), "another has its name and its number");
+    assert!(is_replaced());
     put("diskseq", "7\n");
     assert!(is_there());
     put("dev", "8:16\n");

@@ -173,7 +173,7 @@ impl Recording {
         self.recorder.lost(seen.lost);
         for device in &seen.vanished {
             self.recorder
-                .mark(Event::Vanished, Some(device), None, None);
+                .mark(Event::Vanished, Some(&device.name), None, device.warning());
         }
     }
 

@@ -2,14 +2,16 @@
 //! devices that have vanished.
 
 use dashpot_export::complain;
-use dashpot_observe::{Length, Seen};
+use dashpot_observe::{Length, Seen, VanishedDevice};
 use dashpot_report::report::Tells;
 
 /// Warns about devices that have vanished in the last shown interval.
-fn warn_of_vanished(names: &[String]) {
-    for name in names {
+fn warn_of_vanished(devices: &[VanishedDevice]) {
+    for device in devices {
+        let then = device.warning().unwrap_or("the report has it up to then");
         complain(format_args!(
-            "dashpot: {name} has vanished; the report has it up to then"
+            "dashpot: {} has vanished; {then}",
+            device.name
         ));
     }
 }

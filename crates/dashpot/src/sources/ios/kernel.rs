@@ -1,7 +1,7 @@
 //! The I/Os of the kernel's disks.
 
 use dashpot_engine::OpSet;
-use dashpot_observe::{FinishedIo, Wanted};
+use dashpot_observe::{FinishedIo, VanishedDevice, Wanted};
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
 
 use super::{Progress, Stream};
@@ -76,7 +76,7 @@ impl Stream for KernelStream<'_> {
 
 impl KernelStream<'_> {
     /// Looks for devices that have vanished, at most once a second.
-    fn newly_vanished(&mut self) -> Vec<String> {
+    fn newly_vanished(&mut self) -> Vec<VanishedDevice> {
         let now_ns = now_ns();
         if now_ns < self.look_ns {
             return Vec::new();

@@ -5,7 +5,7 @@ mod syncs;
 mod zios;
 
 use anyhow::Context;
-use dashpot_observe::{FinishedIo, Predicates, Schedule, Seen, Span, Wanted};
+use dashpot_observe::{FinishedIo, Predicates, Schedule, Seen, Span, VanishedDevice, Wanted};
 
 use super::signals::{Stop, now_ns};
 use super::source::Source;
@@ -38,7 +38,7 @@ pub(super) struct Progress {
     /// Whether more I/Os are ready.
     pub(super) more: bool,
     /// Devices that have vanished since the last reading.
-    pub(super) vanished: Vec<String>,
+    pub(super) vanished: Vec<VanishedDevice>,
 }
 
 /// A source that gives I/Os as they finish.
