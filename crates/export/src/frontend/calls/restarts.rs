@@ -1,5 +1,6 @@
 //! Calls that a signal interrupts while they are held. Kernels before 5.19 cannot make such a signal wait: the
-//! call begins again after the signal's handler, as a call with another name. It keeps its deadline.
+//! call begins again after the signal's handler, as a call with another name. It keeps its deadline, if
+//! that does not come while the handler runs: then the call is held anew.
 
 use std::collections::HashMap;
 
