@@ -1,26 +1,24 @@
-"""The effect of one client on another on the same shard: a client that does not read, and a client that floods."""
+"""The effect of one client on another on the same shard: a client that does not read, a flood, and busy pools."""
 
 import contextlib
-import subprocess
+import pathlib
 import time
 
-import process
-import servers
+import neighbours
 import wire
 from bench import directory
-from load import load, words
+from load import load
 from scale import begin, quiet
 from servers import Dashpot
 from table import count, micros, print_table, spread
 
 SERVERS = ["dashpot", "nbdkit", "qemu-nbd"]
-STALLED, ALONE, FLOODED = "a reader that reads nothing", "alone", "beside a flood at depth 1024"
-FLOOD_DEPTH = 1024
+STALLED = "a reader that reads nothing"
 
 
 def run(bench):
     stalled(bench)
-    flooded(bench)
+    crowded(bench)
 
 
 def stalled(bench):
@@ -50,49 +48,47 @@ def stall(bench, name):
         return quiet(server.pid, bench.seconds(3, 1))
 
 
-def flooded(bench):
+def neighbours_of(server):
+    """By cell: what goes on beside the slow disk, for the time of a block."""
+    again = lambda once: neighbours.again_and_again(once, server)
+    return {
+        "alone": contextlib.nullcontext,
+        "beside a flood at depth 1024": lambda: neighbours.flood(server),
+        "beside a sync of 256 MiB": lambda: again(neighbours.sync),
+        "beside the repair of a mirror": lambda: again(neighbours.repair),
+        "beside a trim of 1 TiB": lambda: again(neighbours.trim),
+    }
+
+
+def crowded(bench):
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(directory())
-        disks = [f"{name}=ram,size={servers.SIZE}" for name in ("slow", "flooded")]
-        server = stack.enter_context(Dashpot(place, disks, ["--shards", "1"]))
-        server.ask("inject", "slow", "-D", "10ms")
-        samples = bench.measure("fair", [ALONE, FLOODED], ["dashpot"], lambda cell, _: beside(bench, server, cell))
+        lab = pathlib.Path(place) / "lab.toml"
+        lab.write_text(neighbours.POOLS)
+        server = stack.enter_context(Dashpot(place, neighbours.DISKS, ["--shards", "1", lab]))
+        cells = neighbours_of(server)
+        samples = bench.measure("fair", list(cells), ["dashpot"], lambda cell, _: beside(bench, server, cells[cell]))
     rows = []
-    for cell in (ALONE, FLOODED):
-        of = lambda figure, form: spread(samples.spread(cell, "dashpot", figure), form)
-        rows.append([cell, of("p50_ns", micros), of("p99_ns", micros), of("late_p50_ns", micros), of("late_p99_ns", micros),
-                     of("flood_iops", count)])
-    columns = ["a disk of 10 ms at depth 1", "p50 us", "p99 us", "lateness p50 us", "p99 us", "flood IOPS"]
-    print_table("fair: two disks on one shard", columns, rows)
-    p50 = samples.spread(FLOODED, "dashpot", "p50_ns")
-    if p50:
-        bench.at_most("a 10 ms disk beside a flood: p50 in ms", FLOODED, p50.median / 1e6, 11)
+    for cell in cells:
+        of = lambda figure: spread(samples.spread(cell, "dashpot", figure), micros)
+        rows.append([cell, of("p50_ns"), of("p99_ns"), of("late_p50_ns"), of("late_p99_ns")])
+    columns = ["a disk of 10 ms at depth 1", "p50 us", "p99 us", "lateness p50 us", "p99 us"]
+    print_table("fair: disks and pools on one shard", columns, rows)
+    for cell in list(cells)[1:]:
+        p50 = samples.spread(cell, "dashpot", "p50_ns")
+        if p50:
+            bench.at_most("a 10 ms disk beside a busy neighbour: p50 in ms", cell, p50.median / 1e6, 11)
 
 
-def beside(bench, server, cell):
+def beside(bench, server, neighbour):
     """Both clients sleep while they wait: three polling processes would not fit two CPUs."""
-    seconds, figures = bench.seconds(3, 1.5), {}
     # A rule's lateness counts from its last update.
     server.ask("clear", "all")
     server.ask("inject", "slow", "-D", "10ms")
-    with contextlib.ExitStack() as stack:
-        if cell == FLOODED:
-            flood = process.start(words(server.uri("flooded"), 3600, FLOOD_DEPTH), stdout=subprocess.PIPE)
-            stack.callback(process.stop, flood)
-            time.sleep(0.2)
-        done, began = completed(server), time.monotonic()
-        figures = load(server, seconds, 1, export="slow")
-        if cell == FLOODED:
-            if flood.poll() is not None:
-                raise RuntimeError(f"the flood ended: {process.complaint(flood.stderr.read())}")
-            figures["flood_iops"] = (completed(server) - done) / (time.monotonic() - began)
+    with neighbour():
+        time.sleep(0.2)
+        figures = load(server, bench.seconds(3, 1.5), 1, export="slow")
+        [late] = [rule["lateness"] for rule in server.json("list") if rule["disk"] == "slow"]
     if figures["min_ns"] < 10_000_000:
         raise RuntimeError("a zio completed before its target")
-    (rule,) = server.json("list")
-    late = rule["lateness"]
     return {**figures, "late_p50_ns": late["p50_ns"], "late_p99_ns": late["p99_ns"]}
-
-
-def completed(server):
-    (disk,) = [disk for disk in server.json("status")["disks"] if disk["name"] == "flooded"]
-    return sum(op["completed"] for op in disk["ops"])

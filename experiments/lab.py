@@ -53,10 +53,9 @@ class Claims:
 class Daemon:
     """`dashpot serve` on private sockets."""
 
-    def __init__(self, directory, disks):
+    def __init__(self, directory, words):
         self.directory = pathlib.Path(directory)
         self.environment = {**os.environ, "DASHPOT_API": f"unix:{directory}/api.sock"}
-        words = [word for disk in disks for word in ("-d", disk)]
         self.process = subprocess.Popen(
             [DASHPOT, "serve", *words, "--nbd", f"unix:{directory}/nbd.sock", "--api", f"unix:{directory}/api.sock",
              "--ready-file", f"{directory}/ready"], stdout=subprocess.DEVNULL,
@@ -87,10 +86,15 @@ class Daemon:
         return json.loads(self.ask(*words, "--json"))
 
 
-@contextlib.contextmanager
 def daemon(*disks):
+    return serving(*(word for disk in disks for word in ("-d", disk)))
+
+
+@contextlib.contextmanager
+def serving(*words):
+    """A daemon with these words of `dashpot serve`."""
     with tempfile.TemporaryDirectory(prefix="dashpot.") as directory:
-        served = Daemon(directory, disks)
+        served = Daemon(directory, words)
         try:
             yield served
         finally:

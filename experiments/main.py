@@ -4,6 +4,7 @@ import sys
 
 import attached
 import dm_delay
+import served
 import throttle
 import ways
 import zinject
@@ -16,4 +17,5 @@ if __name__ == "__main__":
     attached.run(claims)
     ways.run(claims)
     throttle.run(claims)
+    served.run(claims)
     sys.exit(claims.verdict())

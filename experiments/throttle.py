@@ -92,14 +92,19 @@ class Table:
     def text(self):
         return "".join(f"{line}\n" for line in self.lines)
 
+    def in_page(self):
+        """The page with this table in its place."""
+        marks = rf"(<!-- {self.name} -->\n).*?(<!-- end -->)"
+        return re.sub(marks, lambda found: found[1] + self.text() + found[2], self.page.read_text(), count=1, flags=re.S)
+
+    def write(self):
+        self.page.write_text(self.in_page())
+
     def publish(self, claims, write):
         print(self.text(), flush=True)
-        page = self.page.read_text()
-        marks = rf"(<!-- {self.name} -->\n).*?(<!-- end -->)"
-        new = re.sub(marks, lambda found: found[1] + self.text() + found[2], page, count=1, flags=re.S)
         if write:
-            self.page.write_text(new)
-        claims(f"docs/{self.page.name} has the table '{self.name}' of this run", write or new == page)
+            self.write()
+        claims(f"docs/{self.page.name} has the table '{self.name}' of this run", self.in_page() == self.page.read_text())
 
 
 def first_cycle(claims):
