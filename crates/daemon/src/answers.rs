@@ -1,9 +1,9 @@
 //! The memory of answers: the data for them, and their text until the caller has taken it.
 //!
-//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So there
-//! is a bound for all answers together. Only a few are made at a time. Each is charged for its data and
-//! for its text. If the charge does not fit, the request is refused. An answer frees its memory when
-//! its last byte is in the socket, or when the connection is gone.
+//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So the
+//! memory of all answers together has a bound. The daemon makes only a few answers at a time. Each
+//! answer is charged for its data and for its text. If the charge does not fit, the request is refused.
+//! An answer frees its memory when its last byte is in the socket, or when the connection is gone.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const MADE_AT_ONCE: usize = 4;
 /// The most streams, whose answers do not end, at a time.
 const STREAMS_MAX: usize = 32;
 
-/// How long a request waits for its turn.
+/// How long a request waits before the daemon begins its answer.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The memory of all answers.
@@ -72,7 +72,7 @@ impl AnswerMemory {
         BYTES_MAX
     }
 
-    /// Waits for the caller's turn.
+    /// Waits until the daemon may make the caller's answer, for at most [`WAIT_MAX`].
     pub(crate) async fn begin(&self) -> Result<Making, Refusal> {
         let place = Arc::clone(&self.places).acquire_owned();
         match timeout(WAIT_MAX, place).await {
@@ -187,7 +187,7 @@ impl Making {
 struct Text<'a> {
     memory: &'a AnswerMemory,
     bytes: Vec<u8>,
-    /// How long the text may become before it must reserve more.
+    /// How long the text may become before it must reserve more memory.
     room: usize,
     charge: Option<OwnedSemaphorePermit>,
     reserved: Option<OwnedSemaphorePermit>,
@@ -195,7 +195,8 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Grows by a quarter. Doubling could reserve more memory than the text needs, and be refused.
+    /// Makes room for a quarter more text. Twice the room could be more memory than the text needs,
+    /// and the daemon would refuse it.
     fn grow(&mut self, least: usize) -> Result<(), Refusal> {
         let more = least.max(self.bytes.len() / 4).max(FREE);
         let charge = self.memory.take_of(&mut self.reserved, more)?;
@@ -208,7 +209,7 @@ impl Text<'_> {
     fn finish(mut self) -> Bytes {
         self.bytes.shrink_to_fit();
         if let Some(charge) = &mut self.charge {
-            // The text is longer than the bytes that are free of charge.
+            // A text with a charge is longer than the bytes that are free of charge.
             drop(charge.split(self.room - self.bytes.len()));
         }
         kept(self.bytes, self.charge)

@@ -10,7 +10,7 @@ const RULES_MAX: usize = 4_096;
 /// The most lanes of all rules together.
 const LANES_MAX: u64 = 1 << 20;
 
-/// The memory that all rules use, beside its bounds.
+/// The memory that all rules use, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RulesHeld {
     pub(crate) rules: usize,

@@ -1,8 +1,9 @@
 //! The promises about time: whether dashpot can keep each on this host, and the reason if not.
 //!
-//! SPECIFICATION.md has the bounds and the measurements behind them. The bounds are medians, for
-//! hosts that give a shard a CPU when it needs one. This file looks for causes that prevent this. That
-//! dashpot can keep a promise is not a measurement: the probe and `make bench` measure.
+//! SPECIFICATION.md has the bounds and the measurements behind them. The bounds are medians, for hosts
+//! that give a shard a CPU when it needs one. This file looks for causes that keep a shard from its
+//! CPU. The verdict that dashpot can keep a promise is not a measurement: the probe and `make bench`
+//! measure.
 
 use dashpot_api::{CanHold, Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Promise, Shard};
 use dashpot_rules::{cpus_of, short_time};
@@ -157,8 +158,8 @@ impl Facts<'_> {
         })
     }
 
-    /// Passes are bounded, so a flood does no harm. A stop of the shard can break this promise,
-    /// however short it is.
+    /// The promise about a zio beside a flood. A shard's passes are bounded, so the flood does no
+    /// harm. A stop of the shard can break this promise, however short the stop is.
     fn beside_a_flood(&self) -> Verdict {
         self.stopped()
             .or_else(|| self.paused(STOP_NS))
@@ -264,7 +265,7 @@ const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
 /// median, 1 % of 30 s.
 const STOP_NS: u64 = 1_000_000;
 const STOPPED_MUCH_NS: u64 = 300_000_000;
-/// Bounds for steal, in percent: from where it matters, and from where it can reach the median.
+/// Bounds for steal, in percent: the least that matters, and the least that can reach the median.
 const STEAL_SOME: f64 = 1.0;
 const STEAL_MUCH: f64 = 25.0;
 

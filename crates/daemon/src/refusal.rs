@@ -57,8 +57,8 @@ impl Refusal {
         Refusal::new(RefusalKind::Conflict, error)
     }
 
-    /// A refusal because no `what` is called `name`. The remedy names the nearest of the `known`, or
-    /// lists them.
+    /// A refusal because no `what` is called `name`. The remedy proposes the most similar of the
+    /// `known` names, or lists these names.
     pub fn not_found<'a>(
         what: &str,
         name: &str,

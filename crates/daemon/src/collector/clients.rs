@@ -38,7 +38,8 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct Counted {
     name: Arc<str>,
-    /// The last second in which its client was active or new, and that client's number.
+    /// The last second in which a client with this name was active or new, and the number of that
+    /// client.
     active: (u64, u32),
 }
 
@@ -98,7 +99,7 @@ impl Clients {
         }
     }
 
-    /// Adds the client at `place` to the others, unless it has this number.
+    /// Adds the client at `place` to the others, unless that client has this number.
     fn count_with_others(&mut self, place: Place, number: u32) {
         for present in &mut self.present {
             if present.place == place && present.number != number {

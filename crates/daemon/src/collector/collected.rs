@@ -215,8 +215,8 @@ impl Collected {
         self.recent.since()
     }
 
-    /// Copies the remembered zios that ended in these seconds and are wanted: at most `part` of all are looked
-    /// at in one call. True if there are no more.
+    /// Copies the remembered zios that ended in these seconds and that the caller wants. One call examines at
+    /// most `part` zios. Returns true after the last one.
     pub(crate) fn copy(
         &self,
         copied: &mut Copied,

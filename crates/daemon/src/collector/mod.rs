@@ -1,10 +1,10 @@
 //! The collector turns the shards' events into counts by client and by size, into histograms of
 //! each second, and into a memory of the last finished zios.
 //!
-//! [`Collected`] is plain data, which takes one record at a time. Around it, a thread empties the
-//! rings every [`NAP`] while there is traffic, earlier when one of them fills up, and sleeps when
-//! there is none. A request for figures first makes the shards send their records, and then empties
-//! the rings, too. So the answer has every zio that had finished before the request.
+//! [`Collected`] is plain data, which takes one record at a time. A thread empties the rings into
+//! it every [`NAP`] while there is traffic, and earlier when a ring fills up. The thread sleeps
+//! when there is no traffic. A request for figures first makes the shards send their records, and
+//! then empties the rings, too. So the answer has every zio that had finished before the request.
 
 mod clients;
 mod collected;
@@ -46,7 +46,7 @@ struct Shared {
 struct State {
     reader: EventReader,
     collected: Collected,
-    /// By shard, as last reported.
+    /// The dropped events of each shard, as the shard last reported them.
     drops: Vec<Drops>,
 }
 
@@ -128,7 +128,7 @@ impl Shared {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// Locks the state. A panic in a look does not damage it.
+    /// Locks the state. A panic in a `look` does not damage the state.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

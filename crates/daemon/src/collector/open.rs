@@ -17,7 +17,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// The slot at which the search for it begins.
+    /// The slot at which the search for this cell begins.
     #[inline]
     fn slot(self) -> usize {
         let size = u64::from(self.size.map_or(u8::MAX, |power| power));
@@ -28,7 +28,7 @@ impl Cell {
             self.op as u64,
         ];
         let packed = all.into_iter().fold(0, |packed, part| packed << 8 | part);
-        // Multiplying by the golden ratio spreads neighbours (Fibonacci hashing).
+        // Multiplying by the golden ratio spreads neighbouring values (Fibonacci hashing).
         (packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
     }
 }
@@ -81,7 +81,8 @@ impl Open {
         &mut self.counting[self.last]
     }
 
-    /// The slot of a cell, or the free slot where it belongs. There are more slots than cells.
+    /// The slot of a cell, or the free slot where the cell belongs. There are more slots than
+    /// cells.
     #[inline]
     fn find(&self, cell: Cell) -> usize {
         let mut slot = cell.slot();
@@ -118,7 +119,7 @@ impl Open {
 
 /// The most kinds in one second. This many cells take 52 MiB.
 const COUNTING: usize = 1_024;
-/// Twice as many as cells, so that searches are short.
+/// Twice the number of cells, so that searches are short.
 const SLOTS: usize = 2 * COUNTING;
 /// Marks a free slot.
 const FREE: u16 = u16::MAX;

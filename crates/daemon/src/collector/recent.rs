@@ -22,7 +22,7 @@ pub(crate) struct Copied {
     pub(crate) names: HashMap<u32, Arc<str>>,
     /// The cursor at which the copying goes on; `None` before the first part.
     next: Option<u64>,
-    /// The cursor at which it ends.
+    /// The cursor at which the copying ends.
     end: u64,
 }
 
@@ -103,8 +103,8 @@ impl Recent {
         self.since
     }
 
-    /// Copies the zios that ended in these seconds and are wanted: at most `part` of all are looked at in one
-    /// call. True if there are no more.
+    /// Copies the zios that ended in these seconds and that the caller wants. One call examines at most
+    /// `part` zios. Returns true after the last one.
     pub(super) fn copy(
         &self,
         copied: &mut Copied,
@@ -128,7 +128,7 @@ impl Recent {
         copied
             .zios
             .extend(self.zios.range(places).filter(is_wanted));
-        // Neighbours are often of one client.
+        // Consecutive zios often come from the same client.
         let of_one = copied.zios[before..].chunk_by(|one, next| one.client == next.client);
         for client in of_one
             .filter_map(|zios| zios.first())
@@ -150,7 +150,8 @@ impl Recent {
         first.max(self.oldest())
     }
 
-    /// Gives a new client a name. `present` has the numbers of the clients that may still have zios to come.
+    /// Gives a new client a name. `present` has the numbers of the clients that may still send
+    /// zios.
     pub(super) fn name(&mut self, client: u32, name: Arc<str>, present: impl Iterator<Item = u32>) {
         if self.names.len() >= self.sweep_at {
             let kept = self.zios.iter().map(|kept| kept.client);

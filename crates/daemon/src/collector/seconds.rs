@@ -1,5 +1,5 @@
-//! The I/O of each of the last seconds, minutes and hours. A minute is the exact sum of its seconds, bucket by bucket,
-//! and is remembered longer; an hour still longer.
+//! The I/O of each of the last seconds, minutes and hours. A minute is the exact sum of its seconds, bucket
+//! by bucket. Minutes are remembered longer than seconds, and hours longer than minutes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ struct Step {
     cells: SecondCells,
 }
 
-/// The I/O of a second, a minute or an hour. A reader shares it and converts it while the collector counts on. If
-/// the collector then adds to it, it works on a copy.
+/// The I/O of a second, a minute or an hour. A reader shares these cells and converts them while the
+/// collector counts on. If the collector must add to shared cells, the collector works on a copy.
 pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 
 /// The length of the steps of a memory, and its bounds.
@@ -42,7 +42,7 @@ pub(crate) struct Bounds {
     pub(crate) unit: u64,
     /// The most steps that are remembered.
     pub(crate) most: usize,
-    /// The most bytes that they may take.
+    /// The most bytes that the steps may take.
     pub(crate) bytes: usize,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Bounds {
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub(crate) bounds: Bounds,
-    /// By number.
+    /// The steps, in the order of their numbers.
     steps: VecDeque<Step>,
     /// The bytes of all remembered steps.
     size: usize,
@@ -77,7 +77,7 @@ impl Seconds {
         seconds.add(second, added);
     }
 
-    /// The memories, the finest first.
+    /// The memories of seconds, minutes and hours, the finest first.
     pub(super) fn levels(&self) -> &[Steps; 3] {
         &self.0
     }
@@ -184,5 +184,5 @@ const BOUNDS: [Bounds; 3] = [
 ];
 /// The most seconds that are remembered.
 pub(super) const SECONDS: usize = 3_600;
-/// The most bytes that they may take; the minutes and the hours as many each.
+/// The most bytes that the seconds may take. The minutes may take as many, and so may the hours.
 pub(super) const SIZE: usize = 32 << 20;

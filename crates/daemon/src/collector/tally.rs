@@ -13,7 +13,7 @@ pub(super) struct Measured {
     total: u64,
     disk: u64,
     store: u64,
-    /// Its lateness, if it was held.
+    /// The lateness of the zio, if a rule held it.
     lateness: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Measured {
         }
     }
 
-    /// The time at which its reply was accepted.
+    /// The time at which the transport accepted the zio's reply.
     #[inline]
     pub(super) fn ended(&self) -> u64 {
         self.ended
@@ -47,12 +47,12 @@ pub(super) struct Counting {
     completed: u64,
     failed: u64,
     bytes: u64,
-    /// Zios whose total and disk latencies are equal: most zios. They are counted only here, and in
-    /// neither of the two.
+    /// Zios whose total and disk latencies are equal, as those of most zios are. Such a zio is
+    /// counted here, and neither in `total` nor in `disk`.
     alike: Histogram,
     total: Histogram,
     disk: Histogram,
-    /// Zios for which the store took no time: those of a store in memory.
+    /// Zios for which the store took no time. A store in memory takes none.
     instant: u64,
     store: Histogram,
     lateness: Histogram,
@@ -168,7 +168,7 @@ fn merge(kept: &mut Sparse, added: &[&Histogram]) {
     *kept = sum.to_sparse();
 }
 
-/// A full histogram. The compact one was made from the same layout.
+/// Converts a compact histogram to a full one. Both have the same layout.
 fn widen(kept: &Sparse) -> Histogram {
     Histogram::from_sparse(kept).unwrap_or_default()
 }

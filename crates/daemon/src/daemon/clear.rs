@@ -17,7 +17,7 @@ pub enum Scope {
     Rule(String),
     /// The rules of the disk with this name.
     Disk(String),
-    /// All of them.
+    /// All rules.
     All,
 }
 
@@ -38,7 +38,7 @@ pub struct Reset {
 }
 
 impl Daemon {
-    /// Removes rules; with `release` the zios that they hold complete now.
+    /// Removes rules. With `release`, the zios that the rules hold complete now.
     pub async fn clear(&self, scope: &Scope, release: bool) -> Result<Cleared, Refusal> {
         let mut registry = self.registry.lock().await;
         let rules = match scope {

@@ -109,7 +109,7 @@ impl Daemon {
         &self.answers
     }
 
-    /// The memory that the rules use, beside its bounds.
+    /// The memory that the rules use, and its bounds.
     pub(crate) async fn rules_held(&self) -> RulesHeld {
         self.registry.lock().await.held()
     }
@@ -218,8 +218,8 @@ impl Daemon {
         Ok(Record { words, ..record })
     }
 
-    /// Makes new zios of a disk wait. Unless `now`, it waits until no zio is in flight. Returns how many
-    /// are in flight.
+    /// Makes new zios of a disk wait. Unless `now` is set, the call waits until no zio is in flight.
+    /// Returns how many zios are in flight.
     pub async fn suspend(
         &self,
         disk: &str,
@@ -261,7 +261,7 @@ impl Daemon {
         })
     }
 
-    /// Has the kernel be a client of a disk.
+    /// Makes the kernel a client of a disk.
     pub async fn attach(&self, name: &str, attach: Attach) -> Result<(), Refusal> {
         let export = self.export(name)?;
         let (answer, answered) = oneshot::channel();
@@ -316,7 +316,7 @@ impl Daemon {
         Ok(armed)
     }
 
-    /// Refuses a rule's name that is also a disk's name, because `clear` takes both.
+    /// Refuses a rule's name that is also a disk's name, because `clear` takes both kinds of names.
     fn check_name(&self, name: Option<&str>) -> Result<(), Refusal> {
         match name {
             Some(name) if self.disk(name).is_ok() => {
@@ -363,7 +363,7 @@ impl Daemon {
     }
 }
 
-/// The refusal of a power cut of a disk or a pool, the `kind`.
+/// The refusal of a power cut. `kind` is the word `disk` or `pool`.
 fn refusal_of_cut(
     error: CutError,
     kind: &str,

@@ -96,7 +96,7 @@ impl Daemon {
         matches!(self.handle.device(device), ServedDevice::Volume(_))
     }
 
-    /// The names of all disks and volumes, by index.
+    /// The names of all disks and volumes, by index of the device.
     pub(crate) fn device_names(&self) -> Vec<Arc<str>> {
         let count = self.handle.disks().len() + self.handle.volumes().len();
         let each = (0..count).map(|index| self.name_of(DeviceId::of(index)).into());
@@ -108,7 +108,7 @@ impl Daemon {
         self.disk_beside(device).and_then(|disk| self.failure(disk))
     }
 
-    /// A disk of the shard of a device, through which the shard can be asked.
+    /// A disk on the same shard as a device. Commands for the shard name this disk.
     pub(super) fn disk_beside(&self, device: DeviceId) -> Option<usize> {
         match self.handle.device(device) {
             ServedDevice::Disk(_) => Some(device.index()),
@@ -180,7 +180,7 @@ impl Daemon {
     }
 }
 
-/// A refusal with the values in the words of a lab file.
+/// The refusal of a tunable, with the values in the words of a lab file.
 fn refusal_of(error: &TunableError) -> Refusal {
     let refusal = |error: String| Refusal::new(RefusalKind::Unprocessable, error);
     match error {

@@ -1,8 +1,9 @@
 //! The boundaries of the histograms that Prometheus sees: powers of two of a second, 2^-20 (just
 //! below 1 µs) to 2^5 (32 s), each inclusive.
 //!
-//! They are boundaries of the layout, so the counts are exact. Prometheus' native histograms of
-//! schema 0 have the same. A binary fraction also has the same digits in every program.
+//! These boundaries are also boundaries of dashpot's own histograms, so the counts are exact.
+//! Prometheus' native histograms of schema 0 have the same boundaries. Every program prints a
+//! binary fraction with the same digits.
 
 use std::iter::once;
 
@@ -16,14 +17,14 @@ fn seconds() -> impl Iterator<Item = f64> {
     (FIRST..=LAST).map(|power| 2f64.powi(power))
 }
 
-/// The boundaries in whole nanoseconds. No latency lies between these and the boundaries in
-/// seconds.
+/// The boundaries in whole nanoseconds. No latency lies between a boundary in nanoseconds and the
+/// same boundary in seconds.
 fn nanos() -> Vec<u64> {
     seconds().map(|bound| (bound * 1e9) as u64).collect()
 }
 
-/// Each boundary, with the count of values between it and the boundary before; the last is
-/// infinite.
+/// Each boundary, with the count of values between it and the boundary before it. The last boundary
+/// is infinite.
 pub(super) fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
     let bounds = seconds().chain(once(f64::INFINITY));
     let counts = histogram.rows_between(&nanos()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The I/O of each client on a disk or volume, from the events. At most 64 clients of a device are counted
-//! separately, the rest as `other`. The client that has been idle for longest makes room for a new one,
-//! and counts among the others from then on: its series end, and the series of `other` rise by its
-//! counts.
+//! separately. All other clients are counted as `other`. The client that has been idle for longest makes
+//! room for a new one, and counts among the others from then on: its series end, and the series of `other`
+//! rise by its counts.
 
 use std::borrow::Cow;
 use std::fmt;

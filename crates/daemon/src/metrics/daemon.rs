@@ -39,10 +39,10 @@ pub(super) struct Scrape {
     pub(super) records: Vec<Record>,
     pub(super) disk_clients: ClientsScrape,
     pub(super) volume_clients: ClientsScrape,
-    /// By shard.
+    /// The last reading of each shard's prober.
     pub(super) probes: Vec<Option<ProbeReading>>,
     pub(super) host: Host,
-    /// The memory of answers: used, and the most that may be used.
+    /// The bytes that answers use, and the most bytes that answers may use.
     pub(super) answers: (usize, usize),
 }
 

@@ -10,10 +10,10 @@ use super::page::{Labels, seconds_of};
 
 /// A disk or a volume at a scrape.
 pub(super) trait Scraped {
-    /// The labels of all its samples.
+    /// The labels of all samples of the device.
     fn labels(&self) -> Labels<'_>;
 
-    /// Its state; `None` if its shard has failed.
+    /// The state of the device; `None` if its shard has failed.
     fn snapshot(&self) -> Option<&DiskSnapshot>;
 }
 

@@ -10,7 +10,7 @@ use prometheus_client::registry::Unit;
 use super::device::{Scraped, each, each_histogram, each_op, oldest_seconds};
 use super::page::{Labels, Metric, Page, seconds_of};
 
-/// The state of a disk at a scrape. Without a snapshot, its shard has failed.
+/// The state of a disk at a scrape. If there is no snapshot, the disk's shard has failed.
 #[derive(Debug)]
 pub(super) struct DiskScrape {
     pub(super) info: DiskInfo,

@@ -1,8 +1,8 @@
 //! The metrics of `observe`: the I/O of the kernel's disks from the start to the end of the last
 //! interval.
 //!
-//! They have names of their own. A dashpot disk that is attached to the kernel appears in both sets of
-//! metrics, and users must not add up the two.
+//! These metrics have names of their own. A dashpot disk that is attached to the kernel appears in
+//! both sets of metrics, and users must not add up the two.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct KernelMetrics(pub Arc<Mutex<KernelTotals>>);
 /// The I/O of disks since the watch began.
 #[derive(Clone, Debug, Default)]
 pub struct KernelTotals {
-    /// By device and operation.
+    /// The I/O, by device and operation.
     ops: BTreeMap<(String, String), Total>,
     /// By device: the number of I/Os in flight, and the age of the oldest in nanoseconds.
     in_flight: BTreeMap<String, (u64, u64)>,

@@ -74,7 +74,7 @@ impl<S: Metrics> Scraped<S> {
         Ok(text)
     }
 
-    /// The text in a format. Only the other format needs a separate text.
+    /// The text in a format. Only the older format needs a separate text.
     fn in_format(&self, format: Format, text: Bytes) -> Result<Bytes, Failed> {
         match format {
             Format::OpenMetrics => Ok(text),

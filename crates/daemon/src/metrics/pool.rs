@@ -14,7 +14,7 @@ use super::page::{Labels, Metric, Page, seconds_of};
 #[derive(Debug)]
 pub(super) struct PoolScrape {
     pub(super) name: String,
-    /// `None` if its shard has failed.
+    /// The state of the pool; `None` if its shard has failed.
     pub(super) snapshot: Option<PoolSnapshot>,
 }
 

@@ -1,5 +1,6 @@
-//! Metrics of a rule: how many zios it matched and injected into, and how late it was. Its series
-//! end when it is cleared. Its id is never used again, so no counter of a rule ever falls.
+//! Metrics of a rule: how many zios the rule matched and injected into, and how late it was. The
+//! series of a rule end when the rule is cleared. The id is never used again, so no counter of a
+//! rule ever falls.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -66,7 +67,8 @@ impl Armed<'_> {
     }
 }
 
-/// The records that are in the snapshots of their disks. Others were cleared in between.
+/// The rules that the snapshots of their disks have. A rule that a snapshot lacks was cleared
+/// before the snapshot.
 fn armed<'a>(disks: &'a [DiskScrape], records: &'a [Record]) -> Vec<Armed<'a>> {
     let find = |record: &'a Record| {
         let disk = disks.get(record.disk)?;

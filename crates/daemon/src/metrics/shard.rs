@@ -1,4 +1,4 @@
-//! A shard, and whether it keeps up.
+//! Metrics of a shard, which show whether it keeps up.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,8 @@ use prometheus_client::registry::Unit;
 use super::disk::DiskScrape;
 use super::page::{Labels, Metric, Page, seconds_of};
 
-/// Writes the metrics of the shards of some disks. `probes` has the last reading of each.
+/// Writes the metrics of the shards of some disks. `probes` has the last reading of each shard's
+/// prober.
 pub(super) fn write(
     page: &mut Page<'_>,
     disks: &[DiskScrape],

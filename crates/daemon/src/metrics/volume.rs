@@ -16,7 +16,7 @@ use super::page::{Labels, Metric, Page, seconds_of};
 pub(super) struct VolumeScrape {
     pub(super) name: String,
     pub(super) pool: String,
-    /// `None` if its shard has failed.
+    /// The state of the volume; `None` if its shard has failed.
     pub(super) snapshot: Option<DiskSnapshot>,
 }
 

@@ -100,7 +100,7 @@ impl Registry {
         }
     }
 
-    /// The memory that the rules use, beside its bounds.
+    /// The memory that the rules use, and its bounds.
     pub(super) fn held(&self) -> RulesHeld {
         RulesHeld::of(self.rules.len(), self.lanes_without(None))
     }

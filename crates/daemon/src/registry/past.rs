@@ -20,9 +20,9 @@ const BYTES_MAX: usize = 8 << 20;
 /// A rule that was cleared.
 #[derive(Clone, Debug)]
 pub struct Gone {
-    /// Its name and its words.
+    /// The name and the words of the rule.
     pub record: Record,
-    /// Its disk at that moment, with only this rule.
+    /// The rule's disk at the moment when the rule was cleared, without the other rules.
     pub snapshot: DiskSnapshot,
 }
 
@@ -79,7 +79,7 @@ impl Past {
 }
 
 impl Gone {
-    /// Roughly how much memory it takes.
+    /// Roughly how much memory the cleared rule takes.
     fn bytes(&self) -> usize {
         let of_rule = |rule: &RuleSnapshot| {
             let words = rule.spec.client.as_ref().map_or(0, String::len);
@@ -93,7 +93,8 @@ impl Gone {
 }
 
 fn histograms(stats: &RuleStats) -> usize {
-    // Each may have histograms: of lateness, of requested and achieved times if these vary, and of stops.
+    // A rule may have histograms of lateness, of stops, and of requested and achieved times if
+    // these vary.
     let kept = [stats.holds.lateness(), stats.holds.stopped()];
     kept.iter()
         .zip([3, 1])

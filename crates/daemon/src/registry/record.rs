@@ -6,28 +6,28 @@ use dashpot_engine::inject::{GroupId, RuleId};
 /// The facts about one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its id, which no other rule gets.
+    /// The id of the rule, which no other rule gets.
     pub id: RuleId,
-    /// The index of its disk.
+    /// The index of the rule's disk.
     pub disk: usize,
-    /// The group whose lanes it shares.
+    /// The group whose lanes the rule shares.
     pub group: GroupId,
-    /// The id of the first rule of the call that armed it.
+    /// The id of the first rule of the call that armed this rule.
     pub(crate) call: RuleId,
-    /// The name that this call gave it.
+    /// The name that this call gave the rule.
     pub name: Option<String>,
     /// The rule in canonical words.
     pub words: String,
     /// The pool that the zinject command named. The rules of one disk and one pool are one group.
     pub pool: Option<String>,
-    /// The lanes that the engine keeps for it.
+    /// The lanes that the engine keeps for the rule.
     pub(crate) lanes: u64,
-    /// Whether it has been cleared.
+    /// Whether the rule has been cleared.
     pub is_gone: bool,
 }
 
 impl Record {
-    /// Whether one call armed both. Only rules of one call may share a name.
+    /// Whether one call armed both rules. Only rules of one call may share a name.
     pub(super) fn came_with(&self, other: &Record) -> bool {
         self.name.is_some() && self.name == other.name && self.call == other.call
     }

@@ -74,8 +74,8 @@ impl DeviceView<'_> {
         attachments.map(attachment).collect()
     }
 
-    /// The histograms of the device, which the daemon has counted since `since`. The `dropped` events are missing in the store's histograms and in
-    /// breakdowns.
+    /// The histograms of the device, which the daemon has counted since `since`. The `dropped` events are
+    /// missing in the store's histograms and in breakdowns.
     pub(crate) fn latency(
         &self,
         name: &str,
@@ -109,7 +109,7 @@ impl DeviceView<'_> {
     }
 }
 
-/// The operations of block devices, and those that calls of programs have been.
+/// The operations of block devices, and the other operations of which some zio has completed.
 fn shown(snapshot: &DiskSnapshot) -> impl Iterator<Item = Op> {
     let is_shown = |op: &Op| op.is_of_blocks() || snapshot.stats.op(*op).completed > 0;
     Op::ALL.into_iter().filter(is_shown)

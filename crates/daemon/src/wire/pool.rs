@@ -15,9 +15,9 @@ use super::disk::throttle_word;
 /// The fixed facts about a pool.
 pub(crate) struct PoolFacts<'a> {
     pub(crate) info: &'a PoolInfo,
-    /// The names of its disks, by member.
+    /// The names of the pool's disks, by member.
     pub(crate) members: Vec<Vec<String>>,
-    /// Its volumes: their names, and the sum of their sizes.
+    /// The volumes of the pool: their names, and the sum of their sizes.
     pub(crate) volumes: Vec<String>,
     pub(crate) allocated: u64,
 }

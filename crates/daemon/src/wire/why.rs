@@ -1,4 +1,4 @@
-//! The reason that a rule has injected nothing: users of such tools ask this most.
+//! The reason that a rule has injected nothing: users of such tools ask for this most often.
 
 use dashpot_api::{RuleState, op_words};
 use dashpot_engine::RuleStats;

@@ -29,7 +29,7 @@ pub(crate) enum Comparison {
     NotEqual,
 }
 
-/// The longer words come first, so that the parser does not take one for the beginning of another.
+/// The longer words come first, so that the parser does not take `<=` for `<`.
 const WORDS: [(&str, Comparison); 6] = [
     ("<=", Comparison::LessOrEqual),
     (">=", Comparison::GreaterOrEqual),
@@ -83,7 +83,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// The three parts, without the space around them.
+/// The three parts of an expression, without the space around them.
 fn split(text: &str) -> Result<(&str, Comparison, &str), ParseError> {
     let Some(at) = text.find(['<', '>', '=', '!']) else {
         return Err(ParseError::new(format!(

@@ -96,7 +96,8 @@ fn outlasting(
     Ok(outlasts.then(|| format!("; one I/O in flight for {age} does not count yet")))
 }
 
-/// How long the host kept the device's shard from running; `None` if that is too short to matter.
+/// How long the host kept the device's shard from running; `None` if the time is too short to
+/// matter.
 fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
     let before_ns = earlier.map_or(0, |earlier| earlier.shard_stopped_ns);
     let stopped_ns = now.shard_stopped_ns.saturating_sub(before_ns);
@@ -331,7 +332,8 @@ impl Outcome {
 
 /// The width of the verdict and the gaps.
 const BESIDE_CHECK: usize = 8;
-/// An observation may be a sentence: one that is wider than this is broken into lines.
+/// The widest observation on one line. An observation may be a sentence; a wider one is broken into
+/// lines.
 const OBSERVED_MOST: usize = 30;
 
 impl Kind {

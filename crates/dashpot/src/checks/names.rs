@@ -12,7 +12,7 @@ pub(crate) struct Names {
     pub(crate) ops: Vec<String>,
     /// Names and ids of rules, armed or cleared.
     pub(crate) rules: Vec<String>,
-    /// Whether a command may arm unknown rules, if they are written `rule(NAME)`.
+    /// Whether `rule(NAME)` may mean an unknown rule, which the command then arms.
     pub(crate) rules_may_come: bool,
 }
 

@@ -1,5 +1,5 @@
 //! The report of checks for pipelines: a summary in JSON, JUnit's XML, a page in Markdown, and the
-//! annotations of a step of GitHub's.
+//! annotations of a step on GitHub.
 
 use std::fmt::Write;
 
@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::judge::Outcome;
 
-/// Everything that a report says. A reader of the JSON first looks at `schema`: fields may come without a
-/// new number, and none goes or changes its meaning.
+/// Everything that a report says. A reader of the JSON first looks at `schema`. New fields may come
+/// without a new number, but no field goes or changes its meaning without one.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     schema: u32,
     dashpot: &'static str,
-    /// The words of the command; none without one.
+    /// The words of the command; empty if there is no command.
     command: Vec<String>,
     succeeded: bool,
     checks: Vec<Outcome>,
@@ -40,7 +40,7 @@ struct Injected {
     why_nothing: Option<String>,
 }
 
-/// The I/Os of one kind that a disk has ended, since it is served.
+/// The I/Os of one kind that have ended on a disk since the daemon began to serve it.
 #[derive(Debug, Serialize)]
 struct Ended {
     disk: String,
@@ -159,7 +159,8 @@ impl Report {
         cut(page)
     }
 
-    /// The lines that mark a step of GitHub's, which shows ten and drops the others without a word.
+    /// The lines that become annotations of a step on GitHub, which shows ten and silently drops
+    /// the others.
     pub(crate) fn annotations(&self) -> Vec<String> {
         let failed: Vec<&Outcome> = self.checks.iter().filter(|check| !check.holds).collect();
         let shown = match failed.len() > ANNOTATIONS {
@@ -245,7 +246,7 @@ fn said(text: &str) -> String {
     format!("<system-out>{}</system-out>", xml(text))
 }
 
-/// Text for XML, which has no control characters.
+/// Text for XML, which allows no control characters.
 fn xml(text: &str) -> String {
     let each = text.chars().map(|letter| match letter {
         '&' => "&amp;".to_owned(),
@@ -276,7 +277,7 @@ fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     }
 }
 
-/// Text in a cell, in which no letter means anything to Markdown.
+/// Text in a cell, escaped so that no character has a meaning in Markdown.
 fn cell(text: &str) -> String {
     let each = text.chars().map(|letter| match letter {
         '|' | '*' | '_' | '`' | '<' | '[' | '\\' | '#' => format!("\\{letter}"),
@@ -301,7 +302,7 @@ fn code(text: &str) -> String {
     format!("`{}`", plain.replace('|', "\\|"))
 }
 
-/// The page, or as many of its lines as a summary may have.
+/// The page, or as many of its lines as fit into a summary.
 fn cut(page: String) -> String {
     if page.len() <= PAGE_MOST {
         return page;

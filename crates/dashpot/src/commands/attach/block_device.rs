@@ -33,7 +33,7 @@ impl BlockDevice {
         &self.node
     }
 
-    /// Leaves it in place.
+    /// Leaves the device in place.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }

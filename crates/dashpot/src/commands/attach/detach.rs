@@ -185,7 +185,7 @@ impl Way<'_> {
         own.map_or(0, |it| it.in_flight.into()).max(kernel)
     }
 
-    /// A program that has just used it, such as udev, may need a moment to close it.
+    /// Waits until no program uses the node. A program such as udev may need a moment to close it.
     fn wait_until_unused(&self, record: &Record) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
@@ -218,7 +218,7 @@ impl Way<'_> {
         }
     }
 
-    /// I/O may be held after every program has stopped waiting for it.
+    /// Waits until no I/O is in flight. A rule may still hold I/O that no program waits for.
     fn wait_until_idle(&self, record: &Record) -> anyhow::Result<()> {
         let mut has_said = false;
         while self.in_flight(record) > 0 {

@@ -44,7 +44,7 @@ fn goes_soon(place: &Place, record: &Record) -> bool {
 pub(super) fn free(record: &Record) -> anyhow::Result<()> {
     block_device::free(&record.node, record.mechanism, &record.before)?;
     match record.owner_before {
-        // The node of a ublk device goes with it.
+        // The node of a ublk device vanishes with the device.
         Some((uid, gid)) if record.mechanism != MechanismWord::Ublk => {
             Ok(chown(&record.node, Some(uid), Some(gid))?)
         }

@@ -59,8 +59,8 @@ pub(super) fn directory(at: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Refuses a directory where another attached disk is mounted: unmounting takes the mount on top, whichever disk is
-/// meant.
+/// Refuses a directory where another attached disk is mounted: unmounting removes the topmost mount,
+/// whichever disk the caller means.
 pub(super) fn check_free(at: &Path) -> anyhow::Result<()> {
     let whole = directory(at)?;
     for (_, record) in place::records() {
@@ -127,7 +127,7 @@ fn run(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<(
     let done = output(command, is_stopped)?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
-        // Some explain all of their options after an error.
+        // Some commands explain all of their options after an error.
         let lines = said.lines().take_while(|line| !line.starts_with("Usage:"));
         let lines: Vec<&str> = lines.collect();
         bail!("{program}: {}", lines.join("\n").trim());
@@ -136,17 +136,19 @@ fn run(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<(
 }
 
 /// Runs a command with little output. If `is_stopped` returns true, kills the command and does not
-/// wait for it: a rule may hold its I/O, so that it ends only when the device does.
+/// wait for it: a rule may hold the command's I/O, and then the command ends only when the device
+/// does.
 fn output(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<Output> {
     let program = command.get_program().to_string_lossy().into_owned();
     let cannot = || format!("{program} cannot be run");
     let streams = command.stdin(Stdio::null()).stdout(Stdio::piped());
-    // In a group of its own, a Ctrl-C ends only dashpot, which then ends this command.
+    // The command has a process group of its own. So Ctrl-C ends only dashpot, which then ends the
+    // command.
     let child = streams.stderr(Stdio::piped()).process_group(0).spawn();
     let mut child = child.with_context(cannot)?;
     while child.try_wait().with_context(cannot)?.is_none() {
         if is_stopped() {
-            // It may have ended meanwhile.
+            // The command may have ended meanwhile.
             let _ = child.kill();
             bail!("interrupted");
         }

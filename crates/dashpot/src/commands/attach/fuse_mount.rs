@@ -39,7 +39,7 @@ impl FuseMount {
         Ok((FuseMount { at, kept: false }, device.into()))
     }
 
-    /// Its file.
+    /// The file that the mount serves.
     pub(super) fn path(&self) -> &Path {
         &self.at
     }

@@ -1,10 +1,11 @@
 //! The process that ends I/O which would wait for ever after a daemon was killed.
 //!
-//! The kernel's NBD client keeps I/O that was in flight for as long as the device lives, and a program that waits
-//! for such I/O cannot even be killed. So `attach` leaves this process beside the device. It has no connection,
-//! opens no device, and sleeps until the daemon has ended. If I/O then waits for longer than the kernel keeps new
-//! I/O, and no other daemon has taken the device over, it disconnects the device: the kernel fails the I/O. It
-//! unmounts nothing, because a program that went on writing would write below the mount point.
+//! The kernel's NBD client keeps I/O that was in flight for as long as the device lives, and a program that
+//! waits for such I/O cannot even be killed. So `attach` leaves this process, the guard, beside the device.
+//! The guard has no connection, opens no device, and sleeps until the daemon has ended. If I/O then waits for
+//! longer than the kernel keeps new I/O, and no other daemon has taken the device over, the guard disconnects
+//! the device, and the kernel fails the I/O. The guard unmounts nothing, because a program that went on
+//! writing would write below the mount point.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ const GUARDS: &str = "dashpot-guards";
 /// Leaves a guard beside a device.
 pub(super) fn start(node: &str) -> anyhow::Result<()> {
     let mut command = Command::new("/proc/self/exe");
-    // It outlives the command that starts it, and Ctrl-C is for that command alone.
+    // The guard outlives the command that starts it, and a Ctrl-C should end only that command.
     let command = command.arg0(GUARDS).arg(node).process_group(0);
     let command = command.current_dir("/").stdin(Stdio::null());
     let command = command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -40,7 +41,7 @@ pub(super) fn start(node: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot start the process that guards {node}"))
 }
 
-/// Becomes this process, if dashpot was started for that.
+/// Becomes the guard, if dashpot was started for that.
 pub(crate) fn become_guard() -> Option<ExitCode> {
     let mut words = std::env::args();
     if words.next()? != GUARDS {
@@ -92,11 +93,12 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
     let changes = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE_SELF;
     let (Ok(process), Ok(_)) = (process, inotify::add_watch(&watch, place, changes)) else {
-        // One of them is gone, and the caller finds out which; or this kernel has no such descriptors.
+        // The daemon or the directory is gone, and the caller finds out which; or this kernel has
+        // no such descriptors.
         thread::sleep(LOOK_EVERY);
         return Ok(());
     };
-    // Both may have changed before they were watched.
+    // The daemon may have ended, and the directory may have gone, before the watch began.
     if daemon.is_alive() && place.exists() {
         let watched = [&process, &watch].map(|it| PollFd::new(it, PollFlags::IN));
         poll(&mut { watched }, None)?;

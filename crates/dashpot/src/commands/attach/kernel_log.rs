@@ -19,11 +19,11 @@ use super::netlink::RECONNECT_SECONDS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Left {
-    /// No new I/O has come since. The time runs from the first one.
+    /// No new I/O has come since the daemon ended. The time runs from the first new I/O.
     NotBegun,
     /// The seconds until waiting I/O fails.
     Seconds(u64),
-    /// I/O fails.
+    /// The time is over: I/O fails.
     Over,
     /// This user may not read the kernel's log, or the kernel has overwritten the lines.
     Unknown,
@@ -94,7 +94,7 @@ fn of_device<'a>(message: &'a str, name: &str) -> Option<(Duration, &'a str)> {
     Some((Duration::from_micros(at), text))
 }
 
-/// The messages that the kernel still has. Each read gives one.
+/// The messages that the kernel still has. Each read gives one message.
 fn messages() -> std::io::Result<Vec<String>> {
     let mut options = OpenOptions::new();
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
@@ -113,7 +113,7 @@ fn messages() -> std::io::Result<Vec<String>> {
 }
 
 const LOG: &str = "/dev/kmsg";
-/// The kernel gives no longer message.
+/// The longest message that the kernel gives, in bytes.
 const LONGEST: usize = 8192;
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ pub(super) fn of(disk: &str) -> PathBuf {
     Path::new(LINKS).join(segment(disk))
 }
 
-/// Refuses a path that is taken, and names the device that has it. `api` is the daemon's address. A
-/// device whose daemon is gone gives its link away.
+/// Refuses a path that is taken, and names the device that has it. `api` is the daemon's address.
+/// The link of a device whose daemon is gone counts as free.
 pub(super) fn check_free(link: &Path, api: &str) -> anyhow::Result<()> {
     if fs::symlink_metadata(link).is_err() {
         return Ok(());
@@ -42,14 +42,14 @@ pub(super) fn check_free(link: &Path, api: &str) -> anyhow::Result<()> {
     )
 }
 
-/// Makes the link of a new attachment. Takes it from a device whose daemon is gone.
+/// Makes the link of a new attachment. Takes the link away from a device whose daemon is gone.
 pub(super) fn put(link: &Path, node: &str) -> anyhow::Result<()> {
     let owners = owners(link).into_iter();
     owners.filter(is_gone).for_each(|owner| remove(&owner));
     make(link, node)
 }
 
-/// The attachments to which a link belongs, or did before another took it.
+/// The attachments to which a link belongs, or belonged before another attachment took it.
 fn owners(link: &Path) -> Vec<Record> {
     let records = records().into_iter().map(|(_, record)| record);
     records
@@ -80,7 +80,7 @@ pub(super) fn remove(record: &Record) {
     };
     let name = Path::new(&record.node).file_name();
     if fs::read_link(link).is_ok_and(|to| to.file_name() == name) {
-        // If this fails, the next attachment names the link.
+        // If this fails, the next attachment refuses the link and names it.
         let _ = fs::remove_file(link);
     }
 }

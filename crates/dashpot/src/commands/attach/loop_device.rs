@@ -24,8 +24,9 @@ pub(super) fn free_node() -> anyhow::Result<String> {
 
 /// Makes a device from a file. Returns false if another program has taken the node.
 pub(super) fn make(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<bool> {
-    // Kernels such as 6.12 take the size of the device from what they remember of the file, and
-    // have asked for nothing yet. The device would have 0 bytes.
+    // Kernels such as 6.12 take the size of the device from the cached attributes of the file.
+    // Without this call, the kernel has not asked the daemon for any yet, and the device would have
+    // 0 bytes.
     fs::metadata(wanted.file).context("the daemon does not say the size of the disk")?;
     let (file, sector) = (wanted.file.to_string_lossy(), wanted.sector.to_string());
     let mut words = vec!["--direct-io=on", "--sector-size", &sector];
@@ -66,7 +67,7 @@ pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()
     Ok(())
 }
 
-/// The file behind a node, if it is a loop device that has one.
+/// The file behind a node, if the node is a loop device with a file.
 pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
     attribute(node, "loop/backing_file").map(PathBuf::from)
 }

@@ -9,7 +9,7 @@ use crate::doctor::{Missing, loop_works, nbd_works, ublk_works};
 /// The chosen mechanism.
 pub(super) struct Choice {
     pub(super) mechanism: MechanismWord,
-    /// Why dashpot chose no other one; only if the user left it the choice.
+    /// Why dashpot chose no other mechanism; empty unless the user left the choice to dashpot.
     pub(super) why_not_others: Vec<String>,
 }
 
@@ -68,5 +68,5 @@ fn cannot(with: With, Missing { why, change }: Missing, others: &str) -> anyhow:
     anyhow!("--with {with}: {why}: {change}; programs that speak NBD need none of it{others}")
 }
 
-/// Why `auto` takes the kernel's NBD client, if ublk would do.
+/// Why `auto` takes the kernel's NBD client although ublk works, too.
 const UBLK_TOO: &str = "works, too, and takes less CPU, but the device ends with its daemon";

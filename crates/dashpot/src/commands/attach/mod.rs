@@ -120,7 +120,7 @@ fn told(client: &Client, attached: &Attached, printed: anyhow::Result<()>) -> an
     }
 }
 
-/// Attaches a disk, and mounts the file system on it. Undoes all of it if a part fails.
+/// Attaches a disk, and mounts the file system on it. Undoes all steps if one of them fails.
 pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let is_stopped = || stop.is_set();
@@ -158,8 +158,8 @@ fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> an
     }
 }
 
-/// Mounts the file system of an attached node. Makes one first on an empty disk, and returns whether it
-/// made one.
+/// Mounts the file system of an attached node. First makes a file system if the disk is empty, and
+/// returns whether it made one.
 pub(crate) fn mount_for_run(node: &str, at: &Path) -> anyhow::Result<bool> {
     let goes_on = &|| false;
     if file_system::is_mounted(node, at) {
@@ -367,7 +367,8 @@ impl Attempt<'_> {
         let _turn = Turn::wait(self.is_stopped);
         let node = nbd_device::free_node();
         self.check_stopped()?;
-        // As above. The daemon serves before the kernel asks for the first block.
+        // Only the daemon keeps this end of the connection. The daemon serves before the kernel
+        // asks for the first block.
         self.hand_over(&node, daemons.into())?;
         let wanted = WantedNbd {
             backend: &place.file(&self.disk.name),
@@ -388,7 +389,8 @@ impl Attempt<'_> {
         let (node, descriptor) = ublk_device::add(place.path(), &self.served)?;
         let mut device = BlockDevice::new(&node, self.mechanism);
         self.check_stopped()?;
-        // As above. The kernel makes the node only for a daemon that serves it.
+        // Only the daemon keeps the descriptor. The kernel makes the node only for a daemon that
+        // serves it.
         self.hand_over(&node, descriptor)?;
         let mut waited = Waited::default();
         ublk_device::start(&node, self.client.status(0)?.pid, || {
@@ -426,11 +428,12 @@ impl Attempt<'_> {
     }
 }
 
-/// A device, and the mount that it stands on. Dropping it undoes both, the device first.
+/// A device, and the mount of the file behind it. Dropping this value undoes both, the device
+/// first.
 struct Made(BlockDevice, Option<FuseMount>);
 
 impl Made {
-    /// Leaves it in place.
+    /// Leaves the device and the mount in place.
     fn keep(self) {
         self.0.keep();
         if let Some(mount) = self.1 {
@@ -439,7 +442,7 @@ impl Made {
     }
 }
 
-/// A device that starts, while the disk holds the kernel's first reads of it.
+/// The wait for a device to start, while the disk holds the kernel's first reads.
 #[derive(Default)]
 struct Waited {
     calls: u32,
@@ -447,7 +450,8 @@ struct Waited {
 }
 
 impl Waited {
-    /// Says so once. If the caller gives up, fails those reads: nothing else ends them.
+    /// Says once that the device waits. If the caller gives up, fails the kernel's first reads:
+    /// nothing else ends them.
     fn go_on(&mut self, attempt: &Attempt<'_>, node: &str) {
         self.calls += 1;
         if self.calls == CALLS_UNSAID {
@@ -457,15 +461,15 @@ impl Waited {
             ));
         }
         if (attempt.is_stopped)() && !std::mem::replace(&mut self.has_failed, true) {
-            // If this fails, the daemon is gone, and the kernel fails them itself.
+            // If this fails, the daemon is gone, and the kernel fails the reads itself.
             let _ = attempt.client.fail_attachment(&attempt.disk.name, node);
         }
     }
 }
 
-/// How many nodes it tries.
+/// How many nodes `attach` tries.
 const TRIES: usize = 8;
-/// After this many calls, about a second, it says that it waits.
+/// After this many calls, about a second, `attach` says that it waits.
 const CALLS_UNSAID: u32 = 50;
 /// The sector sizes that both kinds of devices can have.
 const SECTOR_MIN: u32 = 512;

@@ -16,7 +16,7 @@ use super::sysfs::{self, Before, attribute};
 /// The properties of a new device.
 #[derive(Debug)]
 pub(super) struct WantedNbd<'a> {
-    /// The path that the kernel keeps with the device. There need not be a file.
+    /// The path that the kernel keeps with the device. No file need exist at this path.
     pub(super) backend: &'a Path,
     pub(super) size: u64,
     pub(super) sector: u32,
@@ -64,7 +64,7 @@ pub(super) fn configure(
     sysfs::change(node, &SETTINGS, before)?;
     if !wanted.may_hold_reads {
         // The kernel reads the partition table when the node is opened for the first time. A rule that
-        // is armed later should not meet that read.
+        // is armed later should not match that read.
         File::open(node).with_context(|| format!("{node} cannot be opened"))?;
     }
     Ok(())
@@ -80,7 +80,7 @@ pub(super) fn reconnect(
     let reconnected = client()?.reconnect(index(node)?, &backend.to_string_lossy(), peer.as_fd());
     reconnected.with_context(|| format!("{node} takes no other connection"))?;
     drop(peer);
-    // If the kernel has not taken it, no process has the other end any more.
+    // If the kernel has not taken `peer`, no process has the other end any more.
     match recv(own, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
         Ok((0, _)) => bail!("{node} still has a connection: see 'dashpot status', and try again"),
         _ => Ok(()),
@@ -88,7 +88,7 @@ pub(super) fn reconnect(
 }
 
 /// Disconnects a device, and restores its settings. The kernel fails its I/O in flight. If a program has
-/// it open, the node keeps its name until that program closes it.
+/// the node open, the node keeps its name until that program closes it.
 pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()> {
     let index = index(node)?;
     let disconnected = client()?.disconnect(index);
@@ -97,7 +97,8 @@ pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()
     Ok(())
 }
 
-/// The path that the kernel keeps with a node, if it is a device of its NBD client that has one.
+/// The path that the kernel keeps with a node; `None` if the node is no device of the kernel's NBD
+/// client or has no path.
 pub(super) fn backend_of(node: &str) -> Option<PathBuf> {
     let is_ours = node.starts_with(PREFIX);
     let backend = is_ours.then(|| attribute(node, "backend"))??;
@@ -116,7 +117,7 @@ fn index(node: &str) -> anyhow::Result<u32> {
 
 const PREFIX: &str = "/dev/nbd";
 
-/// No scheduler changes the order, the disk does not rotate, and 128 I/Os arrive as 128.
+/// No scheduler changes the order, the disk does not rotate, and up to 128 I/Os are in flight.
 const SETTINGS: [(&str, &str); 3] = [
     ("queue/scheduler", "none"),
     ("queue/rotational", "0"),

@@ -12,14 +12,14 @@ use rustix::net::{connect, recv, send, socket_with};
 #[derive(Debug)]
 pub(super) struct NbdClient {
     socket: OwnedFd,
-    /// The number of its family of messages.
+    /// The number of the NBD client's family of messages.
     family: u16,
 }
 
 /// A device of the kernel's NBD client.
 #[derive(Debug)]
 pub(super) struct NbdOrder<'a> {
-    /// The number in its name.
+    /// The number in the name of the device.
     pub(super) index: u32,
     /// A text that the kernel keeps with the device, and compares before it accepts new sockets.
     pub(super) backend: &'a str,
@@ -86,8 +86,8 @@ impl NbdClient {
     }
 }
 
-/// The list of the sockets of a device: one. With two, the kernel drops a connection that does not
-/// answer for 30 s.
+/// The list of a device's sockets, which has one socket. With two, the kernel drops a connection
+/// that does not answer for 30 s.
 fn sockets(peer: BorrowedFd<'_>) -> Vec<u8> {
     let descriptor = attribute(SOCKET_DESCRIPTOR, &peer.as_raw_fd().to_ne_bytes());
     attribute(SOCKET_ITEM, &descriptor)
@@ -248,7 +248,7 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(parts(&whole[..length], attribute_header).count(), 0);
         }
-        // A length that says less than its own header.
+        // A length that is smaller than the length of its own header.
         assert_eq!(parts(&[0; 64], attribute_header).count(), 0);
     }
 
