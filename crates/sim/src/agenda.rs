@@ -21,7 +21,7 @@ pub(crate) enum Happening {
         /// The disk.
         disk: u32,
     },
-    /// A command of the scenario is due; by its index.
+    /// The command of the scenario with this index is due.
     Command(u32),
     /// A workload's connection is lost.
     Disconnect(u32),
@@ -69,7 +69,7 @@ pub(crate) struct Agenda {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
-    /// Time, class and order in one integer, because nothing is compared more often.
+    /// Time, class and order in one integer, so that the most frequent comparison is fast.
     key: u128,
     happening: Happening,
 }
@@ -85,7 +85,8 @@ impl Agenda {
         }
     }
 
-    /// Sets a rare event. It joins no run: frequent events before it would not fit behind it.
+    /// Sets a rare event. The event joins no run: frequent events with earlier times would then not
+    /// fit into that run.
     pub(crate) fn set_rare(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         self.heap.push(Reverse(entry));

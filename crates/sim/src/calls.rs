@@ -21,24 +21,24 @@ pub(crate) struct Call {
     pub(crate) thread: u32,
     pub(crate) request: Request,
     pub(crate) began: Instant,
-    /// When it reached the lab, if it has.
+    /// When the call reached the lab, if it has.
     pub(crate) submitted: Option<Instant>,
     pub(crate) failed: bool,
     pub(crate) stage: Stage,
-    /// Whether its connection is lost. Then the next step that touches it forgets it.
+    /// Whether the call's connection is lost. Then the next step of the call forgets the call.
     pub(crate) orphan: bool,
 }
 
 /// A call that has begun and has not ended, for viewers.
 #[derive(Clone, Copy, Debug)]
 pub struct Unfinished {
-    /// Its operation.
+    /// The operation of the call.
     pub op: Op,
-    /// Its disk or volume.
+    /// The disk or the volume of the call.
     pub target: Target,
-    /// When it began.
+    /// When the call began.
     pub began: Instant,
-    /// When it reached the lab, if it has.
+    /// When the call reached the lab, if it has.
     pub submitted: Option<Instant>,
     pub(crate) zio: ZioId,
     pub(crate) stage: Stage,
@@ -47,11 +47,11 @@ pub struct Unfinished {
 /// The place at which a call waits, and the facts about that wait.
 #[derive(Clone, Copy, Debug)]
 pub enum CallWait {
-    /// It is with its client or on the link to the lab, since it began.
+    /// The call has been with its client or on the link to the lab since it began.
     Client,
-    /// It is at a disk or a volume.
+    /// The call is at a disk or a volume.
     Lab(InFlight),
-    /// Its reply is on the link to the client.
+    /// The reply is on the link to the client.
     Reply,
 }
 
@@ -73,11 +73,11 @@ impl Unfinished {
 pub(crate) enum Stage {
     /// The place is free.
     Free,
-    /// It is with its client, or on the way to the lab.
+    /// The call is with its client, or on the way to the lab.
     Going,
-    /// It is in the lab.
+    /// The call is in the lab.
     Lab,
-    /// Its reply is on the way to the client.
+    /// The reply is on the way to the client.
     Returning,
 }
 

@@ -6,14 +6,14 @@ use std::fmt;
 use dashpot_engine::pool::PoolError;
 use dashpot_engine::{CommandError, Instant};
 
-/// The reason that a scenario cannot begin. Numbers are indices in its lists.
+/// The reason that a scenario cannot begin. Numbers are indices in the scenario's lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupError {
     /// The rules of a disk.
     Rules {
         /// The disk.
         disk: usize,
-        /// The reason that they cannot be armed.
+        /// The reason that the rules cannot be armed.
         error: CommandError,
     },
     /// A pool.
@@ -58,7 +58,7 @@ pub enum WorkloadError {
         /// The index of the entry.
         entry: usize,
     },
-    /// With checks, offsets and lengths must be whole sectors, and these are not.
+    /// An offset or a length is not a whole number of sectors, as a scenario with checks requires.
     Sectors,
 }
 
@@ -107,9 +107,9 @@ impl Error for WorkloadError {}
 /// A violation of a rule, and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// When it was found.
+    /// When the violation was found.
     pub at: Instant,
-    /// The violation.
+    /// The violation, in words.
     pub what: String,
 }
 

@@ -24,7 +24,8 @@ impl Pipe {
         }
     }
 
-    /// Books bytes after all booked ones. Returns when the last of them will have passed.
+    /// Books bytes behind all booked bytes. Returns when the last of the new bytes will have
+    /// passed.
     pub(crate) fn pass(&mut self, now: Instant, bytes: u32) -> Instant {
         if now > self.free {
             (self.free, self.rest) = (now, 0);

@@ -9,13 +9,13 @@ use crate::device::Device;
 pub struct Sample {
     /// The moment.
     pub at: Instant,
-    /// By pool.
+    /// The pools, in the scenario's order.
     pub pools: Vec<PoolSample>,
-    /// By disk.
+    /// The disks, in the scenario's order.
     pub disks: Vec<DiskSample>,
     /// How many calls have ended since the last sample.
     pub calls: u64,
-    /// The bytes of those that did not fail.
+    /// The bytes of the calls that ended and did not fail.
     pub bytes: u64,
 }
 
@@ -31,9 +31,9 @@ pub struct PoolSample {
 /// A disk at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskSample {
-    /// How many zios its queue has; 0 for a disk outside of pools.
+    /// How many zios the disk's queue has; 0 for a disk outside of pools.
     pub pending: u32,
-    /// How many zios it works on.
+    /// How many zios the disk works on.
     pub active: u32,
 }
 

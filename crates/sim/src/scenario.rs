@@ -38,13 +38,13 @@ pub struct Scenario {
 /// A disk of the lab.
 #[derive(Clone, Debug)]
 pub struct DiskSpec {
-    /// Its name.
+    /// The name of the disk.
     pub name: String,
-    /// Its size in bytes.
+    /// The size of the disk in bytes.
     pub size: u64,
-    /// How long its I/Os take.
+    /// How long the disk's I/Os take.
     pub model: DiskModel,
-    /// Whether it has a head that moves.
+    /// Whether the disk has a head that moves.
     pub rotational: bool,
     /// The rules armed at the start, by group. Their ids count from 1 over all disks.
     pub rules: Vec<(GroupId, Vec<RuleSpec>)>,
@@ -79,27 +79,27 @@ pub enum Target {
 /// A client of the lab, and its calls.
 #[derive(Clone, Debug)]
 pub struct WorkloadSpec {
-    /// Its name, which `--client` globs match.
+    /// The name of the workload, which `--client` globs match.
     pub name: String,
-    /// When it begins.
+    /// When the workload begins.
     pub starts: Duration,
-    /// When it begins no more calls; `None` for never.
+    /// When the workload stops to begin calls; `None` for never.
     pub stops: Option<Duration>,
-    /// Bytes per second of a link between the client and the lab, which its requests pass one after
-    /// the other: the bytes of a write on the way in, those of a read on the way back. `None`: no
-    /// time.
+    /// Bytes per second of a link between the client and the lab, which requests pass one after the
+    /// other: the bytes of a write on the way in, and the bytes of a read on the way back. `None`:
+    /// the link takes no time.
     pub link: Option<u64>,
-    /// When its connection is lost. Then its calls in flight are aborted, and its threads continue at
-    /// once over a new connection.
+    /// When the workload's connection is lost. Then its calls in flight are aborted, and its threads
+    /// continue at once over a new connection.
     pub disconnects: Vec<Duration>,
-    /// How many of its slowest calls the results keep.
+    /// How many of the workload's slowest calls the results keep.
     pub slowest: usize,
-    /// Its calls.
+    /// The calls of the workload.
     pub load: Load,
 }
 
 impl WorkloadSpec {
-    /// The number of its threads.
+    /// The number of the workload's threads.
     pub fn threads(&self) -> u32 {
         match &self.load {
             Load::Closed { threads, .. } => *threads,
@@ -139,14 +139,15 @@ pub enum Load {
 /// The I/Os of a workload.
 #[derive(Clone, Debug)]
 pub struct Calls {
-    /// Their target.
+    /// The target of the calls.
     pub target: Target,
-    /// The first byte and the number of bytes of the region that they stay in; `None` for the whole
-    /// target.
+    /// The first byte and the number of bytes of the region that the calls stay in; `None` for the
+    /// whole target.
     pub region: Option<(u64, u64)>,
-    /// The bytes of each. Offsets are multiples of it, counted from the beginning of the region.
+    /// The bytes of each call. Offsets are multiples of this number, counted from the beginning of
+    /// the region.
     pub block: u32,
-    /// The share of reads. The rest are writes.
+    /// The share of reads. All other calls are writes.
     pub reads: Ratio,
     /// The order of offsets.
     pub pattern: Pattern,
@@ -161,24 +162,25 @@ pub struct Calls {
 pub enum Pattern {
     /// Any block, uniformly.
     Random,
-    /// One block after the other, from the beginning again after the last. All threads of the workload
-    /// share one position.
+    /// One block after the other. After the last block, the first one comes again. All threads of the
+    /// workload share one position.
     Sequential,
 }
 
 /// One I/O of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
-    /// When it starts, counted from the start of the workload. Times do not go back.
+    /// When the I/O starts, counted from the start of the workload. No entry is earlier than the
+    /// one before it.
     pub at: Duration,
-    /// Its operation.
+    /// The operation of the I/O.
     pub op: Op,
-    /// Whether it must be durable before it is acknowledged.
+    /// Whether the I/O must be durable before it is acknowledged.
     pub fua: bool,
-    /// Its target.
+    /// The target of the I/O.
     pub target: Target,
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub length: u32,
 }

@@ -159,7 +159,7 @@ fn client(workload: usize) -> ClientId {
     }
 }
 
-/// The users of a random stream of their own.
+/// The kinds of parts that have random streams of their own.
 #[derive(Clone, Copy)]
 enum Seeds {
     Rules,

@@ -1,5 +1,6 @@
-//! The process that makes the block devices of `run --attach` and `serve --attach`, and removes them at
-//! their end. It stays root, while the daemon gives up root for its user.
+//! The process that makes the block devices of `run --attach` and `serve --attach`, and removes the
+//! devices when these commands end. This process stays root, while the daemon gives up root for its
+//! user.
 //!
 //! It is a second process of the same program. It reads an order as a line of JSON, answers with a line of
 //! JSON, and waits for one more line to detach. If its input ends without that line, the daemon was killed,
@@ -52,7 +53,7 @@ pub(super) struct Device {
     pub(super) node: String,
 }
 
-/// Becomes this process, if dashpot was started for that.
+/// Becomes the attacher, if dashpot was started for that.
 pub(crate) fn become_attacher() -> Option<ExitCode> {
     let name = std::env::args_os().next()?;
     if name != ATTACHES {
@@ -68,7 +69,7 @@ pub(crate) fn become_attacher() -> Option<ExitCode> {
 }
 
 fn serve_order() -> anyhow::Result<()> {
-    // The daemon tells it when to end.
+    // The daemon tells this process when to end, and signals do not.
     let _ignored = Stop::new()?;
     let mut lines = io::stdin().lock().lines();
     let Some(order) = lines.next() else {

@@ -231,7 +231,7 @@ fn refuse(error: &ParseError) -> ! {
     usage(&error)
 }
 
-/// The empty file of this directory that stdout goes to.
+/// The empty file in the current directory that stdout goes to.
 fn eaten() -> Option<String> {
     let path: PathBuf = read_link("/proc/self/fd/1").ok()?;
     let is_here = path.parent() == current_dir().ok().as_deref();

@@ -46,8 +46,9 @@ pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
     run_with(command, &[], None, &mut passed_on()?, &Launcher::new()?).await
 }
 
-/// A thread that starts commands. A command inherits the marks of this thread, and not those of a
-/// thread that is marked as a part of the way to a disk. It must outlive its commands.
+/// A thread that starts commands. A command inherits the marks of the thread that starts it, and
+/// must not inherit the mark of a thread on the way to a disk. This thread must outlive its
+/// commands.
 #[derive(Debug)]
 pub(crate) struct Launcher(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
@@ -68,14 +69,15 @@ impl Launcher {
             let _entered = runtime.enter();
             drop(answer.send(command.spawn()));
         };
-        // If the thread is gone, so is the answer.
+        // If the thread is gone, the caller gets no answer.
         let _ = self.0.send(Box::new(order));
         answered.await.map_err(io::Error::other)?
     }
 }
 
-/// Runs a command, with additional variables, until it ends. With `program`, its calls are received. Passes on to the command the signals that
-/// would end dashpot, so that dashpot can clean up afterwards.
+/// Runs a command, with additional variables, until it ends. With `program`, dashpot receives the command's
+/// calls. Passes on to the command the signals that would end dashpot, so that dashpot can clean up
+/// afterwards.
 pub(crate) async fn run_with(
     command: &[OsString],
     variables: &[(String, String)],
@@ -101,9 +103,9 @@ pub(crate) async fn run_with(
 
 /// Becomes the command, if [`run_with`] has started dashpot for that. Returns only on failure.
 ///
-/// If a signal that dashpot cannot catch kills it, the kernel should end the command, too, which would
-/// otherwise go on without its disks. The kernel does that only if the process itself asks for it,
-/// after it was forked. So dashpot starts itself, asks, and then becomes the command.
+/// If a signal that dashpot cannot catch kills dashpot, the kernel should end the command, too: the
+/// command would otherwise go on without its disks. The kernel does that only for a process that has
+/// asked for it itself, after the fork. So dashpot starts itself, asks, and then becomes the command.
 pub(crate) fn become_command() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     if words.next()? != BECOMES {
@@ -126,13 +128,13 @@ pub(crate) fn become_command() -> Option<ExitCode> {
     Some(ExitCode::from(exec(&program, words)))
 }
 
-/// Has the kernel end this process with its parent, if that has not ended already.
+/// Makes the kernel end this process with its parent. Fails if the parent has ended already.
 fn die_along(parent: &OsStr) -> Result<(), u8> {
     if let Err(error) = set_parent_process_death_signal(Some(UnixSignal::KILL)) {
         complain(format_args!("dashpot: cannot follow its end: {error}"));
         return Err(FAILED);
     }
-    // If the parent has ended already, it no longer sends a signal.
+    // If the parent ended before this request, the kernel sends no signal.
     let is_parent = |pid: Pid| parent == pid.as_raw_nonzero().to_string().as_str();
     if !getppid().is_some_and(is_parent) {
         return Err(FAILED);

@@ -75,8 +75,8 @@ impl Hit {
     }
 }
 
-/// A disk or a pool of this name. The host of a volume is that of its pool, which loses its power as a
-/// whole; a disk of a pool cannot lose it alone.
+/// A disk or a pool of this name. A volume loses power with its pool. A pool loses power as a whole,
+/// so a disk of a pool cannot lose power alone.
 fn hit(client: &Client, name: &str) -> anyhow::Result<Hit> {
     let exports = client.exports()?;
     if exports
@@ -110,8 +110,8 @@ fn request(args: &CrashArgs, seed: u64) -> Crash {
     }
 }
 
-/// The disks outside of pools that have a lossy store, and the pools of which all disks have one. Names the
-/// others on stderr.
+/// The disks outside of pools that have a lossy store, and the pools whose disks all have a lossy store.
+/// Names the other disks and pools on stderr.
 fn all_lossy(client: &Client) -> anyhow::Result<Vec<Hit>> {
     let mut are_lossy: BTreeMap<Hit, bool> = BTreeMap::new();
     for export in client.exports()? {

@@ -24,7 +24,7 @@ pub(super) struct Wanted {
     pub(super) disks: Vec<String>,
     /// Whether each device gets a link in `/dev/dashpot`.
     pub(super) linked: bool,
-    /// Where the file system of the first one is mounted.
+    /// Where the file system of the first disk is mounted.
     pub(super) mount: Option<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn open_devices(wanted: Option<&Wanted>, lab: &Lab) -> anyhow::Result
     Ok(OpenDevices::open(&disks)?)
 }
 
-/// The rights to attach, before this process gives its own up.
+/// The process that keeps the right to attach when this process gives up root.
 pub(super) struct Attacher {
     process: Child,
     caller: Option<Caller>,
@@ -54,7 +54,8 @@ impl Attacher {
     pub(super) fn start(wanted: Wanted) -> anyhow::Result<Attacher> {
         let caller = Caller::of_sudo()?;
         let mut command = Command::new("/proc/self/exe");
-        // The helper has a process group of its own, so a Ctrl-C does not end it before it is told to detach.
+        // The helper has a process group of its own, so a Ctrl-C does not end the helper before
+        // dashpot tells it to detach.
         let command = command.arg0(ATTACHES).process_group(0);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let process = command
@@ -122,13 +123,13 @@ impl Devices {
         first.into_iter().chain(named).collect()
     }
 
-    /// The lines by which `serve` names them.
+    /// The lines in which `serve` names the devices.
     pub(super) fn lines(&self) -> String {
         let line = |Device { disk, node }: &Device| format!("{disk}  {node}\n");
         self.devices.iter().map(line).collect()
     }
 
-    /// Detaches them. The helper names the devices that are still in use.
+    /// Detaches the devices. The helper names the devices that are still in use.
     pub(super) async fn detach(mut self) {
         let detached = spawn_blocking(move || {
             say(&mut self.attacher, "detach\n")?;

@@ -20,7 +20,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Over TCP the token is that of the file, else of the environment, else a random one.
+    /// Over TCP, the token comes from the file, else from the environment; else it is random.
     pub(super) fn new(
         api: &HttpListener,
         allowed_hosts: Vec<String>,

@@ -1,5 +1,5 @@
 //! The first process of a container. It must reap the orphans of the container, which the kernel makes its
-//! children, and the kernel keeps signals from it that it does not catch.
+//! children. It gets only the signals that it catches.
 //!
 //! So `dashpot run`, as the entry point of a container, starts a second dashpot, which is an ordinary process,
 //! passes signals on to it, reaps, and ends with its status.
@@ -51,7 +51,7 @@ fn init() -> io::Result<ExitCode> {
     })
 }
 
-/// Reaps what has ended. Returns the exit code of dashpot if that has.
+/// Reaps the children that have ended. Returns the exit code of dashpot if dashpot has ended.
 fn reap(dashpot: Option<Pid>) -> io::Result<Option<ExitCode>> {
     while let Some((pid, status)) = waitpid(None, WaitOptions::NOHANG)? {
         if Some(pid) == dashpot {

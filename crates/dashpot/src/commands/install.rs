@@ -22,7 +22,7 @@ pub(super) fn install(dir: &Path) -> anyhow::Result<PathBuf> {
     let path = dir.join("dashpot");
     let moved = copy_self(&draft).and_then(|()| fs::rename(&draft, &path));
     if moved.is_err() {
-        // It may not have been made at all.
+        // The draft may not exist.
         let _ = fs::remove_file(&draft);
     }
     moved.with_context(cannot)?;
@@ -37,7 +37,7 @@ fn copy_self(place: &Path) -> io::Result<()> {
         .mode(0o755)
         .open(place)?;
     io::copy(&mut own, &mut copy)?;
-    // Users other than this one run it, whatever this one's umask is.
+    // Other users run the copy, too, whatever the umask of this user is.
     copy.set_permissions(Permissions::from_mode(0o755))?;
     copy.sync_all()
 }

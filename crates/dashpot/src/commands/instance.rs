@@ -47,7 +47,7 @@ pub(crate) struct Running {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Export {
     pub(crate) name: String,
-    /// The first of its URIs.
+    /// The first URI of the disk.
     pub(crate) uri: String,
     pub(crate) uris: Vec<String>,
 }
@@ -161,7 +161,8 @@ impl Running {
 
     /// Drains the disks. `hurry` ends the grace period of held zios.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
-        // Shards that drain take no commands. Each listener, with its socket, goes with its task.
+        // Shards that drain take no commands, so the listeners end first. The end of a task closes
+        // its listener.
         for answering in self.answering {
             answering.abort();
             let _ = answering.await;
@@ -231,7 +232,7 @@ fn lab_rules(lab: &Lab) -> Vec<(usize, Injection)> {
     rules.collect()
 }
 
-/// The address of an export, as the NBD URI specification has it.
+/// The address of an export, in the form of the NBD URI specification.
 fn nbd_uri(address: &Address, name: &str) -> String {
     match address {
         Address::Unix(path) => {

@@ -1,4 +1,4 @@
-//! The commands. Most ask a running daemon; `serve` and `run` are one themselves.
+//! The commands. Most commands ask a running daemon. `serve` and `run` are daemons themselves.
 
 pub(crate) mod attach;
 mod attacher;

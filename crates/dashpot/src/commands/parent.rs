@@ -1,8 +1,8 @@
 //! The end of the process that started this one: `--exit-with-parent`.
 //!
 //! A descriptor of the process becomes readable when the process ends. The kernel's own signal for this,
-//! PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may start it from a
-//! thread.
+//! PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may start this
+//! process from a thread that ends early.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -50,11 +50,12 @@ impl Parent {
         Ok(Parent::Lives(end))
     }
 
-    /// SIGTERM when the parent has ended, and SIGKILL if this process then lives for a while longer.
+    /// SIGTERM when the parent has ended, and SIGKILL if this process still lives after [`GRACE`].
     pub(super) fn poll_signal(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         match self {
             Parent::Lives(end) => {
-                // It fails if the thread has failed: do not live on unwatched.
+                // An error means that the thread has failed. Treat it as the parent's end: do not
+                // live on unwatched.
                 let _ended = ready!(Pin::new(end).poll(context));
                 *self = Parent::Ended(Box::pin(sleep(GRACE)));
                 Poll::Ready(Signal::TERM)

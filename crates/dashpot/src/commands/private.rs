@@ -53,14 +53,14 @@ fn sweep(temporary: &Path) {
     for entry in entries {
         let is_named = entry.file_name().to_string_lossy().starts_with(PREFIX);
         if is_named && is_left(&entry.path()) {
-            // Another dashpot may remove them at the same time.
+            // Another dashpot may remove the same directory at the same time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Whether a directory certainly belongs to a dashpot of this user that is gone. Only this user can
-/// have put the lock file there, and it is unlocked.
+/// Whether a directory certainly belonged to a dashpot of this user that has ended: only this user
+/// can have put the lock file there, and the file is unlocked.
 fn is_left(path: &Path) -> bool {
     let is_own = |found: &Metadata| {
         found.is_dir()
@@ -73,7 +73,8 @@ fn is_left(path: &Path) -> bool {
 }
 
 const PREFIX: &str = "dashpot-";
-/// No other file with a similar name has one: a daemon's default directory, dashpot-UID, has none.
+/// The name of the lock file. Other directories with similar names have no such file, such as
+/// dashpot-UID, a daemon's default directory.
 const LOCK: &str = "lock";
 
 impl Drop for PrivateDir {

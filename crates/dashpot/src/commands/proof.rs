@@ -138,7 +138,7 @@ fn outside(latency: &DiskLatency) -> u64 {
 /// How long a rule has held the disk's oldest zio, if that exceeds the latencies of the ended ones.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
-    // A zio from before an update is held by the rule as it was then.
+    // A zio that came before an update is held by the rule's former words.
     let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
     let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {
@@ -160,7 +160,7 @@ fn text(proofs: &[Proof]) -> String {
     each.join("\n")
 }
 
-/// The exit status of a check. The rule behind it goes to stderr.
+/// The exit status of a check. Names the rule that decides it on stderr.
 fn check(proofs: &[Proof]) -> ExitCode {
     if proofs.is_empty() {
         complain(format_args!("dashpot: nothing is proven: no rule is armed"));

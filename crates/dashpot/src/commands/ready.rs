@@ -21,7 +21,8 @@ pub(crate) struct ReadyFile {
     place: PathBuf,
     /// The path of the file.
     path: PathBuf,
-    /// The locked file. A killed daemon's file is not locked, a running one's is.
+    /// The locked file. The file of a running daemon is locked, and the file of a killed daemon is
+    /// not.
     file: File,
 }
 

@@ -42,8 +42,9 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let devices = open_devices(wanted.as_ref(), &lab)?;
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
-    // The early thread has no mark as a part of the way to a disk. If there is no early thread, a later
-    // one may have the right to lock memory that this process has kept.
+    // If threads have the mark of the way to a disk, the early thread starts the command: it has no
+    // mark. Otherwise a new thread does, which may have the right to lock memory that this process has
+    // kept.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,
@@ -61,7 +62,7 @@ async fn serve_command(
     attacher: Option<Attacher>,
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
-    // Do this first, before there is anything that a signal could leave behind.
+    // Catch signals first, before there is anything that a signal could leave behind.
     let mut signals = passed_on()?.with_parent(args.life.exit_with_parent)?;
     let sockets = PrivateDir::new()?;
     let nbd = Address::Unix(sockets.path().join("nbd.sock"));
@@ -186,7 +187,7 @@ fn on_loss(args: &RunArgs) -> OnLoss {
     args.on_loss.unwrap_or(OnLoss::Kill)
 }
 
-/// A ring is counted, unless the user wants programs to do without.
+/// dashpot counts the io_urings of a program, unless the user wants dashpot to refuse them.
 fn uring(args: &RunArgs) -> Uring {
     match args.uring {
         Some(UringWord::Refuse) => Uring::Refuse,

@@ -11,7 +11,7 @@ use super::door::metrics_url;
 
 /// Answers scrapers from a thread of its own. Dropping it removes its socket.
 pub(super) struct Scraper {
-    /// The address.
+    /// The address of the metrics.
     pub(super) url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,

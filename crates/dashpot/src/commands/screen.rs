@@ -23,7 +23,7 @@ pub(super) fn room_on(stream: &(impl AsFd + IsTerminal), wide: bool) -> Room {
     Room((stream.is_terminal() && !wide).then_some(columns))
 }
 
-/// The size of a terminal, if it has one.
+/// The size of a terminal, if the terminal reports one.
 fn size_of(stream: &impl AsFd) -> Option<Winsize> {
     let size = tcgetwinsize(stream).ok();
     size.filter(|size| size.ws_col > 0 && size.ws_row > 0)
@@ -77,7 +77,7 @@ fn moving() -> Option<Screen> {
     });
     Some(Screen {
         columns,
-        // The cursor stays below the picture.
+        // The cursor takes the line below the picture.
         lines: (lines - 1).min(LINES_MAX),
         colour: says("NO_COLOR").is_none(),
         moving: true,
@@ -91,5 +91,5 @@ const PIPE: Screen = Screen {
     colour: false,
     moving: false,
 };
-/// A higher picture would not show more.
+/// The most lines of a picture. A higher picture would not show more.
 const LINES_MAX: usize = 30;

@@ -52,7 +52,8 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         .and_then(|lab| Ok((open_devices(wanted.as_ref(), &lab)?, lab)));
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
-    // Do this first: a script that waits for this daemon must not read the file of the last one.
+    // Do this first: a script that waits for this daemon must not read the ready file of the last
+    // daemon.
     let ready = args.ready_file.as_deref().map(ReadyFile::claim);
     let ready = ready.transpose()?;
     let (devices, lab) = opened?;
@@ -96,7 +97,7 @@ async fn serve_lab(
     let _ignored = Signals::catch(USERS)?;
     let mut places = Places::default();
     let is_handed = !handed.is_empty();
-    // A client that starts its own server may do so beside another daemon.
+    // A client may start its own server while another daemon runs, so the server's API is private.
     let api = api.or(is_handed.then_some(&Listen::Private));
     // Do this before opening the disks: if another daemon runs, its stores must not be touched.
     let api = HttpListener::bind("--api", &places.api(api)?).await?;
@@ -130,7 +131,7 @@ async fn serve_lab(
             }
         };
         let served = attached(attacher, &address, &running, &mut signals, announce).await;
-        // Meanwhile the API must answer the thread that records.
+        // While the recording ends, the API must answer the thread that records.
         spawn_blocking(move || drop(recording)).await?;
         served
     };
@@ -243,8 +244,8 @@ impl Places {
         }
     }
 
-    /// The sockets that were handed over, and the addresses that the user wants; without either, the default
-    /// address.
+    /// The sockets that were handed over, and the addresses that the user wants. If there are neither, the
+    /// default address.
     fn nbd(&mut self, nbd: &[Listen], handed: Vec<Arc<OwnedFd>>) -> anyhow::Result<Listening> {
         if nbd.is_empty() && handed.is_empty() {
             make_private_dir(&runtime_dir())?;

@@ -211,7 +211,8 @@ fn pool_row(pool: &Pool) -> Vec<String> {
     ]
 }
 
-/// How to mend a pool, if a disk fails its writes, or the copies of a repair, or a file the labels.
+/// How to mend a pool if a disk fails the pool's writes or the copies of a repair, or if a file
+/// fails the labels.
 fn remedy(pool: &Pool) -> String {
     if pool.mirrors.is_some_and(|mirrors| mirrors.unrecorded) {
         return format!(

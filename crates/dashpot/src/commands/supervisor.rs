@@ -1,5 +1,6 @@
-//! The protocols of systemd, which libnbd and container engines speak, too: sockets that the process that
-//! started this one has made (`LISTEN_FDS`), and the message that this one is ready (`NOTIFY_SOCKET`).
+//! The protocols of systemd, which libnbd and container engines speak, too: a supervisor hands sockets to
+//! the process that it starts (`LISTEN_FDS`), and gets the message that this process is ready
+//! (`NOTIFY_SOCKET`).
 
 use std::env::{var, var_os};
 use std::ffi::OsStr;
@@ -27,7 +28,7 @@ pub(super) fn handed_sockets() -> anyhow::Result<Vec<Arc<OwnedFd>>> {
     (FIRST_HANDED..FIRST_HANDED + count).map(take).collect()
 }
 
-/// How many sockets were handed to the process `own`. Those for another process are none of its business.
+/// How many sockets were handed to the process `own`. Sockets for another process do not count.
 fn handed(own: u32, pid: Option<&str>, count: Option<&str>) -> anyhow::Result<RawFd> {
     let (Some(pid), Some(count)) = (pid, count) else {
         return Ok(0);
@@ -78,7 +79,7 @@ fn send(name: &OsStr, message: &str) -> io::Result<()> {
 
 /// The number of the first descriptor that is handed over.
 const FIRST_HANDED: RawFd = 3;
-/// More sockets than any user has.
+/// The most sockets that are accepted: more than any user has.
 const HANDED_MOST: RawFd = 64;
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()>
 
 /// The oldest zios in flight to search for the one that will end last.
 const LOOKED_AT: usize = 100;
-/// A shorter wait is not reported.
+/// The shortest wait that is reported.
 const LONG_NS: u64 = 1_000_000_000;
 
 /// An explanation of a long wait: it names the client that sent the zio, the rule that holds it, and

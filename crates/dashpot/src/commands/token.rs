@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use dashpot_api::{TOKEN_VARIABLE, token_from_environment};
 use dashpot_daemon::http::random_word;
 
-/// The token of the file, else of the environment, else a random one.
+/// The token from the file, else from the environment; else a random token.
 pub(super) fn token(file: Option<&Path>) -> anyhow::Result<String> {
     if let Some(path) = file {
         let option = format!("--token-file {}", path.display());

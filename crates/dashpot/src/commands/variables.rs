@@ -2,7 +2,7 @@
 
 /// Where NBD clients reach a disk.
 pub(super) const URI: &str = "DASHPOT_URI";
-/// Its block device.
+/// The block device of a disk.
 pub(super) const DEVICE: &str = "DASHPOT_DEV";
 
 /// The variable of a disk: `DASHPOT_URI_C1T1D0` for `c1t1d0`. Characters that a shell does not allow

@@ -8,7 +8,7 @@ use super::attach::Missing;
 
 /// Installs a filter that picks no call of this machine's programs.
 pub(super) fn calls_work() -> Result<(), Missing> {
-    // The kernel binds a filter and the loss of privileges to a thread. This one ends with both.
+    // The kernel binds a filter and the loss of privileges to a thread. Both end with this thread.
     let thread = Builder::new().spawn(|| Listener::install(&[]).map(drop));
     let thread = thread.map_err(|error| Missing::new(error.to_string(), "end other programs"))?;
     match thread.join() {

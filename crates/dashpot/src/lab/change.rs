@@ -1,7 +1,8 @@
 //! `[[at]]`: changes of a lab during its simulation, in the words of the daemon's commands.
 //!
-//! dashpot reads changes in the order of their times, not of the file. A rule must be armed before it
-//! is cleared, and the bounds of a tunable depend on the others at that time.
+//! dashpot reads changes in the order of their times, not in the order of the file. A rule must be
+//! armed before it is cleared, and the bounds of a tunable depend on the other tunables at that
+//! time.
 
 use dashpot_daemon::Registry;
 use dashpot_engine::inject::RuleId;
@@ -112,7 +113,7 @@ struct State<'a> {
     disks: &'a [DiskSpec],
     disk_names: Vec<&'a str>,
     pool_names: Vec<&'a str>,
-    /// By pool.
+    /// The tunables of each pool.
     tunables: Vec<Tunables>,
     registry: Registry,
     ever_armed: &'a mut Registry,

@@ -75,7 +75,7 @@ pub(super) struct PoolDraft<'a> {
     pub(super) allocated: u64,
     /// The block size of the first volume.
     pub(super) block_size: Option<u32>,
-    /// The throttle of its write-back volumes, and the first volume that named it.
+    /// The throttle of the pool's write-back volumes, and the first volume that named it.
     pub(super) throttle: Option<(Throttle, String)>,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Disks<'a> {
 }
 
 impl<'a> Disks<'a> {
-    /// These disks, with names and sizes. None belongs to a pool yet.
+    /// The disks with these names and sizes. None belongs to a pool yet.
     pub(super) fn new(disks: impl Iterator<Item = (&'a str, u64)>) -> Disks<'a> {
         let (names, sizes) = disks.unzip();
         let pools = BTreeMap::new();
@@ -211,7 +211,8 @@ impl PoolDraft<'_> {
         self.section.refuse("layout", &why)
     }
 
-    /// Takes the block size of one more volume. Under the dynamic layout all have the same.
+    /// Takes the block size of one more volume. Under the dynamic layout, all volumes have the same
+    /// block size.
     pub(super) fn take_block_size(&mut self, block_size: u32) -> Result<(), String> {
         let first = *self.block_size.get_or_insert(block_size);
         if self.layout == Layout::Static || first == block_size {

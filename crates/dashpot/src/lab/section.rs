@@ -10,7 +10,7 @@ use toml::de::{DeString, DeTable, DeValue};
 pub(super) struct Section<'a> {
     text: &'a str,
     name: String,
-    /// The place of its name.
+    /// The place of the table's name in the file.
     start: Range<usize>,
     table: &'a DeTable<'a>,
 }

@@ -300,7 +300,7 @@ fn at_most<N: PartialOrd + std::fmt::Display>(
     }
 }
 
-/// A fixed bound that fits into usual memories.
+/// The most threads. This many fit into the memory of a usual machine.
 pub(super) const THREADS_MAX: u32 = 1_000_000;
 /// The most calls per second: time has no finer unit.
 pub(super) const RATE_MAX: u64 = 1_000_000_000;

@@ -18,9 +18,9 @@ pub(super) struct CountedSource<S> {
     stop: Stop,
     question: Question,
     names: Vec<String>,
-    /// On the stream's clock.
+    /// The intervals, on the stream's clock.
     intervals: Intervals,
-    /// The offset from that clock to nanoseconds since 1970.
+    /// The offset from the stream's clock to nanoseconds since 1970.
     ahead_ns: u64,
     tally: Tally,
     /// I/Os that ended after the present interval.
@@ -53,7 +53,7 @@ impl<S: Stream> CountedSource<S> {
         })
     }
 
-    /// Takes what the stream has, and counts it up to a moment.
+    /// Takes the I/Os that the stream has, and counts those that ended before a moment.
     fn read(&mut self, end_ns: u64) -> anyhow::Result<()> {
         let mut ios = std::mem::take(&mut self.later);
         loop {
@@ -105,8 +105,8 @@ impl<S: Stream> CountedSource<S> {
 }
 
 impl<S: Stream> Source for CountedSource<S> {
-    /// An interval ends when it is due: I/Os that ended later count in the next one, as do those that the
-    /// stream reports too late.
+    /// An interval ends when it is due: I/Os that ended later count in the next interval. So do I/Os that
+    /// the stream reports too late.
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         while let Some(due_ns) = self.intervals.due_ns() {
             let is_stopped = self.stop.is_set();
@@ -126,7 +126,8 @@ impl<S: Stream> Source for CountedSource<S> {
     }
 }
 
-/// The I/Os of a device in flight. Each is as old as it would have taken if it had ended now.
+/// The I/Os of a device in flight. The age of each is the time that it would have taken if it had
+/// ended now.
 fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let oldest_ns = own().map(FinishedIo::total_ns).max();

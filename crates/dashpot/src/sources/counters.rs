@@ -1,5 +1,5 @@
-//! The kernel's disks, from counters that the kernel always keeps. They need neither events nor
-//! privilege.
+//! The kernel's disks, from counters that the kernel always keeps. Reading these counters needs
+//! neither events nor privilege.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,7 +18,7 @@ use super::wall::unix_ns;
 /// Reads the counters of devices, once per interval.
 pub(super) struct CountersSource {
     devices: Vec<Device>,
-    /// Whether the user has named them.
+    /// Whether the user has named the devices.
     are_named: bool,
     stop: Stop,
     intervals: Intervals,

@@ -28,7 +28,7 @@ pub(super) struct DaemonSource<'a> {
     /// Whether the question needs events, some of which may have been dropped.
     misses_dropped: bool,
     signals: Signals,
-    /// On the daemon's clock, which may be another machine's.
+    /// The intervals, on the daemon's clock, which may be another machine's.
     intervals: Intervals,
     last: Look,
     told: Moment,
@@ -134,7 +134,8 @@ impl Source for DaemonSource<'_> {
     }
 }
 
-/// The breakdown in the API's terms. `None` if the daemon has no counters for it: events have them.
+/// The breakdown in the API's terms. `None` if the daemon has no counters for this breakdown, and
+/// only events have the figures.
 pub(super) fn counted(by: Dimension) -> Option<Breakdown> {
     match by {
         Dimension::Client => Some(Breakdown::Client),
@@ -302,7 +303,7 @@ fn depths(look: &DiskLatency) -> DepthTimes {
     times.collect()
 }
 
-/// The counts of an operation before the interval: its own. For `other`, also the counts of clients
+/// The counts of an operation before the interval. Those of `other` include the counts of clients
 /// that have since been added to it.
 fn before<'a>(op: &OpLatency, later: &DiskLatency, earlier: &'a DiskLatency) -> Vec<&'a OpLatency> {
     let is_same = |one: &OpLatency, other: &OpLatency| one.op == other.op && one.by == other.by;

@@ -13,7 +13,7 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval};
 use dashpot_probe::Number;
 
-/// The counters of a device since it exists.
+/// The counters of a device since the kernel made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) reads: Transfers,

@@ -10,14 +10,14 @@ use dashpot_probe::{Comm, Device, InFlight, Io, Rwbs, Submitter};
 
 use super::errno::errno_name;
 
-/// Makes records. Names are shared, because few of them stand in many records.
+/// Makes records. Records share the texts of names, because many records have the same few names.
 pub(super) struct KernelIos {
     devices: Vec<(Device, Arc<str>)>,
     letters: Known<Rwbs>,
     comms: Known<Comm>,
 }
 
-/// Texts, by the form in which the kernel's events have them.
+/// The text of each name, by the form in which the kernel's events have the name.
 struct Known<K>(HashMap<K, Arc<str>>);
 
 impl KernelIos {

@@ -3,7 +3,8 @@
 use rustix::process::setpriority_process;
 
 /// These threads run before others: the kernel overwrites events that are not read in time, and
-/// people watch busy hosts. A reader that never waits long uses no more CPU time than another.
+/// people watch busy hosts. A reader that never waits for long uses no more CPU time than a reader
+/// that waits.
 const NICE: i32 = -10;
 
 /// Lets this thread, which reads and counts and does not print, run before all others, or at least raises its

@@ -1,8 +1,8 @@
 //! Turns the kernel's events into intervals.
 //!
 //! An I/O counts in the interval in which it was completed, even if it began before; if its CPU
-//! reported it too late, it counts in the next one. I/O that the driver got before the watch began is
-//! not seen.
+//! reported it too late, it counts in the next interval. I/O that the driver got before the watch
+//! began is not seen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,7 +102,8 @@ impl Reader {
     }
 
     /// Sends each interval while the printing thread listens. Returns the last interval, or an error.
-    /// The caller sends it only after it has cleaned up the kernel, because sending may block for long.
+    /// The caller sends this last result only after cleaning up in the kernel, because sending may
+    /// block for long.
     pub(super) fn run(mut self, tell: &Tell) -> Option<Watched> {
         while let Some(told) = self.next(tell).transpose() {
             if told.as_ref().map_or(true, |seen| seen.span.is_last) {
@@ -216,8 +217,8 @@ impl Reader {
         intervals
     }
 
-    /// The I/Os in flight at the interval's end. It mentions doubtful I/Os only if there are no others,
-    /// because most of them have probably ended.
+    /// The I/Os in flight at the interval's end. Doubtful I/Os appear only if there are no other I/Os,
+    /// because most doubtful I/Os have probably ended.
     fn in_flight(&mut self, device: &Device, at_ns: u64) -> InFlight {
         let own = self.tracer.in_flight();
         let own: Vec<_> = own
@@ -257,6 +258,6 @@ fn wait(issued: bool, doubtful: bool) -> &'static str {
     }
 }
 
-/// The maximum weight that may wait to be printed: many intervals with few operations, or one with the
-/// maximum number of values.
+/// The maximum weight that may wait to be printed: many intervals with few operations, or one interval
+/// with the maximum number of values.
 const ROOM: usize = KEYS_MAX;

@@ -28,7 +28,7 @@ impl Stop {
         Ok(Stop(stopped))
     }
 
-    /// Has the effect of a signal.
+    /// Has the same effect as a signal.
     pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -11,13 +11,13 @@ pub(crate) trait Source {
         Ok(None)
     }
 
-    /// The I/Os in flight at the last reading, of a source that gives I/Os one by one and knows them. They have
-    /// no end yet.
+    /// The I/Os in flight at the last reading, of a source that gives I/Os one by one and knows those in
+    /// flight. These I/Os have no end yet.
     fn in_flight(&mut self) -> Vec<FinishedIo> {
         Vec::new()
     }
 
-    /// Waits until the next interval has ended. `None` after the last one, or if Ctrl-C has ended
-    /// it.
+    /// Waits until the next interval has ended. `None` after the last interval, or if Ctrl-C has
+    /// ended the watch.
     fn next(&mut self) -> anyhow::Result<Option<Seen>>;
 }

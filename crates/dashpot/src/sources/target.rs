@@ -23,18 +23,18 @@ pub(crate) enum Target {
     Daemon {
         /// The daemon.
         client: Client,
-        /// The names of the disks. If the user has named no device, they are all served disks.
+        /// The names of the disks: all served disks if the user has named no device.
         disks: Vec<String>,
-        /// The names of the volumes, likewise.
+        /// The names of the volumes: all served volumes if the user has named no device.
         volumes: Vec<String>,
-        /// Whether the user has named them.
+        /// Whether the user has named the disks and volumes.
         named: Named,
     },
     /// Pools of a daemon.
     Pools {
         /// The daemon.
         client: Client,
-        /// Their names.
+        /// The names of the pools.
         names: Vec<String>,
     },
     /// Block devices of the kernel, at least one, and whether the user has named them.
@@ -339,7 +339,8 @@ fn watch_kernel<'a>(
     })
 }
 
-/// Watches the calls that sync files on these devices; if the user has named none, those on unknown devices, too.
+/// Watches the calls that sync files on these devices; if the user has named no device, also the
+/// calls on unknown devices.
 fn watch_syncs<'a>(
     devices: &'a [Device],
     named: Named,
@@ -364,7 +365,7 @@ fn watch_syncs<'a>(
 /// been closed before it was looked up.
 const ELSEWHERE: &str = "elsewhere";
 
-/// The disks or the volumes. A store's figures are in those of its disk.
+/// The disks or the volumes. A store's figures are part of its disk's figures.
 fn of_layer<'a>(layer: Layer, disks: &'a [String], volumes: &'a [String]) -> &'a [String] {
     match layer {
         Layer::Volume => volumes,
@@ -379,7 +380,7 @@ fn by_layer(names: &[String], exports: &[Export]) -> Option<(Vec<String>, Vec<St
     Some(split(found.into_iter()))
 }
 
-/// The names of the disks, and those of the volumes.
+/// The names of the disks, and the names of the volumes.
 fn split<'a>(exports: impl Iterator<Item = &'a Export>) -> (Vec<String>, Vec<String>) {
     let (disks, volumes): (Vec<&Export>, Vec<&Export>) =
         exports.partition(|export| export.layer == LayerWord::Disk);
@@ -390,7 +391,8 @@ fn split<'a>(exports: impl Iterator<Item = &'a Export>) -> (Vec<String>, Vec<Str
     (names(disks), names(volumes))
 }
 
-/// Whether words cannot be the name of a daemon's disk or volume. A volume's has a '/' inside.
+/// Whether words cannot be the name of a daemon's disk or volume. The name of a volume has a '/'
+/// inside.
 fn is_surely_the_kernels(words: &str) -> bool {
     words.starts_with('/') || (words.contains(',') && !words.starts_with(','))
 }

@@ -40,7 +40,7 @@ impl Vanished {
     }
 
     /// The devices that have gone between the last two looks. If `is_last` is false, [`Self::check`]
-    /// will name them, so this omits them.
+    /// will name these devices, so this omits them.
     pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[VanishedDevice] {
         match self.is_all(devices) && !is_last {
             true => &[],

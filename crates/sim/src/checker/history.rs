@@ -1,13 +1,13 @@
 //! The possible contents of the sectors of one disk or volume, as its clients can know them.
 //!
-//! A sector may hold the content of any write, unless another write came wholly after it: the other
-//! one was submitted after the first was acknowledged, and is acknowledged itself. A read may return
-//! any content that was possible at some moment between its submission and its reply. After a loss
-//! of power the disks may go back further: to the contents that were possible when the last
-//! successful flush was submitted, but not behind a write with FUA.
+//! A sector may hold the content of any write, unless another write came wholly after it. The later
+//! write was then submitted after the earlier one was acknowledged, and it is acknowledged itself. A
+//! read may return any content that was possible at some moment between its submission and its
+//! reply. After a loss of power the disks may go back further: to the contents that were possible
+//! when the last successful flush was submitted, but not behind a write with FUA.
 //!
-//! A write that failed or was aborted, or a trim, may have happened or not. So it excludes no other
-//! content.
+//! A write that failed or was aborted, or a trim, may have happened or not. So such an I/O excludes
+//! no other content.
 
 use std::collections::BTreeSet;
 
@@ -33,11 +33,11 @@ struct Version {
     content: Content,
     write: u64,
     replied: Option<Moment>,
-    /// Whether it has certainly happened, once it is replied to.
+    /// Whether the write has certainly happened, once it is replied to.
     sure: bool,
-    /// The moment from which on no read can return it.
+    /// The moment from which on no read can return this version.
     over: Option<Moment>,
-    /// Whether the write that replaced it was durable when it was acknowledged.
+    /// Whether the write that replaced this version was durable when it was acknowledged.
     over_for_good: bool,
 }
 
@@ -199,8 +199,8 @@ fn may_return(versions: &[Version], content: Content, submitted: Moment) -> bool
         .any(|c| c == content)
 }
 
-/// Notes the content that a read has returned while no write was in flight. The sector holds it,
-/// whichever of several concurrent writes came last.
+/// Notes the content that a read has returned while no write was in flight. The sector holds this
+/// content, whichever of several concurrent writes came last.
 fn settle(versions: &mut [Version], content: Content, submitted: Moment, now: Moment) {
     let quiet = |version: &Version| {
         version.sure && version.replied.is_some_and(|replied| replied < submitted)

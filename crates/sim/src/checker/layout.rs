@@ -1,9 +1,9 @@
 //! The places of volumes' sectors on the disks, as learned from writes.
 //!
-//! The checker assumes nothing about how a layout spreads blocks. Under the static layout a place on a disk belongs
-//! for ever to the volume's sector that was first written there. Under the dynamic one it belongs to the sector
-//! that was last written there, and a sector is where it was last written. The sides of a mirror hold the sector at
-//! the same place.
+//! The checker assumes nothing about how a layout spreads blocks. Under the static layout a place on a disk
+//! belongs for ever to the volume's sector that was first written there. Under the dynamic layout a place
+//! belongs to the sector that was last written there, and a sector is where it was last written. The sides of
+//! a mirror hold the sector at the same place.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Layout {
         }
     }
 
-    /// The pairs of a disk and the first side of its mirror.
+    /// Each disk of a pool, with the first side of its mirror.
     pub(crate) fn mirrored(&self) -> impl Iterator<Item = (usize, usize)> {
         let sides = self.sides.iter().enumerate();
         sides.filter_map(|(disk, sides)| Some((disk, *sides.first()?)))
@@ -106,14 +106,15 @@ impl Layout {
         }
     }
 
-    /// Notes that a disk of a pool has trimmed sectors. Under the dynamic layout they have no place then.
+    /// Notes that a disk of a pool has trimmed sectors. Under the dynamic layout, these sectors
+    /// then have no place.
     pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) {
         if self.dynamic[disk] {
             (first..first + sectors).for_each(|sector| self.vacate(disk, sector));
         }
     }
 
-    /// Takes its place from the owner.
+    /// Takes a place away from its owner.
     fn vacate(&mut self, disk: usize, sector: u64) {
         let Some(owner) = self.owners[disk].get_mut(sector).take() else {
             return;
@@ -125,7 +126,7 @@ impl Layout {
     }
 
     /// The content of a sector when a power cut leaves `content` at its place. Under the dynamic layout the
-    /// power cut takes the table of places, too: then a place with another sector's content does not count.
+    /// power cut also erases the table of places, so a place with another sector's content does not count.
     pub(crate) fn survivor(&self, owner: Place, disk: usize, content: Content) -> Content {
         let of_owner = |(write, place): (u64, u64)| {
             let (target, start) = self.writes[write as usize - 1];

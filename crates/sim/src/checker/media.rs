@@ -14,7 +14,7 @@ use super::sectors::{Content, Sparse};
 pub(crate) struct Media {
     visible: Sparse<Content>,
     durable: Sparse<Content>,
-    /// Writes that may not be durable, in their order.
+    /// Writes that are perhaps not durable, in their order.
     cache: VecDeque<Cached>,
     /// How many writes there were so far.
     written: u64,

@@ -14,9 +14,9 @@ pub(crate) struct Memory {
 struct Buffer {
     /// The contents, as far as the buffer was ever filled.
     sectors: Vec<Content>,
-    /// Its size in bytes, if it is known: buffers are as large as a volume's blocks.
+    /// The size of the buffer in bytes, if it is known: buffers are as large as a volume's blocks.
     size: Option<u32>,
-    /// How many disks write its contents, or read into it.
+    /// How many disks write the contents of the buffer, or read into it.
     disks: u32,
 }
 

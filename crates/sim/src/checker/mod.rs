@@ -4,11 +4,11 @@
 //! - Every zio ends once: with a reply, or with a drop if its connection is lost.
 //! - A buffer does not change while a disk works on it, and no undefined content is written to a
 //!   disk.
-//! - At most one write is on its way to a block of a pool's disk. Each place on a disk belongs to
-//!   one place of one volume for ever.
+//! - At most one write is on its way to a block of a pool's disk. Under the
+//!   static layout, each place on a disk belongs to one place of one volume for ever.
 //! - After a loss of power the disks hold all data that was flushed, or written with FUA: on all
 //!   sides of a mirror.
-//! - In the end, the sides of each mirror hold the same.
+//! - In the end, the sides of each mirror hold the same contents.
 //! - The figures of a pool are consistent ([`views`]).
 
 mod history;
@@ -45,7 +45,7 @@ pub(crate) struct Checker {
     clients: Vec<Option<ClientWork>>,
     /// The work of disks.
     disks: BTreeMap<ZioId, DiskWork>,
-    /// By volume.
+    /// The block size of each volume.
     block_sizes: Vec<u32>,
 }
 
@@ -53,11 +53,11 @@ pub(crate) struct Checker {
 struct ClientWork {
     request: Request,
     submitted: Moment,
-    /// For a write, zero or trim.
+    /// The write, zero or trim, if the work is one.
     writing: Option<Writing>,
-    /// For a read: its reply so far.
+    /// The reply to a read so far.
     reply: Vec<Content>,
-    /// Whether a disk outside of pools works on it.
+    /// Whether a disk outside of pools works on the zio.
     at_disk: bool,
 }
 
@@ -69,7 +69,7 @@ struct DiskWork {
     first: u64,
     sectors: u64,
     segments: Vec<Segment>,
-    /// How many writes a flush will make durable.
+    /// How many writes the flush will make durable, if the work is a flush.
     written: u64,
 }
 
@@ -389,14 +389,14 @@ impl Checker {
     }
 }
 
-/// Checks from outside.
+/// The checks that the simulation asks for between events.
 impl Checker {
     /// Checks that the figures of the pools are consistent.
     pub(crate) fn check_views(&mut self, engine: &Engine) -> Checked {
         self.views.check(engine)
     }
 
-    /// Checks that the sides of mirrors hold the same.
+    /// Checks that the sides of each mirror hold the same contents.
     pub(crate) fn check_mirrors(&self) -> Checked {
         for (disk, first) in self.layout.mirrored() {
             let (media, other) = (&self.media[disk], &self.media[first]);

@@ -10,13 +10,13 @@ impl Content {
     /// Undefined: memory that was never filled.
     pub(crate) const UNKNOWN: Content = Content(u64::MAX);
 
-    /// The content of one sector in the payload of a write. Writes count from 1.
+    /// The content of one sector in the payload of a write. The numbers of writes start at 1.
     pub(crate) fn of(write: u64, place: u64) -> Content {
         Content(write << PLACE_BITS | place)
     }
 
-    /// The write that this content came from, and its place in that write's payload; `None` if no write put
-    /// it there.
+    /// The write that this content came from, and its place in that write's payload; `None` if the content
+    /// came from no write.
     pub(crate) fn origin(self) -> Option<(u64, u64)> {
         let place = self.0 & ((1 << PLACE_BITS) - 1);
         (self != Content::ZERO && self != Content::UNKNOWN).then_some((self.0 >> PLACE_BITS, place))

@@ -1,4 +1,4 @@
-//! The checker must find faults, and must not find any where there are none.
+//! The checker must find faults, and must find none where there are none.
 
 use dashpot_engine::{Buf, Random, Span};
 
@@ -7,7 +7,7 @@ use super::media::Media;
 use super::memory::Memory;
 use super::sectors::Content;
 
-/// A history of one sector. Its writes are numbered.
+/// A history of one sector, with numbered writes.
 #[derive(Default)]
 struct Told {
     history: History,

@@ -15,7 +15,7 @@ pub(crate) struct Views {
 }
 
 /// The bounds for the figures of a pool. A tunable may change at any time, and I/O in flight need
-/// not follow at once, so its largest value counts.
+/// not follow at once, so the tunable's largest value counts.
 #[derive(Clone, Debug)]
 struct Bounds {
     dirty_max: u64,
@@ -23,7 +23,7 @@ struct Bounds {
     /// The bytes of the writes that clients wait for, in whole blocks: now, and at most.
     writing: u64,
     most_writing: u64,
-    /// Whether the tunable bounds dirty data. It does not in the legacy throttle.
+    /// Whether the tunable bounds dirty data. In the legacy throttle, the tunable does not.
     bounded: bool,
     /// The oldest txg that was live at the last check.
     oldest_txg: u64,

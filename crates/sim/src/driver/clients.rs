@@ -9,9 +9,9 @@ use crate::error::Violation;
 use crate::scenario::Target;
 use crate::workload::Turn;
 
-/// From the client to the lab.
+/// The steps of a call from the client to the lab.
 impl Simulation {
-    /// Takes a thread's turn.
+    /// Carries out a thread's turn.
     pub(super) fn turn(&mut self, workload: u32, thread: u32) -> Result<(), Violation> {
         while !self.closing {
             let client = &mut self.workloads[workload as usize];
@@ -116,7 +116,7 @@ impl Simulation {
     }
 }
 
-/// From the lab to the client.
+/// The steps of a call from the lab to the client.
 impl Simulation {
     /// Puts the lab's reply on the link to the client.
     pub(super) fn complete(&mut self, zio: ZioId, outcome: Outcome) -> Result<(), Violation> {

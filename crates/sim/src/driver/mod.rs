@@ -43,7 +43,7 @@ pub struct Simulation {
     closing: bool,
     /// How many events there were at the current time.
     standing: u64,
-    /// How many of them were ends of calls.
+    /// How many events at the current time were ends of calls.
     ended_now: u64,
     /// How many calls the scenario may begin at one moment.
     crowd: u64,
@@ -85,7 +85,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Gives the engine a command that was not in the scenario, now. It becomes one of the
+    /// Gives the engine a command that was not in the scenario, now. The command becomes one of the
     /// scenario's commands. Returns its index among them, under which [`Simulation::answers`] has the
     /// engine's answer.
     pub fn tell(&mut self, command: Command) -> Result<usize, Violation> {
@@ -100,7 +100,7 @@ impl Simulation {
     }
 
     /// Begins no more calls, and runs until no call is in flight, nothing is dirty and no mirror is to be
-    /// repaired, or until a moment. Returns whether the former came first.
+    /// repaired, or until a moment. Returns false if the moment came first.
     pub fn drain(&mut self, until: Instant) -> Result<bool, Violation> {
         self.closing = true;
         while self.is_busy() && self.go_on(until)? {}
@@ -132,8 +132,8 @@ impl Simulation {
         self.engine.record_events(on);
     }
 
-    /// Takes the events of the zios that have finished since the last call. They are kept until
-    /// then, so call this often.
+    /// Takes the events of the zios that have finished since the last call. Events stay in memory
+    /// until this call, so call it often.
     pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.engine.events()
     }
@@ -143,7 +143,8 @@ impl Simulation {
         Some(&self.workloads.get(workload)?.results)
     }
 
-    /// A workload's calls that have not ended, in no particular order. They are in no histogram.
+    /// A workload's calls that have not ended, in no particular order. No histogram has these
+    /// calls.
     pub fn unfinished(&self, workload: usize) -> impl Iterator<Item = Unfinished> {
         let calls = self.calls.alive();
         let own = calls.filter(move |(_, call)| call.workload as usize == workload);
@@ -197,8 +198,8 @@ impl Simulation {
         checked.map_err(|what| self.violation(what))
     }
 
-    /// Checks that the sides of mirrors hold the same, once nothing is left to be done. A scenario without
-    /// checks always passes.
+    /// Checks that the sides of each mirror hold the same contents, once no work is left. A scenario
+    /// without checks always passes.
     pub fn check_mirrors(&self) -> Result<(), Violation> {
         let checker = self.checker.as_ref();
         let checked = checker.map_or(Ok(()), |checker| checker.check_mirrors());
@@ -284,7 +285,7 @@ impl Simulation {
         Violation { at: self.now, what }
     }
 
-    /// Tells the checker, if there is one.
+    /// Runs `tell` on the checker, if there is one.
     fn check(
         &mut self,
         tell: impl FnOnce(&mut Checker, &Engine) -> Result<(), String>,
@@ -362,8 +363,7 @@ impl Simulation {
     }
 }
 
-/// How many calls a workload may begin at one moment: one for each thread, or the burst that it is
-/// to begin then.
+/// How many calls a workload may begin at one moment: one for each thread, or a whole burst.
 fn crowd(workload: &WorkloadSpec) -> u64 {
     match &workload.load {
         Load::Closed { threads, .. } => u64::from(*threads),
@@ -372,10 +372,11 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// More calls than can end at one moment, not counting the crowd: a throttle admits fewer at once. With
-/// more, the simulator is in an endless loop.
+/// More calls than can end at one moment, not counting the crowd: a throttle admits fewer calls at
+/// once. If more end, the simulator is in an endless loop.
 const ENDED_NOW_MAX: u64 = 1 << 22;
-/// More events than a lab can have at one moment. With more, the simulator is in an endless loop.
+/// More events than a lab can have at one moment. If there are more, the simulator is in an endless
+/// loop.
 const STANDING_MAX: u64 = 1 << 26;
 /// The steps of a large call: each of its blocks is moved, and goes to both sides of a mirror.
 const STEPS_OF_A_CALL: u64 = 64;

@@ -194,8 +194,8 @@ pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
     ])
 }
 
-/// Volumes that fit, all with the same block size: otherwise the checker could not distinguish a child's
-/// buffers.
+/// Volumes that fit into the pool. All have the same block size: otherwise the checker could not
+/// distinguish a child's buffers.
 fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSpec> {
     let smallest = pool.members.iter().flatten().map(|disk| disks[*disk].size);
     let block_size = 512 << dice.within(0, 5);
@@ -212,5 +212,6 @@ fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSp
     (0..count).map(volume).collect()
 }
 
-/// Disks are multiples of this. It has room for three volumes with the largest blocks.
+/// The sizes of disks are multiples of this. One unit has room for three volumes with the largest
+/// blocks.
 const DISK_UNIT: u64 = 64 << 10;

@@ -78,7 +78,7 @@ fn ratio((numerator, denominator): (u64, u64)) -> Ratio {
     Ratio::new(numerator, denominator).unwrap_or(NEVER)
 }
 
-/// Overlapping I/O: most of it is in a small part of its target.
+/// Overlapping I/O: most of the I/O is in a small part of its target.
 fn trace(lasts: Duration, targets: &[(Target, u64)], dice: &mut Dice) -> Load {
     let own: Vec<(Target, u64)> = (0..2).map(|_| dice.one_of(targets)).collect();
     let mut entries = Vec::new();
@@ -109,7 +109,7 @@ fn entry(at: Duration, (target, size): (Target, u64), dice: &mut Dice) -> TraceE
         20..=21 => Op::Zero,
         _ => Op::Cache,
     };
-    // Trims and zeroes of many blocks are extents.
+    // Trims and zeroes of many blocks become extents in the engine.
     let lengths = match op {
         Op::Trim | Op::Zero => [4, 16, 64, 512],
         _ => [1, 4, 16, 64],

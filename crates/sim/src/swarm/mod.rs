@@ -2,9 +2,9 @@
 //! written for.
 //!
 //! A seed makes a small lab: single disks and a pool, volumes, rules with errors and hangs, clients
-//! with overlapping I/O, commands and lost connections. In its last part all rules are cleared, all
-//! disks resumed, and a last client flushes and reads everything. At some moments and at the end
-//! the checker assumes a loss of power.
+//! with overlapping I/O, commands and lost connections. In the last part of the simulation all
+//! rules are cleared, all disks are resumed, and a last client flushes and reads everything. At
+//! some moments and at the end the checker assumes a loss of power.
 
 mod dice;
 mod lab;
@@ -22,15 +22,15 @@ use crate::scenario::Scenario;
 pub struct Summary {
     /// The seed.
     pub seed: u64,
-    /// Disks, pools and volumes.
+    /// The number of disks.
     pub disks: usize,
-    /// Pools.
+    /// The number of pools.
     pub pools: usize,
-    /// Volumes.
+    /// The number of volumes.
     pub volumes: usize,
     /// How many calls have ended.
     pub calls: u64,
-    /// Number of these that failed.
+    /// How many of the ended calls failed.
     pub failed: u64,
     /// How many calls were lost with their connection.
     pub aborted: u64,

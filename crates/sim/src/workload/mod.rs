@@ -36,7 +36,7 @@ enum Loading {
         source: Source,
         inside: Duration,
         think: Duration,
-        /// By thread: how many writes since its last flush.
+        /// How many writes each thread has made since its last flush.
         unflushed: Vec<u64>,
     },
     Open {
@@ -56,16 +56,16 @@ enum Loading {
 /// The action of a thread at its turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
-    /// It begins a call, which first stays with its client for this long.
+    /// The thread begins a call, which first stays with its client for this long.
     Call(Request, Duration),
-    /// It waits for its next turn.
+    /// The thread waits for its next turn.
     Wait(Instant),
-    /// It ends.
+    /// The thread ends.
     End,
 }
 
 impl Workload {
-    /// A client of targets with these sizes.
+    /// A client whose targets have these sizes.
     pub(crate) fn new(
         spec: &WorkloadSpec,
         client: ClientId,
@@ -95,7 +95,7 @@ impl Workload {
         self.starts
     }
 
-    /// The action of a thread now. A thread of an open loop that calls has another turn at once.
+    /// The action of a thread now. After a call, a thread of an open loop has another turn at once.
     pub(crate) fn turn(&mut self, thread: u32, now: Instant) -> Turn {
         if now >= self.stops {
             return Turn::End;

@@ -10,7 +10,7 @@ use crate::scenario::Target;
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadResults {
     ops: [OpResults; Op::ALL.len()],
-    /// Its slowest calls, the slowest first.
+    /// The workload's slowest calls, the slowest first.
     pub slowest: Vec<SlowCall>,
     /// How many calls were lost with their connection, whenever they began.
     pub aborted: u64,
@@ -22,9 +22,9 @@ pub struct WorkloadResults {
 pub struct OpResults {
     /// How many calls have ended, including failed ones.
     pub calls: u64,
-    /// Number of these that failed.
+    /// How many of the ended calls failed.
     pub failed: u64,
-    /// The bytes of those that did not fail.
+    /// The bytes of the calls that did not fail.
     pub bytes: u64,
     /// Latencies from the beginning of a call to its end, in nanoseconds, of calls that did not
     /// fail.
@@ -39,17 +39,17 @@ pub struct OpResults {
 /// A slow call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowCall {
-    /// The time from its beginning to its end.
+    /// The time from the beginning of the call to its end.
     pub latency: Duration,
-    /// When it began.
+    /// When the call began.
     pub began: Instant,
-    /// Its operation.
+    /// The operation of the call.
     pub op: Op,
-    /// Its target.
+    /// The target of the call.
     pub target: Target,
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub length: u32,
 }
 

@@ -9,9 +9,9 @@ use crate::scenario::{Calls, Pattern, Target};
 #[derive(Debug)]
 pub(crate) struct Source {
     target: Target,
-    /// First byte of the region.
+    /// The first byte of the region.
     start: u64,
-    /// Blocks in it.
+    /// The number of blocks in the region.
     blocks: u64,
     block: u32,
     reads: Ratio,
@@ -44,7 +44,7 @@ impl Source {
         })
     }
 
-    /// The next I/O of a thread. `unflushed` counts its writes since its last flush.
+    /// The next I/O of a thread. `unflushed` counts the thread's writes since its last flush.
     pub(crate) fn next(&mut self, unflushed: &mut u64) -> Request {
         if *unflushed >= self.flush_every {
             *unflushed = 0;

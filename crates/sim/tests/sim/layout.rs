@@ -1,7 +1,7 @@
 //! The third experiment of Prakash Surya's article on `zinject`: a pool of two disks, one half as fast.
 //!
 //! Eight clients write files to new blocks and sync. The faster disk should have twice the writes. Under
-//! the static layout it cannot: each disk gets every other block.
+//! the static layout the faster disk cannot: each disk gets every other block.
 
 use crate::common::{ms, workload, writes};
 use dashpot_engine::inject::{GroupId, RuleSpec};
@@ -83,7 +83,7 @@ fn writes_of(layout: Layout, write: WritePolicy, flush_every: Option<u64>) -> [u
     })
 }
 
-/// The article counts 518 and 271 in a second: 1.91 to 1.
+/// The article counts 518 and 271 writes in a second: 1.91 to 1.
 #[test]
 fn a_disk_twice_as_fast_gets_twice_the_new_blocks() {
     for write in [WritePolicy::Back, WritePolicy::Through] {

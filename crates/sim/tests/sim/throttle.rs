@@ -1,7 +1,7 @@
 //! The scenarios of Adam Leventhal's articles on the write throttle, under virtual time.
 //!
-//! The units are binary, because only these fit the articles' figures: 64,000 × 8 KiB are 500 MiB,
-//! which a disk of 100 MiB/s writes in 5 s.
+//! The units are binary, because only binary units fit the articles' figures: 64,000 × 8 KiB are
+//! 500 MiB, which a disk of 100 MiB/s writes in 5 s.
 
 use crate::common::{workload, writes};
 use dashpot_engine::histogram::{Histogram, lower_bound};
@@ -88,7 +88,7 @@ fn after(simulation: &mut Simulation, seconds: u64) -> Histogram {
     writes.at_lab.as_deref().cloned().unwrap_or_default()
 }
 
-/// How many of 64,000 writes of whole cycles took from `from` to less than `to`, in µs.
+/// How many of every 64,000 writes took from `from` to less than `to`, in µs.
 fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     let within = latencies.buckets().filter(|(at, _)| {
         let microseconds = lower_bound(*at) / 1_000;
@@ -127,8 +127,8 @@ fn legacy_delays_nobody_from_the_second_cycle_on_if_the_disk_keeps_up() {
     assert!(since.quantile(999_900).unwrap() < 1_000);
 }
 
-/// Of 64,000 writes of 1,000 threads behind a link of 1 GiB/s: how many were admitted at once,
-/// later, and above 200 ms.
+/// Of 64,000 writes of 1,000 threads behind a link of 1 GiB/s: how many were admitted at once, how
+/// many later, and how many after more than 200 ms.
 fn flood(delay_slots: Option<u32>) -> [u64; 3] {
     let client = client(1_000, Duration::ZERO, Some(GIB));
     let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 100)).unwrap();
@@ -142,7 +142,8 @@ fn legacy_lets_most_of_a_flood_in_at_once_and_a_thousand_wait_for_seconds() {
     // The article says 55,000, 8,000 and 1,000. An independent event simulation gives exactly these
     // numbers.
     assert_eq!(flood(None), [54_574, 8_433, 992]);
-    // With one delay at a time, few writes are delayed. That simulation gives 62,550 and 1,450.
+    // With one delay at a time, few writes are delayed. The independent simulation gives 62,550 and
+    // 1,450.
     assert_eq!(flood(Some(1)), [62_548, 39, 1_411]);
 }
 
@@ -155,6 +156,6 @@ fn openzfs_has_one_mode_where_little_says() {
     assert_eq!(since.count() / 30, 12_800);
     let mean = since.mean().unwrap();
     assert!((78_000_000..78_200_000).contains(&mean), "{mean}");
-    // All are in one bucket, of 77.6 ms to 79.3 ms.
+    // All latencies are in one bucket, from 77.6 ms to 79.3 ms.
     assert_eq!(since.buckets().count(), 1);
 }

@@ -40,7 +40,7 @@ fn a_rule_delays_what_comes_after_it() {
     assert_eq!(simulation.answers(), [(place, Ok(Answer::Done))]);
     simulation.run_until(at(100)).unwrap();
     assert_eq!(latencies(&simulation), [0, 5_000_000]);
-    // The scenario now contains the command, so a second run does the same.
+    // The scenario now contains the command, so a second run of the scenario does the same.
     let mut again = Simulation::new(simulation.scenario().clone()).unwrap();
     again.run_until(at(100)).unwrap();
     assert_eq!(latencies(&again), latencies(&simulation));
@@ -71,7 +71,7 @@ fn calls_are_in_the_lab_until_they_are_replied_to() {
     assert_eq!(in_lab(&simulation, Target::Volume(0)), none);
 }
 
-/// How many calls there are, and when the oldest arrived.
+/// How many calls are in the lab, and when the oldest of them arrived.
 fn in_lab(simulation: &Simulation, target: Target) -> (usize, Option<Instant>) {
     let came = simulation.in_lab(target).map(|call| call.submitted);
     let came: Vec<_> = came.flatten().collect();

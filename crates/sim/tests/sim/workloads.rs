@@ -7,7 +7,7 @@ use dashpot_engine::{Command, Duration, Errno, Instant, Op, OpSet, Target as Rul
 use dashpot_sim::scenario::{Calls, DiskModel, Load, Scenario, Target, WorkloadSpec};
 use dashpot_sim::{CallWait, SetupError, Simulation, WorkloadError, WorkloadResults};
 
-/// A disk that takes this long for each I/O, however many there are.
+/// A disk that takes this long for each I/O, however many are in flight.
 fn slow(service: Duration) -> DiskModel {
     DiskModel {
         service: Some(Service::Constant(service)),

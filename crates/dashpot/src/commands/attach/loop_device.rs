@@ -38,7 +38,7 @@ pub(super) fn make(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<bool> {
     match (backing_file(node), made) {
         (Some(found), Ok(_)) if found == wanted.file => Ok(true),
         (Some(found), Err(error)) if found == wanted.file => {
-            // `detach --stale` finds it if this fails, too.
+            // If this fails, too, `detach --stale` finds the device.
             let _ = free(node, &[]);
             Err(error)
         }

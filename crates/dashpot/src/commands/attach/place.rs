@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 
-/// The parent of all these directories.
+/// The parent of the directories of all attachments.
 pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
@@ -32,7 +32,7 @@ pub(super) struct Record {
     pub(super) disk: String,
     pub(super) node: String,
     pub(super) mechanism: MechanismWord,
-    /// The daemon that serves it; `None` if this process cannot see it.
+    /// The daemon that serves the device; `None` if this process cannot see that daemon.
     pub(super) daemon: Option<Process>,
     /// The address of that daemon's API.
     pub(super) api: String,
@@ -100,8 +100,8 @@ impl Place {
             .collect()
     }
 
-    /// The attachments that a caller means, locked. A command that looks at all of them has locked each for
-    /// a moment, so this waits; an attachment that another command changes for longer is an error.
+    /// Locks the attachments that a caller means. A command that lists all attachments locks each for a
+    /// moment, so this waits for a lock. Fails if another command keeps an attachment locked for longer.
     pub(super) fn meant(
         is_meant: impl Fn(&Record) -> bool,
     ) -> anyhow::Result<Vec<(Place, Record)>> {
@@ -113,7 +113,7 @@ impl Place {
             let Some(place) = Place::wait_locked(&entry.path(), &seen.node)? else {
                 continue;
             };
-            // The other command may have changed it.
+            // The other command may have changed the record.
             if let Some(record) = place.record().filter(&is_meant) {
                 meant.push((place, record));
             }
@@ -149,7 +149,7 @@ impl Place {
         })
     }
 
-    /// Its path.
+    /// The path of the directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -187,12 +187,12 @@ impl Place {
             .with_context(|| format!("cannot write {}", named.display()))
     }
 
-    /// Leaves it in place.
+    /// Leaves the directory in place.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
 
-    /// Removes it. Nothing may be mounted in it.
+    /// Removes the directory. Nothing may be mounted in it.
     pub(super) fn remove(mut self) {
         self.kept = false;
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::commands) struct Process {
     pid: u32,
-    /// Its start, in ticks since the boot.
+    /// The start of the process, in ticks since the boot.
     began: u64,
 }
 
@@ -30,7 +30,7 @@ impl Process {
     }
 }
 
-/// The state and the start of a process. Its name may contain blanks and brackets.
+/// The state and the start of a process. The name in `stat` may contain blanks and brackets.
 fn state_and_begin(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let state = fields.chars().next()?;

@@ -69,7 +69,8 @@ fn clean_each(goes: impl Fn(&Place, &Record) -> bool) -> Vec<(String, anyhow::Re
 fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         if record.mechanism == MechanismWord::Nbd {
-            // Otherwise all I/O, including that of unmounting, would wait for another daemon.
+            // Free the node first: otherwise all I/O, including that of unmounting, would wait for
+            // another daemon.
             free(record)?;
         }
         file_system::unmount(record, &|| false)?;
@@ -85,7 +86,7 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
     take_down(place, record)
 }
 
-/// A helper was killed before it had told any caller the node.
+/// Cleans up after a helper that was killed before it reported its node to a caller.
 fn clean_half_made(place: Place) {
     for node in nodes("nbd") {
         if backend_of(&node).is_some_and(|backend| place.contains(&backend)) {
@@ -100,7 +101,7 @@ fn clean_half_made(place: Place) {
     for file in place.files() {
         for node in nodes("loop") {
             if backing_file(&node).as_deref() == Some(&file) {
-                // If it cannot be freed now, the next cleaning finds it again.
+                // If the device cannot be freed now, the next cleaning finds it again.
                 let _ = loop_device::free(&node, &[]);
             }
         }

@@ -14,7 +14,7 @@ pub(super) fn is_ours(place: &Place, record: &Record) -> bool {
     is_at(&record.node, record.mechanism, &place.file(&record.disk))
 }
 
-/// Whether its daemon certainly serves it no longer.
+/// Whether the attachment's daemon certainly serves the node no longer.
 pub(super) fn is_stale(place: &Place, record: &Record) -> bool {
     if !is_ours(place, record) {
         return true;
@@ -25,14 +25,15 @@ pub(super) fn is_stale(place: &Place, record: &Record) -> bool {
     }
 }
 
-/// Asks the daemon; `None` if it does not answer.
+/// Asks the daemon whether it serves the node; `None` if the daemon does not answer.
 fn may_be_served(record: &Record) -> Option<bool> {
     let api = parse_api(&record.api).ok()?;
     let disk = Client::find(Some(&api)).ok()?.disk(&record.disk, 0).ok()?;
     Some(disk.io.attachments.iter().any(|it| it.node == record.node))
 }
 
-/// Whether its daemon is gone, and I/O waits in the kernel's NBD client until there is another one.
+/// Whether the attachment's daemon is gone, and I/O waits in the kernel's NBD client for another
+/// daemon.
 pub(super) fn waits(place: &Place, record: &Record) -> bool {
     record.mechanism == MechanismWord::Nbd && is_ours(place, record) && is_stale(place, record)
 }

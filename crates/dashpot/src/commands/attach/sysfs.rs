@@ -1,4 +1,5 @@
-//! The attributes of a block device in sysfs, of which `attach` changes some and `detach` restores them.
+//! The attributes of a block device in sysfs. `attach` changes some of them, and `detach` restores
+//! these.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use anyhow::Context;
 /// The changed settings, with their former values.
 pub(super) type Before = Vec<(String, String)>;
 
-/// Changes the settings of a node. Adds the former values to `before` as it goes, so that it knows them
-/// if a later one fails.
+/// Changes the settings of a node. Adds each former value to `before` at once, so that the caller can
+/// restore it if a later change fails.
 pub(super) fn change(
     node: &str,
     settings: &[(&str, &str)],
@@ -26,7 +27,8 @@ pub(super) fn change(
     Ok(())
 }
 
-/// Restores the settings of a node. If one fails, the next user of the node finds it changed.
+/// Restores the settings of a node. If restoring a setting fails, the next user of the node finds
+/// that setting changed.
 pub(super) fn restore(node: &str, before: &[(String, String)]) {
     for (setting, value) in before {
         let _ = set_attribute(node, setting, value);
@@ -60,7 +62,7 @@ fn sysfs(node: &str) -> PathBuf {
 pub(crate) struct Queue {
     /// How many I/Os have not ended, as the kernel counts.
     pub(crate) in_flight: u64,
-    /// How many there can be.
+    /// The most I/Os that can be in flight.
     pub(crate) most: u64,
 }
 

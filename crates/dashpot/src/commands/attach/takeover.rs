@@ -1,4 +1,4 @@
-//! Gives a device of the kernel's NBD client to another daemon when its own is gone.
+//! Gives a device of the kernel's NBD client to another daemon when its own daemon is gone.
 //!
 //! A program that has the device open goes on as if it had only waited. So the other daemon must serve
 //! the same bytes: an empty disk below a mounted file system would destroy it.
@@ -94,7 +94,7 @@ pub(crate) struct Waiting {
     pub(crate) left: Left,
 }
 
-/// The devices that wait for a daemon at an address of the API. It needs no privilege.
+/// The devices that wait for a daemon at an address of the API. Finding them needs no privilege.
 pub(crate) fn waiting_for(api: &str) -> Vec<Waiting> {
     let is_waiting = |(path, record): &(PathBuf, Record)| {
         record.api == api

@@ -1,7 +1,7 @@
 //! The turn to choose a device that is free.
 //!
-//! Two attachments at once find the same free device, and one of them makes it. dashpot's own
-//! attachments therefore choose one after the other; other programs take no turns.
+//! Two attachments that run at once find the same free device, and only one of them can make it.
+//! dashpot's own attachments therefore choose one after the other; other programs take no turns.
 
 use std::fs::File;
 use std::thread;
@@ -17,8 +17,8 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Waits until no other attachment has its turn, `is_stopped` returns true, or [`PATIENCE`] is
-    /// over: the other may wait for a daemon that is stuck. Without its turn, the attachment may
-    /// lose its device to another and has to try again.
+    /// over: the attachment that has the turn may wait for a stuck daemon. An attachment without a
+    /// turn may lose its device to another one, and then tries again.
     pub(super) fn wait(is_stopped: &dyn Fn() -> bool) -> Turn {
         let end = Instant::now() + PATIENCE;
         let file = File::open(BASE).ok();
@@ -33,7 +33,7 @@ impl Turn {
     }
 }
 
-/// How long it waits at most.
+/// How long an attachment waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause between two looks.
+/// The pause between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -15,7 +15,7 @@ use super::place::Served;
 use super::sysfs::{self, Before};
 
 /// Makes a device that no process serves yet. Returns its future node, and the descriptor through which a
-/// process serves it. `directory` is the attachment's.
+/// process serves it. `directory` is the directory of the attachment.
 pub(super) fn add(directory: &Path, served: &Served) -> anyhow::Result<(String, OwnedFd)> {
     let mark = mark(directory).context("the directory of the attachment has a strange name")?;
     let mut control = control()?;
@@ -37,15 +37,15 @@ pub(super) fn add(directory: &Path, served: &Served) -> anyhow::Result<(String, 
     match opened {
         Ok(character) => Ok((format!("{PREFIX}{number}"), character.into())),
         Err(error) => {
-            // `detach --stale` finds it if this fails, too.
+            // If this fails, too, `detach --stale` finds the device.
             let _ = control.delete(number);
             Err(error)
         }
     }
 }
 
-/// Makes the block device, which the process with the number `server` serves. The kernel reads its
-/// partition table meanwhile; while that takes long, this calls `waits` again and again.
+/// Makes the block device, which the process with the number `server` serves. The kernel reads the
+/// partition table meanwhile. While the reading takes long, this calls `waits` again and again.
 pub(super) fn start(node: &str, server: u32, waits: impl FnMut()) -> anyhow::Result<()> {
     let started = control()?.start(number(node)?, server, waits);
     started.with_context(|| format!("{node}: the kernel's ublk driver does not start it"))
@@ -76,7 +76,8 @@ pub(super) fn is_of(node: &str, directory: &Path) -> bool {
             let info = control.info(number).ok();
             info.is_some_and(|info| Some(info.mark) == mark(directory))
         }
-        // The driver does not answer. Removing the device fails in the same way, and keeps its record.
+        // The driver does not answer. Removing the device fails in the same way, and then its
+        // record stays.
         _ => is_there,
     }
 }
@@ -110,7 +111,7 @@ fn mark(directory: &Path) -> Option<u64> {
 const PREFIX: &str = "/dev/ublkb";
 /// The directory of the driver's character devices.
 const CHARACTERS: &str = "/sys/class/ublk-char";
-/// Begins the mark of each of our devices.
+/// The word with which the mark of each of our devices begins.
 const OWN: u32 = u32::from_be_bytes(*b"dash");
 /// No scheduler changes the order.
 const SETTINGS: [(&str, &str); 1] = [("queue/scheduler", "none")];

@@ -75,7 +75,7 @@ pub(super) fn running(home: &Path) -> Option<Process> {
     Process::of(found.file_name()?.to_str()?.parse().ok()?)
 }
 
-/// Waits until the daemon is ready. False if it has ended.
+/// Waits until the daemon is ready. Returns false if the daemon has ended.
 fn wait(
     child: &mut Child,
     is_ready: &dyn Fn() -> bool,
@@ -93,7 +93,7 @@ fn wait(
     Ok(true)
 }
 
-/// Why a daemon did not start: its last line, without the name of the program and that of the disk.
+/// Why a daemon did not start: its last line, without the names of the program and of the disk.
 fn reason(log: &str) -> &str {
     let line = log.lines().last().unwrap_or("the daemon did not start");
     line.strip_prefix("dashpot: ").unwrap_or(line)

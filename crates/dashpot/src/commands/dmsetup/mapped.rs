@@ -23,7 +23,7 @@ pub(super) struct Mapped {
     pub(super) name: String,
     /// The block device; empty before it is made.
     pub(super) node: String,
-    /// The daemon that serves it; `None` before it runs.
+    /// The daemon that serves the device; `None` before the daemon runs.
     daemon: Option<Process>,
     pub(super) state: State,
     is_kept: bool,
@@ -34,7 +34,7 @@ pub(super) struct Mapped {
 pub(super) struct State {
     node: String,
     daemon: Option<Process>,
-    /// The store of its disk.
+    /// The store of the device's disk.
     pub(super) store: String,
     /// The first sector of the disk in its store.
     #[serde(default)]
@@ -118,7 +118,7 @@ impl Mapped {
         !self.node.is_empty()
     }
 
-    /// The devices, and what killed creates have left, by name.
+    /// The devices, and the remains of killed `create` commands, by name.
     fn directories() -> anyhow::Result<Vec<Mapped>> {
         let entries = match fs::read_dir(BASE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -147,7 +147,7 @@ impl Mapped {
         }
     }
 
-    /// Links it, and keeps it.
+    /// Makes the link of the device, and keeps the device.
     pub(super) fn publish(mut self) -> anyhow::Result<()> {
         self.write()?;
         make_link(&link(&self.name), &self.node)?;
@@ -155,7 +155,7 @@ impl Mapped {
         Ok(())
     }
 
-    /// Writes its state. A reader finds the whole of it or the former one.
+    /// Writes the state of the device. A reader finds the whole new state, or the former one.
     pub(super) fn write(&self) -> anyhow::Result<()> {
         let state = State {
             node: self.node.clone(),
@@ -168,7 +168,8 @@ impl Mapped {
             .with_context(|| format!("cannot write {}", named.display()))
     }
 
-    /// Ends its daemon, and removes its link and its directory. Nothing may use it any more.
+    /// Ends the device's daemon, and removes the link and the directory. Nothing may use the device
+    /// any more.
     pub(super) fn remove(self) -> anyhow::Result<()> {
         if let Some(daemon) = self.daemon {
             daemon::end(daemon)?;
@@ -186,22 +187,22 @@ impl Mapped {
         Ok(parse_table(&self.state.live)?)
     }
 
-    /// Starts its daemon.
+    /// Starts the device's daemon.
     pub(super) fn start(&mut self, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
         let home = directory(&self.name);
         self.daemon = Some(daemon::start(&home, &self.lab()?, is_stopped)?);
-        // If this command is killed, `remove` knows which daemon to end.
+        // Write this down: if this command is killed, `remove` knows which daemon to end.
         self.write()
     }
 
-    /// The lab of its daemon: its disk, without rules yet.
+    /// The lab of the device's daemon: one disk, without rules yet.
     fn lab(&self) -> anyhow::Result<String> {
         let bytes = self.table()?.sectors * SECTOR;
-        // A string of JSON is one of TOML.
+        // A JSON string is also a TOML string.
         let word = |text: &str| serde_json::to_string(text);
         let (name, store) = (word(&self.name)?, word(&self.state.store)?);
         let mut lab = format!("[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\n");
-        // Memory has nothing before the disk.
+        // A store in memory has no bytes before the disk.
         if self.state.start > 0 && self.state.store != RAM {
             let offset = self.state.start * SECTOR;
             writeln!(lab, "offset = \"{offset}\"")?;
@@ -213,7 +214,7 @@ impl Mapped {
         self.daemon.is_some_and(Process::is_alive)
     }
 
-    /// Access to its daemon.
+    /// Access to the device's daemon.
     pub(super) fn client(&self) -> anyhow::Result<Client> {
         if !self.is_alive() {
             let name = &self.name;
@@ -224,7 +225,7 @@ impl Mapped {
         Client::at(Address::Unix(self.path("api.sock")), None)
     }
 
-    /// A file of its directory.
+    /// A file in the device's directory.
     fn path(&self, file: &str) -> PathBuf {
         directory(&self.name).join(file)
     }

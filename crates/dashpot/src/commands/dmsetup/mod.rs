@@ -57,7 +57,7 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let medium = medium::resolve(table)?;
     let mut new = Mapped::new(name, &medium.table, &medium.store)?;
-    // The new daemon inherits this, and locks its memory when it gets the device.
+    // The new daemon inherits this protection, and locks its memory when it gets the device.
     reclaim::protect();
     new.start(&|| stop.is_set())?;
     let client = new.client()?;
@@ -68,15 +68,15 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     };
     let attached = attach_disk(&client, &wish, || stop.is_set())?;
     new.node = attached.node.clone();
-    // The kernel has read the new device by now, so the rules do not delay that. No program has the
-    // link yet.
+    // The kernel has read the new device by now, so the rules do not delay that read. No program
+    // has the link yet.
     arm(&client, name, &medium.table)?;
     new.publish()?;
     attached.say_lacks();
     Ok(())
 }
 
-/// Keeps another table beside the active one.
+/// Keeps an inactive table, which `resume` makes the active one.
 fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     let mut mapped = Mapped::find(name)?;
     let medium = medium::resolve(table)?;
@@ -105,7 +105,8 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     mapped.write()
 }
 
-/// Waits for the I/O in flight. dm-delay would release it at once, but here no I/O may be early.
+/// Waits for the I/O in flight. dm-delay would release this I/O at once, but here no I/O may end
+/// early.
 fn suspend(mapped: &Mapped) -> anyhow::Result<()> {
     let waits = Suspend {
         for_ns: None,
@@ -115,7 +116,8 @@ fn suspend(mapped: &Mapped) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// No I/O meets a mixture of both tables: the disk is suspended while its rules change.
+/// Makes the inactive table active. No I/O sees a mixture of both tables: the disk is suspended
+/// while its rules change.
 fn resume(mut mapped: Mapped) -> anyhow::Result<()> {
     let (client, name) = (mapped.client()?, mapped.name.clone());
     if let Some(line) = mapped.state.inactive.take() {
@@ -148,10 +150,11 @@ fn arm(client: &Client, disk: &str, table: &Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes a device, unless it is in use, or what is left of it.
+/// Removes a device that is not in use, or the remains of a device.
 fn remove(mapped: Mapped) -> anyhow::Result<()> {
     if mapped.is_alive() {
-        // The daemon has no other device. A killed `create` may not have noted this one.
+        // The daemon has no other device. A killed `create` may not have noted the node, so detach
+        // all.
         let detached = detach_unused(&mapped.client()?, "all");
         detached.with_context(|| format!("{} stays", mapped.name))?;
     }

@@ -74,8 +74,8 @@ pub(super) fn info(name: Option<&str>) -> anyhow::Result<()> {
     print(&blocks?.join("\n"))
 }
 
-/// The state of a device. Its open count is of the users that this process can see; events are not
-/// counted.
+/// The state of a device. The open count has only the users that this process can see. Events are
+/// not counted.
 fn block(mapped: &Mapped) -> anyhow::Result<String> {
     let state = match mapped.client()?.disk(&mapped.name, 0)?.suspended {
         Some(_) => "SUSPENDED",

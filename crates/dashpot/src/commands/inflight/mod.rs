@@ -59,7 +59,7 @@ impl Inflight {
         let is_kernels = matches!(target, Target::Kernel(..));
         let lasts = match is_kernels {
             true => args.lasts,
-            // A daemon knows all of them at once.
+            // A daemon knows all I/Os in flight at once.
             false => Duration::ZERO,
         };
         let mut watched = Watched::default();
@@ -75,7 +75,7 @@ impl Inflight {
         let Watched { mut ios, older } = watched;
         ios.sort_by_key(|io| Reverse(io.total_ns()));
         Ok(Inflight {
-            // No count tells how many calls are in flight.
+            // The kernel does not count the calls in flight.
             older: older.filter(|_| is_kernels && !layers.contains(&Layer::Fs)),
             waiting: is_kernels.then(waiting),
             ios: ios.iter().map(InflightIo::of).collect(),
@@ -104,10 +104,11 @@ impl Inflight {
 /// The result of a watch.
 #[derive(Default)]
 struct Watched {
-    /// The I/Os in flight at its end.
+    /// The I/Os in flight at the end of the watch.
     ios: Vec<FinishedIo>,
-    /// The smallest number of I/Os by which the kernel's count ever exceeded those that the watch knew. Others may
-    /// begin and end between two looks, but the I/Os that began before the watch are there at each look.
+    /// The smallest number of I/Os by which the kernel's count ever exceeded the number that the watch knew.
+    /// Other I/Os may begin and end between two looks, but the I/Os that began before the watch are there at
+    /// each look.
     older: Option<u64>,
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Waiting {
     pid: u32,
     tid: u32,
     process: String,
-    /// The function of the kernel in which it waits; null if the kernel does not tell.
+    /// The function of the kernel in which the thread waits; null if the kernel does not tell.
     place: Option<String>,
 }
 
@@ -68,7 +68,7 @@ fn waiting_process(stat: &str) -> Option<String> {
     rest.starts_with('D').then(|| name.to_owned())
 }
 
-/// More threads are not listed.
+/// The most threads that are listed.
 const THREADS_MAX: usize = 1_000;
 
 #[cfg(test)]

@@ -107,5 +107,5 @@ fn described(target: &Target) -> Described {
     }
 }
 
-/// The events of an I/O are in the memory this long after its end.
+/// The longest time from the end of an I/O until its events are in the memory.
 const LATE_NS: u64 = 150_000_000;

@@ -19,7 +19,7 @@ pub(super) use kernel::KernelWatch;
 pub(super) use recording::RecordedMemory;
 pub(super) use simulation::play;
 
-/// Answers browsers from a thread of its own. Dropping it ends that.
+/// Answers browsers from a thread of its own. Dropping the page ends the thread.
 pub(super) struct Page {
     /// The address of the page, with its token.
     pub(super) url: String,
@@ -55,7 +55,7 @@ impl Page {
             stop: Some(stop),
             thread: Some(thread.spawn(move || {
                 runtime.block_on(answer);
-                // A question about a long recording may still be read.
+                // The answer to a browser may still be read from a long recording.
                 runtime.shutdown_background();
             })?),
         })

@@ -1,4 +1,5 @@
-//! A recording as the memory of a page. A recording that is still made grows while somebody looks at it.
+//! A recording as the memory of a page. A recording that is still being made grows while somebody
+//! looks at it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use dashpot_observe::{Dimension, FinishedIo, Knows, Layer};
 
 use crate::sources::{Recorded, unix_ns};
 
-/// A recording that is looked at.
+/// A recording that the page shows.
 pub(in crate::commands) struct RecordedMemory {
     path: PathBuf,
     state: Mutex<State>,
@@ -20,7 +21,7 @@ pub(in crate::commands) struct RecordedMemory {
 struct State {
     recorded: Recorded,
     looked: Instant,
-    /// Why it cannot be read any more.
+    /// Why the recording cannot be read any more.
     trouble: Option<String>,
 }
 
@@ -91,7 +92,7 @@ impl Memory for RecordedMemory {
     fn clock(&self) -> Clock {
         let state = self.now();
         let (first_ns, last_ns) = state.recorded.moments();
-        // The second of the last I/O of a recording that is still made is not over.
+        // While the recording is still being made, the second of its last I/O is not over.
         let now_ns = match grows(&state.recorded) {
             true => last_ns,
             false => (last_ns / SECOND_NS + 1) * SECOND_NS,
@@ -120,7 +121,8 @@ impl Memory for RecordedMemory {
         let part = recorded.within(start * SECOND_NS..end.saturating_mul(SECOND_NS));
         part.each(|io| {
             if io.layer == wanted.layer {
-                // The clock of the page is that of the wall: the recorder's own begins anew with the host.
+                // The page uses the wall clock: the recorder's own clock starts anew when the host
+                // boots.
                 let total_ns = io.total_ns();
                 look(&FinishedIo {
                     begun_ns: io.at_ns.saturating_sub(total_ns),

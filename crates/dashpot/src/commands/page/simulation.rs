@@ -1,4 +1,4 @@
-//! A simulation for a page: it goes on with the speed that is asked for.
+//! A simulation for a page. The simulation runs at the speed that the user asks for.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ fn tell_time(told: &mut Remembering, now: Instant) {
     told.clock.unix_ns = now.as_nanos();
 }
 
-/// The most virtual time that is simulated before the page hears of it.
+/// The most virtual time that is simulated before the page gets the results.
 const PIECE: Duration = Duration::from_millis(100);
 /// The pause of a simulation that is ahead of its speed.
 const NAP: Real = Real::from_millis(5);

@@ -1,9 +1,9 @@
 //! The keeper: a process that holds a copy of the program's listener, for the case that dashpot is killed.
 //!
 //! Once the last holder of a listener has ended, the kernel fails the calls of the program with ENOSYS, and a
-//! database that hears this of its fsync panics. So a second process of dashpot holds the listener, and does
-//! nothing else. When dashpot ends, the keeper answers as it was told, until the last filtered process has
-//! ended. If both are killed, calls fail with ENOSYS: none waits for ever.
+//! database that gets this error from fsync panics. So a second process of dashpot holds the listener, and
+//! does nothing else. When dashpot ends, the keeper answers as dashpot told it to, until the last filtered
+//! process has ended. If both are killed, calls fail with ENOSYS: none waits for ever.
 
 use std::env::args_os;
 use std::io::{self, Read, Write};
@@ -22,7 +22,8 @@ use super::descriptors::{self, GO, inherited};
 use super::ledger::Ledger;
 use crate::cli::OnLoss;
 
-/// dashpot's end of the connection to the keeper. Its end is dashpot's end.
+/// dashpot's socket to the keeper. When this socket closes, the keeper knows that dashpot has
+/// ended.
 pub(super) struct Keeper(UnixStream);
 
 impl Keeper {
@@ -73,8 +74,8 @@ pub(crate) fn become_keeper() -> Option<ExitCode> {
 }
 
 fn keep(on_loss: OnLoss) -> io::Result<()> {
-    // Signals to dashpot's group, such as Ctrl-C, are not for the keeper. It fails only if this process
-    // leads its group, and then it gets no signals to dashpot's group.
+    // Signals to dashpot's group, such as Ctrl-C, are not for the keeper. `setsid` fails only if the
+    // keeper already leads a group, and then it gets no signals to dashpot's group.
     let _ = rustix::process::setsid();
     let mut dashpot = inherited()?;
     let listener = Listener::from_fd(descriptors::receive(&dashpot)?);
@@ -92,7 +93,7 @@ fn keep(on_loss: OnLoss) -> io::Result<()> {
 struct Keeping {
     listener: Listener,
     on_loss: OnLoss,
-    /// Whether it answers calls itself.
+    /// Whether the keeper answers calls itself.
     answers: bool,
 }
 
@@ -128,7 +129,7 @@ impl Keeping {
         }
     }
 
-    /// Waits for dashpot, or for calls if it answers them.
+    /// Waits for dashpot, and for calls if the keeper answers them.
     fn wait(&self, dashpot: Option<&UnixStream>) -> io::Result<[PollFlags; 2]> {
         let wanted = match self.answers {
             true => PollFlags::IN,
@@ -175,8 +176,8 @@ impl Keeping {
             && self.listener.waits(id)
             && let Some(thread) = thread
         {
-            // While the call waits, the number is that of its thread. A signal to a thread's number is for
-            // its process.
+            // While the call waits, the number belongs to the thread that made it. A signal to a thread's
+            // number goes to the whole process.
             let _ = kill_process(thread, Signal::KILL);
         }
         // A call that no longer waits needs no answer.

@@ -1,8 +1,8 @@
 //! The calls that dashpot has received, in memory that outlives it.
 //!
 //! The kernel reports each call once. If dashpot is killed, its keeper must answer the calls that dashpot has
-//! received, and learns their names here. dashpot notes a call when it receives it, and never takes a note
-//! back: an answer to a call that no longer waits does nothing.
+//! received, and finds their ids here. dashpot notes a call when it receives it, and never erases a note: an
+//! answer to a call that no longer waits does nothing.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ pub(super) struct Ledger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) id: CallId,
-    /// The thread that made it, if the note is not too old.
+    /// The thread that made the call, if the note is not too old.
     pub(super) thread: Option<Pid>,
 }
 
@@ -45,7 +45,7 @@ impl Ledger {
         }
     }
 
-    /// Notes a call. Writing into memory that is there already cannot fail.
+    /// Notes a call. This cannot fail, because the memory exists already.
     pub(super) fn note(&mut self, call: &Call) {
         let id = call.id.0;
         if !self.has_first {
@@ -61,7 +61,7 @@ impl Ledger {
         let _ = self.file.write_all_at(&note, id % NOTES * NOTE);
     }
 
-    /// All calls that were received, and a few that may have been: the youngest first.
+    /// All calls that dashpot received, and a few that it may have received, the youngest first.
     pub(super) fn received(&self) -> io::Result<impl Iterator<Item = Received> + use<>> {
         let mut bytes = vec![0; FIRST as usize + 8];
         self.file.read_exact_at(&mut bytes, 0)?;

@@ -2,7 +2,7 @@
 //!
 //! Images often start as root and run their database as another user. Root may not look into that user's
 //! processes without CAP_SYS_PTRACE, which containers do not have by default; the user itself may. So
-//! dashpot starts a second process of itself as that user, and asks that.
+//! dashpot starts a second process of itself as that user, and asks that process.
 
 use std::collections::HashMap;
 use std::env::args_os;
@@ -24,11 +24,12 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    /// Asks the reader of a user, which is started if there is none.
+    /// Asks the reader of a user. Starts a reader if the user has none.
     pub(super) fn ask(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         if !self.readers.contains_key(&user) {
-            // Only root can become another user. The program has as many users as it likes.
+            // Only root can become another user. The program may use any number of users, so
+            // readers are bounded.
             if !rustix::process::geteuid().is_root() || self.readers.len() == READERS_MAX {
                 return Err(Errno::ACCESS);
             }
@@ -61,7 +62,8 @@ fn start(user: User) -> io::Result<UnixStream> {
     Ok(near)
 }
 
-/// A question and an answer have a word, which is 0 or the number of an error, and the length of the rest.
+/// Asks a reader. A question and an answer begin with a word, which is 0 or the number of an error,
+/// and with the length of the rest.
 fn ask(mut reader: &UnixStream, lookup: &Lookup) -> io::Result<Result<Vec<u8>, Errno>> {
     reader.write_all(&message(0, &lookup.to_bytes()))?;
     let (errno, answer) = receive(&mut reader)?;

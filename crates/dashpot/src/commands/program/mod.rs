@@ -2,7 +2,7 @@
 //!
 //! The process that becomes the program installs the filter, and sends its listener to dashpot over a socket
 //! in dashpot's private directory. dashpot first starts a [keeper], which holds a copy of the listener. Then
-//! it begins to receive calls, and lets the process become the program.
+//! dashpot begins to receive calls, and lets the process become the program.
 
 mod descriptors;
 pub(super) mod filtered;
@@ -50,7 +50,7 @@ struct Following {
 }
 
 impl Program {
-    /// Awaits the process. `directory` is dashpot's private one.
+    /// Awaits the process that becomes the program. `directory` is dashpot's private directory.
     pub(super) fn awaited(
         directory: &Path,
         handle: Handle,
@@ -85,7 +85,7 @@ impl Program {
         &self.socket
     }
 
-    /// The types of calls that its filter notifies, in words.
+    /// The types of calls that the program's filter notifies, in words.
     pub(super) fn types(&self) -> String {
         format_types(self.types)
     }
@@ -101,9 +101,9 @@ impl Program {
         match timeout(BEGINNING, &mut self.following).await {
             Ok(Ok(Ok(following))) => following.end(),
             Ok(Ok(Err(error))) => complain(format_args!("dashpot: {error:#}")),
-            // The thread has printed its message.
+            // The thread has panicked, and has printed its message.
             Ok(Err(_)) => {}
-            // The program never had its filter.
+            // The program never installed its filter.
             Err(_) => self.following.abort(),
         }
     }

@@ -37,8 +37,8 @@ impl Background {
         record.as_deref().map(|root| (root, kept))
     }
 
-    /// Begins to record the I/Os of the targets that `find` finds, and leaves a link by which reports find the
-    /// recording. It waits until the watch has begun.
+    /// Begins to record the I/Os of the targets that `find` finds, and leaves a link by which reports find
+    /// the recording. Returns when the watch has begun.
     pub(in crate::commands) fn start(
         root: &Path,
         args: &KeepArgs,

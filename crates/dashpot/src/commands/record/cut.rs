@@ -1,4 +1,4 @@
-//! `record cut`: a recording of a part of another one.
+//! `record cut`: makes a recording from a part of another recording.
 
 use std::collections::HashMap;
 use std::fs;
@@ -32,7 +32,8 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     let made = make(args, &part, &predicates);
     let is_empty = matches!(made, Ok((0, _)));
     if made.is_err() || is_empty {
-        // The error that the caller gets is the one of the cut. The directory was made for it.
+        // The caller gets the error of the cut, not of this removal. The directory was made for the
+        // cut.
         let _ = fs::remove_dir_all(&args.output);
     }
     if is_empty {
@@ -71,7 +72,8 @@ fn make(args: &CutArgs, part: &Recorded, predicates: &Predicates) -> anyhow::Res
     cut.finish().context("the new recording")
 }
 
-/// The mark of a part, with the conditions on its I/Os. An anonymous part has only their dimensions.
+/// The mark of a part, with the conditions on its I/Os. The mark of an anonymous part has only the
+/// dimensions of the conditions.
 fn cut_mark(part: &Recorded, predicates: &Predicates, is_anonymous: bool) -> Mark {
     let (_, to_ns) = part.moments();
     let words = predicates.dimensions().map(|by| format!("[{}]", by.word()));

@@ -1,5 +1,5 @@
 //! The links at which reports find the recording of a daemon or of `observe`. A killed process leaves its
-//! link behind; the recording that it names can still be read.
+//! link behind. The recording that the link names can still be read.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use dashpot_daemon::http::make_private_dir;
 
 use crate::sources::Target;
 
-/// A link that is removed when it is dropped, if it is still the same.
+/// A link. Dropping it removes the link, unless another link has replaced it.
 pub(super) struct Link {
     path: PathBuf,
     root: PathBuf,
@@ -34,7 +34,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         if fs::read_link(&self.path).is_ok_and(|root| root == self.root) {
-            // If it cannot be removed, it names a recording that can still be read.
+            // If the link cannot be removed, it still names a recording that can be read.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,5 +1,5 @@
-//! `record`: records the I/Os of disks until its time is over, or until Ctrl-C; `serve --record` and `observe
-//! --record` do it in the background.
+//! `record`: records the I/Os of disks for a time, or until Ctrl-C. `serve --record` and `observe --record`
+//! record in the background.
 
 mod background;
 mod changes;
@@ -55,7 +55,7 @@ pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Res
     }
 }
 
-/// Refuses what no recording can be.
+/// Refuses options that no recording can follow.
 fn check(args: &RecordArgs) {
     if args.layer == Some(Layer::Store) {
         usage(&ParseError::new(

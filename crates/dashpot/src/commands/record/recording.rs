@@ -22,7 +22,7 @@ pub(super) fn check_keep(args: &KeepArgs) {
     }
 }
 
-/// Refuses to go on in a recording of another kind, or in a part of one.
+/// Refuses to go on in a recording of another kind, or in a part that was cut from a recording.
 pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
     // The recorder refuses a directory that is not a recording, or that cannot be read.
     let known = dashpot_recording::Recording::open(root);
@@ -46,7 +46,7 @@ pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
     bail!("'{}' {why}: record in another directory", root.display())
 }
 
-/// The layers to record: the one that is asked for, or all that the target has.
+/// The layers to record: the layer that the user asks for, or all layers of the target.
 pub(super) fn layers(target: &Target, asked: Option<Layer>) -> Vec<Layer> {
     match (asked, target) {
         (Some(layer), _) => vec![layer],
@@ -81,7 +81,7 @@ pub(super) fn sources<'a>(
 pub(super) struct Recording {
     recorder: Recorder,
     trigger: Option<Predicates>,
-    /// The layer that is asked for.
+    /// The layer that the user asks for.
     layer: Option<Layer>,
     /// Whether the trigger has fired since the last file was sealed.
     has_fired: bool,
@@ -145,7 +145,7 @@ impl Recording {
         }
     }
 
-    /// Marks the devices, so that one without an I/O is known, too.
+    /// Marks the devices, so that readers know a device without I/Os, too.
     fn mark_watched(&mut self, target: &Target) {
         for layer in layers(target, self.layer) {
             let kind = match target {
@@ -197,7 +197,7 @@ fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Vec<FinishedIo> {
     each.flatten().collect()
 }
 
-/// How much there is so far.
+/// How much the recording has so far, in words.
 pub(super) fn figures(summary: &Summary) -> String {
     let (ios, bytes) = (thousands(summary.ios), nice_number(summary.bytes));
     format!("{ios} I/Os, {bytes} bytes")

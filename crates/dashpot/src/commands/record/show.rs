@@ -1,4 +1,4 @@
-//! `record show`: what a recording has.
+//! `record show`: the content of a recording.
 
 use dashpot_observe::Layer;
 use dashpot_recording::{Event, Mark, Recording};
@@ -22,11 +22,11 @@ pub(in crate::commands) fn show(args: &ShowArgs) -> anyhow::Result<()> {
 /// The content of a recording.
 #[derive(Debug, Serialize)]
 struct Shown {
-    /// The name of the host that made it.
+    /// The name of the host that made the recording.
     host: Option<String>,
-    /// The bytes of its files.
+    /// The bytes of the recording's files.
     bytes: u64,
-    /// When the first and the last of its I/Os ended, in nanoseconds since 1970.
+    /// When the first and the last I/O of the recording ended, in nanoseconds since 1970.
     first_ns: u64,
     last_ns: u64,
     /// How many seconds of that time have counts only.
@@ -39,7 +39,7 @@ struct Shown {
 /// Something that happened.
 #[derive(Debug, Serialize)]
 struct ShownMark {
-    /// When, in nanoseconds since 1970.
+    /// When it happened, in nanoseconds since 1970.
     at_ns: u64,
     event: &'static str,
     device: Option<String>,

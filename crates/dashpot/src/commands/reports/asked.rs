@@ -16,15 +16,15 @@ pub(in crate::commands) trait Asked {
     /// The report over these devices.
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError>;
 
-    /// The devices or pools that it is about.
+    /// The devices or pools that the report is about.
     fn devices(&self) -> Result<DeviceArgs, ParseError>;
 
-    /// The conditions on its I/Os; none for all I/Os.
+    /// The conditions on the report's I/Os; none for all I/Os.
     fn predicates(&self) -> Predicates {
         Predicates::default()
     }
 
-    /// The past that it is about.
+    /// The past that the report is about.
     fn period(&self) -> Option<&PeriodArgs> {
         None
     }
@@ -34,15 +34,15 @@ pub(in crate::commands) trait Asked {
         Ok(Filtered::of(self.report(over)?, &self.predicates()))
     }
 
-    /// The format of its output.
+    /// The format of the report's output.
     fn format(&self) -> Format;
 
-    /// The file for its picture, if the user wants one.
+    /// The file for the report's picture, if the user wants one.
     fn svg(&self) -> anyhow::Result<Option<Draft>> {
         Ok(None)
     }
 
-    /// The live devices or pools that it is about.
+    /// The live devices or pools that the report is about.
     fn target(&self, api: Option<&ApiAddress>) -> anyhow::Result<Target> {
         let devices = refuse(self.devices());
         let question = refuse(self.report(Over::Simulation)).question();
@@ -52,7 +52,7 @@ pub(in crate::commands) trait Asked {
         }
     }
 
-    /// Begins to watch them.
+    /// Begins to watch the live devices or pools.
     fn watch<'a>(
         &self,
         target: &'a Target,
@@ -69,12 +69,13 @@ pub(in crate::commands) enum Over<'a> {
     Live(&'a Target),
     /// A recording.
     Recorded(&'a Recorded),
-    /// The names of their devices.
+    /// A simulation.
     Simulation,
 }
 
 impl Over<'_> {
-    /// The intervals that the user asks for. Without a word about them, a recording's period is one interval.
+    /// The intervals that the user asks for. If the user asks for none, a recording's period is one
+    /// interval.
     pub(super) fn schedule(self, pace: &Pace, default: Duration) -> Schedule {
         let default = match self {
             Over::Recorded(_) => Duration::MAX,
@@ -83,7 +84,7 @@ impl Over<'_> {
         Schedule::every(pace.interval.unwrap_or(default), pace.count)
     }
 
-    /// The past of a report: of a recording, or of the memory of a daemon.
+    /// The past that a report is about, from a recording or from a daemon's memory.
     pub(super) fn past(self, period: &PeriodArgs, each_second: bool) -> Option<Past> {
         let last = match self {
             Over::Recorded(_) => Some(Duration::MAX),

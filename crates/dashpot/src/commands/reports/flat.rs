@@ -32,7 +32,7 @@ pub(super) fn flat(page: &Value) -> Vec<Flat> {
 /// A cell: its column, and its text.
 type Cell = (String, String);
 
-/// Calls for the innermost objects of an object.
+/// Calls `put` for each innermost object of an object.
 fn rows(object: &Map<String, Value>, prefix: &str, around: &[Cell], put: &mut impl FnMut(&[Cell])) {
     let mut cells = around.to_vec();
     let mut inner: Vec<(String, &Vec<Value>)> = Vec::new();
@@ -48,7 +48,7 @@ fn rows(object: &Map<String, Value>, prefix: &str, around: &[Cell], put: &mut im
     }
 }
 
-/// Adds the figures of an object to the cells, and its lists of objects to the others.
+/// Adds the figures of an object to `cells`, and its lists of objects to `inner`.
 fn figures<'a>(
     object: &'a Map<String, Value>,
     prefix: &str,

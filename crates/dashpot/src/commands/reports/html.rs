@@ -46,7 +46,7 @@ impl HtmlFile {
         }))
     }
 
-    /// Takes the facts about an interval that its pages may not have.
+    /// Counts the lost events of an interval, which its pages may not show.
     pub(super) fn see(&mut self, seen: &Seen) {
         self.lost += seen.lost;
     }

@@ -51,5 +51,5 @@ impl Asked for IolatencyArgs {
     }
 }
 
-/// The default of the original.
+/// The default interval of the original tool.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! The reports of the command line: this turns the user's options into a report, and shows it over a
-//! daemon, the kernel's disks or a simulation.
+//! The reports of the command line. This module turns the user's options into a report, and shows it
+//! over a daemon, the kernel's disks or a simulation.
 
 mod amplification;
 mod asked;
@@ -68,7 +68,7 @@ pub(super) fn is_recorded(kind: &ReportKind) -> bool {
 /// Shows a report over live disks.
 pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
     let asked = asked(kind);
-    // The parser refuses mistakes in the options before it asks a daemon.
+    // Mistakes in the options are refused before a daemon is asked.
     refuse(asked.report(Over::Simulation));
     if let Some(period) = asked.period()
         && let Some(recording) = &period.recording
@@ -100,7 +100,8 @@ pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Resul
     Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
 }
 
-/// The recording that is made of live disks, if there is one. A daemon's memory knows no moments.
+/// The recording that is made of live disks, if there is one. A daemon's memory cannot answer
+/// `--from` and `--to`.
 fn recording_of(target: &Target, period: &PeriodArgs) -> anyhow::Result<Option<PathBuf>> {
     let found = found(target);
     if let Some(recording) = &found {

@@ -49,7 +49,7 @@ impl Asked for ObserveArgs {
         Format::lines(self.json, self.csv)
     }
 
-    /// It watches the kernel's disks, and never a daemon's.
+    /// `observe` watches the kernel's disks, and never a daemon's.
     fn target(&self, _: Option<&ApiAddress>) -> anyhow::Result<Target> {
         let device = DeviceArgs {
             kernel: true,
@@ -65,7 +65,7 @@ impl Asked for ObserveArgs {
     ) -> anyhow::Result<Box<dyn Source + 'a>> {
         let totals = Arc::new(Mutex::new(KernelTotals::default()));
         let mut private = None;
-        // This comes before the watch begins, so that an address in use is reported at once.
+        // The listener comes before the watch, so that an address in use is reported at once.
         let scraper = match &self.metrics {
             Some(listen) => Some(scraper(listen, self, &totals, &mut private)?),
             None => None,

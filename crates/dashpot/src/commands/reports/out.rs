@@ -13,13 +13,13 @@ use crate::commands::screen::{self, surface_of_simulation};
 
 /// A place for a report's pages.
 pub(in crate::commands) trait Out {
-    /// Its present capabilities. The size of a terminal may change.
+    /// The present capabilities of the place. The size of a terminal may change.
     fn surface(&self) -> Surface;
 
     /// Whether users read the pages as text, which has no fields for missing figures.
     fn is_text(&self) -> bool;
 
-    /// The report's name, if there may be others beside it.
+    /// The report's name, if there may be other reports.
     fn whose(&self) -> Option<String> {
         None
     }
@@ -63,7 +63,7 @@ impl Stdout {
         }
     }
 
-    /// Prints the rows of a page. A page without rows of its own has those of its JSON.
+    /// Prints the rows of a page. A page without rows of its own gives the rows of its JSON.
     fn print_rows(&mut self, page: &dyn Page) -> anyhow::Result<()> {
         if let Some(Rows { head, rows }) = page.rows() {
             let head = head.into_iter().map(str::to_owned).collect();

@@ -17,9 +17,9 @@ use crate::sources::Source;
 /// The files that take the report, too.
 #[derive(Default)]
 pub(in crate::commands) struct Files {
-    /// Its picture, if it can be one.
+    /// The file for the report's picture, if the report has one.
     pub(in crate::commands) svg: Option<Draft>,
-    /// The whole of it.
+    /// The file for the whole report.
     pub(in crate::commands) html: Option<HtmlFile>,
 }
 
@@ -124,7 +124,7 @@ impl<O: Out> Showing<O> {
         }
     }
 
-    /// The place of its pages, at the end.
+    /// The place of the report's pages, after the end.
     pub(in crate::commands) fn into_out(self) -> O {
         self.out
     }

@@ -40,5 +40,5 @@ impl Asked for StatArgs {
     }
 }
 
-/// The default of the other reports.
+/// The default interval of the other reports.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -106,7 +106,7 @@ enum Place {
 
 /// The latencies of one picture, each with a name.
 struct Group<'a> {
-    /// Empty if there is only one group.
+    /// The name of the group; empty if there is only one group.
     name: String,
     /// The target of the clients: a volume or a disk.
     device: &'static str,
@@ -114,14 +114,14 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// The word for its target in the name of a file.
+    /// The word for the group's target in the name of a file.
     fn kind(&self) -> &'static str {
         self.device.trim_start_matches("the ")
     }
 }
 
-/// The groups. With one lab, all latencies are in one group; with several, each group has those to
-/// compare.
+/// The groups. With one lab, all latencies are in one group. With several labs, each group has the
+/// latencies that are compared with each other.
 fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {
@@ -133,7 +133,7 @@ fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
                 Place::Client => &op.client.histogram,
                 Place::Device => &op.device.histogram,
             };
-            // At a volume, writes that take no time belong to the picture.
+            // The pictures of volumes and disks include writes that take no time.
             let least = u64::from(place == Place::Client);
             if latencies.max().is_none_or(|max| max < least) {
                 continue;

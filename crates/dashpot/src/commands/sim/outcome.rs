@@ -11,7 +11,8 @@ use super::summary::Summary;
 use crate::cli::SimArgs;
 use crate::commands::screen::room;
 
-/// The result of a lab. JSON: the summary's, and `"reports": [{"report": "txgs", "output": […]}]`.
+/// The result of a lab. JSON: the fields of the summary, and `"reports": [{"report": "txgs",
+/// "output": […]}]`.
 #[derive(Serialize)]
 pub(super) struct Outcome<'a> {
     #[serde(flatten)]

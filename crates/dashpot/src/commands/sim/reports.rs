@@ -1,5 +1,5 @@
-//! Reports over virtual time. Each shows the same as over a daemon, except the first report since
-//! the start: there was no I/O before the start.
+//! Reports over virtual time. Each report shows the same as over a daemon, except the first report
+//! since the start: there was no I/O before the start.
 
 use std::cell::RefCell;
 

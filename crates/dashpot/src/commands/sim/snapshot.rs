@@ -132,7 +132,8 @@ fn in_flight(simulation: &Simulation, zios: u64, oldest: Option<Zio>, name: &str
 /// The place at which a call waits, in a word.
 pub(super) struct CallPlace {
     pub(super) word: &'static str,
-    /// The moment since which it waits there; `None` if it has waited there from its beginning.
+    /// The moment since which the call waits there; `None` if the call has waited there from its
+    /// beginning.
     pub(super) since: Option<Instant>,
 }
 

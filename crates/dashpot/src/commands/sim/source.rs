@@ -22,7 +22,7 @@ pub(super) struct SimSource<'s, 'e> {
     question: Question,
     /// The names of the devices or pools; empty for all.
     names: Vec<String>,
-    /// On the virtual clock.
+    /// The intervals, on the virtual clock.
     intervals: Intervals,
     last: Snapshot,
     /// The tap, if the question needs events.
@@ -61,7 +61,7 @@ impl<'s, 'e> SimSource<'s, 'e> {
         })
     }
 
-    /// When its interval ends.
+    /// When the source's present interval ends.
     pub(super) fn due(&self) -> Instant {
         let due_ns = self.intervals.due_ns();
         due_ns.map_or(Instant::NEVER, Instant::from_nanos)
@@ -114,7 +114,7 @@ impl Source for SimSource<'_, '_> {
     }
 }
 
-/// The I/O of devices between two looks. If it comes from events, a tap has it.
+/// The I/O of devices between two looks. If the figures come from events, a tap has them.
 fn between(
     later: &[DeviceSnapshot],
     earlier: &[DeviceSnapshot],

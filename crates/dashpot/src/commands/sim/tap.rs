@@ -17,15 +17,15 @@ pub(super) enum Tap {
 pub(super) struct Zios {
     wanted: Wanted,
     predicates: Predicates,
-    /// The names of their devices; empty for all.
+    /// The names of the zios' devices; empty for all.
     devices: Vec<String>,
     zios: Vec<FinishedIo>,
-    /// The number of zios that came after these.
+    /// The number of zios that came after the kept ones and were left out.
     left_out: u64,
 }
 
 impl Tap {
-    /// Zios of these devices; of all, if none is named.
+    /// A tap for the zios of these devices, or of all devices if none is named.
     pub(super) fn zios(wanted: Wanted, predicates: &Predicates, devices: &[String]) -> Tap {
         Tap::Zios(Zios {
             wanted,
@@ -85,5 +85,6 @@ impl Zios {
     }
 }
 
-/// The most zios of an interval without a count. They fit into memory, and no reader needs more.
+/// The most zios of an interval without a count. This many fit into memory, and no reader needs
+/// more.
 const ZIOS_MAX: u64 = 100_000;

@@ -16,13 +16,13 @@ pub(super) struct Frame {
     pub(super) disks: Vec<DiskFrame>,
     pub(super) rules: Vec<Rule>,
     pub(super) shards: Vec<Shard>,
-    /// The promises that do not hold, or may not.
+    /// The promises that do not hold, or that may not hold.
     pub(super) promises: Vec<Promise>,
     /// Other facts that distort the figures.
     pub(super) notes: Vec<String>,
     /// Whether the daemon was started again since the last frame.
     pub(super) restarted: bool,
-    /// The pools of its volumes and disks.
+    /// The pools of the frame's volumes and disks.
     pub(super) pools: Vec<PoolFrame>,
     pub(super) moment: Option<Moment>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Moment {
 pub(super) struct DiskFrame {
     pub(super) name: String,
     pub(super) layer: Layer,
-    /// The pool that it belongs to, if there is one.
+    /// The pool that the device belongs to, if there is one.
     pub(super) pool: Option<String>,
     pub(super) store: String,
     pub(super) conditions: Vec<Condition>,
@@ -120,7 +120,8 @@ pub(super) fn written(done: Traffic, elapsed: std::time::Duration) -> Option<(f6
     ))
 }
 
-/// The most transaction groups that a frame has of a pool: first the live ones, then the latest on the disks.
+/// The most transaction groups that a frame has of a pool: first the live groups, then the latest
+/// groups on the disks.
 pub(super) const TXGS_MAX: usize = 6;
 
 impl Done {
@@ -199,8 +200,8 @@ impl Moment {
 }
 
 impl Frame {
-    /// Notes if the length of the interval is off by too much, and how many other intervals it
-    /// replaces.
+    /// Adds a note if the length of the interval is off by too much, and a note about the intervals
+    /// that it replaces.
     pub(super) fn check_length(&mut self, asked: std::time::Duration, missed: u64) {
         let done = self.disks.iter().filter_map(|disk| disk.done.as_ref());
         let elapsed = done.map(|done| done.heat.elapsed).max();
@@ -213,7 +214,7 @@ impl Frame {
         self.notes.extend(length.and_then(|length| length.line()));
     }
 
-    /// Whether it is the last frame.
+    /// Whether this is the last frame.
     pub(super) fn is_last(&self) -> bool {
         self.moment.is_some_and(|moment| moment.is_over())
     }

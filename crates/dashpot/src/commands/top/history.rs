@@ -39,5 +39,5 @@ impl History {
     }
 }
 
-/// No terminal is wider.
+/// The most columns: no terminal is wider.
 const COLUMNS_MAX: usize = 512;

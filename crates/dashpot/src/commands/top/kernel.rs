@@ -1,5 +1,5 @@
-//! Makes frames of the kernel's disks. It reads in short intervals and adds them up to those of the
-//! screen, so that the user can change the interval or leave at any time.
+//! Makes frames of the kernel's disks. The thread reads short intervals, and adds them up to the
+//! intervals of the screen, so that the user can change the interval or leave at any time.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;

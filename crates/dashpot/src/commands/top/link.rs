@@ -95,7 +95,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         self.asks = None;
         if let Some(thread) = self.thread.take() {
-            // If it has panicked, it has printed its message.
+            // If the thread has panicked, it has printed its message.
             let _ = thread.join();
         }
     }
@@ -131,8 +131,8 @@ impl Watcher {
         }
     }
 
-    /// Sends a frame. The interval ends with the daemon's answer; intervals that fell due before it are
-    /// missed.
+    /// Sends a frame. The interval ends with the daemon's answer; intervals that fell due before that
+    /// answer are missed.
     fn frame(&mut self, intervals: &mut Intervals) {
         let answer = self.daemon.frame();
         let missed = intervals.end(now_ns()).map_or(0, |span| span.missed);
@@ -154,7 +154,7 @@ impl Watcher {
         }
     }
 
-    /// Sends news. The thread notices before its next turn if the screen is gone.
+    /// Sends news. If the screen is gone, the thread notices before its next frame.
     fn tell(&self, news: News) {
         let _ = self.news.send(news);
     }

@@ -243,7 +243,7 @@ fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
 }
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How much longer than an interval a frame may take before the screen reports it, and how often it
-/// repeats that.
+/// How much longer than an interval a frame may take before the screen reports the delay, and how
+/// often the screen repeats that report.
 const PATIENCE: Duration = Duration::from_secs(2);
 const DOUBT_EVERY: Duration = Duration::from_secs(1);

@@ -37,7 +37,7 @@ impl SortKey {
         SortKey::Oldest,
     ];
 
-    /// The title of its column.
+    /// The title of the key's column.
     pub(super) fn title(self) -> &'static str {
         match self {
             SortKey::Name => "disk",
@@ -70,7 +70,7 @@ impl SortKey {
         SortKey::ALL[to as usize]
     }
 
-    /// Sorts volumes before disks, and each by this key. The sort is stable.
+    /// Sorts volumes before disks, and both kinds by this key. The sort is stable.
     pub(super) fn sorted(self, disks: &[DiskFrame]) -> Vec<&DiskFrame> {
         let mut sorted: Vec<&DiskFrame> = disks.iter().collect();
         match self {

@@ -114,7 +114,7 @@ impl State {
         selected.or_else(|| self.disks().first().copied())
     }
 
-    /// The pool of the selected disk or volume, or the first.
+    /// The pool of the selected disk or volume, or the first pool.
     pub(super) fn pool(&self) -> Option<&PoolFrame> {
         let pools = &self.board().frame.pools;
         let own = self.disk().and_then(|disk| disk.pool.as_deref());
@@ -307,7 +307,7 @@ impl State {
         None
     }
 
-    /// The selected rule and its words. Without one, sets a message.
+    /// The selected rule and its words. Without a selected rule, sets a message.
     fn rule_to_change(&mut self) -> Option<(u32, String)> {
         let disk = self.disk_to_change()?;
         let rule = self.rule().map(|rule| (rule.id, rule.rule.clone()));

@@ -22,7 +22,7 @@ pub(in crate::sources) struct SyncStream<'a> {
 /// The names of the devices on which file systems are.
 struct Places<'a> {
     devices: &'a [Device],
-    /// The name for all others; `None` if their calls do not count.
+    /// The name for all other devices; `None` if the calls on other devices do not count.
     others: Option<Arc<str>>,
     known: HashMap<Number, Option<Arc<str>>>,
 }
@@ -108,7 +108,7 @@ fn record(places: &mut Places<'_>, sync: &Sync, ended_ns: u64) -> Option<Finishe
         layer: Layer::Fs,
         device: places.name(sync.file)?,
         kind: match sync.call {
-            // It makes nothing durable.
+            // This call makes nothing durable.
             SyncCall::SyncFileRange => Kind::Other,
             _ => Kind::Op(Op::Flush),
         },

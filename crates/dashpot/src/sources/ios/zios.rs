@@ -13,7 +13,7 @@ use super::{Progress, Stream};
 /// The zios of a daemon's disks or volumes.
 pub(in crate::sources) struct ZioStream<'a> {
     client: &'a Client,
-    /// Their names.
+    /// The names of the disks or volumes.
     names: &'a [String],
     wanted: WantedZios,
     texts: Texts,

@@ -1,5 +1,5 @@
-//! How busy the devices of a recording were: an I/O counts from its arrival to its end, in each interval that it
-//! reaches into.
+//! How busy the devices of a recording were: an I/O counts from its arrival to its end, in each interval in
+//! which it was in flight.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ pub(super) struct BusyDevices {
 }
 
 impl BusyDevices {
-    /// Looks at all I/Os of a period, and at those that ended a little later, in intervals of this length.
+    /// Looks at all I/Os of a period, and at I/Os that ended a little after it, in intervals of
+    /// this length.
     pub(super) fn of(recorded: &Recorded, interval_ns: u64) -> anyhow::Result<BusyDevices> {
         let period = recorded.period;
         let busy = Busy::new(period.from_ns, period.to_ns, interval_ns);
@@ -45,14 +46,14 @@ impl BusyDevices {
         Ok(BusyDevices { devices })
     }
 
-    /// For how long a device was busy in the interval that begins at this moment, and the integral of the number
-    /// in flight, in nanoseconds.
+    /// For how long a device was busy in the interval that begins at this moment, and the integral of the
+    /// number of I/Os in flight, in nanoseconds.
     pub(super) fn interval(&self, device: &str, start_ns: u64) -> (u64, u128) {
         let busy = self.devices.get(device);
         busy.map_or((0, 0), |busy| busy.interval(start_ns))
     }
 }
 
-/// I/Os that end later than this after the period are not looked at, unless a file was sealed meanwhile, which
-/// has those in flight.
+/// I/Os that end later than this after the period are left out, unless a file was sealed meanwhile: that file
+/// has the I/Os that were in flight.
 const LATER_NS: u64 = 60_000_000_000;

@@ -1,4 +1,4 @@
-//! The columns of a recording that a question needs: the others are not decoded.
+//! The columns of a recording that a question needs. Other columns are not decoded.
 
 use dashpot_observe::{Dimension, Needs, Question};
 use dashpot_recording::column;
@@ -13,7 +13,8 @@ const ALWAYS: [usize; 6] = [
     column::OUTCOME,
 ];
 
-/// The columns for all times: those from the beginning to the end are the sum of the waits and the rest.
+/// The columns for all times. The time from the beginning of an I/O to its end is the sum of the
+/// waits and the rest.
 const TIMES: &[usize] = &[
     column::AT,
     column::STORE,
@@ -29,7 +30,8 @@ const TIMES: &[usize] = &[
     column::OTHER,
 ];
 
-/// The columns that a question needs: of a period in which some seconds are counted by the recorder's own counts.
+/// The columns that a question needs. `has_counted` is true if the recorder's own counts stand for
+/// some seconds of the period.
 pub(super) fn columns_of(question: &Question, has_counted: bool) -> Vec<usize> {
     let mut columns = ALWAYS.to_vec();
     if has_counted {
@@ -55,7 +57,7 @@ pub(super) fn columns_of(question: &Question, has_counted: bool) -> Vec<usize> {
     columns
 }
 
-/// The columns of a dimension, beside those that are always needed.
+/// The columns of a dimension, in addition to the columns that are always needed.
 fn of(dimension: Dimension) -> &'static [usize] {
     match dimension {
         Dimension::Fua => &[column::FUA],
@@ -66,7 +68,7 @@ fn of(dimension: Dimension) -> &'static [usize] {
         Dimension::Offset => &[column::SECTOR, column::IN_SECTOR],
         Dimension::Depth => &[column::DEPTH],
         Dimension::Latency | Dimension::Total => TIMES,
-        // A zio is known by the work of its store.
+        // The time of the store shows whether an I/O is a zio, and only zios have these times.
         Dimension::Throttle => &[column::STORE, column::THROTTLE],
         Dimension::Queue => &[column::STORE, column::QUEUE],
         Dimension::Hold => &[column::STORE, column::HOLD],

@@ -1,5 +1,5 @@
-//! The seconds of a recording whose single I/Os are gone: their counts answer the questions that need no
-//! more than devices, operations and latencies.
+//! The seconds of a recording whose single I/Os are gone. The counts of these seconds answer questions
+//! that need no more than devices, operations and latencies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) fn count(
     Ok(())
 }
 
-/// Adds the counts of a device with one operation; for a breakdown by latency, bucket by bucket.
+/// Adds the counts of one operation of a device. A breakdown by latency gets them bucket by bucket.
 fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
     if question.by != Some(Dimension::Latency) {
         return tally.add_counted(like, sums.bytes, &sums.latencies());
@@ -104,7 +104,8 @@ impl Sums {
         }
     }
 
-    /// Each latency as the highest of its bucket, but not above the highest of all, and how many there were.
+    /// Each bucket's highest latency, but not above the highest latency of all, and the number of
+    /// I/Os in the bucket.
     fn rounded(&self) -> impl Iterator<Item = (u64, u64)> {
         let each = self.buckets.iter();
         each.map(|(le_ns, n)| ((*le_ns).min(self.max_ns), *n))

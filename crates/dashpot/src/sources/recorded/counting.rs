@@ -1,6 +1,6 @@
-//! The I/Os of an interval, counted block by block. For a question about names only, it counts all I/Os
-//! with the same names at once; for one about latencies it looks at each I/O's latency; for any other question, at
-//! each I/O.
+//! The I/Os of an interval, counted block by block. For a question about names only, all I/Os with the same
+//! names are counted at once. For a question about latencies, each I/O's latency is read. For any other
+//! question, the whole of each I/O is read.
 
 use dashpot_observe::{Alike, FinishedIo, Needs, Question, Tally};
 use dashpot_recording::Selected;
@@ -24,8 +24,8 @@ struct Shape {
 }
 
 impl<'a> Counting<'a> {
-    /// Begins an interval. `has_counted` says whether the recorder's own counts answer for some seconds, in which
-    /// no single I/O counts then.
+    /// Begins an interval. If `has_counted` is true, the recorder's own counts answer for some seconds, and
+    /// no single I/O of these seconds counts.
     pub(super) fn begin(
         recorded: &'a Recorded,
         question: &'a Question,
@@ -83,7 +83,7 @@ impl<'a> Counting<'a> {
         });
     }
 
-    /// The shape with this number, of which the I/O is the first if it is new.
+    /// The shape with this number. If the shape is new, `io` is its first I/O.
     fn shape<'s>(&self, shapes: &'s mut Vec<Shape>, number: u32, io: &FinishedIo) -> &'s mut Shape {
         let number = number as usize;
         while shapes.len() <= number {

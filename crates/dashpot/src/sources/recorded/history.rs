@@ -13,7 +13,8 @@ pub(super) struct History {
     /// The devices that were watched, by layer, and whether they are the kernel's.
     pub(super) devices: BTreeSet<(Layer, String)>,
     pub(super) knows: Option<Knows>,
-    /// The times in which it was made. The last one has not ended if its end is the greatest number.
+    /// The times in which the recording was made. If the end of the last time is the greatest
+    /// number, the recorder still runs.
     sessions: Vec<Period>,
     /// The conditions of a part that was cut from another recording.
     pub(super) cut: Option<String>,
@@ -60,8 +61,8 @@ impl History {
         self.knows = Some(knows);
     }
 
-    /// The times in which the recording was made. A recorder that was killed has no end: its last file, or its next
-    /// beginning, ends its time.
+    /// The times in which the recording was made. The time of a recorder that was killed has no mark for its
+    /// end: it ends with the last file, or when the next recorder begins.
     pub(super) fn sessions(&self, singles: Option<Period>) -> Vec<Period> {
         let nexts = self.sessions.iter().skip(1).map(|next| next.from_ns);
         let last_ns = singles.map_or(0, |singles| singles.to_ns);
@@ -83,7 +84,8 @@ impl History {
     }
 }
 
-/// The word of marks for one of the kernel's disks. For a daemon's it is that of the layer.
+/// The word of marks for one of the kernel's disks. Marks for a daemon's devices have the word of
+/// the layer.
 pub(crate) const KERNEL_DISK: &str = "kernel disk";
 /// The kind of a device of the kernel on which calls that sync are recorded.
 pub(crate) const KERNEL_FS: &str = "kernel fs";

@@ -1,5 +1,5 @@
-//! The intervals of a period of a recording. Each is read by itself, so that one interval is in memory, and each
-//! I/O counts where it ended, in whatever order the recorder got it.
+//! The intervals of a period of a recording. Each interval is read by itself, so that only one is in memory.
+//! Each I/O counts in the interval in which it ended, in whatever order the recorder got the I/Os.
 
 use std::time::Duration;
 
@@ -24,11 +24,12 @@ pub(super) struct RecordedIntervals<'a> {
     recorded: &'a Recorded,
     question: Question,
     intervals: Intervals,
-    /// The blocks of the last interval: the next one often begins in the row group with which it ended.
+    /// The blocks of the last interval: the next interval often begins in the row group with which
+    /// the last one ended.
     blocks: Blocks,
     /// Whether the counts of seconds answer the question where single I/Os are missing.
     counts: bool,
-    /// How busy the devices were, if that is asked for.
+    /// How busy the devices were, if the question asks for it.
     busy: Option<BusyDevices>,
 }
 
@@ -141,8 +142,8 @@ impl Source for RecordedIntervals<'_> {
     }
 }
 
-/// The I/Os of a device that were in flight at the end: when the last file was sealed, if no I/O ended later. A
-/// recorder writes them with their age then.
+/// The I/Os of a device that were in flight at the end: when the last file was sealed, if no I/O ended later.
+/// A recorder writes these I/Os with their age at that time.
 fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let sealed_ns = own().map(|io| io.at_ns).max();
@@ -159,5 +160,5 @@ fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight 
     }
 }
 
-/// More intervals than a week has minutes, or a day has seconds, are a mistake.
+/// The most intervals. More intervals than a week has minutes, or a day has seconds, are a mistake.
 const INTERVALS_MAX: u64 = 100_000;

@@ -1,4 +1,4 @@
-//! The I/Os of a recording, row group by row group. Those that were in flight when a file was sealed have not
+//! The I/Os of a recording, row group by row group. I/Os that were in flight when a file was sealed have not
 //! finished, and are left out.
 
 use dashpot_observe::{FinishedIo, Predicates, Seen, Span, Wanted};
@@ -40,7 +40,7 @@ impl<'a> RecordedIos<'a> {
         })
     }
 
-    /// The next I/Os that are asked for; none at the end.
+    /// The next I/Os that the question asks for; none at the end.
     fn read(&mut self) -> anyhow::Result<Vec<FinishedIo>> {
         loop {
             let Some(block) = self.blocks.next_block()? else {

@@ -1,4 +1,4 @@
-//! A period of a recording, and the devices of it that a report is about.
+//! A period of a recording, and the recorded devices that a report is about.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -26,23 +26,23 @@ pub(crate) struct Recorded {
     recording: Recording,
     /// The devices that were recorded, by layer.
     known: BTreeSet<(Layer, String)>,
-    /// The layer that is asked about; `None` for all.
+    /// The layer that the user asks about; `None` for all.
     layer: Option<Layer>,
-    /// The devices that are asked for; without names from the user, all that were recorded.
+    /// The devices that the user names. If the user names none, all devices that were recorded.
     pub(super) names: Vec<String>,
     knows: Knows,
     pub(super) period: Period,
-    /// The seconds of which it has only counts.
+    /// The seconds of which the recording has only counts.
     pub(super) counted: Counted,
-    /// The times in which it was made.
+    /// The times in which the recording was made.
     sessions: Vec<Period>,
-    /// The conditions on its I/Os, if it is a part of another one.
+    /// The conditions on the I/Os, if the recording is a part of another recording.
     cut: Option<String>,
     marks: Vec<Mark>,
 }
 
 impl Recorded {
-    /// Opens a recording, of which these devices are asked for; without names, all.
+    /// Opens a recording with these devices of it, or with all devices if there are no names.
     pub(crate) fn open(path: &Path, names: &[String]) -> anyhow::Result<Recorded> {
         let recording = Recording::open(path)?;
         let mut damaged = Vec::new();
@@ -87,7 +87,7 @@ impl Recorded {
         })
     }
 
-    /// The part of it that is asked for.
+    /// The part of this period that the user asks for.
     pub(crate) fn part(&self, args: &PeriodArgs) -> anyhow::Result<Recorded> {
         Ok(Recorded {
             period: part(self.period, args)?,
@@ -95,7 +95,8 @@ impl Recorded {
         })
     }
 
-    /// Its I/Os on a layer, if the user's names are of that layer. A store's figures are in those of its disk.
+    /// The I/Os of the period on a layer, if the user's names are of that layer. A store's figures
+    /// are part of its disk's figures.
     pub(crate) fn on(&self, layer: Layer) -> Result<Recorded, ParseError> {
         let recorded = match layer {
             Layer::Store if self.knows == Knows::Zios => Layer::Disk,
@@ -120,7 +121,7 @@ impl Recorded {
         }
     }
 
-    /// Its I/Os on the layer that clients see: disks, if it has any.
+    /// The I/Os on the layer that clients see, which is that of disks if the recording has any.
     pub(crate) fn at_clients(&self) -> Result<Recorded, ParseError> {
         let has_disks = self.known.iter().any(|(layer, _)| *layer == Layer::Disk);
         self.on(match has_disks {
@@ -129,7 +130,7 @@ impl Recorded {
         })
     }
 
-    /// The rest of it, before and after a part.
+    /// The rest of the period, before and after a part.
     pub(crate) fn without(&self, part: &Recorded) -> Vec<Recorded> {
         let before = Period {
             to_ns: part.period.from_ns,
@@ -148,7 +149,7 @@ impl Recorded {
             .collect()
     }
 
-    /// The part of it between two moments, in nanoseconds since 1970.
+    /// The part of the period between two moments, in nanoseconds since 1970.
     pub(crate) fn within(&self, ns: Range<u64>) -> Recorded {
         let period = Period {
             from_ns: ns.start.max(self.period.from_ns),
@@ -160,7 +161,7 @@ impl Recorded {
         }
     }
 
-    /// Whether its recorder has said that it has ended.
+    /// Whether the recorder has marked the end of the recording.
     pub(crate) fn has_ended(&self) -> bool {
         let own = self.marks.iter().rev();
         let mut own = own.filter(|mark| {
@@ -172,12 +173,12 @@ impl Recorded {
         own.next().is_none_or(|last| last.event != Event::Began)
     }
 
-    /// When the first and the last of its I/Os ended, in nanoseconds since 1970.
+    /// When the first and the last I/O of the period ended, in nanoseconds since 1970.
     pub(crate) fn moments(&self) -> (u64, u64) {
         (self.period.from_ns, self.period.to_ns.saturating_sub(1))
     }
 
-    /// How many of its seconds have counts only.
+    /// How many seconds of the period have counts only.
     pub(crate) fn counted_seconds(&self) -> u64 {
         self.counted.seconds(self.period)
     }
@@ -188,7 +189,7 @@ impl Recorded {
         own.map(|(_, name)| name.clone()).collect()
     }
 
-    /// How long the recorder watched in it.
+    /// How long the recorder watched in this period.
     pub(crate) fn lasted(&self) -> Duration {
         Duration::from_nanos(self.watched_ns(self.period))
     }
@@ -199,7 +200,7 @@ impl Recorded {
         each.map(|session| session.shared_ns(period)).sum()
     }
 
-    /// Calls for each I/O that ended in it.
+    /// Calls `of` for each I/O that ended in the period.
     pub(crate) fn each(&self, mut of: impl FnMut(&FinishedIo)) -> anyhow::Result<()> {
         self.each_recorded(|one| {
             if !one.is_in_flight {
@@ -209,7 +210,7 @@ impl Recorded {
         })
     }
 
-    /// Calls for each I/O of it, those in flight when a file was sealed included.
+    /// Calls for each I/O of the period, including I/Os that were in flight when a file was sealed.
     pub(crate) fn each_recorded(
         &self,
         mut of: impl FnMut(RecordedIo) -> anyhow::Result<()>,
@@ -222,38 +223,39 @@ impl Recorded {
         Ok(())
     }
 
-    /// The name of the host that made it.
+    /// The name of the host that made the recording.
     pub(crate) fn host(&self) -> anyhow::Result<Option<String>> {
         Ok(self.recording.host()?)
     }
 
-    /// Its marks: those of its period, and of the devices.
+    /// The marks of the period, and the marks of the devices.
     pub(crate) fn marks(&self) -> Vec<Mark> {
         let is_own = |mark: &&Mark| mark.event == Event::Watched || self.period.has(mark.at_ns);
         self.marks.iter().filter(is_own).cloned().collect()
     }
 
-    /// The layer that is asked about.
+    /// The layer that the user asks about.
     pub(super) fn layer(&self) -> Layer {
         self.layer.unwrap_or(Layer::Disk)
     }
 
-    /// The names of its devices.
+    /// The names of the devices that the report is about.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether its I/Os are the kernel's.
+    /// The facts that the recording knows about its I/Os.
     pub(crate) fn knows(&self) -> Knows {
         self.knows
     }
 
-    /// Whether it can answer the question.
+    /// Refuses a question that the recording cannot answer.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
         check_known(question, self.knows)
     }
 
-    /// Says what it does not have: `counts` tells whether the counts of seconds answer the question.
+    /// Says which parts of the period are missing. `counts` is true if the counts of seconds answer
+    /// the question.
     pub(crate) fn tell_gaps(&self, counts: bool) {
         if let Some(cut) = self.cut.as_ref().filter(|cut| !cut.is_empty()) {
             complain(format_args!(
@@ -285,14 +287,14 @@ impl Recorded {
         pauses.filter(|pause| pause.shared_ns(self.period) > 0)
     }
 
-    /// The same, in nanoseconds since 1970.
+    /// The times in which no recorder watched, in nanoseconds since 1970.
     pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
         let pauses = self.unwatched();
         pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
     }
 
-    /// The I/Os in these seconds of which it has no single record, by second: those that its recorder lost, and
-    /// those of seconds that have only counts.
+    /// The number of I/Os without a single record in each of these seconds: the recorder lost them, or the
+    /// second has only counts.
     pub(crate) fn losses(&self, seconds: &Range<u64>) -> anyhow::Result<Vec<(u64, u64)>> {
         let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
         let lost = lost.filter_map(|mark| {
@@ -348,7 +350,7 @@ impl Recorded {
         self.recording.ask(query, blocks);
     }
 
-    /// How many I/Os its recorder lost in a period.
+    /// How many I/Os the recorder lost in a period.
     pub(super) fn lost(&self, period: Period) -> u64 {
         let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
         let own = lost.filter(|mark| period.has(mark.at_ns));
@@ -361,7 +363,7 @@ impl Recorded {
     }
 }
 
-/// The part of a period that is asked for.
+/// The part of a period that the user asks for.
 fn part(whole: Period, args: &PeriodArgs) -> anyhow::Result<Period> {
     let near = |when: When| when.near(whole.from_ns..whole.to_ns);
     let to_ns = args.to.map(near).transpose()?.unwrap_or(whole.to_ns);
@@ -421,11 +423,11 @@ fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
     Ok(Knows::Zios)
 }
 
-/// The table of seconds, in short.
+/// A summary of the table of seconds.
 struct Table {
     /// The devices, by layer.
     known: BTreeSet<(Layer, String)>,
-    /// The seconds since 1970 that it has.
+    /// The seconds since 1970 that the table has.
     seconds: Range<u64>,
 }
 
@@ -487,5 +489,5 @@ fn named(names: &[String], known: &BTreeSet<(Layer, String)>) -> anyhow::Result<
     Ok(names.to_vec())
 }
 
-/// This many pauses are listed one by one.
+/// At most this many pauses are listed one by one.
 const PAUSES_MAX: usize = 3;

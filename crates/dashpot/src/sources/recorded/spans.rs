@@ -26,18 +26,18 @@ impl Period {
         }
     }
 
-    /// Its beginning and its end in this host's zone.
+    /// The beginning and the end of the period, in this host's time zone.
     pub(super) fn shown(self) -> (String, String) {
         (shown_moment(self.from_ns), shown_moment(self.to_ns))
     }
 
-    /// How much of another one is in it.
+    /// How much of another period is in this one.
     pub(super) fn shared_ns(self, other: Period) -> u64 {
         let to_ns = self.to_ns.min(other.to_ns);
         to_ns.saturating_sub(self.from_ns.max(other.from_ns))
     }
 
-    /// The seconds that begin in it.
+    /// The seconds that begin in the period.
     pub(super) fn seconds(self) -> (u64, u64) {
         (
             self.from_ns.div_ceil(SECOND_NS),
@@ -64,7 +64,7 @@ impl Counted {
         Counted(counted)
     }
 
-    /// Whether there is none.
+    /// Whether no second is counted as a whole.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -33,13 +33,13 @@ pub(super) struct Summary {
 #[derive(Serialize)]
 pub(super) struct WorkloadSummary {
     pub(super) workload: String,
-    /// Unfinished calls. They are in no other figure.
+    /// The number of unfinished calls. They count in no other figure.
     in_flight: usize,
     /// The age of the oldest unfinished call.
     oldest_ns: Option<u64>,
-    /// The place at which it waits.
+    /// The place at which the oldest unfinished call waits.
     oldest_wait: Option<&'static str>,
-    /// How long it has waited there.
+    /// How long the oldest unfinished call has waited at that place.
     oldest_wait_ns: Option<u64>,
     /// The target: the volume, the disk, or both.
     #[serde(skip)]
@@ -59,7 +59,7 @@ pub(super) struct OpSummary {
     bytes_per_second: f64,
     /// The time from the beginning of a call to its end.
     pub(super) client: Latency,
-    /// The time from its submission to the volume or disk until the reply.
+    /// The time from the submission of a call to the volume or disk until the reply.
     pub(super) device: Latency,
     /// The time at the client, of the calls that failed.
     failed_client: Option<Latency>,

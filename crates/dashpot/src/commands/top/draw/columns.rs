@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
     pub(super) title: &'static str,
-    /// The width in characters; the least width if it grows.
+    /// The width in characters; the least width if the column grows.
     pub(super) width: usize,
     pub(super) flush: Flush,
-    /// Columns with the highest rank are left out first. 0: never.
+    /// Columns with the highest rank are left out first. A column of rank 0 is never left out.
     pub(super) rank: u8,
     /// Whether the column grows to its longest cell if there is room, and is left out if all cells
     /// are empty.
@@ -20,7 +20,7 @@ pub(super) struct Column {
 /// The text and the style of a cell.
 pub(super) type Cell = (String, Style);
 
-/// The side on which a cell's text is.
+/// The side of a cell to which its text is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flush {
     Left,
@@ -61,7 +61,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// The columns that fit into `room` characters, with one between two columns.
+    /// The columns that fit into `room` characters, with one blank between two columns.
     pub(super) fn new(columns: &[Column], rows: &[Vec<Cell>], room: usize) -> Fit {
         let says = |at: usize| {
             rows.iter()
@@ -127,7 +127,7 @@ impl Fit {
     }
 }
 
-/// At most this many characters. A sign shows that the text was cut off.
+/// The first characters of a text, at most this many. A sign shows that the text was cut off.
 pub(super) fn clip(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -54,7 +54,7 @@ fn first(state: &State, theme: Theme) -> Line<'static> {
     Line::from(spans)
 }
 
-/// `2 volumes, 1 disk`.
+/// The numbers of volumes and disks: `2 volumes, 1 disk`.
 fn counted(disks: &[DiskFrame]) -> String {
     let count = |layer, noun| {
         let count = disks.iter().filter(|disk| disk.layer == layer).count();
@@ -137,7 +137,7 @@ fn promise(promise: &Promise, theme: Theme) -> Line<'static> {
     )
 }
 
-/// A line for each reason that the daemon cannot keep a promise, or may not.
+/// A line for each reason that the daemon cannot keep a promise, or may be unable to.
 fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
     let is_like = |a: &Promise, b: &Promise| a.can_hold == b.can_hold && a.why == b.why;
     let line = |(at, one): (usize, &Promise)| {

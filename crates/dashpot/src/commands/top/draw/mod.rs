@@ -245,7 +245,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Draws lines of text. A sign shows if one is cut off.
+/// Draws lines of text. A sign shows that a line is cut off.
 fn lines(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     for (row, line) in area.rows().zip(lines) {
         line.render(row, buffer);
@@ -257,7 +257,7 @@ fn lines(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
 
 const WIDTH_MIN: u16 = 60;
 const HEIGHT_MIN: u16 = 12;
-/// From this height on, every promise that does not hold is shown.
+/// On a screen of at least this height, every promise that does not hold is shown.
 const TALL: u16 = 36;
 
 #[cfg(test)]

@@ -37,7 +37,8 @@ impl Places {
         let header = wants.header.min(area.height / 6).max(1);
         let room = area.height - header - footer;
         let charts = (room / 3).max(CHARTS_MIN);
-        // The height for tables. On a low screen they get everything, and there are no charts.
+        // The height for tables. On a low screen, tables get the whole height, and there are no
+        // charts.
         let tables_min = TABLES_MIN + wants.pools.min(TABLE_MIN);
         let tables = if room >= charts + tables_min {
             room - charts
@@ -86,12 +87,12 @@ impl Places {
     }
 }
 
-/// The height; nothing if it is below the smallest useful one.
+/// The height, or 0 if it is below the smallest useful height.
 fn at_least(least: u16, height: u16) -> u16 {
     if height < least { 0 } else { height }
 }
 
-/// Splits an area for rules and clients. Rules are longer.
+/// Splits an area for rules and clients. Rules get more width, because their lines are longer.
 fn beside(area: Rect) -> (Rect, Rect) {
     let left = area.width * 5 / 8;
     let (rules, clients) = (left, area.width - left - 2);
@@ -128,7 +129,7 @@ impl Column {
 
 /// From this width on, rules and clients are side by side.
 const WIDE: u16 = 150;
-/// The minimum heights of one table and of three: a title, a head and a row each.
+/// The minimum heights of one table and of three tables. Each has a title, a head and a row.
 const TABLE_MIN: u16 = 3;
 const TABLES_MIN: u16 = 3 * TABLE_MIN;
 /// The minimum height of charts: a title, two charts, and a heat map of three rows.

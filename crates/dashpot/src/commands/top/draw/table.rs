@@ -15,7 +15,7 @@ pub(super) struct Table<'a> {
     pub(super) marked: &'static str,
     pub(super) rows: Vec<Vec<Cell>>,
     pub(super) selected: Option<usize>,
-    /// A note, below the rows or in their place if there are none.
+    /// A note, below the rows, or in their place if there are no rows.
     pub(super) note: Option<String>,
 }
 
@@ -97,5 +97,5 @@ pub(super) fn head_line(title: &str, focused: bool, area: Rect, buffer: &mut Buf
     buffer.set_string(area.x, area.y, text, style);
 }
 
-/// The width to the left of the rows, for the mark of the selected one.
+/// The width to the left of the rows, for the mark of the selected row.
 const MARGIN: u16 = 1;

@@ -29,7 +29,7 @@ fn text(state: &State, width: u16, height: u16) -> String {
     lines.map(|line| line.to_owned() + "\n").collect()
 }
 
-/// Forty frames at three disks.
+/// The state after forty frames of three disks.
 fn watched() -> State {
     let source = Origin::Daemon("unix:/run/user/1000/dashpot/api.sock".to_owned());
     let mut state = State::new(source, Duration::from_secs(1));

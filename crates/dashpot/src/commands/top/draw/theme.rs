@@ -75,6 +75,6 @@ impl Theme {
     }
 }
 
-/// Colours of the 256, from blue to yellow by way of red. They are readable on dark and on light
-/// backgrounds.
+/// Four of a terminal's 256 colours, from blue to yellow by way of red. They are readable on dark
+/// and on light backgrounds.
 const HEAT: [u8; 4] = [61, 133, 203, 220];

@@ -21,7 +21,7 @@ pub(in crate::commands::top) struct Live {
     pace: Pace,
     speed: Speed,
     interval: Duration,
-    /// Intervals of the wall clock, once it has begun.
+    /// The intervals, on the wall clock.
     intervals: Intervals,
     begun: WallClock,
     /// How far the simulation fell behind, if it could not keep up with the last interval.
@@ -145,7 +145,7 @@ impl Live {
         Ok(())
     }
 
-    /// Sends news. The thread notices before its next turn if the screen is gone.
+    /// Sends news. If the screen is gone, the thread notices before its next frame.
     fn tell(&self, news: News) {
         let _ = self.news.send(news);
     }
