@@ -1,4 +1,4 @@
-//! The memory of answers: the data for them, and their text until the caller has taken it.
+//! The memory of answers: the data for each answer, and its text until the caller has taken it.
 //!
 //! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So the
 //! memory of all answers together has a bound. The daemon makes only a few answers at a time. Each
@@ -23,7 +23,7 @@ const BYTES_MAX: usize = 256 << 20;
 /// when other answers use all of the memory.
 const FREE: usize = 64 << 10;
 
-/// How many answers are made at a time. Each may hold the snapshot of a disk.
+/// How many answers are made at a time. Each answer may hold the snapshot of a disk.
 const MADE_AT_ONCE: usize = 4;
 
 /// The most streams, whose answers do not end, at a time.

@@ -1,8 +1,8 @@
 //! The control plane: the disks that the daemon serves, the rules that it arms on them, the HTTP API
-//! and the metrics that show both, and the collector of finished I/O.
+//! and the metrics that show disks and rules, and the collector of finished I/O.
 //!
-//! It talks to shards through their [`Handle`](dashpot_export::Handle) and never touches the data path.
-//! It uses neither a terminal nor the command line.
+//! The control plane talks to shards through their [`Handle`](dashpot_export::Handle) and never touches
+//! the data path. This crate uses neither a terminal nor the command line.
 
 #![warn(missing_docs)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]

@@ -1,5 +1,5 @@
-//! A serial server with a rate: requests pass one after the other. It models the bus of a disk, or
-//! a link.
+//! A serial server with a rate: requests pass one after the other. A pipe models the bus of a disk,
+//! or a link.
 
 use dashpot_engine::Instant;
 

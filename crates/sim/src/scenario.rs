@@ -29,7 +29,7 @@ pub struct Scenario {
     /// Calls that begin before this time are in no histogram.
     pub warmup: Duration,
     /// Whether contents and invariants are checked at every step, which makes the simulation
-    /// several times slower. Then offsets and lengths must be multiples of 512.
+    /// several times slower. With checks, offsets and lengths must be multiples of 512.
     pub check: bool,
     /// How often the state is sampled for charts.
     pub sample_every: Option<Duration>,
@@ -46,7 +46,7 @@ pub struct DiskSpec {
     pub model: DiskModel,
     /// Whether the disk has a head that moves.
     pub rotational: bool,
-    /// The rules armed at the start, by group. Their ids count from 1 over all disks.
+    /// The rules armed at the start, by group. The ids of rules count from 1 over all disks.
     pub rules: Vec<(GroupId, Vec<RuleSpec>)>,
 }
 
@@ -89,8 +89,8 @@ pub struct WorkloadSpec {
     /// other: the bytes of a write on the way in, and the bytes of a read on the way back. `None`:
     /// the link takes no time.
     pub link: Option<u64>,
-    /// When the workload's connection is lost. Then its calls in flight are aborted, and its threads
-    /// continue at once over a new connection.
+    /// When the workload's connection is lost. The workload's calls in flight are then aborted, and
+    /// its threads continue at once over a new connection.
     pub disconnects: Vec<Duration>,
     /// How many of the workload's slowest calls the results keep.
     pub slowest: usize,

@@ -2,8 +2,8 @@
 //!
 //! A disk distinguishes 64 clients at a time, and uses their ids again. A client's counts stay after
 //! it has gone. So the collector counts clients by name, at most [`CLIENTS_TOLD_APART`] of them. When
-//! another client comes, the client that has been idle for longest counts among the others from then
-//! on.
+//! another client comes, the collector counts the client that has been idle for longest as one of
+//! [`OTHERS`] from then on.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Clients {
     }
 
     /// The place at which the next client with this name is counted. True if another client had this
-    /// place; that client counts among the others from now on.
+    /// place; that client counts as one of [`OTHERS`] from now on.
     pub(super) fn place_for(&self, name: &str) -> (Place, bool) {
         if let Some(at) = self.counted.iter().position(|client| &*client.name == name) {
             return (at as Place, false);
@@ -99,7 +99,7 @@ impl Clients {
         }
     }
 
-    /// Adds the client at `place` to the others, unless that client has this number.
+    /// Adds the client at `place` to [`OTHERS`], unless that client has this number.
     fn count_with_others(&mut self, place: Place, number: u32) {
         for present in &mut self.present {
             if present.place == place && present.number != number {

@@ -139,7 +139,7 @@ impl Collected {
         });
     }
 
-    /// Moves the counts of a client's place to the others.
+    /// Moves the counts of a client's place to [`OTHERS`].
     fn count_with_others(&mut self, device: DeviceId, place: Place) {
         if self.open.has_client(device, place) {
             self.settle();
@@ -190,7 +190,7 @@ impl Collected {
         self.seconds.levels()
     }
 
-    /// The first complete second: no part of it was forgotten.
+    /// The first second of which the memory has forgotten no part.
     pub fn since(&self) -> u64 {
         self.seconds.since()
     }
@@ -216,7 +216,7 @@ impl Collected {
     }
 
     /// Copies the remembered zios that ended in these seconds and that the caller wants. One call examines at
-    /// most `part` zios. Returns true after the last one.
+    /// most `part` zios. Returns true after the last zio.
     pub(crate) fn copy(
         &self,
         copied: &mut Copied,

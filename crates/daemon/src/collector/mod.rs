@@ -31,7 +31,7 @@ pub(crate) use tally::Tally;
 /// The longest time between two emptyings of the rings while there is traffic.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Collects the events of a server in a thread of its own, until this is dropped.
+/// Collects the events of a server in a thread of its own. Dropping the collector ends the thread.
 pub struct Collector {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -58,7 +58,7 @@ pub struct View<'a> {
 
 impl Collector {
     /// Starts the thread that collects the events of this many devices, and remembers the last finished
-    /// zios in at most `bytes` bytes. It fails if the thread cannot start.
+    /// zios in at most `bytes` bytes. Fails if the thread cannot start.
     pub fn start(reader: EventReader, devices: usize, bytes: u64) -> io::Result<Collector> {
         let bell = reader.bell();
         let state = Mutex::new(State {
@@ -85,7 +85,7 @@ impl Collector {
             if state.drops.len() <= shard {
                 state.drops.resize_with(shard + 1, Drops::default);
             }
-            // Of two concurrent calls, the one with the older answer may return last.
+            // Of two concurrent calls, the call with the older answer may return last.
             if drops.total(None) >= state.drops[shard].total(None) {
                 state.drops[shard] = drops;
             }
@@ -148,8 +148,8 @@ impl View<'_> {
         self.drops.iter().map(|drops| drops.total(device)).sum()
     }
 
-    /// The dropped events of a device, or of all devices, by second. They are in no particular order,
-    /// and a second may come several times.
+    /// The dropped events of a device, or of all devices, by second. The seconds are in no particular
+    /// order, and a second may come several times.
     pub fn dropped_by_second(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
         self.drops
             .iter()

@@ -35,8 +35,8 @@ struct Begun {
 
 /// The last finished zios, and the names of their clients.
 ///
-/// A reader continues from a cursor: the number of zios that came before. It can find out how many
-/// zios it has missed.
+/// A reader continues from a cursor: the number of zios that came before. A reader can find out how
+/// many zios it has missed.
 #[derive(Debug)]
 pub(super) struct Recent {
     zios: VecDeque<Kept>,
@@ -104,7 +104,7 @@ impl Recent {
     }
 
     /// Copies the zios that ended in these seconds and that the caller wants. One call examines at most
-    /// `part` zios. Returns true after the last one.
+    /// `part` zios. Returns true after the last zio.
     pub(super) fn copy(
         &self,
         copied: &mut Copied,

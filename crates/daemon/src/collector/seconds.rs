@@ -82,7 +82,7 @@ impl Seconds {
         &self.0
     }
 
-    /// The first complete second: no part of it was forgotten.
+    /// The first second of which the memory has forgotten no part.
     pub(super) fn since(&self) -> u64 {
         self.0[0].since()
     }

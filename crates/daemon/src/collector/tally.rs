@@ -41,14 +41,14 @@ impl Measured {
     }
 }
 
-/// Counts zios as they come. It takes 52 KiB, but zios touch only little of it.
+/// Counts zios as they come. These counts take 52 KiB, but zios touch only little of this memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counting {
     completed: u64,
     failed: u64,
     bytes: u64,
-    /// Zios whose total and disk latencies are equal, as those of most zios are. Such a zio is
-    /// counted here, and neither in `total` nor in `disk`.
+    /// Zios whose total and disk latencies are equal: most zios. Such a zio is counted here, and
+    /// neither in `total` nor in `disk`.
     alike: Histogram,
     total: Histogram,
     disk: Histogram,
@@ -158,7 +158,7 @@ impl Tally {
     }
 }
 
-/// Adds histograms to a compact one.
+/// Adds histograms to a compact histogram.
 fn merge(kept: &mut Sparse, added: &[&Histogram]) {
     if added.iter().all(|histogram| histogram.count() == 0) {
         return;
@@ -168,7 +168,7 @@ fn merge(kept: &mut Sparse, added: &[&Histogram]) {
     *kept = sum.to_sparse();
 }
 
-/// Converts a compact histogram to a full one. Both have the same layout.
+/// Converts a compact histogram to a full histogram with the same layout.
 fn widen(kept: &Sparse) -> Histogram {
     Histogram::from_sparse(kept).unwrap_or_default()
 }

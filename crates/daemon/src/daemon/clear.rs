@@ -1,5 +1,5 @@
-//! Clears rules: one, those of a disk, or all of them. A call for all disks changes each disk that
-//! answers; if one shard fails, the call still changes the others.
+//! Clears one rule, the rules of a disk, or all rules. A call for all disks changes each disk that
+//! answers; if one shard fails, the call still changes the disks of the other shards.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{Answer, Command, DiskId, Target};
@@ -54,7 +54,7 @@ impl Daemon {
     }
 
     /// Returns to the lab: releases and clears every rule, forgets cleared rules, resumes every
-    /// disk, and arms the lab's rules. It keeps the counters of disks.
+    /// disk, and arms the lab's rules. A reset keeps the counters of disks.
     pub async fn reset(&self) -> Reset {
         let mut registry = self.registry.lock().await;
         let mut cleared = self.clear_all(&mut registry, true).await;

@@ -1,4 +1,4 @@
-//! The served pools and volumes: their states, and changes to them.
+//! The states of the served pools and volumes, and changes to pools and volumes.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The I/O of each client on a disk or volume, from the events. At most 64 clients of a device are counted
 //! separately. All other clients are counted as `other`. The client that has been idle for longest makes
-//! room for a new one, and counts among the others from then on: its series end, and the series of `other`
+//! room for a new client, and counts in `other` from then on: its series end, and the series of `other`
 //! rise by its counts.
 
 use std::borrow::Cow;
@@ -72,13 +72,13 @@ impl ClientScrape {
     }
 
     fn latency(&self) -> Cow<'_, Histogram> {
-        // These are dashpot's own counts, so the buckets exist.
+        // dashpot itself made these counts, so the buckets exist.
         Cow::Owned(Histogram::from_sparse(&self.tally.disk).unwrap_or_default())
     }
 }
 
-/// The metrics of the clients at one layer. A volume's I/O must not be added to that of disks, so the
-/// metrics of its clients have names of their own.
+/// The metrics of the clients at one layer. Users must not add a volume's I/O to the I/O of disks, so
+/// the metrics of a volume's clients have names of their own.
 pub(super) struct Metrics {
     /// The label that names the device.
     label: &'static str,

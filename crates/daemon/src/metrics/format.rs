@@ -62,8 +62,8 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// The lines of a metric for the older format, from its help line and from `NAME TYPE`. They have
-/// the name of the samples, and a type that the older format knows.
+/// The lines of a metric for the older format, from its help line and from `NAME TYPE`. The lines
+/// have the name of the samples, and a type that the older format knows.
 fn description(help: &str, words: &str) -> String {
     let (name, kind) = words.split_once(' ').unwrap_or((words, ""));
     let (suffix, kind) = match kind {

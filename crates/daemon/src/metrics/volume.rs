@@ -1,5 +1,5 @@
-//! Metrics of a volume: its I/O by operation. A volume's I/O must not be added to that of its pool's disks,
-//! so its metrics have names of their own.
+//! Metrics of a volume: its I/O by operation. Users must not add a volume's I/O to the I/O of its pool's
+//! disks, so the volume's metrics have names of their own.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,8 +1,8 @@
-//! Cleared rules: the counters of each at the moment when it was cleared. The daemon remembers them
-//! until a reset.
+//! Cleared rules: the counters of each rule at the moment when it was cleared. The daemon remembers
+//! these rules until a reset.
 //!
 //! A test arms a rule, clears it, and then asks what the rule injected. The memory of cleared rules is
-//! bounded in number and in bytes; the oldest are forgotten first.
+//! bounded in number and in bytes. The daemon forgets the oldest rules first.
 
 use std::collections::VecDeque;
 

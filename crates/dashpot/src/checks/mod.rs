@@ -1,7 +1,8 @@
 //! Checks: a CI's expectations of disks and rules, such as `wal.flush.p99 < 30ms`.
 //!
-//! This module does no I/O. It parses an expression against known names, and judges it from snapshots
-//! of a daemon that the caller has taken. Without data an expectation does not hold.
+//! This module does no I/O. This module parses an expression against known names. It judges the
+//! expression from snapshots that the caller has taken of a daemon. Without data an expectation does
+//! not hold.
 
 mod expression;
 mod judge;

@@ -2,9 +2,9 @@
 //! devices when these commands end. This process stays root, while the daemon gives up root for its
 //! user.
 //!
-//! It is a second process of the same program. It reads an order as a line of JSON, answers with a line of
-//! JSON, and waits for one more line to detach. If its input ends without that line, the daemon was killed,
-//! and the devices stay for the next start.
+//! The attacher is a second process of the same program. It reads an order as a line of JSON, answers with
+//! a line of JSON, and waits for one more line to detach. If its input ends without that line, the daemon
+//! was killed, and the devices stay for the next start.
 
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::chown;

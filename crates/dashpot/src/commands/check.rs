@@ -162,7 +162,8 @@ impl Checks {
     }
 }
 
-/// The names of disks, volumes and rules; also those of cleared rules if an expression may refer to one.
+/// The names of disks, volumes and rules; also the names of cleared rules if an expression may
+/// refer to one.
 fn names(
     client: &Client,
     volumes: &[String],

@@ -104,8 +104,9 @@ pub(crate) async fn run_with(
 /// Becomes the command, if [`run_with`] has started dashpot for that. Returns only on failure.
 ///
 /// If a signal that dashpot cannot catch kills dashpot, the kernel should end the command, too: the
-/// command would otherwise go on without its disks. The kernel does that only for a process that has
-/// asked for it itself, after the fork. So dashpot starts itself, asks, and then becomes the command.
+/// command would otherwise go on without its disks. The kernel ends a process in this way only if the
+/// process itself has asked for this after the fork. So dashpot starts itself, asks, and then becomes
+/// the command.
 pub(crate) fn become_command() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     if words.next()? != BECOMES {

@@ -72,7 +72,7 @@ impl Attacher {
         })
     }
 
-    /// Attaches disks: all of them, or none.
+    /// Attaches all disks, or none if one fails.
     pub(super) async fn attach(self, api: &Address, exports: &[Export]) -> anyhow::Result<Devices> {
         let Wanted {
             disks,

@@ -1,4 +1,4 @@
-//! A file that an option names. It is written whole, or not at all.
+//! A file that an option names. The file is written whole, or not at all.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use dashpot_daemon::http::random_word;
 
-/// A file that is being written. It is a draft beside its final place until it is complete. If it
-/// is never published, it is removed.
+/// A file that is being written. Until the file is complete, it is a draft in the directory of its
+/// final place. A draft that is never published is removed.
 pub(super) struct Draft {
     option: &'static str,
     place: PathBuf,

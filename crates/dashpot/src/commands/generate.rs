@@ -51,8 +51,8 @@ fn with_lines_kept(page: &str) -> String {
     format!("{before}.SH \"NOTES AND EXAMPLES\"\n.nf\n{lines}.fi\n{rest}")
 }
 
-/// Sets the usage line of each command to the one that its help prints. Otherwise the usage line would
-/// lack the names of values.
+/// Sets the usage line of each command to the line that its help prints. Otherwise the usage line
+/// would lack the names of values.
 fn with_usage(mut command: Command) -> Command {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();

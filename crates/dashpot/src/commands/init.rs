@@ -1,8 +1,9 @@
-//! The first process of a container. It must reap the orphans of the container, which the kernel makes its
-//! children. It gets only the signals that it catches.
+//! The first process of a container. The first process must reap the orphans of the container, which the
+//! kernel makes its children. The first process gets only the signals that it catches.
 //!
-//! So `dashpot run`, as the entry point of a container, starts a second dashpot, which is an ordinary process,
-//! passes signals on to it, reaps, and ends with its status.
+//! So `dashpot run`, as the entry point of a container, starts a second dashpot, which is an ordinary
+//! process. The first dashpot passes signals on to the second, reaps orphans, and ends with the second's exit
+//! status.
 
 use std::env::args_os;
 use std::io;

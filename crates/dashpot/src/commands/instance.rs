@@ -35,8 +35,8 @@ pub(crate) struct Instance {
     exports: Vec<Export>,
 }
 
-/// Disks with a running API. It must be stopped: dropping it leaves sockets behind, and stores
-/// unsynced.
+/// Disks with a running API. Call [`Running::stop`]: dropping this value leaves sockets behind, and
+/// stores unsynced.
 #[must_use]
 pub(crate) struct Running {
     instance: Instance,
@@ -143,7 +143,7 @@ impl Instance {
         }
     }
 
-    /// Drains the disks. This blocks.
+    /// Drains the disks. The call blocks until then.
     fn stop(self) {
         self.server.shutdown(GRACE);
     }

@@ -14,7 +14,7 @@ use super::screen::room;
 use crate::cli::ListArgs;
 use crate::sources::warn_of_failed;
 
-/// The columns of a rule. Its words are last, because they are the widest.
+/// The columns of a rule. The words of a rule are last, because they are the widest.
 const FIELDS: [Field<Rule>; 13] = [
     Field::new(Column::Figure("id"), |rule| rule.id.to_string()),
     Field::new(Column::Figure("matched"), |rule| {
@@ -77,7 +77,7 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     print(&(table + &prose_within(room, &(remarks(&rules, &status.disks) + &notes + &hung))))
 }
 
-/// Zios that hang because of rules that are no longer armed. They will not end by themselves.
+/// Zios that hang because of rules that are no longer armed. These zios will not end by themselves.
 fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> String {
     let shown = disks
         .iter()
@@ -139,8 +139,8 @@ fn is_full(disk: &Disk, rule: &Rule) -> bool {
     })
 }
 
-/// A note about stalled connections, which distort the latencies of all rules of a disk. It gives
-/// the count of the rule that was armed first, because that is the largest.
+/// A note about stalled connections, which distort the latencies of all rules of a disk. The note
+/// gives the count of the rule that was armed first, because that count is the largest.
 fn stalls(rules: &[Rule]) -> String {
     let mut by_disk: BTreeMap<&str, &Rule> = BTreeMap::new();
     for rule in rules.iter().filter(|rule| rule.stalls > 0) {
@@ -159,7 +159,7 @@ fn stalls(rules: &[Rule]) -> String {
     by_disk.into_iter().map(line).collect()
 }
 
-/// A note beside the figures of a rule.
+/// A note next to the figures of a rule.
 pub(super) fn note(rule: &Rule) -> Option<String> {
     let why = match (&rule.why_nothing, rule.state) {
         (Some(why), _) if rule.present().matched == 0 => why.clone(),

@@ -1,6 +1,6 @@
 //! The end of the process that started this one: `--exit-with-parent`.
 //!
-//! A descriptor of the process becomes readable when the process ends. The kernel's own signal for this,
+//! A descriptor of the parent becomes readable when the parent ends. The kernel's own signal for this,
 //! PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may start this
 //! process from a thread that ends early.
 

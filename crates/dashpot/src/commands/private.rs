@@ -1,4 +1,5 @@
-//! A directory of sockets that only this user can enter. It is removed with its owner.
+//! A directory of sockets that only this user can enter. The directory is removed when its owner
+//! ends.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use dashpot_daemon::http::random_word;
 
-/// The directory. Dropping it removes it with its content. If its owner is killed, the next dashpot
-/// removes it: the lock on a file in it is then free.
+/// The directory. Dropping this value removes the directory with its content. If the owner is
+/// killed, the next dashpot removes the directory: the lock on its lock file is then free.
 pub(crate) struct PrivateDir {
     path: PathBuf,
     /// The lock is held as long as the owner lives.

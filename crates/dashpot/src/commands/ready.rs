@@ -15,8 +15,8 @@ use super::instance::Export;
 /// How many random letters the name of a draft has.
 const DRAFT_LETTERS: usize = 8;
 
-/// A ready file, which is removed with its daemon. Before it is published it is a draft in the same
-/// directory, so that readers never see a part of it.
+/// A ready file, which is removed with its daemon. Before publication, the file is a draft in the
+/// same directory, so that readers never see an incomplete file.
 pub(crate) struct ReadyFile {
     place: PathBuf,
     /// The path of the file.

@@ -43,8 +43,8 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
     // If threads have the mark of the way to a disk, the early thread starts the command: it has no
-    // mark. Otherwise a new thread does, which may have the right to lock memory that this process has
-    // kept.
+    // mark. Otherwise a new thread starts the command. The new thread may have the right to lock
+    // memory, which this process has kept.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,

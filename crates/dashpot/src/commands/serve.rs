@@ -93,7 +93,7 @@ async fn serve_lab(
     devices: OpenDevices,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::catch(ENDS)?.with_parent(args.life.exit_with_parent)?;
-    // A signal that was sent by mistake must not end the disks of others.
+    // A signal that was sent by mistake must not end disks that other users need.
     let _ignored = Signals::catch(USERS)?;
     let mut places = Places::default();
     let is_handed = !handed.is_empty();

@@ -33,7 +33,7 @@ pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()>
     }
 }
 
-/// The oldest zios in flight to search for the one that will end last.
+/// How many of the oldest zios in flight are searched for the zio that will end last.
 const LOOKED_AT: usize = 100;
 /// The shortest wait that is reported.
 const LONG_NS: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! The token of an API over TCP: the one that the user wants, or a random one.
+//! The token of an API over TCP: a token that the user gives, or a random token.
 
 use std::fs;
 use std::path::Path;

@@ -85,7 +85,7 @@ fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<
     Ok(Ok(()))
 }
 
-/// Removes handlers that [`show`] lists. It must not remove rules that zinject has no words for.
+/// Removes handlers that [`show`] lists. zinject must not remove rules that it has no words for.
 fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>> {
     let rules = client.rules()?;
     let handlers = handlers(&rules);

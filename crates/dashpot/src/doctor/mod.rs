@@ -45,8 +45,8 @@ const WAYS: [Column; 3] = [
 ];
 
 impl Diagnosis {
-    /// Examines the host. It changes nothing and needs no daemon. `daemon` has the status of a
-    /// running one.
+    /// Examines the host. The examination changes nothing and needs no daemon. `daemon` has the
+    /// status of a running daemon.
     pub(crate) fn examine(daemon: Option<Status>) -> Diagnosis {
         let host = Host::examine();
         let (promises, shards) = match daemon {

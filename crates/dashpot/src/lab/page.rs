@@ -90,7 +90,7 @@ fn table_of_limits() -> String {
     format!("| | at most |\n|---|---|\n{}", rows.concat())
 }
 
-/// The page with its tables replaced by those of this build.
+/// The page with the tables of this build in place of its own tables.
 fn with_tables(page: &str) -> String {
     let keys = TABLES.map(|(name, keys)| (name, table_of_keys(keys)));
     let limits = [("limits", table_of_limits())];

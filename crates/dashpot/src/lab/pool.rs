@@ -60,7 +60,8 @@ pub(super) const LEGACY_KEYS: [Key; 2] = [
     },
 ];
 
-/// A pool that is being read. Its throttle is known only after its volumes are read.
+/// A pool that is being read. The throttle of the pool is known only after the pool's volumes are
+/// read.
 pub(super) struct PoolDraft<'a> {
     section: Section<'a>,
     pub(super) name: String,
@@ -87,7 +88,7 @@ pub(super) struct Disks<'a> {
 }
 
 impl<'a> Disks<'a> {
-    /// The disks with these names and sizes. None belongs to a pool yet.
+    /// The disks with these names and sizes. None of these disks belongs to a pool yet.
     pub(super) fn new(disks: impl Iterator<Item = (&'a str, u64)>) -> Disks<'a> {
         let (names, sizes) = disks.unzip();
         let pools = BTreeMap::new();
@@ -194,7 +195,7 @@ fn parse_slots(text: &str) -> Result<Option<u32>, ParseError> {
 
 impl PoolDraft<'_> {
     /// Refuses the dynamic layout over disks whose bytes outlive the daemon: the daemon keeps the table of
-    /// places in memory. `stores` are those of the lab's disks.
+    /// places in memory. `stores` has the stores of the lab's disks.
     pub(super) fn check_stores(&self, stores: &[StoreConfig]) -> Result<(), ParseError> {
         let stores = self.members.iter().flatten().map(|disk| &stores[*disk]);
         let Some(store) = stores.clone().find(|store| store.outlives_daemon()) else {

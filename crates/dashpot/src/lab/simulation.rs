@@ -259,11 +259,12 @@ pub(crate) fn check_samples(scenario: &Scenario) -> Result<(), String> {
     ))
 }
 
-/// The most threads of all workloads. One takes 300 bytes.
+/// The most threads of all workloads. A thread takes 300 bytes.
 pub(super) const THREADS_MAX: u64 = 1_000_000;
 /// The maximum number of samples of a simulation: more than the width of a picture.
 pub(super) const SAMPLES_MAX: u64 = 100_000;
-/// The most disks and pools in all samples together. Each takes up to 16 bytes.
+/// The most disks and pools in all samples together. Each disk or pool in a sample takes up to 16
+/// bytes.
 pub(super) const SAMPLED_FIGURES_MAX: u64 = 10_000_000;
 
 /// How long a simulation lasts by default.

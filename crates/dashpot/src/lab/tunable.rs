@@ -18,7 +18,8 @@ pub(super) fn read_tunables(section: &Section<'_>, ram: u64) -> Result<Tunables,
     Ok(tunables)
 }
 
-/// Sets the tunables of a table together, because some limit each other. Returns them.
+/// Sets the tunables of a table together, because some tunables limit each other. Returns all
+/// tunables.
 pub(super) fn set_tunables(
     section: &Section<'_>,
     tunables: &mut Tunables,
@@ -41,7 +42,7 @@ pub(super) fn set_tunables(
     Ok(changes)
 }
 
-/// The tunables that an error is about. The lab sets at least one of them.
+/// The one or two tunables that an error is about. The lab sets at least one of these.
 fn culprit(error: &TunableError) -> (&'static str, &'static str) {
     let pair = match error {
         TunableError::OutOfBounds { tunable, .. } => (*tunable, *tunable),

@@ -33,8 +33,8 @@ pub(super) const VOLUME_KEYS: [Key; 3] = [
     },
 ];
 
-/// The value of a volume's `write`: the moment at which it acknowledges writes, and the throttle that
-/// holds them back.
+/// The value of a volume's `write`: when the volume acknowledges writes, and which throttle holds
+/// writes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Write {
     Through,

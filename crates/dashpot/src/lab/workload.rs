@@ -135,7 +135,7 @@ pub(super) const COMMON_KEYS: [Key; 4] = [
     },
 ];
 
-/// Reads a workload. Traces are in `directory`, beside the lab.
+/// Reads a workload. Traces are in `directory`, which also has the lab.
 pub(super) fn read_workload(
     section: &Section<'_>,
     name: &str,
@@ -300,7 +300,7 @@ fn at_most<N: PartialOrd + std::fmt::Display>(
     }
 }
 
-/// The most threads. This many fit into the memory of a usual machine.
+/// The most threads. This many threads fit into the memory of a usual machine.
 pub(super) const THREADS_MAX: u32 = 1_000_000;
 /// The most calls per second: time has no finer unit.
 pub(super) const RATE_MAX: u64 = 1_000_000_000;

@@ -79,7 +79,7 @@ impl<'a> DaemonSource<'a> {
         })
     }
 
-    /// The I/O between the last look and this one.
+    /// The I/O between the last look and the present look.
     fn go_on(&mut self, span: Span, now: Look) -> anyhow::Result<Seen> {
         let last = std::mem::replace(&mut self.last, now);
         let now = &self.last;

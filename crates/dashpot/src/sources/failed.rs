@@ -1,4 +1,4 @@
-//! Disks whose shard has failed: reports leave them out, and show the others.
+//! Disks whose shard has failed: reports leave these disks out, and show all other disks.
 
 use dashpot_export::complain;
 

@@ -32,7 +32,7 @@ impl KernelSource {
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<KernelSource> {
-        // This comes first, before the kernel holds anything that a signal could leave behind.
+        // Catch signals first, before the kernel holds anything that a signal could leave behind.
         let stop = Stop::new()?;
         let reader = Reader::new(devices, question, stop.clone(), schedule)?;
         let (way, told) = channel();

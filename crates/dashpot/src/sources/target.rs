@@ -361,8 +361,8 @@ fn watch_syncs<'a>(
     Ok(Box::new(source))
 }
 
-/// The name for the devices of calls that sync a file system without a device, all file systems, or a file that had
-/// been closed before it was looked up.
+/// The device name for calls whose device is unknown: they sync a file system without a device, all file
+/// systems, or a file that was closed before its device was looked up.
 const ELSEWHERE: &str = "elsewhere";
 
 /// The disks or the volumes. A store's figures are part of its disk's figures.

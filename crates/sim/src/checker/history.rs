@@ -1,4 +1,4 @@
-//! The possible contents of the sectors of one disk or volume, as its clients can know them.
+//! The possible contents of the sectors of one disk or volume, as far as its clients can know.
 //!
 //! A sector may hold the content of any write, unless another write came wholly after it. The later
 //! write was then submitted after the earlier one was acknowledged, and it is acknowledged itself. A

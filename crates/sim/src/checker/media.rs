@@ -1,7 +1,8 @@
 //! The contents of a disk, and the durable part of them: flushed, or written with FUA.
 //!
-//! After a loss of power, each sector of each write that is not durable survives or does not,
-//! independently. A disk writes old data back by itself, so its cache is bounded.
+//! After a loss of power, each sector of a write that is not durable may survive or be lost,
+//! independently of every other sector. A disk writes old data back by itself, so its cache is
+//! bounded.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The contents of buffers. A buffer must not change while a disk works on it.
+//! The contents of buffers. A buffer must not change while a disk reads or fills that buffer.
 
 use dashpot_engine::{Buf, Span};
 

@@ -185,7 +185,7 @@ impl Simulation {
         }
     }
 
-    /// Ends a connection: its calls are lost, and the threads that waited for them continue.
+    /// Ends a connection: its calls are lost, and the threads that waited for these calls continue.
     pub(super) fn disconnect(&mut self, workload: u32) -> Result<(), Violation> {
         let lost = self.calls.alive();
         let lost = lost.filter(|(_, call)| call.workload == workload);

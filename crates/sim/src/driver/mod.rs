@@ -1,5 +1,5 @@
-//! The loop: carries out each event at its time: deadlines of the engine, and events of disks and
-//! clients.
+//! The loop, which carries out each event at its time: deadlines of the engine, and events of disks
+//! and clients.
 //!
 //! At equal times the engine's deadlines come first, then disks, commands, clients and samples, each
 //! in the order in which they were set. Steps that take no time follow at once.
@@ -86,8 +86,8 @@ impl Simulation {
     }
 
     /// Gives the engine a command that was not in the scenario, now. The command becomes one of the
-    /// scenario's commands. Returns its index among them, under which [`Simulation::answers`] has the
-    /// engine's answer.
+    /// scenario's commands. Returns the index of the command, under which [`Simulation::answers`] has
+    /// the engine's answer.
     pub fn tell(&mut self, command: Command) -> Result<usize, Violation> {
         self.perform()?;
         let place = self.scenario.commands.len();
@@ -127,7 +127,7 @@ impl Simulation {
         &self.engine
     }
 
-    /// Switches events of finished zios on or off. They are off at first.
+    /// Switches events of finished zios on or off. Events are off at first.
     pub fn record_events(&mut self, on: bool) {
         self.engine.record_events(on);
     }
@@ -380,5 +380,5 @@ const ENDED_NOW_MAX: u64 = 1 << 22;
 const STANDING_MAX: u64 = 1 << 26;
 /// The steps of a large call: each of its blocks is moved, and goes to both sides of a mirror.
 const STEPS_OF_A_CALL: u64 = 64;
-/// The most calls in flight. Each takes 300 bytes of memory.
+/// The most calls in flight. Each call takes 300 bytes of memory.
 pub const CALLS_MAX: usize = 1 << 21;

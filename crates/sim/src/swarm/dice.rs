@@ -20,7 +20,7 @@ impl Dice {
         self.0.below(times) == 0
     }
 
-    /// One of these.
+    /// One of these values.
     pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.0.below(all.len() as u64) as usize]
     }

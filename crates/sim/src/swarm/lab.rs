@@ -194,8 +194,8 @@ pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
     ])
 }
 
-/// Volumes that fit into the pool. All have the same block size: otherwise the checker could not
-/// distinguish a child's buffers.
+/// Volumes that fit into the pool. All volumes have the same block size: otherwise the checker
+/// could not distinguish a child's buffers.
 fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSpec> {
     let smallest = pool.members.iter().flatten().map(|disk| disks[*disk].size);
     let block_size = 512 << dice.within(0, 5);

@@ -1,4 +1,4 @@
-//! The swarm: random labs with every check switched on. They find the cases that no test was
+//! The swarm: random labs with every check switched on. The swarm finds cases that no test was
 //! written for.
 //!
 //! A seed makes a small lab: single disks and a pool, volumes, rules with errors and hangs, clients

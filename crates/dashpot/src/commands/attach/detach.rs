@@ -155,7 +155,7 @@ impl Way<'_> {
             return Ok(());
         }
         if record.mechanism == MechanismWord::Nbd {
-            // After the end of its connection the kernel would wait for another one.
+            // If the daemon ended the connection, the kernel would wait for another connection.
             return free(record);
         }
         match self.client.fail_attachment(&record.disk, &record.node) {

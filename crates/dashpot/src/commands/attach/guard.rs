@@ -1,11 +1,11 @@
 //! The process that ends I/O which would wait for ever after a daemon was killed.
 //!
-//! The kernel's NBD client keeps I/O that was in flight for as long as the device lives, and a program that
-//! waits for such I/O cannot even be killed. So `attach` leaves this process, the guard, beside the device.
-//! The guard has no connection, opens no device, and sleeps until the daemon has ended. If I/O then waits for
-//! longer than the kernel keeps new I/O, and no other daemon has taken the device over, the guard disconnects
-//! the device, and the kernel fails the I/O. The guard unmounts nothing, because a program that went on
-//! writing would write below the mount point.
+//! The kernel's NBD client keeps I/O that was in flight for as long as the device lives. A program that waits
+//! for such I/O cannot even be killed. So `attach` starts this process, the guard, for each device. The guard
+//! has no connection, opens no device, and sleeps until the daemon has ended. If I/O then waits for longer
+//! than the kernel keeps new I/O, and no other daemon has taken the device over, the guard disconnects the
+//! device, and the kernel fails the I/O. The guard unmounts nothing, because a program that went on writing
+//! would write below the mount point.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ use super::process::Process;
 use super::state::waits;
 use super::sysfs::queue_of;
 
-/// The name under which dashpot starts this process. Its argument is the node.
+/// The name under which dashpot starts this process. The argument of the process is the node.
 const GUARDS: &str = "dashpot-guards";
 
-/// Leaves a guard beside a device.
+/// Starts the guard of a device.
 pub(super) fn start(node: &str) -> anyhow::Result<()> {
     let mut command = Command::new("/proc/self/exe");
     // The guard outlives the command that starts it, and a Ctrl-C should end only that command.

@@ -182,7 +182,8 @@ fn attribute_header(bytes: &[u8]) -> Option<Header> {
     Some((length, kind, ATTRIBUTE_HEADER))
 }
 
-/// How long the kernel keeps I/O for new sockets after the daemon is gone. Then it fails new I/O.
+/// How long the kernel keeps I/O for new sockets after the daemon is gone. After that time, the
+/// kernel fails new I/O.
 pub(super) const RECONNECT_SECONDS: u64 = 20;
 
 // include/uapi/linux/netlink.h

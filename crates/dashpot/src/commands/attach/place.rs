@@ -21,7 +21,7 @@ use super::process::Process;
 pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
-/// How long a command waits for another one that has locked an attachment.
+/// How long a command waits for another command that has locked an attachment.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause between two looks at the lock.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -154,7 +154,7 @@ impl Place {
         &self.path
     }
 
-    /// The file on which a disk is mounted. Its name is what `losetup` lists.
+    /// The file on which a disk is mounted. `losetup` lists the name of this file.
     pub(super) fn file(&self, disk: &str) -> PathBuf {
         file_in(&self.path, disk)
     }

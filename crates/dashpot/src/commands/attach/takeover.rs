@@ -1,7 +1,7 @@
 //! Gives a device of the kernel's NBD client to another daemon when its own daemon is gone.
 //!
 //! A program that has the device open goes on as if it had only waited. So the other daemon must serve
-//! the same bytes: an empty disk below a mounted file system would destroy it.
+//! the same bytes: an empty disk would destroy a mounted file system.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use super::process::Process;
 use super::state::{is_used, waits};
 use super::{block_device, guard, nbd_device};
 
-/// A device that has waited for a daemon, and has one again.
+/// A device that has waited for a daemon, and that a daemon serves again.
 pub(super) struct TakenOver {
     pub(super) node: String,
     /// How long the kernel would still have kept its I/O.
@@ -26,7 +26,7 @@ pub(super) struct TakenOver {
 }
 
 /// Looks for a device of a disk that is in use and whose daemon is gone, and takes it over. Fails
-/// if the disk is no longer the one that the device was made from.
+/// if the daemon's disk is not the disk that the device was made from.
 pub(super) fn take_over(
     disk: &str,
     served: &Served,

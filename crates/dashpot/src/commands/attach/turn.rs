@@ -18,7 +18,7 @@ pub(super) struct Turn {
 impl Turn {
     /// Waits until no other attachment has its turn, `is_stopped` returns true, or [`PATIENCE`] is
     /// over: the attachment that has the turn may wait for a stuck daemon. An attachment without a
-    /// turn may lose its device to another one, and then tries again.
+    /// turn may lose its device to another attachment, and then tries again.
     pub(super) fn wait(is_stopped: &dyn Fn() -> bool) -> Turn {
         let end = Instant::now() + PATIENCE;
         let file = File::open(BASE).ok();

@@ -1,8 +1,8 @@
 //! `dmsetup`: slow devices in the words of the device mapper's tool.
 //!
-//! A device is a disk of a daemon of its own, attached, with a link to its node in `/dev/mapper`.
-//! Its table is the rules of that disk. A directory below `/run` has its state. Only root can write
-//! there.
+//! Each device has a daemon of its own with one disk. The disk is attached, and its node has a link
+//! in `/dev/mapper`. The device's table becomes the rules of that disk. A directory below `/run`
+//! has the state of the device. Only root can write there.
 
 mod daemon;
 mod mapped;
@@ -52,7 +52,7 @@ fn read_table(args: &TableArgs) -> anyhow::Result<Table> {
     Ok(parse_table(&text)?)
 }
 
-/// Makes a device: all of it or nothing.
+/// Makes a device. Leaves nothing behind if a step fails.
 fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let medium = medium::resolve(table)?;

@@ -1,4 +1,4 @@
-//! The kernel's disks for a page: a thread watches them and remembers their last I/Os.
+//! The kernel's disks for a page. A thread watches the disks and remembers their last I/Os.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -150,6 +150,7 @@ fn grows(recorded: &Recorded) -> bool {
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A recorder seals a file at least every 10 s. One without news for longer than this was killed.
+/// A recorder seals a file at least every 10 s. A recorder that writes nothing for longer than this
+/// was killed.
 const SILENT_NS: u64 = 60_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;

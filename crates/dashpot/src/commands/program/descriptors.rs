@@ -26,7 +26,7 @@ pub(super) fn inherited() -> io::Result<UnixStream> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }
 
-/// Waits for a descriptor. Fails if the peer ends without sending one.
+/// Waits for a descriptor. Fails if the peer ends without sending a descriptor.
 pub(super) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

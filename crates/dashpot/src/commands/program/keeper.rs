@@ -1,4 +1,4 @@
-//! The keeper: a process that holds a copy of the program's listener, for the case that dashpot is killed.
+//! The keeper: a process that holds a copy of the program's listener in case dashpot is killed.
 //!
 //! Once the last holder of a listener has ended, the kernel fails the calls of the program with ENOSYS, and a
 //! database that gets this error from fsync panics. So a second process of dashpot holds the listener, and

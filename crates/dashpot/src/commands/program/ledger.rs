@@ -45,7 +45,7 @@ impl Ledger {
         }
     }
 
-    /// Notes a call. This cannot fail, because the memory exists already.
+    /// Notes a call. Writing a note cannot fail, because its memory exists already.
     pub(super) fn note(&mut self, call: &Call) {
         let id = call.id.0;
         if !self.has_first {

@@ -38,7 +38,7 @@ impl Lookups {
         let reader = self.readers.get(&user).ok_or(Errno::ACCESS)?;
         let asked = ask(reader, lookup);
         if asked.is_err() {
-            // The user may have killed its reader: the next question starts another.
+            // The user may have killed its reader: the next question starts another reader.
             self.readers.remove(&user);
         }
         asked.map_err(errno)?

@@ -1,8 +1,8 @@
 //! The program of `run` whose calls are the I/Os of disks with directories (`-d wal=path:DIR`).
 //!
-//! The process that becomes the program installs the filter, and sends its listener to dashpot over a socket
-//! in dashpot's private directory. dashpot first starts a [keeper], which holds a copy of the listener. Then
-//! dashpot begins to receive calls, and lets the process become the program.
+//! The process that becomes the program installs the filter, and sends the filter's listener to dashpot over
+//! a socket in dashpot's private directory. dashpot first starts a [keeper], which holds a copy of the
+//! listener. Then dashpot begins to receive calls, and lets the process become the program.
 
 mod descriptors;
 pub(super) mod filtered;

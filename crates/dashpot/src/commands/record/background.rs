@@ -1,4 +1,4 @@
-//! A recording that is made in the background, beside a report or a daemon.
+//! A recording that is made in the background, while a report or a daemon runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -29,7 +29,7 @@ pub(in crate::commands) trait Asked {
         None
     }
 
-    /// The report over the I/Os of these devices that meet the conditions.
+    /// The report over the I/Os of these devices that match the conditions.
     fn filtered(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         Ok(Filtered::of(self.report(over)?, &self.predicates()))
     }

@@ -1,4 +1,4 @@
-//! Messages beside a report, on standard error: about the true lengths of intervals, lost events, and
+//! Messages about a report, on standard error: about the true lengths of intervals, lost events, and
 //! devices that have vanished.
 
 use dashpot_export::complain;

@@ -13,7 +13,8 @@ use crate::cli::shown_moment;
 use crate::commands::draft::Draft;
 use crate::sources::unix_ns;
 
-/// A file that takes the pages of a report while it runs, and is complete at its end.
+/// A file that takes the pages of a report while the report runs. The file is complete when the
+/// report ends.
 pub(in crate::commands) struct HtmlFile {
     draft: Draft,
     document: Document,

@@ -1,4 +1,5 @@
-//! Snapshots of a simulation, which replace those of a daemon's API, and the I/O between two of them.
+//! Snapshots of a simulation, which replace the snapshots of a daemon's API, and the I/O between
+//! two snapshots.
 
 use std::time::Duration;
 

@@ -67,7 +67,7 @@ impl<'s, 'e> SimSource<'s, 'e> {
         due_ns.map_or(Instant::NEVER, Instant::from_nanos)
     }
 
-    /// The I/O between the last look and this one.
+    /// The I/O between the last look and the present look.
     fn seen(&mut self, span: Span, stage: &mut Stage<'_>) -> Result<Seen, ParseError> {
         let look = Snapshot::new(&self.question, &self.names, stage.simulation())?;
         let mut tap = self.tap.and_then(|id| stage.tap(id));

@@ -30,7 +30,8 @@ pub(super) struct Stage<'a> {
 pub(super) struct TapId(usize);
 
 impl<'a> Stage<'a> {
-    /// A simulation at its beginning. It goes on until its end, or until it is interrupted.
+    /// A simulation at its beginning. The simulation goes on until its end, or until it is
+    /// interrupted.
     pub(super) fn new(
         mut simulation: Simulation,
         events: Option<&'a mut EventsFile>,

@@ -9,7 +9,7 @@ use super::events::Names;
 pub(super) enum Tap {
     /// Counts, by operation and value.
     Tally(Tally),
-    /// The zios one by one.
+    /// A record of each zio.
     Zios(Zios),
 }
 
@@ -85,6 +85,6 @@ impl Zios {
     }
 }
 
-/// The most zios of an interval without a count. This many fit into memory, and no reader needs
-/// more.
+/// The most zios of an interval without a count. This many zios fit into memory, and no reader
+/// needs more.
 const ZIOS_MAX: u64 = 100_000;

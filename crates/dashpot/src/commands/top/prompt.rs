@@ -1,4 +1,5 @@
-//! A line in which the user types the words of a rule. It is checked before it is sent.
+//! A line in which the user types the words of a rule. The prompt checks the line before it sends
+//! the words.
 
 use dashpot_rules::{ParseError, parse_injection};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};

@@ -20,8 +20,8 @@ pub(super) trait Stream {
     /// The present time of the clock that dates the I/Os.
     fn now_ns(&self) -> anyhow::Result<u64>;
 
-    /// Appends the I/Os that have finished since the last call. It does not wait, so call it 20 times a
-    /// second.
+    /// Appends the I/Os that have finished since the last call. The call does not wait for I/Os, so
+    /// call it 20 times a second.
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
 
     /// The I/Os in flight, if the stream knows them, as if they ended at this moment of its clock.

@@ -91,7 +91,7 @@ impl Places<'_> {
     }
 }
 
-/// Whether a number is that of a device, or of one of its partitions.
+/// Whether a number is the number of a device or of one of its partitions.
 fn is_on(device: &Device, number: Number) -> bool {
     let has_part = || {
         let part = Device::find(&format!("{},{}", number.major, number.minor));

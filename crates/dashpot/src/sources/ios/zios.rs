@@ -123,7 +123,7 @@ impl Texts {
         text
     }
 
-    /// A zio in flight, as if it ended now. Its waits are not over.
+    /// A zio in flight, as if it ended now. The waits of this zio are not over.
     fn begun(&mut self, device: &str, zio: &InFlightZio, begun_ns: u64, now_ns: u64) -> FinishedIo {
         let ended_ns = now_ns.max(begun_ns);
         FinishedIo {

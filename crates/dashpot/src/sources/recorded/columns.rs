@@ -13,8 +13,8 @@ const ALWAYS: [usize; 6] = [
     column::OUTCOME,
 ];
 
-/// The columns for all times. The time from the beginning of an I/O to its end is the sum of the
-/// waits and the rest.
+/// The columns for all times. An I/O's total time is the sum of its waits and of the remaining
+/// time.
 const TIMES: &[usize] = &[
     column::AT,
     column::STORE,

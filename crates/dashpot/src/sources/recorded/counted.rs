@@ -35,7 +35,8 @@ pub(super) fn count(
     Ok(())
 }
 
-/// Adds the counts of one operation of a device. A breakdown by latency gets them bucket by bucket.
+/// Adds the counts of one operation of a device. A breakdown by latency gets the counts bucket by
+/// bucket.
 fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
     if question.by != Some(Dimension::Latency) {
         return tally.add_counted(like, sums.bytes, &sums.latencies());

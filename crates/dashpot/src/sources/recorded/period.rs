@@ -345,7 +345,7 @@ impl Recorded {
         self.recording.blocks(query)
     }
 
-    /// Begins another query with the blocks of an earlier one.
+    /// Begins another query, with the blocks of an earlier query.
     pub(super) fn ask(&self, query: Query, blocks: &mut Blocks) {
         self.recording.ask(query, blocks);
     }

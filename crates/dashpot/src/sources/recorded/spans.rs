@@ -6,7 +6,7 @@ use dashpot_recording::Query;
 
 use crate::cli::shown_moment;
 
-/// A part of a recording, in nanoseconds since 1970. Its end is excluded.
+/// A part of a recording, in nanoseconds since 1970. The end of a period is excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) from_ns: u64,

@@ -12,7 +12,7 @@ use super::gutter::{GUTTER, gutter};
 use super::{Theme, axis, heat};
 use crate::commands::top::history::{Column, History};
 
-/// Draws the charts below one another, so that a moment has the same place in all of them.
+/// Draws the charts below one another, so that a moment has the same column in all charts.
 pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let room = usize::from(area.width.saturating_sub(GUTTER));
     let columns: Vec<&Column> = history.last(room).collect();
@@ -50,7 +50,7 @@ pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Th
     }
 }
 
-/// The areas of two charts of bars, and the rest.
+/// The areas of two charts of bars, and the remaining area.
 fn split(area: Rect, each: u16) -> [Rect; 3] {
     let part = |from: u16, height: u16| Rect {
         y: area.y + from.min(area.height),

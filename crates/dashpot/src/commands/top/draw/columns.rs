@@ -90,7 +90,7 @@ impl Fit {
         Fit { columns: kept }
     }
 
-    /// The titles. The title `marked` has a style of its own.
+    /// The titles. The title of the column `marked` has a different style.
     pub(super) fn head(&self, style: Style, marked: (&str, Style)) -> Line<'static> {
         let title = |column: &Column| {
             let style = if column.title == marked.0 {
@@ -103,7 +103,7 @@ impl Fit {
         self.line(|at| title(&self.columns[at].1))
     }
 
-    /// A row. `cells` has one cell for each column, including those that do not fit.
+    /// A row. `cells` has one cell for each column, including columns that do not fit.
     pub(super) fn row(&self, cells: &[Cell]) -> Line<'static> {
         self.line(|at| cells.get(self.columns[at].0).cloned().unwrap_or_default())
     }

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// A label beside a row, flush right.
+/// A label to the left of a row, flush right.
 pub(super) fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, style: Style) {
     if row < area.height {
         let width = usize::from(GUTTER) - 1;

@@ -38,7 +38,7 @@ impl Theme {
         self.title().add_modifier(Modifier::BOLD)
     }
 
-    /// For the selected row of the focused pane. It overrides the styles of cells.
+    /// For the selected row of the focused pane. This style overrides the styles of cells.
     pub(super) fn selected(self) -> Style {
         Style::reset().add_modifier(Modifier::REVERSED)
     }
@@ -75,6 +75,6 @@ impl Theme {
     }
 }
 
-/// Four of a terminal's 256 colours, from blue to yellow by way of red. They are readable on dark
-/// and on light backgrounds.
+/// Four of a terminal's 256 colours, from blue to yellow by way of red. These colours are readable
+/// on dark and on light backgrounds.
 const HEAT: [u8; 4] = [61, 133, 203, 220];

@@ -1,4 +1,4 @@
-//! Changes to a watched simulation. They take effect at its current moment.
+//! Changes to a watched simulation. Changes take effect at the current moment of the simulation.
 
 use dashpot_api::Rule;
 use dashpot_engine::inject::RuleId;

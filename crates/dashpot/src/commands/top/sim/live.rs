@@ -1,5 +1,5 @@
-//! The thread that simulates a lab at the pace of the clock. It sleeps until the next frame is due
-//! or a request comes. Then the simulation catches up.
+//! The thread that simulates a lab at the pace of the clock. The thread sleeps until the next frame
+//! is due or a request comes. Then the simulation catches up.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant as WallClock};

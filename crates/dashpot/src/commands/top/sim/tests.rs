@@ -239,7 +239,8 @@ fn a_pool_shows_its_throttle_its_volumes_and_its_txgs() {
             .is_some_and(|above| pool.dirty > above)
     );
     assert!(pool.level.delay > Duration::ZERO);
-    // A pool counts a write when the client asks for it, a volume when it is done.
+    // A pool counts a write when the client asks for the write. A volume counts a write when the
+    // write is done.
     let (asked, _) = pool.written.expect("an interval");
     let volumes = seen.disks[..2].iter().filter_map(|disk| disk.done.as_ref());
     let done: f64 = volumes.map(|done| done.writes).sum();
