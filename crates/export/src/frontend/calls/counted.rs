@@ -31,7 +31,7 @@ pub(super) fn count(
         SystemCall::Mmap => mapping(call, files, subject, counts),
         SystemCall::IoSubmit => submitted(call, files, subject, counts),
         SystemCall::IoUringSetup => Ok(Some(ring(call, uring, counts))),
-        SystemCall::Execve | SystemCall::Execveat => executed(call, it, subject),
+        SystemCall::Execve | SystemCall::Execveat => Ok(executed(call, it, subject)),
         _ => Ok(None),
     }
 }
@@ -144,40 +144,27 @@ fn ring(call: &Call, uring: Uring, counts: &Counts) -> Counted {
     Counted { sentence, refused }
 }
 
-fn executed(
-    call: &Call,
-    it: SystemCall,
-    subject: &mut Subject<'_>,
-) -> Result<Option<Counted>, Unknown> {
-    let named = match it {
-        SystemCall::Execve => Named {
-            directory: None,
-            path: 0,
-            follows: true,
-        },
-        _ => Named {
-            directory: Some(0),
-            path: 1,
-            follows: true,
-        },
+/// The file only has to be named, so one that this process may not look at is of no concern. A process that has
+/// just changed its user, as in an image that starts as root, is closed to it until it has executed a program.
+fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Counted> {
+    let (directory, path) = match it {
+        SystemCall::Execve => (None, 0),
+        _ => (Some(0), 1),
     };
-    let Some(path) = subject.place(named, &call.arguments)? else {
-        return Ok(None);
+    let named = Named {
+        directory,
+        path,
+        follows: true,
     };
-    let Ok(path) = String::from_utf8(path) else {
-        return Ok(None);
-    };
-    // A file that this process may not look at is of no concern: its bits have no effect.
-    let Ok(status) = Status::of(&path) else {
-        return Ok(None);
-    };
-    if status.mode & SET_ID == 0 {
-        return Ok(None);
-    }
-    Ok(Some(said(format!(
-        "{path} has the set-user-ID or set-group-ID bit, which has no effect here: a program under a path disk \
-         gains no privileges"
-    ))))
+    let path = subject.place(named, &call.arguments).ok()??;
+    let path = String::from_utf8(path).ok()?;
+    let status = Status::of(&path).ok()?;
+    (status.mode & SET_ID != 0).then(|| {
+        said(format!(
+            "{path} has the set-user-ID or set-group-ID bit, which has no effect here: a program under a path disk \
+             gains no privileges"
+        ))
+    })
 }
 
 fn said(sentence: String) -> Counted {
