@@ -195,8 +195,8 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Makes room for a quarter more text. Twice the room could be more memory than the text needs,
-    /// and the daemon would refuse it.
+    /// Makes room for a quarter more text. Twice the room could be much more than the text needs,
+    /// and the daemon could refuse so much memory.
     fn grow(&mut self, least: usize) -> Result<(), Refusal> {
         let more = least.max(self.bytes.len() / 4).max(FREE);
         let charge = self.memory.take_of(&mut self.reserved, more)?;

@@ -79,7 +79,7 @@ pub fn cpus() -> usize {
     affinity.map_or(1, |cpus| cpus.count() as usize)
 }
 
-/// The host now. Counters begin at `earlier`, or at the boot without it.
+/// The host now. Counters begin at `earlier`, or at the boot if `earlier` is `None`.
 pub fn host_now(earlier: Option<Counted>) -> Host {
     let now = Counted::now();
     let counted = earlier.map_or(now, |earlier| now.since(earlier));

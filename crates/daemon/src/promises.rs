@@ -1,9 +1,10 @@
-//! The promises about time: whether dashpot can keep each on this host, and the reason if not.
+//! The promises about time: whether dashpot can keep each promise on this host, and the reason if
+//! it cannot.
 //!
-//! SPECIFICATION.md has the bounds and the measurements behind them. The bounds are medians, for hosts
-//! that give a shard a CPU when it needs one. This file looks for causes that keep a shard from its
-//! CPU. The verdict that dashpot can keep a promise is not a measurement: the probe and `make bench`
-//! measure.
+//! SPECIFICATION.md has the bounds, and the measurements behind the bounds. The bounds are medians,
+//! for hosts that give a shard a CPU when it needs one. This file looks for causes that keep a shard
+//! from its CPU. The verdict that dashpot can keep a promise is not a measurement: the probe and `make
+//! bench` measure.
 
 use dashpot_api::{CanHold, Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Promise, Shard};
 use dashpot_rules::{cpus_of, short_time};
@@ -91,8 +92,8 @@ impl Facts<'_> {
         }
     }
 
-    /// The lateness of armed rules, measured on the disk where they were latest, and whether it exceeds
-    /// the promise.
+    /// The lateness of armed rules, measured on the disk where they were latest, and whether this
+    /// lateness exceeds the promise.
     fn measured(&self) -> Option<(bool, String)> {
         let judged = self.disks.iter().filter_map(|disk| {
             let late = disk.rule_lateness;

@@ -1,10 +1,9 @@
 //! The agenda: all future events of disks, workloads and the scenario.
 //!
-//! Most times are set in the order in which they fall due, because most delays are constants, one
-//! for each source. An entry goes to the end of the first run whose last entry is not later. An
-//! entry that fits no run goes to a heap. The next event is the earliest of those at the front of a
-//! run or of the heap. As with the engine's deadlines, this costs almost nothing while there are enough
-//! runs.
+//! Most times are set in the order in which they fall due, because most delays are constants, one for
+//! each source. An entry goes to the end of the first run whose last entry is not later. An entry that
+//! fits no run goes to a heap. The next event is the earliest entry at the front of a run or of the
+//! heap. As with the engine's deadlines, this costs almost nothing while there are enough runs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -44,7 +43,7 @@ pub(crate) enum Happening {
 
 impl Happening {
     /// The order at equal times: disks, then the scenario's commands, then its clients, then
-    /// samples. Within a class, it is the order in which the entries were set.
+    /// samples. Within a class, entries keep the order in which they were set.
     fn class(self) -> u64 {
         match self {
             Happening::Done { .. } => 0,
@@ -154,7 +153,7 @@ mod tests {
         let (mut agenda, mut list, mut now) = (Agenda::default(), Vec::new(), 0);
         for order in 0..50_000_u32 {
             if random.below(2) == 0 || list.is_empty() {
-                // The delay is mostly one of three, and sometimes another.
+                // The delay is mostly one of three values, and sometimes a random value.
                 let delay = [5, 20, 100, random.below(60)][random.below(4) as usize];
                 let happening = match random.below(3) {
                     0 => Happening::Done {

@@ -55,7 +55,7 @@ pub struct DiskSpec {
 #[derive(Clone, Debug, Default)]
 pub struct DiskModel {
     /// Bytes per second of a bus that I/Os pass one after the other (a fluid disk has only this).
-    /// Only the bytes of reads and writes pass it.
+    /// Only the bytes of reads and writes pass the bus.
     pub bandwidth: Option<u64>,
     /// How many I/Os are served at the same time; `None` for any number.
     pub lanes: Option<u32>,
@@ -111,7 +111,7 @@ impl WorkloadSpec {
 /// The load of a workload.
 #[derive(Clone, Debug)]
 pub enum Load {
-    /// A closed loop: threads that wait for each call before they begin the next.
+    /// A closed loop: threads that wait for each call before they begin the next call.
     Closed {
         /// The number of threads.
         threads: u32,
@@ -127,7 +127,7 @@ pub enum Load {
     Open {
         /// Calls per second; not zero.
         rate: u64,
-        /// How many calls begin at the same time; not zero. 1 spaces them evenly.
+        /// How many calls begin at the same time; not zero. The value 1 spaces calls evenly.
         burst: u32,
         /// The I/Os of the calls.
         calls: Calls,

@@ -1,9 +1,9 @@
-//! The clients of a disk: those that events may name now, and those with separate counts.
+//! The clients of a disk that events may name now, and the clients with separate counts.
 //!
-//! A disk distinguishes 64 clients at a time, and uses their ids again. A client's counts stay after
-//! it has gone. So the collector counts clients by name, at most [`CLIENTS_TOLD_APART`] of them. When
-//! another client comes, the collector counts the client that has been idle for longest as one of
-//! [`OTHERS`] from then on.
+//! A disk distinguishes 64 clients at a time, and uses the ids of clients again. A client's counts
+//! stay after the client has gone. So the collector counts at most [`CLIENTS_TOLD_APART`] clients
+//! separately, by name. When another client comes, the collector counts the client that has been idle
+//! for longest as one of [`OTHERS`] from then on.
 
 use std::sync::Arc;
 

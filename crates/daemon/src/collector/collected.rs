@@ -112,7 +112,7 @@ impl Collected {
         self.recent.push(zio, client.number, second);
     }
 
-    /// Adds the current second to the past ones.
+    /// Adds the current second to the past seconds.
     pub(super) fn settle(&mut self) {
         let Collected {
             clients,

@@ -2,9 +2,10 @@
 //! each second, and into a memory of the last finished zios.
 //!
 //! [`Collected`] is plain data, which takes one record at a time. A thread empties the rings into
-//! it every [`NAP`] while there is traffic, and earlier when a ring fills up. The thread sleeps
-//! when there is no traffic. A request for figures first makes the shards send their records, and
-//! then empties the rings, too. So the answer has every zio that had finished before the request.
+//! [`Collected`] every [`NAP`] while there is traffic, and earlier when a ring fills up. The thread
+//! sleeps when there is no traffic. A request for figures first makes the shards send their
+//! records, and then empties the rings, too. So the answer has every zio that had finished before
+//! the request.
 
 mod clients;
 mod collected;

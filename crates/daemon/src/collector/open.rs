@@ -6,7 +6,7 @@ use dashpot_export::DeviceId;
 use super::clients::Place;
 use super::tally::Counting;
 
-/// A kind of zio: zios that no figure distinguishes.
+/// A kind of zio. No figure distinguishes the zios of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) device: DeviceId,
@@ -37,7 +37,7 @@ impl Cell {
 #[derive(Debug)]
 pub(super) struct Open {
     /// The index of each cell in the lists below. A search starts at the cell's own slot, and ends
-    /// at the first free one.
+    /// at the first free slot.
     slots: Vec<u16>,
     cells: Vec<Cell>,
     /// By the index of the cell. Entries beyond the cells are kept so that their

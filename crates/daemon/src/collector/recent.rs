@@ -48,7 +48,7 @@ pub(super) struct Recent {
     /// No zio that ended in this second or later was forgotten.
     since: u64,
     names: HashMap<u32, Arc<str>>,
-    /// At this many names, the memory looks for unused ones.
+    /// At this many names, the memory looks for unused names.
     sweep_at: usize,
 }
 
@@ -201,5 +201,5 @@ impl Copied {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// With fewer names a search is not worth its cost.
+/// With fewer names, a search for unused names is not worth its cost.
 const SWEEP_AT_LEAST: usize = 1_024;

@@ -1,4 +1,4 @@
-//! The counts of some zios: quick to update for the current second, small for past ones.
+//! The counts of some zios: quick to update for the current second, and small for past seconds.
 
 use dashpot_engine::Duration;
 use dashpot_engine::histogram::{Histogram, Sparse};

@@ -7,7 +7,7 @@ use super::Daemon;
 use crate::collector::View;
 
 impl Daemon {
-    /// Runs `look` on the events of a disk or a volume, or of all of them, including every zio that had
+    /// Runs `look` on the events of a disk or a volume, or of all devices, including every zio that had
     /// finished before the call.
     pub async fn events<T>(
         &self,
@@ -34,8 +34,8 @@ impl Daemon {
         self.collector.look(Vec::new(), look)
     }
 
-    /// Collects all zios that ended before this second, which has begun. However many callers wait for a second,
-    /// the shards are asked once.
+    /// Collects all zios that ended before this second. This second must have begun. However many callers
+    /// wait for a second, the shards are asked once.
     pub(crate) async fn collect_to(&self, second: u64) {
         let mut collected_to = self.collected_to.lock().await;
         if *collected_to < second {

@@ -350,7 +350,7 @@ impl Daemon {
         Err(Refusal::new(RefusalKind::Unprocessable, error).remedy("begin it below"))
     }
 
-    /// Sends a command to the shard of a disk, and waits until it took effect.
+    /// Sends a command to the shard of a disk, and waits until the command has taken effect.
     async fn command(
         &self,
         disk: usize,

@@ -19,7 +19,8 @@ use crate::collector::{Part, Tally, View};
 #[derive(Debug)]
 pub(super) struct ClientsScrape {
     operations: Vec<ClientScrape>,
-    /// By device, how many events are missing in these counts, because the rings had no room for them.
+    /// How many events of each device these counts miss, because the rings had no room for the
+    /// events.
     dropped: Vec<(String, u64)>,
 }
 

@@ -53,7 +53,8 @@ impl Metrics for KernelMetrics {
 }
 
 impl KernelTotals {
-    /// Adds an interval. The I/Os in flight of the new interval replace the earlier ones.
+    /// Adds an interval. The I/Os in flight of the new interval replace those of the interval
+    /// before.
     pub fn add(&mut self, intervals: &[DeviceInterval], lost: u64) {
         self.in_flight.clear();
         for interval in intervals {

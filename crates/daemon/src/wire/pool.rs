@@ -23,7 +23,7 @@ pub(crate) struct PoolFacts<'a> {
 }
 
 impl PoolFacts<'_> {
-    /// The pool. Without a snapshot, its shard has failed, for this reason.
+    /// The pool. If there is no snapshot, the pool's shard has failed, for this reason.
     pub(crate) fn pool(self, snapshot: Result<&PoolSnapshot, String>) -> Pool {
         let none = PoolStats::default();
         let (stats, at) = match snapshot {

@@ -332,8 +332,8 @@ impl Outcome {
 
 /// The width of the verdict and the gaps.
 const BESIDE_CHECK: usize = 8;
-/// The widest observation on one line. An observation may be a sentence; a wider one is broken into
-/// lines.
+/// The widest observation on one line. An observation may be a sentence; a wider observation is
+/// broken into lines.
 const OBSERVED_MOST: usize = 30;
 
 impl Kind {

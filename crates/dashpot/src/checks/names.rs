@@ -1,4 +1,4 @@
-//! The known devices and rules, and the subject of an expression among them.
+//! The known devices and rules, among which this module finds the subject of an expression.
 
 use dashpot_rules::{ParseError, nearest};
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::judge::Outcome;
 
 /// Everything that a report says. A reader of the JSON first looks at `schema`. New fields may come
-/// without a new number, but no field goes or changes its meaning without one.
+/// without a new number, but a field that goes or changes its meaning needs a new number.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     schema: u32,

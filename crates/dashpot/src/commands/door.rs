@@ -13,7 +13,7 @@ use super::token::token;
 /// The addresses of the API and of its page, and the token that they need.
 pub(super) struct Door {
     pub(super) url: String,
-    /// The address of the page, or how to get one.
+    /// The address of the page, or how to get an address.
     pub(super) page: String,
     pub(super) access: Option<Arc<Access>>,
     _token: Option<TokenFile>,

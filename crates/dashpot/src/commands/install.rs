@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use dashpot_daemon::http::random_word;
 
-/// Copies this program into a directory, and returns its path there. A program that runs from that path
-/// goes on.
+/// Copies this program into a directory, and returns its path there. A program that already runs from
+/// that path goes on.
 pub(super) fn install(dir: &Path) -> anyhow::Result<PathBuf> {
     let cannot = || {
         let dir = dir.display();

@@ -201,7 +201,7 @@ fn explain(error: StartError) -> anyhow::Error {
 
 /// Catches SIGXFSZ, so that a write beyond the limit of a file's size (`ulimit -f`) fails, and does
 /// not end all disks. The signal is caught rather than ignored, because a command would inherit an
-/// ignored one.
+/// ignored signal.
 fn survive_full_files() -> anyhow::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     Ok(())

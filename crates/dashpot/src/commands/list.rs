@@ -107,7 +107,7 @@ fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
     notes.collect::<String>() + &stalls(rules)
 }
 
-/// A note about zios that a rule could not hold, although it held others.
+/// A note about zios that a rule could not hold, although it held other zios.
 fn overruns(rule: &Rule) -> Option<String> {
     let counters = rule.present();
     let is_partial = counters.overrun > 0 && rule.why_nothing.is_none();

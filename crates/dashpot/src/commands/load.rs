@@ -78,7 +78,7 @@ fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
         (None, None) => Pace::Closed,
     };
     // The whole burst is in flight at once, and the depth must not turn an open loop into a closed
-    // one.
+    // loop.
     let depth = args.depth.unwrap_or(match pace {
         Pace::Closed => 1,
         Pace::ClosedBursts { burst } => burst.1,

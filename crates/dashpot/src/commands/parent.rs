@@ -1,4 +1,4 @@
-//! The end of the process that started this one: `--exit-with-parent`.
+//! The end of the process that started this process: `--exit-with-parent`.
 //!
 //! A descriptor of the parent becomes readable when the parent ends. The kernel's own signal for this,
 //! PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may start this
@@ -54,8 +54,8 @@ impl Parent {
     pub(super) fn poll_signal(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         match self {
             Parent::Lives(end) => {
-                // An error means that the thread has failed. Treat it as the parent's end: do not
-                // live on unwatched.
+                // An error means that the thread has failed. Treat the error as the parent's end:
+                // do not live on unwatched.
                 let _ended = ready!(Pin::new(end).poll(context));
                 *self = Parent::Ended(Box::pin(sleep(GRACE)));
                 Poll::Ready(Signal::TERM)

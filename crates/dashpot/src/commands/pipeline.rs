@@ -20,7 +20,7 @@ pub(super) fn make_directory(directory: Option<&Path>) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| cannot(directory))
 }
 
-/// Writes the report of a command and its checks, if one is wanted.
+/// Writes the report of a command and its checks, if the user wants a report.
 pub(super) fn report(
     client: &Client,
     directory: Option<&Path>,

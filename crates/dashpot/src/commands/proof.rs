@@ -55,7 +55,8 @@ pub(super) fn proofs(
     rules.iter().map(|rule| look.proof(rule)).collect()
 }
 
-/// The rules with an id or a name, those of a disk, or all. No rule has the name of a disk.
+/// The rules with an id or a name, the rules of a disk, or all rules. No rule has the name of a
+/// disk.
 fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     let Some(target) = target else {
         return Ok(client.rules()?);
@@ -135,7 +136,8 @@ fn outside(latency: &DiskLatency) -> u64 {
     mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX))
 }
 
-/// How long a rule has held the disk's oldest zio, if that exceeds the latencies of the ended ones.
+/// How long a rule has held the disk's oldest zio, if this time exceeds the latencies of ended
+/// zios.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
     // A zio that came before an update is held by the rule's former words.
@@ -160,7 +162,7 @@ fn text(proofs: &[Proof]) -> String {
     each.join("\n")
 }
 
-/// The exit status of a check. Names the rule that decides it on stderr.
+/// The exit status of a check. Prints the rule that decides the status to stderr.
 fn check(proofs: &[Proof]) -> ExitCode {
     if proofs.is_empty() {
         complain(format_args!("dashpot: nothing is proven: no rule is armed"));

@@ -1,5 +1,5 @@
-//! The ready file: it appears when clients can connect, for scripts and supervisors that wait for
-//! that.
+//! The ready file, which appears when clients can connect. Scripts and supervisors wait for this
+//! file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ struct Ready<'a> {
 }
 
 impl ReadyFile {
-    /// Removes the file of a dead daemon at `place`, and checks that a new one can be written.
+    /// Removes the file of a dead daemon at `place`, and checks that a new file can be written.
     pub(crate) fn claim(place: &Path) -> anyhow::Result<ReadyFile> {
         remove_stale(place)?;
         let refused = || format!("--ready-file {}: cannot be written", place.display());

@@ -102,7 +102,7 @@ async fn serve_command(
 }
 
 /// The disks to attach; `None` without `--attach` and `--mount`. A command finds its devices in
-/// variables, so these need no links, and the names of disks on one host need not differ.
+/// variables, so the devices need no links, and the names of disks on one host need not differ.
 fn wanted(args: &RunArgs) -> Option<Wanted> {
     let disks = args.attach.disks.clone();
     let disks = disks.or_else(|| args.mount.as_ref().map(|_| Vec::new()))?;

@@ -1,4 +1,4 @@
-//! Signals that end a program in an orderly way, or that it passes on to its command.
+//! Signals that end a program in an orderly way, or that the program passes on to its command.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -17,7 +17,7 @@ pub(super) const ENDS: [UnixSignal; 4] = [
     UnixSignal::TERM,
 ];
 
-/// The user signals. They, too, end a program that does not catch them.
+/// The user signals. These signals, too, end a program that does not catch them.
 pub(super) const USERS: [UnixSignal; 2] = [UnixSignal::USR1, UnixSignal::USR2];
 
 /// The exit status that a shell gives to a program that SIGINT has ended.

@@ -146,7 +146,7 @@ fn reclaim_lines(status: &Status) -> String {
     )
 }
 
-/// A device without its daemon, and how to bring it back.
+/// A device without its daemon, and how to bring the daemon back.
 fn waiting_line(waiting: &Waiting) -> String {
     let Waiting { node, disk, left } = waiting;
     let left = left.sentence();

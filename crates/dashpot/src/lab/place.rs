@@ -1,4 +1,4 @@
-//! Looks names of a lab up, and words the errors for unknown ones.
+//! Looks up names of a lab, and words the errors for unknown names.
 
 use dashpot_rules::{ParseError, nearest};
 

@@ -150,7 +150,8 @@ pub(super) fn read_pool<'a>(
     })
 }
 
-/// The room of a pool. If blocks are dealt to the members in turn, the smallest member limits it.
+/// The room of a pool. If blocks are dealt to the members in turn, the smallest member limits the
+/// room.
 fn capacity(members: &[Vec<usize>], sizes: &[u64], layout: Layout) -> u64 {
     let smallest = |sides: &Vec<usize>| sides.iter().map(|disk| sizes[*disk]).min();
     let rooms = members.iter().filter_map(smallest);

@@ -105,8 +105,8 @@ impl<S: Stream> CountedSource<S> {
 }
 
 impl<S: Stream> Source for CountedSource<S> {
-    /// An interval ends when it is due: I/Os that ended later count in the next interval. So do I/Os that
-    /// the stream reports too late.
+    /// An interval ends when it is due: I/Os that ended later count in the next interval. I/Os that the
+    /// stream reports too late count in the next interval, too.
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         while let Some(due_ns) = self.intervals.due_ns() {
             let is_stopped = self.stop.is_set();
@@ -126,8 +126,8 @@ impl<S: Stream> Source for CountedSource<S> {
     }
 }
 
-/// The I/Os of a device in flight. The age of each is the time that it would have taken if it had
-/// ended now.
+/// The I/Os of a device in flight. The age of each I/O is the time that it would have taken if it
+/// had ended now.
 fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let oldest_ns = own().map(FinishedIo::total_ns).max();

@@ -116,7 +116,7 @@ impl Source for DaemonSource<'_> {
         }))
     }
 
-    /// An interval ends with the daemon's answer, however late that comes.
+    /// An interval ends with the daemon's answer, however late the answer comes.
     fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         while let Some(due_ns) = self.intervals.due_ns() {
             let rest = due_ns.saturating_sub(self.told.now_ns());
@@ -303,8 +303,8 @@ fn depths(look: &DiskLatency) -> DepthTimes {
     times.collect()
 }
 
-/// The counts of an operation before the interval. Those of `other` include the counts of clients
-/// that have since been added to it.
+/// The counts of an operation before the interval. The counts of `other` include the counts of
+/// clients that have since been added to `other`.
 fn before<'a>(op: &OpLatency, later: &DiskLatency, earlier: &'a DiskLatency) -> Vec<&'a OpLatency> {
     let is_same = |one: &OpLatency, other: &OpLatency| one.op == other.op && one.by == other.by;
     // A name that counts less than before is a new client.

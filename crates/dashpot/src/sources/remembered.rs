@@ -81,7 +81,7 @@ impl Memory {
         self.seen(span, &self.seconds().collect::<Vec<_>>())
     }
 
-    /// An interval for each second, including those without I/O.
+    /// An interval for each second, including seconds without I/O.
     fn each_second(&self) -> anyhow::Result<VecDeque<Seen>> {
         let mut by_start: BTreeMap<u64, Vec<&Second>> = BTreeMap::new();
         for second in self.seconds() {

@@ -60,7 +60,7 @@ impl Signals {
     }
 
     /// Waits for this time. Returns whether a signal has ended the wait. Fails at once if the daemon
-    /// ends, so that a user who waits for an hour, or for Ctrl-C, learns of it.
+    /// ends, so that a user who waits for an hour, or for Ctrl-C, learns of the daemon's end.
     pub(super) fn wait(&mut self, client: &Client, rest: Duration) -> Result<bool, ClientError> {
         let signals = &mut self.0;
         client.block_on(async {

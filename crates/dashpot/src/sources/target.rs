@@ -49,7 +49,7 @@ pub(crate) enum Named {
 }
 
 impl Named {
-    /// The names to ask for: those from the user, or no names, which stands for all.
+    /// The names to ask for: the names from the user, or no names, which means all devices.
     pub(crate) fn only(self, names: &[String]) -> &[String] {
         match self {
             Named::Yes => names,
@@ -114,7 +114,7 @@ impl Target {
         }
     }
 
-    /// Finds pools of a daemon: those with these names, or all.
+    /// Finds pools of a daemon: the pools with these names, or all pools.
     pub(crate) fn of_pools(api: Option<&ApiAddress>, names: &[String]) -> anyhow::Result<Target> {
         let client = Client::find(api)?;
         let known = client.pools()?.into_iter();
@@ -373,7 +373,8 @@ fn of_layer<'a>(layer: Layer, disks: &'a [String], volumes: &'a [String]) -> &'a
     }
 }
 
-/// The disks and the volumes among these names; `None` if the daemon does not serve all of them.
+/// The disks and the volumes among these names; `None` if the daemon does not serve a device for
+/// each name.
 fn by_layer(names: &[String], exports: &[Export]) -> Option<(Vec<String>, Vec<String>)> {
     let find = |name: &String| exports.iter().find(|export| export.name == *name);
     let found = names.iter().map(find).collect::<Option<Vec<&Export>>>()?;

@@ -1,4 +1,4 @@
-//! The contents of a disk, and the durable part of them: flushed, or written with FUA.
+//! The contents of a disk, and the durable part of the contents: flushed, or written with FUA.
 //!
 //! After a loss of power, each sector of a write that is not durable may survive or be lost,
 //! independently of every other sector. A disk writes old data back by itself, so its cache is

@@ -1,4 +1,4 @@
-//! The driver's work for disks: starts their work, and reports its end.
+//! The driver's work for disks: starts the work of disks, and reports the end of that work.
 
 use dashpot_engine::{DiskId, Input, Segment, Zio, ZioId};
 

@@ -1,8 +1,8 @@
 //! The loop, which carries out each event at its time: deadlines of the engine, and events of disks
 //! and clients.
 //!
-//! At equal times the engine's deadlines come first, then disks, commands, clients and samples, each
-//! in the order in which they were set. Steps that take no time follow at once.
+//! At equal times the engine's deadlines come first, then disks, commands, clients and samples, and
+//! events of one kind in the order in which they were set. Steps that take no time follow at once.
 
 mod clients;
 mod disks;

@@ -1,4 +1,5 @@
-//! The third experiment of Prakash Surya's article on `zinject`: a pool of two disks, one half as fast.
+//! The third experiment of Prakash Surya's article on `zinject`: a pool of two disks, one of them
+//! half as fast as the other.
 //!
 //! Eight clients write files to new blocks and sync. The faster disk should have twice the writes. Under
 //! the static layout the faster disk cannot: each disk gets every other block.
@@ -72,7 +73,7 @@ fn lab(layout: Layout, write: WritePolicy, client: WorkloadSpec) -> Scenario {
     }
 }
 
-/// The writes of each disk in a minute: the faster and the slower.
+/// The writes of the faster disk and of the slower disk in a minute.
 fn writes_of(layout: Layout, write: WritePolicy, flush_every: Option<u64>) -> [u64; 2] {
     let mut simulation = Simulation::new(lab(layout, write, client(flush_every))).unwrap();
     let end = Instant::ZERO + Duration::from_secs(60);

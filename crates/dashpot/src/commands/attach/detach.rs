@@ -138,7 +138,8 @@ impl Way<'_> {
         }
     }
 
-    /// Ends a device whose daemon is gone. Unmounting it first would wait for another daemon.
+    /// Ends a device whose daemon is gone. Unmounting the device first would wait for another
+    /// daemon.
     fn fail_waiting(&self, record: &Record) -> anyhow::Result<()> {
         if self.fail_held {
             return free(record);
@@ -185,7 +186,8 @@ impl Way<'_> {
         own.map_or(0, |it| it.in_flight.into()).max(kernel)
     }
 
-    /// Waits until no program uses the node. A program such as udev may need a moment to close it.
+    /// Waits until no program uses the node. A program such as udev may need a moment to close the
+    /// node.
     fn wait_until_unused(&self, record: &Record) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {

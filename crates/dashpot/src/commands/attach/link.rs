@@ -73,7 +73,7 @@ pub(crate) fn make(link: &Path, node: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot make {}", link.display()))
 }
 
-/// Removes the link of an attachment, unless it leads elsewhere by now.
+/// Removes the link of an attachment, unless the link leads elsewhere by now.
 pub(super) fn remove(record: &Record) {
     let Some(link) = &record.link else {
         return;

@@ -25,8 +25,8 @@ pub(super) fn free_node() -> anyhow::Result<String> {
 /// Makes a device from a file. Returns false if another program has taken the node.
 pub(super) fn make(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<bool> {
     // Kernels such as 6.12 take the size of the device from the cached attributes of the file.
-    // Without this call, the kernel has not asked the daemon for any yet, and the device would have
-    // 0 bytes.
+    // Without this call, the kernel has not asked the daemon for any attributes yet, and the device
+    // would have 0 bytes.
     fs::metadata(wanted.file).context("the daemon does not say the size of the disk")?;
     let (file, sector) = (wanted.file.to_string_lossy(), wanted.sector.to_string());
     let mut words = vec!["--direct-io=on", "--sector-size", &sector];

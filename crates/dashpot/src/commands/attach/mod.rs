@@ -1,10 +1,10 @@
 //! `attach` and `detach`: a disk as a block device of this host.
 //!
 //! `attach` is the privileged step, and a short one. For a loop device it mounts a file, hands the
-//! descriptor of the mount's connection to the daemon, and makes the device from the file. For a device
-//! of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. For a
-//! ublk device it makes the device's queue, hands that to the daemon, and starts the device. The daemon
-//! needs no privilege. If a step fails, `attach` undoes the earlier ones.
+//! descriptor of the mount's connection to the daemon, and makes the device from the file. For a device of
+//! the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. For a
+//! ublk device it makes the device's queue, hands the queue to the daemon, and starts the device. The
+//! daemon needs no privilege. If a step fails, `attach` undoes the earlier steps.
 
 mod block_device;
 mod detach;
@@ -80,7 +80,7 @@ pub(crate) struct Attached {
 pub(crate) struct Wish<'a> {
     pub(crate) disk: &'a str,
     pub(crate) with: With,
-    /// Whether its device gets a link in `/dev/dashpot`.
+    /// Whether the disk's device gets a link in `/dev/dashpot`.
     pub(crate) linked: bool,
 }
 
@@ -211,7 +211,7 @@ impl Attached {
     }
 }
 
-/// Attaches a disk. If `is_stopped` returns true, it gives up and undoes its steps.
+/// Attaches a disk. If `is_stopped` returns true, gives up and undoes all steps.
 pub(crate) fn attach_disk(
     client: &Client,
     wish: &Wish<'_>,
@@ -301,7 +301,7 @@ impl Attempt<'_> {
         bail!("other programs took every device that was free: try again")
     }
 
-    /// Takes the node that is free now. `None` if another program has taken it meanwhile.
+    /// Takes the node that is free now. `None` if another program has taken the node meanwhile.
     fn attach_once(&self) -> anyhow::Result<Option<String>> {
         let daemon = Process::of(self.client.status(0)?.pid);
         let place = Place::new()?;

@@ -25,7 +25,7 @@ pub(super) struct WantedNbd<'a> {
     pub(super) may_hold_reads: bool,
 }
 
-/// The node of a free device. Without a free one, the kernel makes one more.
+/// The node of a free device. If no device is free, the kernel makes one more.
 pub(super) fn free_node() -> String {
     let node = |index: u32| format!("{PREFIX}{index}");
     let mut nodes = (0..).map(node);

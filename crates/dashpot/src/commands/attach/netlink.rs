@@ -54,8 +54,8 @@ impl NbdClient {
             .attribute(BLOCK_SIZE, &u64::from(order.block).to_ne_bytes())
             .attribute(SERVER_FLAGS, &u64::from(order.flags).to_ne_bytes())
             .attribute(CLIENT_FLAGS, &0_u64.to_ne_bytes())
-            // A rule may hold an I/O for hours. A node keeps the time limit of its former user unless it
-            // gets another.
+            // A rule may hold an I/O for hours. A node keeps the time limit of its former user unless
+            // the node gets another limit.
             .attribute(TIMEOUT, &0_u64.to_ne_bytes())
             .attribute(DEAD_CONNECTION_TIMEOUT, &RECONNECT_SECONDS.to_ne_bytes())
             .attribute(BACKEND, &terminated(order.backend))
@@ -63,9 +63,9 @@ impl NbdClient {
         ask(&self.socket, message).map(|_| ())
     }
 
-    /// Gives a device another socket in place of one that is closed. If its socket is not closed, the
-    /// kernel takes no other and says nothing. [`Errno::INVAL`]: the device is not in use, or it has
-    /// another `backend`.
+    /// Gives a device another socket in place of a closed socket. If the device's socket is not
+    /// closed, the kernel takes no other socket and says nothing. [`Errno::INVAL`]: the device is not
+    /// in use, or it has another `backend`.
     pub(super) fn reconnect(
         &self,
         index: u32,
@@ -151,8 +151,8 @@ fn ask(socket: &OwnedFd, message: Message) -> rustix::io::Result<Vec<u8>> {
     }
 }
 
-/// The kinds and the payloads of the messages or the attributes in `bytes`, up to the first that is cut
-/// short.
+/// The kinds and the payloads of the messages or the attributes in `bytes`, up to the first part that
+/// is cut short.
 fn parts(
     mut bytes: &[u8],
     header: fn(&[u8]) -> Option<Header>,

@@ -1,7 +1,8 @@
 //! The private directory of an attachment: its mount point and its record.
 //!
 //! The directory proves that an attachment is dashpot's, because only root can have made it. The
-//! record names the node and the daemon. Every user can read it, for `status`; only root can lock it.
+//! record names the node and the daemon. Every user can read the record, for `status`; only root can
+//! lock the directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -36,8 +37,8 @@ pub(super) struct Record {
     pub(super) daemon: Option<Process>,
     /// The address of that daemon's API.
     pub(super) api: String,
-    /// The disk that the daemon served. Records of older versions lack it, and then no daemon can
-    /// take the device over.
+    /// The disk that the daemon served. Records of older versions lack this field, and then no
+    /// daemon can take the device over.
     #[serde(default)]
     pub(super) served: Served,
     /// The changed settings of the node, with their former values.
@@ -54,7 +55,8 @@ pub(super) struct Record {
 /// The properties of a disk that a program with the node open relies on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Served {
-    /// Identifies the disk's bytes among all others; `None` if they are lost when the daemon ends.
+    /// Tells the bytes of this disk from the bytes of all other disks; `None` if the bytes are lost
+    /// when the daemon ends.
     pub(super) store_id: Option<String>,
     pub(super) size: u64,
     pub(super) sector: u32,

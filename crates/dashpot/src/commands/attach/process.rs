@@ -1,4 +1,4 @@
-//! A process, distinguished from later ones with the same number.
+//! A process, distinguished from later processes with the same number.
 
 use std::fs;
 

@@ -69,8 +69,8 @@ fn clean_each(goes: impl Fn(&Place, &Record) -> bool) -> Vec<(String, anyhow::Re
 fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         if record.mechanism == MechanismWord::Nbd {
-            // Free the node first: otherwise all I/O, including that of unmounting, would wait for
-            // another daemon.
+            // Free the node first: otherwise all I/O, including the I/O of unmounting, would wait
+            // for another daemon.
             free(record)?;
         }
         file_system::unmount(record, &|| false)?;

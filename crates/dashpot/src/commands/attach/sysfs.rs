@@ -38,7 +38,7 @@ pub(super) fn restore(node: &str, before: &[(String, String)]) {
 /// An attribute of a node in sysfs.
 pub(crate) fn attribute(node: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(sysfs(node).join(name)).ok()?;
-    // The chosen one of several values is in brackets.
+    // If there are several values, the chosen value is in brackets.
     let chosen = text
         .split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'));

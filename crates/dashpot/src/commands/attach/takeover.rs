@@ -21,7 +21,7 @@ use super::{block_device, guard, nbd_device};
 /// A device that has waited for a daemon, and that a daemon serves again.
 pub(super) struct TakenOver {
     pub(super) node: String,
-    /// How long the kernel would still have kept its I/O.
+    /// How long the kernel would still have kept the device's I/O.
     pub(super) left: Left,
 }
 

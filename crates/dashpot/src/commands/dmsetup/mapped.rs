@@ -85,7 +85,7 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// The device with this name. The path of its link or its node is a name, too.
+    /// The device with this name. The path of the device's link or node is a name, too.
     pub(super) fn find(word: &str) -> anyhow::Result<Mapped> {
         let found = Mapped::find_any(word)?;
         if !found.is_made() {
@@ -191,7 +191,7 @@ impl Mapped {
     pub(super) fn start(&mut self, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
         let home = directory(&self.name);
         self.daemon = Some(daemon::start(&home, &self.lab()?, is_stopped)?);
-        // Write this down: if this command is killed, `remove` knows which daemon to end.
+        // Write down the daemon: if this command is killed, `remove` knows which daemon to end.
         self.write()
     }
 
@@ -237,7 +237,7 @@ impl Drop for Mapped {
             return;
         }
         if let (Ok(client), false) = (self.client(), self.node.is_empty()) {
-            // If this fails, `dmsetup remove` can still remove the rest.
+            // If this fails, `dmsetup remove` can still remove the rest of the device.
             let _ = crate::commands::attach::detach_own(&client, &self.node);
         }
         if let Some(daemon) = self.daemon {

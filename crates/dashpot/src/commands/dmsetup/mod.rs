@@ -76,7 +76,7 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps an inactive table, which `resume` makes the active one.
+/// Keeps an inactive table, which `resume` makes active.
 fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     let mut mapped = Mapped::find(name)?;
     let medium = medium::resolve(table)?;

@@ -17,7 +17,7 @@ use super::{MEMORY, Page};
 use crate::cli::{PageArgs, Speed};
 use crate::commands::sim::Names;
 
-/// Simulates a lab while its page can be looked at, until the user ends it.
+/// Simulates a lab and serves its page, until the user ends the program.
 pub(in crate::commands) fn play(
     lab: &Path,
     mut simulation: Simulation,

@@ -3,7 +3,8 @@
 //! Once the last holder of a listener has ended, the kernel fails the calls of the program with ENOSYS, and a
 //! database that gets this error from fsync panics. So a second process of dashpot holds the listener, and
 //! does nothing else. When dashpot ends, the keeper answers as dashpot told it to, until the last filtered
-//! process has ended. If both are killed, calls fail with ENOSYS: none waits for ever.
+//! process has ended. If dashpot and the keeper are both killed, calls fail with ENOSYS: no call waits for
+//! ever.
 
 use std::env::args_os;
 use std::io::{self, Read, Write};
@@ -176,8 +177,8 @@ impl Keeping {
             && self.listener.waits(id)
             && let Some(thread) = thread
         {
-            // While the call waits, the number belongs to the thread that made it. A signal to a thread's
-            // number goes to the whole process.
+            // While the call waits, the number belongs to the thread that made the call. A signal to a
+            // thread's number goes to the whole process.
             let _ = kill_process(thread, Signal::KILL);
         }
         // A call that no longer waits needs no answer.

@@ -95,8 +95,8 @@ impl Program {
         self.on_loss == OnLoss::Kill
     }
 
-    /// The program's first process has ended. From here on the keeper lets the calls of its descendants go
-    /// on.
+    /// The program's first process has ended. From here on the keeper lets the calls of the program's
+    /// descendants go on.
     pub(super) async fn end(mut self) {
         match timeout(BEGINNING, &mut self.following).await {
             Ok(Ok(Ok(following))) => following.end(),

@@ -1,4 +1,4 @@
-//! Changes of a daemon's rules and disks while a recording is made, for its marks.
+//! Changes of a daemon's rules and disks while a recording is made, for the marks of the recording.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The changes since the last look; at the first one, the rules that are armed and the disks that do not run.
+    /// The changes since the last look; at the first look, the rules that are armed and the disks
+    /// that do not run.
     pub(super) fn news(&mut self) -> Vec<Change> {
         let now_ns = now_ns();
         let Some(client) = self.client.filter(|_| now_ns >= self.look_ns) else {

@@ -76,7 +76,7 @@ impl Stdout {
             .try_for_each(|table| self.print_table(table))
     }
 
-    /// Prints rows, below a head if they have other columns than those before.
+    /// Prints rows, below a head if their columns differ from the columns of the rows before.
     fn print_table(&mut self, Flat { head, rows }: Flat) -> anyhow::Result<()> {
         let mut csv = csv::WriterBuilder::new()
             .flexible(true)

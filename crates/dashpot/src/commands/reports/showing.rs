@@ -57,7 +57,7 @@ impl<O: Out> Showing<O> {
     pub(in crate::commands) fn run(mut self, source: &mut dyn Source) -> anyhow::Result<()> {
         self.open()?;
         let watched = self.take_all(source);
-        // If the daemon ended or a device vanished, the report still shows the intervals before that.
+        // If the daemon ended or a device vanished, the report still shows the earlier intervals.
         if watched.is_ok() || self.has_begun {
             self.close(watched.is_ok())?;
         }

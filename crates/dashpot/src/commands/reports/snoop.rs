@@ -1,4 +1,4 @@
-//! `snoop`: a line for each finished I/O, until the last one or Ctrl-C.
+//! `snoop`: a line for each finished I/O, until the last I/O or Ctrl-C.
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Knows, Layer, Predicates, Schedule, Wanted};

@@ -121,7 +121,7 @@ fn page(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a lab. Options of the command line override its settings.
+/// Reads a lab. Options of the command line override the lab's settings.
 fn load(lab: &Path, args: &SimArgs) -> Result<SimLab, ParseError> {
     let mut simulated = load_sim_lab(lab)?;
     let scenario = &simulated.scenario;

@@ -132,7 +132,7 @@ fn between(
 }
 
 /// The schedule without the interval since the start, which a simulation does not have: there was no I/O
-/// before.
+/// before the start.
 fn without_past(schedule: Schedule) -> Schedule {
     match schedule.since_start {
         true => Schedule {
@@ -211,7 +211,8 @@ fn pools_between(later: &[PoolSnapshot], earlier: &[PoolSnapshot]) -> Vec<PoolIn
     pairs.map(|(later, earlier)| later.since(earlier)).collect()
 }
 
-/// Keeps the devices with these names, which must all exist; keeps all if there are no names.
+/// Keeps the devices with these names, which must all exist; keeps all devices if there are no
+/// names.
 fn keep_named<T>(
     all: &mut Vec<T>,
     names: &[String],
@@ -245,5 +246,5 @@ fn check_intervals(schedule: &Schedule, simulation: &Simulation) -> Result<(), P
     }
 }
 
-/// The most intervals. A report keeps up to 10 KB of each.
+/// The most intervals. A report keeps up to 10 KB for each interval.
 const INTERVALS_MAX: u64 = 100_000;

@@ -20,7 +20,7 @@ pub(super) struct Daemon {
     client: Client,
     /// The names of the devices to show; empty for all.
     only: Vec<String>,
-    /// By device: its latencies as a whole, and by client.
+    /// The latencies of each device as a whole, and by client.
     last: BTreeMap<String, [DiskLatency; 2]>,
     pools: Pools,
 }

@@ -10,7 +10,7 @@ use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, OpInterval, perce
 
 use dashpot_report::heatmap::Column;
 
-/// A frame. If it ends an interval, it has the figures of that interval.
+/// A frame. A frame that ends an interval has the figures of that interval.
 #[derive(Clone, Default)]
 pub(super) struct Frame {
     pub(super) disks: Vec<DiskFrame>,

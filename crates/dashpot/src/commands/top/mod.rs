@@ -80,7 +80,8 @@ struct Session {
     heard: Instant,
 }
 
-/// The state and the link of a session about the devices of a daemon with these names, or about all.
+/// The state and the link of a session about the devices of a daemon with these names, or about all
+/// devices.
 fn of_daemon(
     client: Client,
     only: Vec<String>,

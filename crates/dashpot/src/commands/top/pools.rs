@@ -8,7 +8,7 @@ use dashpot_engine::pool::{Traffic, TxgStats};
 
 use super::frame::{PoolFrame, TXGS_MAX, written};
 
-/// The pools at the last frame, and the writes of their clients in the interval before it.
+/// The pools at the last frame, and the writes of their clients in the interval before that frame.
 #[derive(Default)]
 pub(super) struct Pools {
     /// The moment, and the operations until then.

@@ -1,5 +1,5 @@
 //! The screen's state: the known facts, the selection, and the meaning of keys. Keys and news go in;
-//! deeds come out. There is no clock and no terminal here.
+//! deeds come out. The state has no clock and no terminal.
 
 use std::time::Duration;
 
@@ -329,7 +329,7 @@ impl Pane {
     }
 }
 
-/// The element `by` places further, or the last in that direction.
+/// The element `by` places further, or the last element in that direction.
 fn neighbour<T: PartialEq>(all: &[T], now: Option<T>, by: isize) -> Option<&T> {
     let at = all.iter().position(|one| Some(one) == now.as_ref());
     let to = at.map_or(0, |at| at.saturating_add_signed(by));

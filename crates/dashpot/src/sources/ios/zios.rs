@@ -78,8 +78,8 @@ impl Stream for ZioStream<'_> {
         })
     }
 
-    /// The oldest zios in flight of each device. If the daemon does not answer, there are none, and the
-    /// next reading says why.
+    /// The oldest zios in flight of each device. If the daemon does not answer, the list is empty, and
+    /// the next reading says why.
     fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
         let Ok(status) = self.client.status(OLDEST) else {
             return Vec::new();

@@ -13,8 +13,8 @@ pub(super) struct History {
     /// The devices that were watched, by layer, and whether they are the kernel's.
     pub(super) devices: BTreeSet<(Layer, String)>,
     pub(super) knows: Option<Knows>,
-    /// The times in which the recording was made. If the end of the last time is the greatest
-    /// number, the recorder still runs.
+    /// The times in which the recording was made. An end of `u64::MAX` means that the recording has
+    /// no mark for this end.
     sessions: Vec<Period>,
     /// The conditions of a part that was cut from another recording.
     pub(super) cut: Option<String>,
@@ -62,7 +62,7 @@ impl History {
     }
 
     /// The times in which the recording was made. The time of a recorder that was killed has no mark for its
-    /// end: it ends with the last file, or when the next recorder begins.
+    /// end. This time ends with the last file, or when the next recorder begins.
     pub(super) fn sessions(&self, singles: Option<Period>) -> Vec<Period> {
         let nexts = self.sessions.iter().skip(1).map(|next| next.from_ns);
         let last_ns = singles.map_or(0, |singles| singles.to_ns);

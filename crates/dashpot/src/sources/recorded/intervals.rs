@@ -25,7 +25,7 @@ pub(super) struct RecordedIntervals<'a> {
     question: Question,
     intervals: Intervals,
     /// The blocks of the last interval: the next interval often begins in the row group with which
-    /// the last one ended.
+    /// the last interval ended.
     blocks: Blocks,
     /// Whether the counts of seconds answer the question where single I/Os are missing.
     counts: bool,

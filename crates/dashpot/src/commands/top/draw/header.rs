@@ -155,7 +155,7 @@ fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
     promises.iter().enumerate().filter_map(line).collect()
 }
 
-/// The worst promise, and the number of other doubtful ones.
+/// The worst promise, and the number of other doubtful promises.
 fn promises(promises: &[Promise], theme: Theme) -> Option<Line<'static>> {
     let broken = promises.iter().find(|one| one.can_hold == CanHold::No);
     let worst = broken.or_else(|| promises.first())?;

@@ -8,7 +8,8 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use super::Theme;
 
-/// Draws the help over the middle of the screen. If it does not fit, it begins with line `from`.
+/// Draws the help over the middle of the screen. If the help does not fit, it begins with line
+/// `from`.
 pub(super) fn draw(from: usize, simulated: bool, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let width = area.width.min(WIDTH);
     let lines = lines(text(simulated), usize::from(width - BORDERS), theme);

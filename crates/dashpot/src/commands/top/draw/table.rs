@@ -1,4 +1,4 @@
-//! A pane with a table: a line with its title, a head, rows with a selected one, and a note.
+//! A pane with a table: a line with its title, a head, rows of which one is selected, and a note.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -26,7 +26,7 @@ impl Table<'_> {
         1 + head + self.rows.len() as u16 + u16::from(self.note.is_some())
     }
 
-    /// Draws as many rows as fit, including the selected one.
+    /// Draws as many rows as fit, including the selected row.
     pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer, theme: Theme) {
         if area.height < 2 {
             return;

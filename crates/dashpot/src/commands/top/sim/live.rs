@@ -59,7 +59,8 @@ impl Live {
         }
     }
 
-    /// Runs until the screen is gone. After the end of the simulation it only answers requests.
+    /// Runs until the screen is gone. After the end of the simulation, the thread only answers
+    /// requests.
     pub(in crate::commands::top) fn run(mut self) {
         if let Err(violation) = self.simulate() {
             self.tell(News::Down(format!("the simulation has failed {violation}")));
@@ -123,8 +124,8 @@ impl Live {
         Ok(())
     }
 
-    /// Simulates up to the present in pieces, so that it stops soon after the screen is gone. Lost time
-    /// beyond an interval is not made up for.
+    /// Simulates up to the present in pieces, so that the thread stops soon after the screen is gone.
+    /// Lost time beyond an interval is not made up for.
     fn catch_up(&mut self) -> Result<(), Violation> {
         let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());
