@@ -48,12 +48,12 @@ pub enum WorkloadError {
     Region,
     /// The rate or the burst is zero.
     Rate,
-    /// An entry of a trace is earlier than the one before it.
+    /// An entry of a trace is earlier than the entry before it.
     TimeGoesBack {
         /// The index of the entry.
         entry: usize,
     },
-    /// An entry of a trace is for no disk or volume, or ends beyond it.
+    /// An entry of a trace is for no disk or volume, or ends beyond the end of its target.
     Entry {
         /// The index of the entry.
         entry: usize,

@@ -171,7 +171,7 @@ pub enum Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
     /// When the I/O starts, counted from the start of the workload. No entry is earlier than the
-    /// one before it.
+    /// entry before it.
     pub at: Duration,
     /// The operation of the I/O.
     pub op: Op,

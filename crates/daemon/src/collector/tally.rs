@@ -96,7 +96,7 @@ impl Counting {
 /// The figures of a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brief {
-    /// Zios replied to, including failed ones.
+    /// Zios replied to, including failed zios.
     pub completed: u64,
     /// The bytes of zios that did not fail.
     pub bytes: u64,
@@ -116,7 +116,7 @@ impl Brief {
 /// The counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Zios replied to, including failed ones.
+    /// Zios replied to, including failed zios.
     pub completed: u64,
     pub failed: u64,
     /// The bytes of zios that did not fail.

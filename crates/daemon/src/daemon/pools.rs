@@ -139,7 +139,7 @@ impl Daemon {
         Ok(answered.await.map_err(|_| ShardGone)?)
     }
 
-    /// Sets tunables of a pool, all or none. Returns all tunables after that.
+    /// Sets tunables of a pool, all or none. Returns all tunables after the change.
     pub async fn tune(
         &self,
         pool: usize,

@@ -1,4 +1,4 @@
-//! The observations between two looks, and the cases without any.
+//! The observations between two looks, and the cases without an observation.
 
 use std::collections::HashMap;
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::door::metrics_url;
 
-/// Answers scrapers from a thread of its own. Dropping it removes its socket.
+/// Answers scrapers from a thread of its own. Dropping the scraper removes its socket.
 pub(super) struct Scraper {
     /// The address of the metrics.
     pub(super) url: String,

@@ -28,7 +28,7 @@ use crate::sources::Target;
 
 /// Serves until a signal ends it.
 pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
-    // Do this before other descriptors are opened.
+    // Take the sockets before other descriptors are opened.
     let handed = handed_sockets()?;
     if api.is_some_and(|api| api.token.is_some()) {
         bail!(
@@ -52,8 +52,8 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         .and_then(|lab| Ok((open_devices(wanted.as_ref(), &lab)?, lab)));
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
-    // Do this first: a script that waits for this daemon must not read the ready file of the last
-    // daemon.
+    // Claim the ready file first: a script that waits for this daemon must not read the ready file
+    // of the last daemon.
     let ready = args.ready_file.as_deref().map(ReadyFile::claim);
     let ready = ready.transpose()?;
     let (devices, lab) = opened?;
@@ -99,7 +99,7 @@ async fn serve_lab(
     let is_handed = !handed.is_empty();
     // A client may start its own server while another daemon runs, so the server's API is private.
     let api = api.or(is_handed.then_some(&Listen::Private));
-    // Do this before opening the disks: if another daemon runs, its stores must not be touched.
+    // Bind before the disks open: if another daemon runs, its stores must not be touched.
     let api = HttpListener::bind("--api", &places.api(api)?).await?;
     let metrics = match args.metrics.as_ref().or(lab.metrics.as_ref()) {
         Some(listen) => Some(HttpListener::bind("--metrics", &places.metrics(listen)?).await?),

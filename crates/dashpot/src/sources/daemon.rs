@@ -213,7 +213,7 @@ fn check_layout(layout: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The range of sizes; the daemon names it by its least size.
+/// The range of sizes. The daemon names a range by its least size.
 fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }
@@ -469,7 +469,8 @@ mod tests {
     fn who_has_been_added_to_the_others_is_not_counted_again() {
         let earlier = vec![by("a", 3), by("b", 5), by("other", 10)];
         let later = vec![by("b", 1), by("other", 20)];
-        // a and the first b, with 18 I/Os together, are in `other` now. b is a new client.
+        // `a` and the first `b`, with 18 I/Os together, are in `other` now. The second `b` is a new
+        // client.
         assert_eq!(counts(earlier, later), expected(&[("b", 1), ("other", 2)]));
     }
 

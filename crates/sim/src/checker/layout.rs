@@ -2,8 +2,8 @@
 //!
 //! The checker assumes nothing about how a layout spreads blocks. Under the static layout a place on a disk
 //! belongs for ever to the volume's sector that was first written there. Under the dynamic layout a place
-//! belongs to the sector that was last written there, and a sector is where it was last written. The sides of
-//! a mirror hold the sector at the same place.
+//! belongs to the sector that was last written there, and the place of a sector is where the sector was last
+//! written. The sides of a mirror hold the sector at the same place.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use crate::scenario::{Scenario, Target};
 
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// By disk and sector: the owner of the place.
+    /// For each disk and each sector of it: the owner of the place.
     owners: Vec<Sparse<Option<Place>>>,
     /// The places of volumes' sectors, on one side each.
     homes: BTreeMap<Place, (usize, u64)>,
-    /// By disk: all sides of its member.
+    /// For each disk: all sides of its member.
     sides: Vec<Vec<usize>>,
-    /// By disk: whether its pool has the dynamic layout.
+    /// For each disk: whether its pool has the dynamic layout.
     dynamic: Vec<bool>,
-    /// By number: the disk or volume of a write, and its first sector.
+    /// For each write, by its number: the disk or volume, and the first sector.
     writes: Vec<Place>,
 }
 

@@ -20,7 +20,7 @@ pub struct WorkloadResults {
 /// The results of one operation.
 #[derive(Clone, Debug, Default)]
 pub struct OpResults {
-    /// How many calls have ended, including failed ones.
+    /// How many calls have ended, including failed calls.
     pub calls: u64,
     /// How many of the ended calls failed.
     pub failed: u64,

@@ -7,7 +7,7 @@ use dashpot_api::MechanismWord;
 use super::sysfs::Before;
 use super::{loop_device, nbd_device, ublk_device};
 
-/// A device that has been made. Dropping it frees the device, unless it was
+/// A device that has been made. Dropping this value frees the device, unless it was
 /// [kept](BlockDevice::keep).
 #[derive(Debug)]
 pub(super) struct BlockDevice {

@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::doctor::FUSE;
 
-/// A mount. Dropping it unmounts the file, unless it was [kept](FuseMount::keep).
+/// A mount. Dropping this value unmounts the file, unless it was [kept](FuseMount::keep).
 #[derive(Debug)]
 pub(super) struct FuseMount {
     at: PathBuf,

@@ -63,7 +63,7 @@ pub(super) struct Served {
     pub(super) read_only: bool,
 }
 
-/// A directory that this process has locked. Dropping it removes the directory, unless it is
+/// A directory that this process has locked. Dropping this value removes the directory, unless it is
 /// [kept](Place::keep).
 #[derive(Debug)]
 pub(super) struct Place {
@@ -123,7 +123,7 @@ impl Place {
         Ok(meant)
     }
 
-    /// Waits until no other process has locked a directory. `None` if it is gone.
+    /// Waits until no other process has locked a directory. `None` if the directory is gone.
     fn wait_locked(path: &Path, node: &str) -> anyhow::Result<Option<Place>> {
         let begun = Instant::now();
         loop {

@@ -56,7 +56,7 @@ pub(super) fn configure(node: &str, before: &mut Before) -> anyhow::Result<()> {
     sysfs::change(node, &SETTINGS, before)
 }
 
-/// Removes a device. Waits for its I/O in flight.
+/// Removes a device. Waits for the device's I/O in flight.
 pub(super) fn free(node: &str) -> anyhow::Result<()> {
     let deleted = control()?.delete(number(node)?);
     deleted.with_context(|| format!("{node} cannot be removed"))

@@ -12,7 +12,7 @@ use dashpot_observe::{Knows, Layer, Question, Schedule, Subject, Wanted};
 use super::MEMORY;
 use crate::sources::{Target, now_ns, unix_ns};
 
-/// A watch of the kernel's disks. Dropping it ends the watch.
+/// A watch of the kernel's disks. Dropping this value ends the watch.
 pub(in crate::commands) struct KernelWatch {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -18,7 +18,7 @@ use crate::cli::{BackgroundArgs, KeepArgs};
 use crate::commands::output::usage;
 use crate::sources::{Source, Target};
 
-/// A thread that records. Dropping it seals the last file, and says what was recorded.
+/// A thread that records. Dropping this value seals the last file, and says what was recorded.
 pub(in crate::commands) struct Background {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

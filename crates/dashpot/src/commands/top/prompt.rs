@@ -59,7 +59,7 @@ impl Prompt {
 }
 
 impl Purpose {
-    /// Parses the words as the daemon would. Words that it would refuse are not sent.
+    /// Parses the words as the daemon would. Words that the daemon would refuse are not sent.
     fn ask(&self, words: &str) -> Result<Ask, ParseError> {
         let words = words.trim().to_owned();
         let injection = parse_injection(&words)?;

@@ -137,7 +137,7 @@ fn record(places: &mut Places<'_>, sync: &Sync, ended_ns: u64) -> Option<Finishe
     })
 }
 
-/// The cost of the watch, and what it does not see.
+/// The cost of the watch, and what the watch does not see.
 const NOTE: &str = "\
 note: while this watches, each system call of this host takes a little longer; calls of
 32-bit programs, syncs by io_uring and writes with O_SYNC are not seen";
