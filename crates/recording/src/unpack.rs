@@ -164,9 +164,9 @@ impl<'a> Reader<'a> {
             return None;
         }
         self.runs(width.into(), count, ids)?;
-        // The greatest one is found many at a time, unlike the first that is too great.
-        let greatest = ids.iter().max();
-        greatest.is_none_or(|id| *id < bound).then_some(())
+        // The compiler compares several at a time here, and one at a time in a search or in `Iterator::max`.
+        let is_any_above = ids.iter().fold(false, |any, id| any | (*id >= bound));
+        (!is_any_above).then_some(())
     }
 
     /// The indices of some of so many rows, all of them below a bound. The places of the other rows keep any index

@@ -38,7 +38,7 @@ impl fmt::Display for DiffReport {
         if !found.differs.is_empty() {
             write!(f, "\n{}", self.table())?;
         }
-        let after: Vec<String> = [self.alike_line(), self.spent_line()]
+        let after: Vec<String> = [self.alike_line(), self.too_few_line(), self.spent_line()]
             .into_iter()
             .flatten()
             .chain(found.beside.iter().map(beside_line))
@@ -157,8 +157,15 @@ impl DiffReport {
     }
 
     fn alike_line(&self) -> Option<String> {
-        let words: Vec<&str> = self.comparison.alike.iter().map(|one| one.word()).collect();
-        (!words.is_empty()).then(|| format!("Not different: {}.", words.join(", ")))
+        let words = words_of(&self.comparison.alike)?;
+        Some(format!("Not different: {words}."))
+    }
+
+    fn too_few_line(&self) -> Option<String> {
+        let words = words_of(&self.comparison.too_few)?;
+        Some(format!(
+            "Perhaps different, but fewer than {IOS_LEAST} slow I/Os of a value say nothing: {words}."
+        ))
     }
 
     fn spent_line(&self) -> Option<String> {
@@ -169,6 +176,11 @@ impl DiffReport {
         (!words.is_empty())
             .then(|| format!("The slow I/Os spent their time in: {}.", words.join(", ")))
     }
+}
+
+fn words_of(dimensions: &[Dimension]) -> Option<String> {
+    let words: Vec<&str> = dimensions.iter().map(|one| one.word()).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// Of the kernel's I/Os, the time at the device is the driver's part.
@@ -271,6 +283,7 @@ mod tests {
                 finding,
                 differs,
                 alike: vec![Dimension::Op, Dimension::Size],
+                too_few: vec![Dimension::Offset],
                 spent: vec![Spent {
                     wait: Dimension::Hold,
                     percent: 98.7,
@@ -334,6 +347,7 @@ mod tests {
             process    a name that is muc…lumn has room for         40.0     1.0        300
 
             Not different: op, size.
+            Perhaps different, but fewer than 30 slow I/Os of a value say nothing: offset.
             The slow I/Os spent their time in: hold 99 %.
             In flight elsewhere when slow I/Os were issued: device d7: 31.2, otherwise 0.5.
             More than there: client uid=0 pid=7: 523 I/Os per second, there 10 I/Os per

@@ -19,7 +19,7 @@ pub(super) const POOL_KEYS: [Key; 4] = [
         kind: "list of disks, or of lists of disks",
         example: "[[\"a\", \"b\"], [\"c\", \"d\"]]",
         default: "none: it must be given",
-        meaning: "The members, over which `layout` spreads the blocks; a list within the list is a mirror. A disk is in one pool at most.",
+        meaning: "The members, over which `layout` spreads the blocks; a list within the list is a mirror, whose disks have one size. A disk is in one pool at most.",
     },
     Key {
         name: "layout",
@@ -132,6 +132,7 @@ pub(super) fn read_pool<'a>(
             "a pool or a mirror without disks; add disks = [\"a\", \"b\"] or [[\"a\", \"b\"], …]",
         ));
     }
+    check_sides(&members, disks).or_else(|why| section.refuse("disks", &why))?;
     let layout = section.value("layout", parse_layout)?.unwrap_or_default();
     let capacity = capacity(&members, &disks.sizes, layout);
     let ram = section.value("ram", parse_size)?.unwrap_or(DEFAULT_RAM);
@@ -148,6 +149,25 @@ pub(super) fn read_pool<'a>(
         throttle: None,
         section,
     })
+}
+
+/// Refuses a mirror whose sides are known to have different sizes.
+fn check_sides(members: &[Vec<usize>], disks: &Disks<'_>) -> Result<(), String> {
+    let size = |disk: usize| disks.sizes[disk];
+    let is_known = |disk: &usize| size(*disk) != u64::MAX;
+    for sides in members {
+        let mut known = sides.iter().copied().filter(is_known);
+        let Some(first) = known.next() else { continue };
+        if let Some(other) = known.find(|disk| size(*disk) != size(first)) {
+            let [first, other] =
+                [first, other].map(|disk| (disks.names[disk], format_size(size(disk))));
+            return Err(format!(
+                "the sides of a mirror have one size, and '{}' has {}, '{}' {}: give both the same size",
+                first.0, first.1, other.0, other.1
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The room of a pool. If blocks are dealt to the members in turn, the smallest member limits the

@@ -19,7 +19,7 @@ rotational = true
 rules = ["-D 10ms:1 --name base", "-D 20ms:1 --with base"]
 [disk.b]
 store = "null"
-size = "2G"
+size = "1G"
 [disk.alone]
 store = "null"
 bandwidth = "100M"
@@ -177,6 +177,11 @@ fn mistakes_in_pools_name_their_line_place_and_remedy() {
         (
             "[pool.p]\ndisks = [\"a\"]\n[pool.q]\ndisks = [\"a\"]",
             "10: [pool.q] disks: disk 'a' is in pool 'p' already; leave it out of one place",
+        ),
+        (
+            "[disk.c]\nstore = \"ram\"\nsize = \"2M\"\n[pool.p]\ndisks = [\"b\", [\"a\", \"c\"]]",
+            "11: [pool.p] disks: the sides of a mirror have one size, and 'a' has 1M, 'c' 2M: \
+             give both the same size",
         ),
         (
             "[pool.p]\ndisks = [\"a\"]\nlayout = \"mirror\"",

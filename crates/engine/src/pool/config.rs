@@ -117,6 +117,8 @@ pub enum PoolError {
     TooManyBlocks(u64),
     /// The mirror has more sides than it can have.
     TooManySides(usize),
+    /// A mirror has sides of different sizes, in bytes: these two.
+    UnequalSides(u64, u64),
     /// The pool has too little room left.
     NoRoom {
         /// Bytes asked for.
@@ -153,6 +155,10 @@ impl fmt::Display for PoolError {
             PoolError::TooManySides(sides) => {
                 write!(f, "a mirror of {sides} sides: choose at most 64")
             }
+            PoolError::UnequalSides(first, other) => write!(
+                f,
+                "a mirror with sides of {first} and of {other} bytes: give all of its disks one size"
+            ),
             PoolError::NoRoom { wanted, left } => write!(
                 f,
                 "a volume of {wanted} bytes, and the pool has {left} left"

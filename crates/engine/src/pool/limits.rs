@@ -14,12 +14,20 @@ pub(super) fn check_layout(members: &[Vec<PoolDisk>], disks: &[PoolDisk]) -> Res
     if let Some(member) = members.iter().find(|sides| sides.len() > SIDES_MAX) {
         return Err(PoolError::TooManySides(member.len()));
     }
+    members.iter().try_for_each(|sides| check_sides(sides))?;
     for (at, disk) in disks.iter().enumerate() {
         if disks[..at].iter().any(|other| other.disk == disk.disk) {
             return Err(PoolError::DiskUsedTwice(disk.disk));
         }
     }
     Ok(())
+}
+
+fn check_sides(sides: &[PoolDisk]) -> Result<(), PoolError> {
+    let unequal = sides.windows(2).find(|two| two[0].size != two[1].size);
+    unequal.map_or(Ok(()), |two| {
+        Err(PoolError::UnequalSides(two[0].size, two[1].size))
+    })
 }
 
 /// The limits of a disk's queue.

@@ -11,7 +11,7 @@ use crate::parts::Part;
 
 /// The differences. JSON: `{"finding": "slow", "here": side, "there": side or null, "differs":
 /// [{"dimension": "device", "points": 88.0, "values": [{"value": "vda", "slow_percent": 98.0, "ios_percent": 10.0,
-/// "slow_count": 310}, …]}, …], "alike": ["op", …], "spent": [{"wait": "hold", "percent": 99.0}, …],
+/// "slow_count": 310}, …]}, …], "alike": ["op", …], "too_few": ["client", …], "spent": [{"wait": "hold", "percent": 99.0}, …],
 /// "beside": [{"dimension": "device", "value": "vdb", "slow_mean": 31.0, "usual_mean": 0.4}, …], "rose":
 /// [{"dimension": "client", "value": "uid=0 pid=7", "metric": "ops", "there_per_s": 10.0, "here_per_s": 500.0},
 /// …], "fell": likewise, "failed": likewise, "hung": [{"device": "vda", "count": 3, "oldest_ns": 12000000000},
@@ -29,6 +29,8 @@ pub struct Comparison {
     pub differs: Vec<Compared>,
     /// The dimensions by which it does not differ.
     pub alike: Vec<Dimension>,
+    /// The dimensions by which it may differ: each value that says so has fewer than [`IOS_LEAST`] slow I/Os.
+    pub too_few: Vec<Dimension>,
     /// Where the slow I/Os spent their time, the most first.
     pub spent: Vec<Spent>,
     /// The values whose I/Os were in flight elsewhere when slow I/Os were issued, more than otherwise.
@@ -124,9 +126,13 @@ impl Diff {
             slow_ns: u64::try_from(sums.all.slow_ns).unwrap_or(u64::MAX),
         };
         let finding = finding(self, there.is_some());
-        let (differs, alike) = match finding {
+        let ByDimension {
+            differs,
+            alike,
+            too_few,
+        } = match finding {
             Finding::Slow => by_dimension(self),
-            _ => (Vec::new(), Vec::new()),
+            _ => ByDimension::default(),
         };
         Comparison {
             here: side(&self.here, here),
@@ -134,6 +140,7 @@ impl Diff {
             finding,
             differs,
             alike,
+            too_few,
             spent: spent(self),
             beside: match finding {
                 Finding::Slow => beside(self),
@@ -174,47 +181,60 @@ fn finding(diff: &Diff, has_other: bool) -> Finding {
     }
 }
 
-/// The dimensions that differ, and those that do not.
-fn by_dimension(diff: &Diff) -> (Vec<Compared>, Vec<Dimension>) {
-    let each = diff.dimensions.iter().map(|by| compared(diff, *by));
-    let (mut differs, alike): (Vec<Compared>, Vec<Compared>) =
-        each.partition(|one| one.points >= POINTS_LEAST);
-    // The sort is stable: dimensions that say the same keep the order of the list of dimensions.
-    differs.sort_by(|one, other| other.points.round().total_cmp(&one.points.round()));
-    (
-        differs,
-        alike.into_iter().map(|one| one.dimension).collect(),
-    )
+/// The dimensions, by the answer for each.
+#[derive(Default)]
+struct ByDimension {
+    differs: Vec<Compared>,
+    alike: Vec<Dimension>,
+    too_few: Vec<Dimension>,
 }
 
-fn compared(diff: &Diff, dimension: Dimension) -> Compared {
-    let own: Vec<(Part, Sum, f64)> = diff
+fn by_dimension(diff: &Diff) -> ByDimension {
+    let mut answers = ByDimension::default();
+    for dimension in &diff.dimensions {
+        let (few, enough) = values_of(diff, *dimension);
+        let compared = compared(*dimension, enough);
+        if compared.points >= POINTS_LEAST {
+            answers.differs.push(compared);
+        } else if few.iter().any(|few| few.points() >= POINTS_LEAST) {
+            answers.too_few.push(*dimension);
+        } else {
+            answers.alike.push(*dimension);
+        }
+    }
+    // The sort is stable: dimensions that say the same keep the order of the list of dimensions.
+    let by_points =
+        |one: &Compared, other: &Compared| other.points.round().total_cmp(&one.points.round());
+    answers.differs.sort_by(by_points);
+    answers
+}
+
+/// The shares of the values of a dimension: of those with too few slow I/Os, and of the others.
+fn values_of(diff: &Diff, dimension: Dimension) -> (Vec<ValueShare>, Vec<ValueShare>) {
+    let mut own: Vec<(Part, Sum, f64)> = diff
         .here
         .of
         .iter()
         .filter(|((by, _), _)| *by == dimension)
         .map(|((_, part), sum)| (*part, *sum, added_ns(diff, dimension, *part, sum)))
         .collect();
+    own.sort_by_key(|(part, _, _)| *part);
     let all: f64 = own.iter().map(|(_, _, added)| added).sum();
-    let mut values: Vec<(Part, ValueShare)> = own
-        .into_iter()
-        .filter(|(_, sum, _)| sum.slow >= IOS_LEAST)
-        .map(|(part, sum, added)| {
-            let share = ValueShare {
-                value: diff.name(dimension, part),
-                slow_percent: 100.0 * ratio(added, all),
-                ios_percent: 100.0 * ratio(sum.ios as f64, diff.here.all.ios as f64),
-                slow_count: sum.slow,
-            };
-            (part, share)
-        })
-        .collect();
-    values.sort_by(|(part, one), (other_part, other)| {
-        let by_points = other.points().total_cmp(&one.points());
-        by_points.then(part.cmp(other_part))
-    });
+    let share = |(part, sum, added): (Part, Sum, f64)| ValueShare {
+        value: diff.name(dimension, part),
+        slow_percent: 100.0 * ratio(added, all),
+        ios_percent: 100.0 * ratio(sum.ios as f64, diff.here.all.ios as f64),
+        slow_count: sum.slow,
+    };
+    let shares = own.into_iter().map(share);
+    shares.partition(|share| share.slow_count < IOS_LEAST)
+}
+
+/// The most telling of these values, the first one first.
+fn compared(dimension: Dimension, mut values: Vec<ValueShare>) -> Compared {
+    // The sort is stable: values that say the same keep the order of the parts.
+    values.sort_by(|one, other| other.points().total_cmp(&one.points()));
     values.truncate(SHOWN_MAX);
-    let values: Vec<ValueShare> = values.into_iter().map(|(_, share)| share).collect();
     Compared {
         dimension,
         points: values.first().map_or(0.0, ValueShare::points),

@@ -203,6 +203,19 @@ fn slow_ios_beside_the_rest_and_where_their_time_went() {
 }
 
 #[test]
+fn a_value_with_few_slow_ios_is_neither_a_difference_nor_a_likeness() {
+    let some = |io: &FinishedIo| {
+        let is_rare = io.offset_bytes.is_multiple_of(40);
+        is_rare && (has_client(io, "c1") || has_client(io, "c2"))
+    };
+    let comparison = compared_within(LASTED, &ios(4, some, 0), &ios(5, never, 0));
+    assert_eq!(comparison.finding, Finding::Slow);
+    assert_eq!(comparison.too_few, vec![Dimension::Client]);
+    assert!(comparison.alike.contains(&Dimension::Op));
+    assert!(!comparison.alike.contains(&Dimension::Client));
+}
+
+#[test]
 fn the_time_with_the_driver_is_a_wait_of_the_kernels_ios() {
     let mut diff = Diff::new(
         Slow::Where("latency>=1ns".parse().expect("a condition")),
