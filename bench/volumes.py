@@ -63,7 +63,7 @@ def name(cell):
 
 
 def promise(bench, samples):
-    """What a client that waits costs: at depth 1 the time of the wake-ups would hide it."""
+    """Not at depth 1, where the cost of wake-ups hides that of an I/O."""
     for cell in CELLS:
         if cell[1] == 1:
             continue
