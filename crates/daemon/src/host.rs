@@ -73,7 +73,7 @@ impl CpuTimes {
     }
 }
 
-/// The number of CPUs that this process may run on. A quota does not change it.
+/// The number of CPUs that this process may run on. A quota does not change this number.
 pub fn cpus() -> usize {
     let affinity = rustix::thread::sched_getaffinity(None);
     affinity.map_or(1, |cpus| cpus.count() as usize)

@@ -41,7 +41,7 @@ impl Device {
         }
     }
 
-    /// Takes an I/O. Returns when it will be done.
+    /// Takes an I/O. Returns when the I/O will be done.
     pub(crate) fn start(&mut self, now: Instant, op: Op, length: u32) -> Instant {
         self.active += 1;
         if op == Op::Flush {

@@ -156,7 +156,7 @@ impl Daemon {
             .map_err(|_| ShardGone)?)
     }
 
-    /// Asks for a snapshot. The shard handles later requests after it.
+    /// Asks for a snapshot. The shard handles later requests after this one.
     fn ask_snapshot(
         &self,
         disk: usize,
@@ -236,7 +236,7 @@ impl Daemon {
         }
     }
 
-    /// Issues the suspended zios. Returns how many there were.
+    /// Issues the suspended zios. Returns how many zios were suspended.
     pub async fn resume(&self, disk: &str) -> Result<u32, Refusal> {
         match self.command(self.disk(disk)?, Command::Resume).await? {
             Answer::Resumed { waiting } => Ok(waiting),

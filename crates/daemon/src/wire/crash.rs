@@ -75,7 +75,7 @@ pub(crate) fn crashed(disk: String, crash: &Crash, loss: Loss) -> Crashed {
     }
 }
 
-/// The loss of a pool in a power cut. `disks` has the names of its disks.
+/// The loss of a pool in a power cut. `disks` has the names of the pool's disks.
 pub(crate) fn pool_crashed(
     pool: String,
     disks: impl Iterator<Item = String>,

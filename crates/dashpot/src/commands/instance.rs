@@ -143,7 +143,7 @@ impl Instance {
         }
     }
 
-    /// Drains the disks. The call blocks until then.
+    /// Drains the disks. The call blocks until the disks are drained.
     fn stop(self) {
         self.server.shutdown(GRACE);
     }

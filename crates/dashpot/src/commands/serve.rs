@@ -244,8 +244,8 @@ impl Places {
         }
     }
 
-    /// The sockets that were handed over, and the addresses that the user wants. If there are neither, the
-    /// default address.
+    /// The sockets that were handed over, and the addresses that the user wants. Without sockets and
+    /// addresses, the default address.
     fn nbd(&mut self, nbd: &[Listen], handed: Vec<Arc<OwnedFd>>) -> anyhow::Result<Listening> {
         if nbd.is_empty() && handed.is_empty() {
             make_private_dir(&runtime_dir())?;

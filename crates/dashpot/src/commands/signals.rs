@@ -31,7 +31,7 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Begins to catch `wanted`, except signals that the program was started to ignore, as by
-    /// `nohup`. Call it within a runtime.
+    /// `nohup`. Call this function within a runtime.
     pub(super) fn catch(wanted: impl IntoIterator<Item = UnixSignal>) -> io::Result<Signals> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let wanted = wanted.into_iter().filter(|one| !ignores(&status, *one));

@@ -13,7 +13,7 @@ use super::place::{self, Record};
 use crate::cli::FileSystem;
 use crate::doctor::installed;
 
-/// Makes a file system on a node. Never overwrites an existing one.
+/// Makes a file system on a node. Never overwrites an existing file system.
 pub(super) fn make(
     node: &str,
     kind: FileSystem,
@@ -76,7 +76,7 @@ pub(super) fn check_free(at: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Mounts the file system of a node. From now on, `detach` unmounts it.
+/// Mounts the file system of a node. From now on, `detach` unmounts the file system.
 pub(super) fn mount(
     node: &str,
     at: &Path,

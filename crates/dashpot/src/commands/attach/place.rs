@@ -194,14 +194,14 @@ impl Place {
         self.kept = true;
     }
 
-    /// Removes the directory. Nothing may be mounted in it.
+    /// Removes the directory. Nothing may be mounted in the directory.
     pub(super) fn remove(mut self) {
         self.kept = false;
     }
 }
 
 /// The attachments of this host, with the path that the kernel keeps with each. Any user may read
-/// them. The list may include an attachment that another process is changing.
+/// these records. The list may include an attachment that another process is changing.
 pub(super) fn records() -> Vec<(PathBuf, Record)> {
     let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
     let records = entries.filter_map(|entry| {

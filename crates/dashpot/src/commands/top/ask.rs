@@ -31,7 +31,7 @@ pub(super) enum Ask {
 /// News about the disks.
 pub(super) enum News {
     Frame(Box<Frame>),
-    /// A frame failed. The caller will try it again.
+    /// A frame failed. The caller will try to get the frame again.
     Down(String),
     /// A request is done, or refused.
     Answer(Ask, Result<String, String>),

@@ -15,7 +15,7 @@ use super::kernel::Kernel;
 use super::sim::{Live, Sim};
 use crate::sources::now_ns;
 
-/// A thread that makes a frame at the end of each interval. Dropping this ends it.
+/// A thread that makes a frame at the end of each interval. Dropping this value ends the thread.
 pub(super) struct Link {
     asks: Option<Sender<Ask>>,
     /// The thread, if the program must wait for its end.

@@ -47,7 +47,7 @@ impl Table<'_> {
         self.draw_note(below.y + rows, below, buffer, theme);
     }
 
-    /// Draws the head and the rows. Returns how many lines they took.
+    /// Draws the head and the rows. Returns how many lines the head and the rows took.
     fn draw_rows(&self, room: usize, area: Rect, buffer: &mut Buffer, theme: Theme) -> u16 {
         if self.rows.is_empty() {
             return 0;
