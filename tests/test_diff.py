@@ -1,5 +1,6 @@
 """Differences: real runs are recorded, and `diff` names the cause in its first line."""
 
+import html
 import json
 import signal
 import subprocess
@@ -75,6 +76,9 @@ def test_an_injected_rule_a_disk_and_a_range_are_named(lab, directory):
     # The slow I/Os beside the rest of theirs say the same.
     slow = diff("--in", bad, "--slow", "latency>=25ms")
     assert {one["dimension"]: one["values"][0]["value"] for one in slow["differs"]}["device"] == "d3"
+    page = directory / "diff.html"
+    first_line("--in", bad, "--baseline", good, "--html", page)
+    assert line in html.unescape(page.read_text())
     # Without the disk there is nothing.
     rest = diff("--in", bad, "--baseline", good, "--where", "device!=d3")
     assert rest["differs"] == []

@@ -183,11 +183,12 @@ def hashes(html, tag):
             for text in re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.S)]
 
 
-REPORTS = ["iolatency 1 1", "iostat 1 1", "quantize --for 1s", "heatmap 1 2", "snoop --for 1s", "stat disk.latency 1 1"]
+REPORTS = ["iolatency 1 1", "iostat 1 1", "quantize --for 1s", "heatmap 1 2", "snoop --for 1s", "stat disk.latency 1 1",
+           "proof", "inflight"]
 
 
 def test_each_report_is_saved_as_one_file(serve, directory):
-    daemon = serve("-d", "d=ram,size=64M")
+    daemon = serve("-d", "d=ram,size=64M", "-r", "-D 5ms")
     load = subprocess.Popen([BINARY, "load", daemon.uri("d"), "--rate", "100", "--time", "6s"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     running = [subprocess.Popen([BINARY, *words.split(), "--api", f"unix:{daemon.api}", "--html", directory / f"{at}.html"], stdout=subprocess.PIPE)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use dashpot_observe::Predicates;
 
+use super::reports::HtmlArgs;
 use super::when::Between;
 
 /// Show how the slow I/Os of recordings differ from the others
@@ -46,4 +47,6 @@ pub(crate) struct DiffArgs {
     /// Print comma-separated values: a table for each list of the JSON
     #[arg(long)]
     pub(crate) csv: bool,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
 }

@@ -5,7 +5,7 @@ use dashpot_engine::Duration;
 use dashpot_observe::Layer;
 use dashpot_rules::parse_span;
 
-use super::reports::DeviceArgs;
+use super::reports::{DeviceArgs, HtmlArgs};
 use super::words::layer;
 
 /// List I/Os that have not ended, and who waits for them
@@ -33,4 +33,6 @@ pub(crate) struct InflightArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
 }

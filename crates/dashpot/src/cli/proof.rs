@@ -5,6 +5,8 @@ use dashpot_rules::{Allowance, parse_allowance};
 
 use dashpot_report::proof::Tolerance;
 
+use super::reports::HtmlArgs;
+
 /// Prove what rules injected: requested, achieved, and how far off
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -43,4 +45,6 @@ pub(crate) struct ProofArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) file: HtmlArgs,
 }

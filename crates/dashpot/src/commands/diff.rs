@@ -9,7 +9,7 @@ use dashpot_report::diff::DiffReport;
 use dashpot_rules::ParseError;
 
 use super::output::{print, print_json, usage};
-use super::reports::{Format, Out, Stdout};
+use super::reports::{Format, HtmlFile, Out, Stdout, save};
 use super::screen::room;
 use crate::cli::reports::PeriodArgs;
 use crate::cli::{Between, DiffArgs};
@@ -17,6 +17,7 @@ use crate::sources::{Recorded, check_dimensions};
 
 pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<()> {
     check(args);
+    let file = HtmlFile::begin(args.file.html.as_deref(), "a recording")?;
     let sides = Sides::open(args)?;
     let report = DiffReport {
         comparison: sides.compare(args.slow.as_ref())?,
@@ -24,10 +25,11 @@ pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<()> {
         room: room(false),
     };
     match (args.json, args.csv) {
-        (true, _) => print_json(&report.comparison),
-        (false, true) => Stdout::new(Format::Csv).put(&vec![Box::new(report)]),
-        (false, false) => print(&report.to_string()),
+        (true, _) => print_json(&report.comparison)?,
+        (false, true) => Stdout::new(Format::Csv).put(&vec![Box::new(report.clone())])?,
+        (false, false) => print(&report.to_string())?,
     }
+    save(file, &report.to_string(), &[report.comparison])
 }
 
 fn check(args: &DiffArgs) {

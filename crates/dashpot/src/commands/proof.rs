@@ -10,6 +10,7 @@ use dashpot_observe::{Percentiles, outlasts};
 use dashpot_report::proof::{Facts, Proof, Tolerance, Verdict, WIDTH, wrapped};
 
 use super::output::{print, print_json};
+use super::reports::{HtmlFile, save};
 use crate::cli::ProofArgs;
 use crate::doctor::median_oversleep;
 
@@ -19,6 +20,7 @@ pub(crate) const NOT_KEPT: u8 = 3;
 const CANNOT_TELL: u8 = 4;
 
 pub(crate) fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCode> {
+    let file = HtmlFile::begin(args.file.html.as_deref(), "live disks")?;
     let rules = chosen(client, args.target.as_deref())?;
     let tolerance = Tolerance {
         within: args.within,
@@ -31,10 +33,12 @@ pub(crate) fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCod
     } else {
         print(&text(&proofs))?;
     }
-    Ok(match args.check {
+    let exit = match args.check {
         true => check(&proofs),
         false => ExitCode::SUCCESS,
-    })
+    };
+    save(file, &text(&proofs), &proofs)?;
+    Ok(exit)
 }
 
 /// The proofs of rules, armed or cleared.

@@ -26,7 +26,7 @@ pub(crate) use quantize::QuantizeArgs;
 pub(crate) use snoop::SnoopArgs;
 pub(crate) use stat::StatArgs;
 pub(crate) use txgs::TxgsArgs;
-pub(crate) use words::{DeviceArgs, Pace, PeriodArgs};
+pub(crate) use words::{DeviceArgs, HtmlArgs, Pace, PeriodArgs};
 pub(crate) use zpool_iostat::ZpoolIostatArgs;
 
 /// The table of all reports, with the options of each.

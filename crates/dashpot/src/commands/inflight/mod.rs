@@ -12,6 +12,7 @@ use dashpot_rules::{ApiAddress, short_time, thousands, visible};
 use serde::Serialize;
 
 use super::output::{print, print_json, usage};
+use super::reports::{HtmlFile, save};
 use super::screen::room;
 use crate::cli::InflightArgs;
 use crate::sources::Target;
@@ -20,11 +21,13 @@ use waiting::{Waiting, waiting};
 
 pub(super) fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow::Result<()> {
     let target = Target::find(api, &args.device)?;
+    let file = HtmlFile::begin(args.file.html.as_deref(), "live disks")?;
     let shown = Inflight::of(&target, args)?;
     match args.json {
-        true => print_json(&shown),
-        false => print(&shown.text(room(false))),
+        true => print_json(&shown)?,
+        false => print(&shown.text(room(false)))?,
     }
+    save(file, &shown.text(Room(None)), &[shown])
 }
 
 /// The I/O that has not ended.

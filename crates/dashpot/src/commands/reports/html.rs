@@ -8,6 +8,7 @@ use dashpot_observe::Seen;
 use dashpot_report::html::Document;
 use dashpot_report::report::Pages;
 use dashpot_rules::thousands;
+use serde::Serialize;
 
 use crate::cli::shown_moment;
 use crate::commands::draft::Draft;
@@ -20,7 +21,8 @@ pub(in crate::commands) struct HtmlFile {
     document: Document,
     bytes: usize,
     begun_ns: u64,
-    lost: u64,
+    /// The lost events; `None` for a report of one look, which watches no events.
+    lost: Option<u64>,
     source: &'static str,
 }
 
@@ -42,14 +44,14 @@ impl HtmlFile {
             document,
             bytes: 0,
             begun_ns: unix_ns(),
-            lost: 0,
+            lost: None,
             source,
         }))
     }
 
     /// Counts the lost events of an interval, which its pages may not show.
     pub(super) fn see(&mut self, seen: &Seen) {
-        self.lost += seen.lost;
+        *self.lost.get_or_insert(0) += seen.lost;
     }
 
     /// Takes pages.
@@ -85,7 +87,9 @@ impl HtmlFile {
         facts.push(("begun", shown_moment(self.begun_ns)));
         facts.push(("saved", shown_moment(unix_ns())));
         facts.push(("pages", thousands(self.document.pages.len() as u64)));
-        facts.push(("events lost", thousands(self.lost)));
+        if let Some(lost) = self.lost {
+            facts.push(("events lost", thousands(lost)));
+        }
         if !is_whole {
             let words = "the source has failed: the report ends before its time";
             facts.push(("end", words.to_owned()));
@@ -98,6 +102,21 @@ impl HtmlFile {
         written.context("--html")?;
         self.draft.publish()
     }
+}
+
+/// Writes the file of a report of one look, if the user wants it.
+pub(in crate::commands) fn save<T: Serialize>(
+    file: Option<HtmlFile>,
+    text: &str,
+    pages: &[T],
+) -> anyhow::Result<()> {
+    let Some(mut file) = file else {
+        return Ok(());
+    };
+    let pages = pages.iter().map(serde_json::to_value);
+    file.document.pages = pages.collect::<Result<_, _>>()?;
+    text.clone_into(&mut file.document.text);
+    file.publish(None, true)
 }
 
 /// The command line of this program, as a shell reads it, without the option that names the file.

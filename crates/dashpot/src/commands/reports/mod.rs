@@ -25,13 +25,13 @@ use dashpot_export::complain;
 use dashpot_rules::{ApiAddress, ParseError};
 
 use self::asked::refuse;
-use self::html::HtmlFile;
 use super::output::usage;
 use super::record::found;
 use crate::cli::reports::{DeviceArgs, PeriodArgs, ReportKind};
 use crate::sources::{Recorded, Target, watch_recorded};
 
 pub(super) use asked::{Asked, Format, Over};
+pub(super) use html::{HtmlFile, save};
 pub(super) use out::{Kept, Out, Stdout};
 pub(super) use showing::{Files, Showing};
 
