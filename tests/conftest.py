@@ -129,6 +129,11 @@ class Daemon:
         (disk,) = [disk for disk in self.json("status", "--inflight")["disks"] if disk["name"] == name]
         return disk
 
+    def volume(self, name="tank/v"):
+        """The daemon's view of a volume, with all zios in flight."""
+        (volume,) = [volume for volume in self.json("status", "--inflight")["volumes"] if volume["name"] == name]
+        return volume
+
     def stop(self):
         """Ends the daemon as its user would, and checks that it exits in order."""
         self.over = True

@@ -311,7 +311,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
     node = attach(daemon)
     for words, expected in [
         (["attach", "d"], [f"it is {node} already", f"dashpot detach {node}"]),
-        (["attach", "e"], ["no disk 'e'"]),
+        (["attach", "e"], ["no disk or volume 'e': did you mean"]),
         (["mount", "ro", "/tmp", "--mkfs"], ["--mkfs: disk 'ro' is read-only"]),
         (["attach", "wide"], ["blocks of 64K", "block=4K"]),
         (["attach", "odd"], ["1000 bytes", "another size"]),

@@ -18,8 +18,8 @@ def leads_to(link, node):
 
 
 def test_a_link_leads_to_the_node_until_it_is_detached(serve, attach):
-    daemon = serve("-d", "d=ram,size=8M", "-d", "tank/foo=ram,size=8M")
-    for disk, name in [("d", "d"), ("tank/foo", "tank%2Ffoo")]:
+    daemon = serve("-d", "d=ram,size=8M", "-d", "tank/foo=ram,size=8M", "-d", "a/../b=ram,size=8M")
+    for disk, name in [("d", "d"), ("tank/foo", "tank/foo"), ("a/../b", "a%2F..%2Fb")]:
         node, link = attach(daemon, disk), LINKS / name
         assert leads_to(link, node)
         run("dd", f"if={link}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use dashpot_engine::pool::{PoolDisk, PoolError, ThrottleConfig, WritePolicy};
-use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Engine, PoolId};
+use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Engine, PoolId, VolumeId};
 use dashpot_rules::{DiskConfig, PoolSpec, VolumeSpec};
 
 use crate::clock;
@@ -278,16 +278,37 @@ impl Dealt {
         let id = added.map_err(|error| DealError::volume(volume, error))?;
         built.devices.push_volume(DeviceId::of(at));
         self.routes.volumes.push(built.route(id));
+        let store_id = self.identity_of(volume, id);
         let export = self.serve(shard, Device::Volume(id), info);
         self.infos.volumes.push(VolumeInfo {
             name: volume.name.clone(),
             size: volume.size,
             block_size: volume.block_size,
             write: volume.write,
+            store_id,
             pool: volume.pool,
             export,
         });
         Ok(())
+    }
+
+    /// Identifies the bytes of a volume: the place of its blocks, on the stores of all disks of its pool. `None` if
+    /// the end of this process may lose acknowledged writes: those in memory, or in a store that does not outlive it.
+    fn identity_of(&self, volume: &VolumeSpec, id: VolumeId) -> Option<String> {
+        if volume.write == WritePolicy::Back {
+            return None;
+        }
+        let pool = &self.infos.pools[volume.pool];
+        let base = self.shards[pool.shard].engine.base_of(id)?;
+        let member = |sides: &Vec<usize>| {
+            let stores = sides
+                .iter()
+                .map(|disk| self.infos.disks[*disk].store_id.clone());
+            Some(stores.collect::<Option<Vec<_>>>()?.join("="))
+        };
+        let members = pool.members.iter().map(member);
+        let members = members.collect::<Option<Vec<_>>>()?.join(",");
+        Some(format!("volume:{members}:{base}:{}", volume.block_size))
     }
 
     /// Adds an export of a device. Returns its index.

@@ -57,6 +57,8 @@ pub struct VolumeInfo {
     pub block_size: u32,
     /// When it acknowledges writes.
     pub write: WritePolicy,
+    /// Identifies its bytes; `None` if some of them may be lost when this process ends.
+    pub store_id: Option<String>,
     /// The index of its pool.
     pub pool: usize,
     /// The index of its export.

@@ -10,7 +10,7 @@ use http::Method;
 use super::connection::Lease;
 use super::{Client, ClientError};
 use crate::types::{
-    AttachmentFailed, By, Cleared, Clock, Crash, Crashed, Disk, DiskLatency, Export,
+    AttachmentFailed, By, Cleared, Clock, Crash, Crashed, DeviceIo, Disk, DiskLatency, Export,
     FailAttachment, FinishedZios, Inject, LayerWord, Pool, PoolCrashed, PoolLatency, Resumed, Rule,
     RuleLatency, RulesReset, Seconds, SetTunables, Status, Suspend, Suspended, TunableValue, Txg,
     Update, Volume,
@@ -123,6 +123,15 @@ impl Client {
     ) -> Result<Vec<TunableValue>, ClientError> {
         let path = format!("/v1/pools/{}/tunables", segment(pool));
         self.send(Method::PATCH, &path, wanted)
+    }
+
+    /// The clients and the I/O of a disk or a volume, without zios in flight.
+    pub fn io(&self, layer: LayerWord, name: &str) -> Result<DeviceIo, ClientError> {
+        let path = format!("/v1/{}/{}?oldest=0", collection(layer), segment(name));
+        match layer {
+            LayerWord::Disk => Ok(self.get::<Disk>(&path)?.io),
+            LayerWord::Volume => Ok(self.get::<Volume>(&path)?.io),
+        }
     }
 
     /// All volumes, without zios in flight.
@@ -239,15 +248,28 @@ impl Client {
         self.post(&format!("/v1/pools/{}/crash", segment(pool)), how)
     }
 
-    /// Ends an attachment of a disk from the daemon's side: the zios in flight fail.
-    pub fn fail_attachment(&self, disk: &str, node: &str) -> Result<AttachmentFailed, ClientError> {
+    /// Ends an attachment of a disk or a volume from the daemon's side: the zios in flight fail.
+    pub fn fail_attachment(
+        &self,
+        (layer, name): (LayerWord, &str),
+        node: &str,
+    ) -> Result<AttachmentFailed, ClientError> {
         let node = node.to_owned();
-        let path = format!("/v1/disks/{}/fail-attachment", segment(disk));
+        let (collection, name) = (collection(layer), segment(name));
+        let path = format!("/v1/{collection}/{name}/fail-attachment");
         self.post(&path, &FailAttachment { node })
     }
 
     fn delete(&self, path: &str) -> Result<Cleared, ClientError> {
         self.send(Method::DELETE, path, &())
+    }
+}
+
+/// The part of a path that names a layer.
+fn collection(layer: LayerWord) -> &'static str {
+    match layer {
+        LayerWord::Disk => "disks",
+        LayerWord::Volume => "volumes",
     }
 }
 

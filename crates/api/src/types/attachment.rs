@@ -1,14 +1,14 @@
-//! Disks that are block devices of the daemon's host.
+//! Disks and volumes that are block devices of the daemon's host.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Error;
 
-/// A block device of the host whose bytes are those of a disk.
+/// A block device of the host whose bytes are those of a disk or a volume.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Attachment {
-    /// The device. It is also the name of the disk's client.
+    /// The device. It is also the name of the client.
     #[schema(example = "/dev/loop0")]
     pub node: String,
     /// How the device reaches the daemon.
@@ -61,14 +61,14 @@ pub struct AttachmentFailed {
     pub failed: u32,
 }
 
-/// Sends the daemon a descriptor that makes the kernel a client of a disk. It travels over a
+/// Sends the daemon a descriptor that makes the kernel a client of a disk or a volume. It travels over a
 /// separate socket, because HTTP carries no descriptors. A newline follows it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandOver {
-    /// The disk.
+    /// The disk or the volume.
     pub disk: String,
-    /// The device that the disk becomes.
+    /// The device that it becomes.
     pub node: String,
     /// The mechanism.
     pub mechanism: MechanismWord,

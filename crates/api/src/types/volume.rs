@@ -19,6 +19,8 @@ pub struct Volume {
     pub size_bytes: u64,
     /// The size of its blocks: a smaller write reads the rest of its block first.
     pub block_bytes: u32,
+    /// Identifies its bytes, also after a restart of the daemon; null if some may be lost when the daemon ends.
+    pub store_id: Option<String>,
     /// When it acknowledges writes.
     pub write: WriteWord,
     /// The number of the shard that owns its pool.

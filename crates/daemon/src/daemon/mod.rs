@@ -262,7 +262,7 @@ impl Daemon {
         })
     }
 
-    /// Makes the kernel a client of a disk.
+    /// Makes the kernel a client of a disk or a volume.
     pub async fn attach(&self, name: &str, attach: Attach) -> Result<(), Refusal> {
         let export = self.export(name)?;
         let (answer, answered) = oneshot::channel();
@@ -271,16 +271,17 @@ impl Daemon {
         })?;
         let attached = answered.await.map_err(|_| ShardGone)?;
         attached.map_err(|error| {
+            let what = self.what_is(name);
             let remedy = match &error {
                 AttachError::Attached(node) => format!("`dashpot detach {node}` first"),
-                AttachError::Closed => format!("see `dashpot status` for disk '{name}'"),
+                AttachError::Closed => format!("see `dashpot status` for {what} '{name}'"),
                 _ => "use `dashpot attach`".to_owned(),
             };
-            Refusal::conflict(format!("disk '{name}': {error}")).remedy(remedy)
+            Refusal::conflict(format!("{what} '{name}': {error}")).remedy(remedy)
         })
     }
 
-    /// Ends an attachment of a disk. Returns how many zios failed.
+    /// Ends an attachment of a disk or a volume. Returns how many zios failed.
     pub async fn fail_attachment(&self, name: &str, node: &str) -> Result<u32, Refusal> {
         let export = self.export(name)?;
         let (answer, answered) = oneshot::channel();
@@ -290,7 +291,8 @@ impl Daemon {
             })?;
         let failed = answered.await.map_err(|_| ShardGone)?;
         failed.ok_or_else(|| {
-            let error = format!("'{node}' is not an attachment of disk '{name}'");
+            let what = self.what_is(name);
+            let error = format!("'{node}' is not an attachment of {what} '{name}'");
             Refusal::new(RefusalKind::NotFound, error)
         })
     }

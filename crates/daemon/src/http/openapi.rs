@@ -52,6 +52,7 @@ use crate::{Refusal, RefusalKind};
         volumes::list,
         volumes::show,
         volumes::latency,
+        volumes::fail_attachment,
         events::finished,
         seconds::seconds,
         statistics::words,

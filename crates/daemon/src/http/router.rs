@@ -53,6 +53,10 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/volumes", get(volumes::list))
         .route("/v1/volumes/{volume}", get(volumes::show))
         .route("/v1/volumes/{volume}/latency", get(volumes::latency))
+        .route(
+            "/v1/volumes/{volume}/fail-attachment",
+            post(volumes::fail_attachment),
+        )
         .route("/v1/rules", get(rules::list).delete(rules::clear_many))
         .route(
             "/v1/rules/{rule}",

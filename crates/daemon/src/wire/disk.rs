@@ -53,6 +53,7 @@ pub(crate) fn volume(
         uris: uris.to_vec(),
         size_bytes: info.size,
         block_bytes: info.block_size,
+        store_id: info.store_id.clone(),
         write: match info.write {
             WritePolicy::Through => WriteWord::Through,
             WritePolicy::Back => throttle_word(pool.throttle),

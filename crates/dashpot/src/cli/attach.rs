@@ -1,11 +1,11 @@
-//! Disks as block devices of this host.
+//! Disks and volumes as block devices of this host.
 
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
-/// Make a disk a block device of this host, and print its node
+/// Make a disk or a volume a block device, and print its node
 #[derive(Args, Debug)]
 #[command(after_help = "\
 This command needs root; the daemon needs no privilege. The device stays until
@@ -13,8 +13,9 @@ This command needs root; the daemon needs no privilege. The device stays until
 need different names. The drivers, with the one that auto prefers first:
   nbd   The kernel's NBD client. Once the daemon is gone the device waits 20 s
         for it: start the daemon again, and attach the disk again. The device
-        then continues, if the disk is in the same file as before. Programs see
-        every error as EIO
+        then continues, if the disk is in the same file as before, or the volume
+        on the same files, and it writes through. Programs see every error as
+        EIO
   ublk  The kernel's ublk driver, of Linux 6.9 or later. It takes the least CPU,
         takes 256 requests at a time, and passes errors on unchanged. The device
         ends with the daemon
@@ -22,9 +23,9 @@ need different names. The drivers, with the one that auto prefers first:
 
 Example:
   sudo dashpot attach c1t1d0
-  sudo mkfs.ext4 -q /dev/loop0")]
+  sudo mkfs.ext4 -q /dev/dashpot/c1t1d0")]
 pub(crate) struct AttachArgs {
-    /// The disk
+    /// The disk, or the volume of a pool (POOL/VOLUME)
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) disk: String,
     /// The kernel's driver: auto (the best that works), nbd, ublk or loop
@@ -41,17 +42,17 @@ pub(crate) struct AttachArgs {
     pub(crate) json: bool,
 }
 
-/// Attach a disk and mount its file system; 'detach' undoes both
+/// Attach a disk or a volume, and mount its file system
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Like 'dashpot attach', this needs root. It prints the node. It never overwrites
-a disk that has data on it.
+Like 'dashpot attach', this needs root, and it prints the node. 'dashpot detach'
+undoes both. --mkfs never overwrites a disk that has data on it.
 
 Example:
   sudo dashpot mount c1t1d0 /mnt --mkfs
   sudo dashpot detach c1t1d0")]
 pub(crate) struct MountArgs {
-    /// The disk
+    /// The disk, or the volume of a pool (POOL/VOLUME)
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) disk: String,
     /// Where to mount it
@@ -122,7 +123,7 @@ impl With {
     }
 }
 
-/// Detach block devices from their disks, unless they are in use
+/// Detach block devices, unless they are in use
 #[derive(Args, Debug)]
 #[command(after_help = "\
 It keeps a device that is mounted or open, and names its users. --stale removes
@@ -132,7 +133,7 @@ Examples:
   sudo dashpot detach /dev/loop0
   sudo dashpot detach --stale")]
 pub(crate) struct DetachArgs {
-    /// A device or its link, a disk, or 'all' of this daemon
+    /// A device or its link, a disk, a volume, or 'all' of this daemon
     #[arg(
         value_name = "NODE|DISK|all",
         required_unless_present = "stale",

@@ -67,10 +67,10 @@ pub(crate) enum UringWord {
     Refuse,
 }
 
-/// The disks that are attached while they are served.
+/// The disks and volumes that are attached while they are served.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AttachedArgs {
-    /// Attach these disks, or all of them, as 'attach' does
+    /// Attach these disks and volumes, or all; see 'attach'
     #[arg(
         id = "attach",
         long,

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dashpot_api::{
-    Attachment, Client, ClientError, DeviceIo, Disk, InFlightZio, Pool, Status, Volume,
+    Attachment, Client, ClientError, DeviceIo, Disk, InFlightZio, LayerWord, Pool, Status, Volume,
 };
 use dashpot_engine::DepthTimes;
 use dashpot_export::complain;
@@ -148,9 +148,15 @@ fn reclaim_lines(status: &Status) -> String {
 
 /// A device without its daemon, and how to bring the daemon back.
 fn waiting_line(waiting: &Waiting) -> String {
-    let Waiting { node, disk, left } = waiting;
-    let left = left.sentence();
-    format!("{node} waits for disk {disk}: {left}; sudo dashpot attach {disk}")
+    let Waiting {
+        node, disk, layer, ..
+    } = waiting;
+    let layer = match layer {
+        LayerWord::Disk => "disk",
+        LayerWord::Volume => "volume",
+    };
+    let left = waiting.left.sentence();
+    format!("{node} waits for {layer} {disk}: {left}; sudo dashpot attach {disk}")
 }
 
 /// Asks until a daemon answers, but no longer than `wait`.

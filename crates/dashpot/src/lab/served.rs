@@ -67,7 +67,7 @@ impl Lab {
     fn disk_named(&mut self, name: &str) -> Result<&mut LabDisk, ParseError> {
         let Some(at) = self.names().position(|known| known == name) else {
             let known: Vec<&str> = self.names().collect();
-            return Err(no_disk("-r", name, &known));
+            return Err(unknown("-r", "disk", name, &known));
         };
         Ok(&mut self.disks[at])
     }
@@ -83,13 +83,46 @@ impl Lab {
         disks.find(|disk| matches!(disk.store, StoreConfig::Path(_)))
     }
 
-    /// Refuses a disk that `--attach` names if the lab has neither a disk nor a volume with that name.
+    /// Refuses a name of `--attach` unless it is a disk or a volume that can be a block device.
     pub(crate) fn check_attached(&self, name: &str) -> Result<(), ParseError> {
+        let refused = |why: String| Err(ParseError::new(format!("--attach {name}: {why}")));
+        if let Some(pool) = self.pools.iter().position(|pool| pool.name == name) {
+            return refused(format!("that is a pool; {}", self.volumes_of(pool)));
+        }
+        if let Some(at) = self.names().position(|disk| disk == name) {
+            if let Some(pool) = self.pool_of(at) {
+                let (volumes, pool) = (self.volumes_of(pool), &self.pools[pool].name);
+                return refused(format!("that disk belongs to pool '{pool}'; {volumes}"));
+            }
+            if matches!(self.disks[at].config.store, StoreConfig::Path(_)) {
+                return refused("that disk is the files of a program; leave it out".to_owned());
+            }
+            return Ok(());
+        }
+        let lone = self.names().enumerate();
+        let lone = lone.filter(|(at, _)| self.pool_of(*at).is_none());
         let volumes = self.volumes.iter().map(|volume| volume.name.as_str());
-        let known: Vec<&str> = self.names().chain(volumes).collect();
+        let known: Vec<&str> = lone.map(|(_, disk)| disk).chain(volumes).collect();
         match known.contains(&name) {
             true => Ok(()),
-            false => Err(no_disk("--attach", name, &known)),
+            false if self.volumes.is_empty() => Err(unknown("--attach", "disk", name, &known)),
+            false => Err(unknown("--attach", "disk or volume", name, &known)),
+        }
+    }
+
+    /// The pool that a disk belongs to.
+    fn pool_of(&self, disk: usize) -> Option<usize> {
+        let mut pools = self.pools.iter();
+        pools.position(|pool| pool.disks().any(|at| at == disk))
+    }
+
+    /// The remedy for the name of a pool.
+    fn volumes_of(&self, pool: usize) -> String {
+        let volumes = self.volumes.iter().filter(|volume| volume.pool == pool);
+        let names: Vec<&str> = volumes.map(|volume| volume.name.as_str()).collect();
+        match names.as_slice() {
+            [] => "give it a volume, and name that".to_owned(),
+            names => format!("name a volume of it: {}", names.join(", ")),
         }
     }
 
@@ -99,10 +132,12 @@ impl Lab {
 }
 
 /// The refusal of a name that an option gives, with the remedy.
-fn no_disk(option: &str, name: &str, known: &[&str]) -> ParseError {
+fn unknown(option: &str, what: &str, name: &str, known: &[&str]) -> ParseError {
     let remedy = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("there is {}", known.join(", ")),
     };
-    ParseError::new(format!("{option} {name}: there is no such disk; {remedy}"))
+    ParseError::new(format!(
+        "{option} {name}: there is no such {what}; {remedy}"
+    ))
 }

@@ -47,6 +47,13 @@ impl Engine {
         Ok(VolumeId(self.volumes.len() as u32 - 1))
     }
 
+    /// Where the blocks of a volume begin, on each disk of its pool. `None` under the dynamic layout, whose places
+    /// only the engine knows.
+    pub fn base_of(&self, volume: VolumeId) -> Option<u64> {
+        let (pool, place) = *self.volumes.get(volume.0 as usize)?;
+        self.pools.get(pool)?.base_of(place)
+    }
+
     /// Makes the driver keep a durable record of a pool's mirrors. `starts` has what is known of each member,
     /// in their order. The pool uses its mirrors after [`crate::Command::Repair`].
     pub fn record_mirrors(&mut self, pool: PoolId, starts: &[MirrorStart]) {

@@ -40,6 +40,12 @@ impl Pool {
         Some((place.member(), self.offset_of(volume, place)))
     }
 
+    /// Where the blocks of a volume begin, on every disk. `None` under the dynamic layout.
+    pub(crate) fn base_of(&self, volume: usize) -> Option<u64> {
+        let is_static = self.placement.is_none();
+        is_static.then(|| self.volumes[volume].base)
+    }
+
     fn offset_of(&self, volume: usize, place: Place) -> u64 {
         u64::from(place.row) * u64::from(self.volumes[volume].block_size)
     }

@@ -100,6 +100,8 @@ pub struct Geometry {
     pub size: u64,
     /// Its sector size, in bytes: a power of two from 512 to 4096.
     pub sector: u32,
+    /// The smallest write that needs no read before it, in bytes: a power of two, not less than `sector`.
+    pub block: u32,
     /// How programs may use it.
     pub access: Access,
     /// The largest read or write, in bytes.
@@ -135,16 +137,16 @@ pub(super) struct Params {
 
 impl Params {
     pub(super) fn of(geometry: &Geometry) -> Params {
-        let shift = geometry.sector.trailing_zeros() as u8;
+        let block_shift = geometry.block.trailing_zeros() as u8;
         let range = u32::try_from(geometry.longest_range / SECTOR).unwrap_or(u32::MAX);
         let mut params = Params {
             length: size_of::<Params>() as u32,
             types: TYPE_BASIC,
             attributes: ATTRIBUTE_VOLATILE_CACHE | ATTRIBUTE_FUA,
-            logical_shift: shift,
-            physical_shift: shift,
-            best_io_shift: shift,
-            least_io_shift: shift,
+            logical_shift: geometry.sector.trailing_zeros() as u8,
+            physical_shift: block_shift,
+            best_io_shift: block_shift,
+            least_io_shift: block_shift,
             most_sectors: geometry.longest_io / SECTOR as u32,
             sectors: geometry.size / SECTOR,
             ..Params::default()
@@ -153,7 +155,7 @@ impl Params {
             Access::ReadOnly => params.attributes |= ATTRIBUTE_READ_ONLY,
             Access::ReadWrite => {
                 params.types |= TYPE_DISCARD;
-                params.discard_granularity = geometry.sector;
+                params.discard_granularity = geometry.block;
                 params.most_discard_sectors = range;
                 params.most_zero_sectors = range;
                 params.discard_segments = 1;
@@ -231,6 +233,7 @@ mod tests {
         let mut geometry = Geometry {
             size: 1 << 20,
             sector: 4096,
+            block: 8192,
             access: Access::ReadWrite,
             longest_io: 1 << 20,
             longest_range: 1 << 31,
@@ -238,10 +241,8 @@ mod tests {
         let params = Params::of(&geometry);
         assert_eq!(params.as_bytes().len() as u32, params.length);
         assert_eq!((params.sectors, params.most_sectors), (2048, 2048));
-        assert_eq!(
-            (params.logical_shift, params.discard_granularity),
-            (12, 4096)
-        );
+        assert_eq!((params.logical_shift, params.physical_shift), (12, 13));
+        assert_eq!(params.discard_granularity, 8192);
         assert_eq!((params.types, params.most_discard_sectors), (3, 1 << 22));
         geometry.access = Access::ReadOnly;
         let params = Params::of(&geometry);

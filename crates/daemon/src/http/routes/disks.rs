@@ -152,6 +152,7 @@ pub(crate) async fn fail_attachment(
     Name(name): Name,
     Body(wanted): Body<FailAttachment>,
 ) -> Result<Json<AttachmentFailed>, Refusal> {
+    daemon.disk(&name)?;
     let failed = daemon.fail_attachment(&name, &wanted.node).await?;
     Ok(Json(AttachmentFailed { failed }))
 }

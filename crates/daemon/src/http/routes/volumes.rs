@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
-use dashpot_api::{DiskLatency, Error, Volume};
+use dashpot_api::{AttachmentFailed, DiskLatency, Error, FailAttachment, Volume};
 
 use super::device::{Breakdown, Detail, ZIO, latency_of, or_nothing};
 use crate::answers::Making;
 use crate::http::charged::{JsonAnswer, Weighed};
-use crate::http::error::{Name, Options};
+use crate::http::error::{Body, Name, Options};
 use crate::wire::volume;
 use crate::{Daemon, Refusal};
 
@@ -67,6 +68,25 @@ pub(crate) async fn latency(
     let latency = latency_of(&daemon, device, &snapshot, &breakdown).await;
     making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
     making.json(&latency).map(JsonAnswer)
+}
+
+/// Ends an attachment of a volume, as `/v1/disks/{disk}/fail-attachment` does for a disk.
+#[utoipa::path(post, path = "/v1/volumes/{volume}/fail-attachment",
+    operation_id = "fail_volume_attachment", tag = "pools",
+    params(("volume" = String, Path)),
+    request_body = FailAttachment,
+    responses(
+        (status = 200, body = AttachmentFailed, description = "The attachment has ended."),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn fail_attachment(
+    State(daemon): State<Arc<Daemon>>,
+    Name(name): Name,
+    Body(wanted): Body<FailAttachment>,
+) -> Result<Json<AttachmentFailed>, Refusal> {
+    daemon.volume(&name)?;
+    let failed = daemon.fail_attachment(&name, &wanted.node).await?;
+    Ok(Json(AttachmentFailed { failed }))
 }
 
 pub(super) async fn all(

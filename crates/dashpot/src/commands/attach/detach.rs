@@ -15,7 +15,7 @@ use super::file_system;
 use super::place::{Place, Record, records};
 use super::process::Process;
 use super::stale;
-use super::state::{is_ours, waits};
+use super::state::{io_of, is_ours, waits};
 use super::sysfs::queue_of;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
@@ -89,10 +89,9 @@ fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>>
     };
     let meant = Place::meant(is_meant)?;
     if meant.is_empty() && target != "all" {
-        let nodes: Vec<String> = records()
-            .into_iter()
-            .map(|(_, record)| record.node)
-            .collect();
+        let records = records().into_iter();
+        let nodes = records.map(|(_, record)| format!("{} ({})", record.node, record.disk));
+        let nodes: Vec<String> = nodes.collect();
         let known = match nodes.as_slice() {
             [] => "nothing is".to_owned(),
             nodes => format!("it attached {}", nodes.join(", ")),
@@ -144,9 +143,9 @@ impl Way<'_> {
         if self.fail_held {
             return free(record);
         }
-        let disk = &record.disk;
+        let name = &record.disk;
         bail!(
-            "its daemon is gone: 'dashpot attach {disk}' takes it over when a daemon serves that disk again, and --fail-held ends it"
+            "its daemon is gone: 'dashpot attach {name}' takes it over when a daemon serves the same bytes again, and --fail-held ends it"
         )
     }
 
@@ -156,10 +155,11 @@ impl Way<'_> {
             return Ok(());
         }
         if record.mechanism == MechanismWord::Nbd {
-            // If the daemon ended the connection, the kernel would wait for another connection.
-            return free(record);
+            // If the daemon ended the connection, the kernel would wait for another connection. If only the
+            // kernel ended it, the daemon would finish the I/O of a volume, which waits for the pool's disks.
+            free(record)?;
         }
-        match self.client.fail_attachment(&record.disk, &record.node) {
+        match self.client.fail_attachment(record.key(), &record.node) {
             // An earlier call has ended the attachment, and the kernel still counts I/O.
             Err(ClientError::Refused { status, .. }) if status.as_u16() == 404 => Ok(()),
             Err(error) if record.daemon.is_none_or(Process::is_alive) => Err(error.into()),
@@ -180,8 +180,8 @@ impl Way<'_> {
     /// larger.
     fn in_flight(&self, record: &Record) -> u64 {
         let kernel = queue_of(&record.node).map_or(0, |queue| queue.in_flight);
-        let disk = self.client.disk(&record.disk, 0).ok();
-        let attachments = disk.map(|disk| disk.io.attachments).unwrap_or_default();
+        let io = io_of(self.client, record);
+        let attachments = io.map(|io| io.attachments).unwrap_or_default();
         let own = attachments.iter().find(|it| it.node == record.node);
         own.map_or(0, |it| it.in_flight.into()).max(kernel)
     }

@@ -67,9 +67,9 @@ pub(super) fn check_free(at: &Path) -> anyhow::Result<()> {
         let node = &record.node;
         if record.mounted.as_ref() == Some(&whole) && is_mounted(node, &whole) {
             bail!(
-                "cannot mount at {}: {node} (disk '{}') is mounted there: 'dashpot detach {node}' unmounts it",
+                "cannot mount at {}: {node} ({}) is mounted there: 'dashpot detach {node}' unmounts it",
                 at.display(),
-                record.disk
+                record.words()
             );
         }
     }

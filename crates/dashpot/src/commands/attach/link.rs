@@ -1,6 +1,8 @@
-//! Links to nodes: `/dev/dashpot/DISK` for a disk that `attach` makes a device.
+//! Links to nodes: `/dev/dashpot/DISK` for a disk that `attach` makes a device, and `/dev/dashpot/POOL/VOLUME` for a
+//! volume, as ZFS has `/dev/zvol/POOL/VOLUME`.
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -9,37 +11,61 @@ use dashpot_rules::segment;
 
 use super::place::{Record, records};
 
-/// The path of a disk's link. A `/` in the name of the disk is `%2F` there.
-pub(super) fn of(disk: &str) -> PathBuf {
-    Path::new(LINKS).join(segment(disk))
+/// The path of the link of a disk or a volume. A `/` in the name makes a directory, unless the path would then
+/// lead elsewhere: such a `/` is `%2F`.
+pub(super) fn of(name: &str) -> PathBuf {
+    let leads_elsewhere = |part: &str| matches!(part, "" | "." | "..");
+    let mut link = PathBuf::from(LINKS);
+    match name.split('/').any(leads_elsewhere) {
+        true => link.push(segment(name)),
+        false => link.extend(name.split('/').map(segment)),
+    }
+    link
 }
 
 /// Refuses a path that is taken, and names the device that has it. `api` is the daemon's address.
 /// The link of a device whose daemon is gone counts as free.
 pub(super) fn check_free(link: &Path, api: &str) -> anyhow::Result<()> {
-    if fs::symlink_metadata(link).is_err() {
-        return Ok(());
-    }
-    let shown = link.display();
     let owners = owners(link);
-    if owners.is_empty() {
-        bail!("{shown} exists, and is not a link to an attached disk: remove it");
+    if let Some(owner) = owners.iter().find(|owner| !is_gone(owner)) {
+        return refuse(link, owner, api);
     }
-    let Some(Record {
-        disk,
-        node,
-        api: other,
-        ..
-    }) = owners.into_iter().find(|owner| !is_gone(owner))
-    else {
-        return Ok(());
-    };
-    if other == api {
-        bail!("disk '{disk}': it is {node} already: dashpot detach {node} frees it");
+    match in_the_way(link) {
+        Some(path) if owners.is_empty() => bail!(
+            "{} exists, and is not a link to an attached disk: remove it",
+            path.display()
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn refuse(link: &Path, owner: &Record, api: &str) -> anyhow::Result<()> {
+    let (node, words) = (&owner.node, owner.words());
+    if owner.link.as_deref() != Some(link) {
+        let (shown, theirs) = (link.display(), owner.link.as_deref().unwrap_or(link));
+        bail!(
+            "{shown} cannot be a link beside {}, which is {words}: detach {node}, or give one of them another name",
+            theirs.display()
+        );
+    }
+    if owner.api == api {
+        bail!("{words}: it is {node} already: dashpot detach {node} frees it");
     }
     bail!(
-        "{shown} is {node} already, disk '{disk}' of the daemon at {other}: detach that one, or give this disk another name"
+        "{} is {node} already, {words} of the daemon at {}: detach that one, or give this one another name",
+        link.display(),
+        owner.api
     )
+}
+
+/// Something that exists in the place of a link, or of one of its directories.
+fn in_the_way(link: &Path) -> Option<&Path> {
+    let own = link.ancestors();
+    let mut own = own.take_while(|path| *path != Path::new(LINKS));
+    own.find(|path| match fs::symlink_metadata(path) {
+        Ok(found) => *path == link || !found.is_dir(),
+        Err(_) => false,
+    })
 }
 
 /// Makes the link of a new attachment. Takes the link away from a device whose daemon is gone.
@@ -49,12 +75,17 @@ pub(super) fn put(link: &Path, node: &str) -> anyhow::Result<()> {
     make(link, node)
 }
 
-/// The attachments to which a link belongs, or belonged before another attachment took it.
+/// The attachments to which a link belongs, or belonged before another attachment took it, and the attachments
+/// whose link cannot exist beside this link, because one of the two is a directory of the other.
 fn owners(link: &Path) -> Vec<Record> {
     let records = records().into_iter().map(|(_, record)| record);
-    records
-        .filter(|record| record.link.as_deref() == Some(link))
-        .collect()
+    let is_related = |record: &Record| {
+        record.link.as_deref().is_some_and(|theirs| {
+            let is_there = fs::symlink_metadata(theirs).is_ok();
+            is_there && (theirs.starts_with(link) || link.starts_with(theirs))
+        })
+    };
+    records.filter(is_related).collect()
 }
 
 fn is_gone(owner: &Record) -> bool {
@@ -63,17 +94,35 @@ fn is_gone(owner: &Record) -> bool {
 
 /// Makes a link to a node.
 pub(crate) fn make(link: &Path, node: &str) -> anyhow::Result<()> {
-    let node = Path::new(node);
-    let to = node
-        .strip_prefix("/dev")
-        .map_or(node.into(), |name| Path::new("..").join(name));
     let folder = link.parent().unwrap_or(link);
-    fs::create_dir_all(folder)
-        .and_then(|()| symlink(to, link))
-        .with_context(|| format!("cannot make {}", link.display()))
+    let to = from(folder, Path::new(node));
+    let made = || {
+        fs::create_dir_all(folder)?;
+        symlink(&to, link)
+    };
+    // Another command may remove an empty directory before this one has put its link there.
+    let again = |error: io::Error| match error.kind() {
+        ErrorKind::NotFound => made(),
+        _ => Err(error),
+    };
+    let cannot = || format!("cannot make {}", link.display());
+    made().or_else(again).with_context(cannot)
 }
 
-/// Removes the link of an attachment, unless the link leads elsewhere by now.
+/// The path from a directory to a node, which is a relative path within `/dev`.
+fn from(folder: &Path, node: &Path) -> PathBuf {
+    match (folder.strip_prefix("/dev"), node.strip_prefix("/dev")) {
+        (Ok(below), Ok(name)) => below
+            .iter()
+            .map(|_| Path::new(".."))
+            .chain([name])
+            .collect(),
+        _ => node.into(),
+    }
+}
+
+/// Removes the link of an attachment, unless the link leads elsewhere by now, and its directories once they are
+/// empty.
 pub(super) fn remove(record: &Record) {
     let Some(link) = &record.link else {
         return;
@@ -83,6 +132,10 @@ pub(super) fn remove(record: &Record) {
         // If this fails, the next attachment refuses the link and names it.
         let _ = fs::remove_file(link);
     }
+    let above = link.ancestors().skip(1);
+    let mut below = above.take_while(|path| path.starts_with(LINKS) && *path != Path::new(LINKS));
+    // A directory with other links stays, and so do those above it.
+    let _ = below.try_for_each(fs::remove_dir);
 }
 
 const LINKS: &str = "/dev/dashpot";
@@ -91,11 +144,32 @@ const LINKS: &str = "/dev/dashpot";
 mod tests {
     use std::path::Path;
 
-    use super::of;
+    use super::{from, of};
 
     #[test]
-    fn a_link_is_one_name_in_its_directory() {
-        assert_eq!(of("tank/foo"), Path::new("/dev/dashpot/tank%2Ffoo"));
+    fn a_link_is_in_its_directory() {
+        assert_eq!(of("d"), Path::new("/dev/dashpot/d"));
         assert_eq!(of("..a"), Path::new("/dev/dashpot/..a"));
+        assert_eq!(of("tank/foo"), Path::new("/dev/dashpot/tank/foo"));
+        for (elsewhere, link) in [
+            ("../a", "/dev/dashpot/..%2Fa"),
+            ("a/./b", "/dev/dashpot/a%2F.%2Fb"),
+            ("/a", "/dev/dashpot/%2Fa"),
+            ("a/", "/dev/dashpot/a%2F"),
+        ] {
+            assert_eq!(of(elsewhere), Path::new(link));
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_its_node_by_a_relative_path() {
+        let node = Path::new("/dev/loop0");
+        for (folder, to) in [
+            ("/dev/dashpot", "../loop0"),
+            ("/dev/dashpot/tank", "../../loop0"),
+            ("/tmp", "/dev/loop0"),
+        ] {
+            assert_eq!(from(Path::new(folder), node), Path::new(to));
+        }
     }
 }

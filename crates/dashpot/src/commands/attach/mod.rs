@@ -1,4 +1,4 @@
-//! `attach` and `detach`: a disk as a block device of this host.
+//! `attach` and `detach`: a disk or a volume as a block device of this host.
 //!
 //! `attach` is the privileged step, and a short one. For a loop device it mounts a file, hands the
 //! descriptor of the mount's connection to the daemon, and makes the device from the file. For a device of
@@ -9,6 +9,7 @@
 mod block_device;
 mod detach;
 mod down;
+mod exported;
 mod file_system;
 mod fuse_mount;
 mod guard;
@@ -35,14 +36,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use dashpot_api::{Client, Disk, HandOver, MechanismWord, hand_over};
+use dashpot_api::{Client, HandOver, MechanismWord, hand_over};
 use dashpot_export::{complain, reclaim};
-use dashpot_rules::format_size;
 use rustix::process::Pid;
 use serde::Serialize;
 
 use self::block_device::BlockDevice;
 pub(crate) use self::detach::{detach, detach_own, detach_unused};
+use self::exported::Exported;
 use self::fuse_mount::FuseMount;
 pub(crate) use self::guard::become_guard;
 use self::kernel_log::Left;
@@ -60,7 +61,7 @@ use super::output::{is_broken_pipe, print, print_json};
 use crate::cli::{AttachArgs, FileSystem, MountArgs, With};
 use crate::sources::Stop;
 
-/// A disk that is now a block device.
+/// A disk or a volume that is now a block device.
 #[derive(Debug, Serialize)]
 pub(crate) struct Attached {
     pub(crate) disk: String,
@@ -76,7 +77,7 @@ pub(crate) struct Attached {
     pub(crate) lacks: Vec<String>,
 }
 
-/// A disk to attach.
+/// A disk or a volume to attach.
 pub(crate) struct Wish<'a> {
     pub(crate) disk: &'a str,
     pub(crate) with: With,
@@ -125,12 +126,14 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let is_stopped = || stop.is_set();
     file_system::directory(&args.directory)?;
-    if args.mkfs && client.disk(&args.disk, 0)?.read_only {
-        bail!("--mkfs: disk '{}' is read-only", args.disk);
+    let exported = Exported::find(client, &args.disk)?;
+    let words = exported.words();
+    if args.mkfs && exported.served.read_only {
+        bail!("--mkfs: {words} is read-only");
     }
     let attached = attach_disk(client, &Wish::of(&args.disk, args.with), is_stopped)?;
     let node = &attached.node;
-    if let Err(error) = mount_node(node, args, &is_stopped) {
+    if let Err(error) = mount_node(node, &words, args, &is_stopped) {
         if attached.took_over.is_none() {
             detach_own(client, node)?;
         }
@@ -140,7 +143,12 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     told(client, &attached, print(&format!("{node}\n")))
 }
 
-fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
+fn mount_node(
+    node: &str,
+    words: &str,
+    args: &MountArgs,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<()> {
     if file_system::is_mounted(node, &args.directory) {
         // `attach` took the device over with its file system.
         return Ok(());
@@ -149,7 +157,7 @@ fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> an
     if args.mkfs {
         file_system::make(node, args.fs.unwrap_or_default(), is_stopped)?;
     } else if file_system::found_on(node, is_stopped)?.is_none() {
-        bail!("disk '{}' has no file system: --mkfs makes one", args.disk);
+        bail!("{words} has no file system: --mkfs makes one");
     }
     file_system::mount(node, &args.directory, args.fs, is_stopped)?;
     match is_stopped() {
@@ -218,17 +226,11 @@ pub(crate) fn attach_disk(
     is_stopped: impl Fn() -> bool,
 ) -> anyhow::Result<Attached> {
     let choice = mechanism::choose(wish.with)?;
-    let disk = client.disk(wish.disk, 0)?;
-    let link = wish.linked.then(|| link::of(&disk.name));
+    let exported = Exported::find(client, wish.disk)?;
+    let link = wish.linked.then(|| link::of(&exported.name));
     let attempt = Attempt {
         client,
-        disk: &disk,
-        served: Served {
-            store_id: disk.store_id.clone(),
-            size: disk.size_bytes,
-            sector: sector(&disk)?,
-            read_only: disk.read_only,
-        },
+        exported: &exported,
         mechanism: choice.mechanism,
         link: link.as_deref(),
         is_stopped: &is_stopped,
@@ -244,33 +246,14 @@ pub(crate) fn attach_disk(
         why_not_others: choice.why_not_others,
         took_over,
         lacks: client.status(0)?.reclaim.lacks,
-        disk: disk.name,
+        disk: exported.name,
     })
 }
 
-/// The sector size of a disk's block device.
-fn sector(disk: &Disk) -> anyhow::Result<u32> {
-    let (name, size) = (&disk.name, disk.size_bytes);
-    let sector = disk.block_bytes.max(SECTOR_MIN);
-    if sector > SECTOR_MAX {
-        let block = format_size(disk.block_bytes.into());
-        bail!(
-            "disk '{name}' has blocks of {block}, and a block device of Linux at most 4K: give it block=4K"
-        );
-    }
-    if size == 0 || !size.is_multiple_of(sector.into()) {
-        bail!(
-            "disk '{name}' has {size} bytes, and a block device has whole sectors of {sector}: give it another size"
-        );
-    }
-    Ok(sector)
-}
-
-/// A disk that becomes a block device.
+/// A disk or a volume that becomes a block device.
 struct Attempt<'a> {
     client: &'a Client,
-    disk: &'a Disk,
-    served: Served,
+    exported: &'a Exported,
     mechanism: MechanismWord,
     /// The link to make.
     link: Option<&'a Path>,
@@ -278,13 +261,13 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Takes over the device that waits for this disk, if there is one.
+    /// Takes over the device that waits for this disk or volume, if there is one.
     fn take_over(&self) -> anyhow::Result<Option<TakenOver>> {
         if self.mechanism != MechanismWord::Nbd {
             return Ok(None);
         }
         let hand_over = |node: &str, socket: UnixStream| self.hand_over(node, socket.into());
-        takeover::take_over(&self.disk.name, &self.served, self.client, hand_over)
+        takeover::take_over(self.exported, self.client, hand_over)
     }
 
     /// Makes a device, and returns its node.
@@ -315,12 +298,13 @@ impl Attempt<'_> {
         };
         let node = made.0.node().to_owned();
         let record = Record {
-            disk: self.disk.name.clone(),
+            disk: self.exported.name.clone(),
+            layer: self.exported.layer,
             node: node.clone(),
             mechanism: self.mechanism,
             daemon,
             api: self.client.address(),
-            served: self.served.clone(),
+            served: self.exported.served.clone(),
             before: made.0.before.clone(),
             owner_before: None,
             mounted: None,
@@ -340,8 +324,10 @@ impl Attempt<'_> {
     }
 
     fn make_loop_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
-        let read_only = self.disk.read_only;
-        let (mount, descriptor) = FuseMount::new(place.file(&self.disk.name), read_only)?;
+        let Served {
+            sector, read_only, ..
+        } = self.exported.served;
+        let (mount, descriptor) = FuseMount::new(place.file(&self.exported.name), read_only)?;
         let _turn = Turn::wait(self.is_stopped);
         let node = loop_device::free_node()
             .context("no loop device is free; 'losetup --list' lists those in use")?;
@@ -351,7 +337,7 @@ impl Attempt<'_> {
         self.hand_over(&node, descriptor)?;
         let wanted = Wanted {
             file: mount.path(),
-            sector: self.served.sector,
+            sector,
             read_only,
         };
         if !loop_device::make(&node, &wanted)? {
@@ -371,11 +357,9 @@ impl Attempt<'_> {
         // asks for the first block.
         self.hand_over(&node, daemons.into())?;
         let wanted = WantedNbd {
-            backend: &place.file(&self.disk.name),
-            size: self.disk.size_bytes,
-            sector: self.served.sector,
-            read_only: self.disk.read_only,
-            may_hold_reads: self.disk.rules > 0 || self.disk.suspended.is_some(),
+            backend: &place.file(&self.exported.name),
+            served: &self.exported.served,
+            may_hold_reads: self.exported.may_hold_reads,
         };
         if !nbd_device::make(&node, &wanted, kernels.into())? {
             return Ok(None);
@@ -386,7 +370,7 @@ impl Attempt<'_> {
     }
 
     fn make_ublk_device(&self, place: &Place) -> anyhow::Result<Made> {
-        let (node, descriptor) = ublk_device::add(place.path(), &self.served)?;
+        let (node, descriptor) = ublk_device::add(place.path(), self.exported)?;
         let mut device = BlockDevice::new(&node, self.mechanism);
         self.check_stopped()?;
         // Only the daemon keeps the descriptor. The kernel makes the node only for a daemon that
@@ -404,7 +388,7 @@ impl Attempt<'_> {
     fn hand_over(&self, node: &str, descriptor: OwnedFd) -> anyhow::Result<()> {
         self.raise_limit();
         let what = HandOver {
-            disk: self.disk.name.clone(),
+            disk: self.exported.name.clone(),
             node: node.to_owned(),
             mechanism: self.mechanism,
         };
@@ -456,13 +440,13 @@ impl Waited {
         self.calls += 1;
         if self.calls == CALLS_UNSAID {
             complain(format_args!(
-                "dashpot: {node}: waits for its first read, which disk '{}' holds; Ctrl-C gives up",
-                attempt.disk.name
+                "dashpot: {node}: waits for its first read, which {} holds; Ctrl-C gives up",
+                attempt.exported.words()
             ));
         }
         if (attempt.is_stopped)() && !std::mem::replace(&mut self.has_failed, true) {
             // If this fails, the daemon is gone, and the kernel fails the reads itself.
-            let _ = attempt.client.fail_attachment(&attempt.disk.name, node);
+            let _ = attempt.client.fail_attachment(attempt.exported.key(), node);
         }
     }
 }
@@ -471,6 +455,3 @@ impl Waited {
 const TRIES: usize = 8;
 /// After this many calls, about a second, `attach` says that it waits.
 const CALLS_UNSAID: u32 = 50;
-/// The sector sizes that both kinds of devices can have.
-const SECTOR_MIN: u32 = 512;
-const SECTOR_MAX: u32 = 4096;

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use super::netlink::{NbdClient, NbdOrder};
+use super::place::Served;
 use super::sysfs::{self, Before, attribute};
 
 /// The properties of a new device.
@@ -18,9 +19,7 @@ use super::sysfs::{self, Before, attribute};
 pub(super) struct WantedNbd<'a> {
     /// The path that the kernel keeps with the device. No file need exist at this path.
     pub(super) backend: &'a Path,
-    pub(super) size: u64,
-    pub(super) sector: u32,
-    pub(super) read_only: bool,
+    pub(super) served: &'a Served,
     /// Whether reads of the device may wait for long now.
     pub(super) may_hold_reads: bool,
 }
@@ -40,9 +39,9 @@ pub(super) fn make(node: &str, wanted: &WantedNbd<'_>, peer: OwnedFd) -> anyhow:
     let order = NbdOrder {
         index: index(node)?,
         backend: &backend,
-        size: wanted.size,
-        block: wanted.sector,
-        flags: transmission_flags(wanted.read_only, false),
+        size: wanted.served.size,
+        block: wanted.served.sector,
+        flags: transmission_flags(wanted.served.read_only, false),
     };
     // Afterwards only the kernel has the socket, so that the connection ends with the device.
     match client()?.connect(&order, peer.as_fd()) {

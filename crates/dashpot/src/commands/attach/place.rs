@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use dashpot_api::MechanismWord;
+use dashpot_api::{LayerWord, MechanismWord};
 use dashpot_daemon::http::random_word;
 use serde::{Deserialize, Serialize};
 
@@ -30,14 +30,18 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The record of an attachment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
+    /// The disk or the volume.
     pub(super) disk: String,
+    /// Its layer. Records of older versions are of disks.
+    #[serde(default = "disk_layer")]
+    pub(super) layer: LayerWord,
     pub(super) node: String,
     pub(super) mechanism: MechanismWord,
     /// The daemon that serves the device; `None` if this process cannot see that daemon.
     pub(super) daemon: Option<Process>,
     /// The address of that daemon's API.
     pub(super) api: String,
-    /// The disk that the daemon served. Records of older versions lack this field, and then no
+    /// The properties of the disk or the volume. Records of older versions lack this field, and then no
     /// daemon can take the device over.
     #[serde(default)]
     pub(super) served: Served,
@@ -52,11 +56,35 @@ pub(super) struct Record {
     pub(super) link: Option<PathBuf>,
 }
 
-/// The properties of a disk that a program with the node open relies on.
+impl Record {
+    /// The layer and the name by which the daemon finds the disk or the volume.
+    pub(super) fn key(&self) -> (LayerWord, &str) {
+        (self.layer, &self.disk)
+    }
+
+    /// The words for it in a message.
+    pub(super) fn words(&self) -> String {
+        words(self.layer, &self.disk)
+    }
+}
+
+/// The words for a disk or a volume in a message: `disk 'd'` or `volume 'tank/v'`.
+pub(super) fn words(layer: LayerWord, name: &str) -> String {
+    match layer {
+        LayerWord::Disk => format!("disk '{name}'"),
+        LayerWord::Volume => format!("volume '{name}'"),
+    }
+}
+
+fn disk_layer() -> LayerWord {
+    LayerWord::Disk
+}
+
+/// The properties of a disk or a volume that a program with the node open relies on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Served {
-    /// Tells the bytes of this disk from the bytes of all other disks; `None` if the bytes are lost
-    /// when the daemon ends.
+    /// Tells these bytes from the bytes of all other disks and volumes; `None` if some are lost when the
+    /// daemon ends.
     pub(super) store_id: Option<String>,
     pub(super) size: u64,
     pub(super) sector: u32,
@@ -274,7 +302,7 @@ fn new_lock(directory: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Record, Served};
+    use super::{LayerWord, Record, Served};
 
     #[test]
     fn a_record_of_an_earlier_version_is_read() {
@@ -282,6 +310,7 @@ mod tests {
             "before":[],"mounted":null}"#;
         let record: Record = serde_json::from_str(text).expect("a record");
         assert_eq!(record.served, Served::default());
+        assert_eq!(record.layer, LayerWord::Disk);
         assert_eq!((record.served.store_id, record.link), (None, None));
     }
 }

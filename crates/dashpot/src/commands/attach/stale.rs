@@ -77,8 +77,8 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
         let users = device_users(&record.node);
         if !users.is_empty() {
             bail!(
-                "it was disk '{}', and nothing serves it any more, but it is in use: {}",
-                record.disk,
+                "it was {}, and nothing serves it any more, but it is in use: {}",
+                record.words(),
                 users.join(", ")
             );
         }

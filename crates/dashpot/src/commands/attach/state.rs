@@ -1,6 +1,6 @@
 //! The present state of a recorded attachment.
 
-use dashpot_api::{Client, MechanismWord};
+use dashpot_api::{Client, DeviceIo, MechanismWord};
 use dashpot_export::store::device_users;
 use dashpot_rules::parse_api;
 
@@ -28,8 +28,14 @@ pub(super) fn is_stale(place: &Place, record: &Record) -> bool {
 /// Asks the daemon whether it serves the node; `None` if the daemon does not answer.
 fn may_be_served(record: &Record) -> Option<bool> {
     let api = parse_api(&record.api).ok()?;
-    let disk = Client::find(Some(&api)).ok()?.disk(&record.disk, 0).ok()?;
-    Some(disk.io.attachments.iter().any(|it| it.node == record.node))
+    let io = io_of(&Client::find(Some(&api)).ok()?, record)?;
+    Some(io.attachments.iter().any(|it| it.node == record.node))
+}
+
+/// The clients and the I/O of the disk or volume; `None` if the daemon does not answer, or has it no longer.
+pub(super) fn io_of(client: &Client, record: &Record) -> Option<DeviceIo> {
+    let (layer, name) = record.key();
+    client.io(layer, name).ok()
 }
 
 /// Whether the attachment's daemon is gone, and I/O waits in the kernel's NBD client for another

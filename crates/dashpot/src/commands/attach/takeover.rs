@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use dashpot_api::{Client, MechanismWord};
+use dashpot_api::{Client, LayerWord, MechanismWord};
 use serde::Serialize;
 
+use super::exported::Exported;
 use super::kernel_log::Left;
 use super::place::{Place, Record, Served, records};
 use super::process::Process;
@@ -25,24 +26,25 @@ pub(super) struct TakenOver {
     pub(super) left: Left,
 }
 
-/// Looks for a device of a disk that is in use and whose daemon is gone, and takes it over. Fails
-/// if the daemon's disk is not the disk that the device was made from.
+/// Looks for a device of a disk or a volume that is in use and whose daemon is gone, and takes it over. Fails
+/// if the daemon's bytes are not those that the device was made from.
 pub(super) fn take_over(
-    disk: &str,
-    served: &Served,
+    exported: &Exported,
     client: &Client,
     hand_over: impl Fn(&str, UnixStream) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<TakenOver>> {
-    for (place, record) in Place::meant(|record| record.disk == disk)? {
+    let served = &exported.served;
+    for (place, record) in Place::meant(|record| record.key() == exported.key())? {
         let is_its_daemon = record.api == client.address();
         let is_its_store = served.store_id.is_some() && record.served.store_id == served.store_id;
         if !(is_its_daemon || is_its_store) || !waits(&place, &record) || !is_used(&record) {
             continue;
         }
         let node = record.node.clone();
-        if let Some(difference) = difference(&record.served, served) {
+        if let Some(difference) = difference(exported.layer, &record.served, served) {
             bail!(
-                "{node} was disk '{disk}' of a daemon that is gone, and is still in use; this daemon cannot take it over, because {difference}: 'dashpot detach --stale' ends it, and fails its I/O"
+                "{node} was {} of a daemon that is gone, and is still in use; this daemon cannot take it over, because {difference}: 'dashpot detach --stale' ends it, and fails its I/O",
+                record.words()
             );
         }
         let left = Left::of(&node);
@@ -59,14 +61,24 @@ pub(super) fn take_over(
 }
 
 /// The differences that a program with the device open would notice.
-fn difference(former: &Served, served: &Served) -> Option<&'static str> {
-    if former.store_id.is_none() {
-        return Some(
-            "its bytes ended with that daemon, as the bytes of ram, null and lossy stores do",
-        );
-    }
-    if former.store_id != served.store_id {
-        return Some("it has another store now");
+fn difference(layer: LayerWord, former: &Served, served: &Served) -> Option<&'static str> {
+    match layer {
+        _ if former.store_id.is_some() && former.store_id == served.store_id => {}
+        LayerWord::Disk if former.store_id.is_none() => {
+            return Some(
+                "its bytes ended with that daemon, as the bytes of ram, null and lossy stores do",
+            );
+        }
+        LayerWord::Volume if former.store_id.is_none() => {
+            return Some(
+                "some of its bytes may have ended with that daemon: only a volume with write = \"through\" and all \
+                 disks on file or dev stores keeps them",
+            );
+        }
+        LayerWord::Disk => return Some("it has another store now"),
+        LayerWord::Volume => {
+            return Some("its blocks are at another place, or its disks have other stores now");
+        }
     }
     (former != served).then_some("its size, its blocks or its access have changed")
 }
@@ -91,6 +103,8 @@ fn connect(place: &Place, record: &Record) -> anyhow::Result<UnixStream> {
 pub(crate) struct Waiting {
     pub(crate) node: String,
     pub(crate) disk: String,
+    #[serde(skip)]
+    pub(crate) layer: LayerWord,
     pub(crate) left: Left,
 }
 
@@ -109,6 +123,7 @@ pub(crate) fn waiting_for(api: &str) -> Vec<Waiting> {
             left: Left::of(&record.node),
             node: record.node,
             disk: record.disk,
+            layer: record.layer,
         })
         .collect()
 }

@@ -11,12 +11,13 @@ use anyhow::Context;
 use dashpot_export::frontend::ublk::handshake::{DATA_MAX, DEPTH, geometry};
 use dashpot_sys::ublk::Control;
 
-use super::place::Served;
+use super::exported::Exported;
 use super::sysfs::{self, Before};
 
 /// Makes a device that no process serves yet. Returns its future node, and the descriptor through which a
 /// process serves it. `directory` is the directory of the attachment.
-pub(super) fn add(directory: &Path, served: &Served) -> anyhow::Result<(String, OwnedFd)> {
+pub(super) fn add(directory: &Path, exported: &Exported) -> anyhow::Result<(String, OwnedFd)> {
+    let Exported { served, block, .. } = exported;
     let mark = mark(directory).context("the directory of the attachment has a strange name")?;
     let mut control = control()?;
     let added = control.add(DEPTH, DATA_MAX, mark);
@@ -26,7 +27,7 @@ pub(super) fn add(directory: &Path, served: &Served) -> anyhow::Result<(String, 
     let opened = control
         .set_geometry(
             number,
-            &geometry(served.size, served.sector, served.read_only),
+            &geometry(served.size, (served.sector, *block), served.read_only),
         )
         .context("the kernel's ublk driver refuses the disk's size or sectors")
         .and_then(|()| {

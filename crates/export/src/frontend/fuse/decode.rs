@@ -150,7 +150,8 @@ fn statistics(export: &ExportInfo) -> fuse_statfs_out {
         st: fuse_kstatfs {
             blocks: export.size / SECTOR,
             files: 1,
-            bsize: SECTOR as u32,
+            // The loop driver takes this for the granularity of discards.
+            bsize: export.preferred.max(SECTOR as u32),
             frsize: SECTOR as u32,
             ..fuse_kstatfs::default()
         },

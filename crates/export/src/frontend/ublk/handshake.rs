@@ -7,11 +7,12 @@ pub use super::wire::DATA_MAX;
 /// The depth of the queue of a device. A lower one would act like a hidden lane count.
 pub const DEPTH: u16 = 256;
 
-/// The geometry of a disk's device. The sizes are in bytes.
-pub fn geometry(size: u64, sector: u32, read_only: bool) -> Geometry {
+/// The geometry of a device: its size, its sector, and the smallest write that needs no read before it, in bytes.
+pub fn geometry(size: u64, (sector, block): (u32, u32), read_only: bool) -> Geometry {
     Geometry {
         size,
         sector,
+        block: block.max(sector),
         access: match read_only {
             true => Access::ReadOnly,
             false => Access::ReadWrite,
