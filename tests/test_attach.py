@@ -201,6 +201,20 @@ def test_held_io_is_named_and_failed_on_request(daemon, attach):
     assert reader.returncode == 1 and "Input/output error" in said
 
 
+def test_a_node_can_be_named_to_another_daemon(daemon, serve, attach):
+    """Whose daemon it is, is written down."""
+    node, other = attach(daemon), serve("-d", "d=ram,size=8M")
+    refused = other.cli("detach", "d", code=1).stderr
+    assert f"'d' is not attached by dashpot: it attached {node} (d of the daemon at unix:{daemon.api})" in refused
+    daemon.cli("inject", "d", "--hang", "-T", "read")
+    reader = subprocess.Popen(["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"], stderr=subprocess.PIPE)
+    eventually(lambda: daemon.disk()["in_flight"] == 1, "a read that hangs")
+    assert "--fail-held ends them with EIO" in other.cli("detach", node, code=1).stderr
+    other.cli("detach", node, "--fail-held")
+    reader.communicate(timeout=HANG_LIMIT)
+    assert not remains() and not daemon.disk()["clients"]
+
+
 def test_shutdown_fails_what_is_held(serve, attach):
     daemon = serve("-d", "d=ram,size=8M")
     node = attach(daemon)

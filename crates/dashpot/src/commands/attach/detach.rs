@@ -9,6 +9,7 @@ use anyhow::bail;
 use dashpot_api::{Client, ClientError, MechanismWord};
 use dashpot_export::complain;
 use dashpot_export::store::device_users;
+use dashpot_rules::parse_api;
 
 use super::down::{CLOSING, LOOK_EVERY, free, take_down};
 use super::file_system;
@@ -90,7 +91,12 @@ fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>>
     let meant = Place::meant(is_meant)?;
     if meant.is_empty() && target != "all" {
         let records = records().into_iter();
-        let nodes = records.map(|(_, record)| format!("{} ({})", record.node, record.disk));
+        let nodes = records.map(|(_, record)| match &record {
+            Record { node, disk, .. } if is_own(&record) => format!("{node} ({disk})"),
+            Record {
+                node, disk, api, ..
+            } => format!("{node} ({disk} of the daemon at {api})"),
+        });
         let nodes: Vec<String> = nodes.collect();
         let known = match nodes.as_slice() {
             [] => "nothing is".to_owned(),
@@ -99,6 +105,15 @@ fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>>
         bail!("'{target}' is not attached by dashpot: {known}");
     }
     Ok(meant)
+}
+
+/// The daemon of an attachment, if it is another one than the command's own: the node of any daemon can be named.
+fn other_daemon(client: &Client, record: &Record) -> anyhow::Result<Option<Client>> {
+    if record.api == client.address() {
+        return Ok(None);
+    }
+    let api = parse_api(&record.api).map_err(anyhow::Error::msg)?;
+    Client::find(Some(&api)).map(Some)
 }
 
 /// The options of a detachment.
@@ -111,6 +126,15 @@ struct Way<'a> {
 
 impl Way<'_> {
     fn detach(&self, place: Place, record: &Record) -> anyhow::Result<()> {
+        let other = other_daemon(self.client, record)?;
+        let way = Way {
+            client: other.as_ref().unwrap_or(self.client),
+            ..*self
+        };
+        way.take_apart(place, record)
+    }
+
+    fn take_apart(&self, place: Place, record: &Record) -> anyhow::Result<()> {
         if is_ours(&place, record) {
             if waits(&place, record) {
                 self.fail_waiting(record)?;
