@@ -202,7 +202,7 @@ def test_held_io_is_named_and_failed_on_request(daemon, attach):
 
 
 def test_a_node_can_be_named_to_another_daemon(daemon, serve, attach):
-    """Whose daemon it is, is written down."""
+    """The record of the device names its daemon."""
     node, other = attach(daemon), serve("-d", "d=ram,size=8M")
     refused = other.cli("detach", "d", code=1).stderr
     assert f"'d' is not attached by dashpot: it attached {node} (d of the daemon at unix:{daemon.api})" in refused

@@ -47,7 +47,7 @@ pub(crate) use diff::DiffArgs;
 pub(crate) use dmsetup::{DmAction, DmsetupArgs, TableArgs};
 pub(crate) use generate::{CompletionsArgs, InstallArgs, ManArgs};
 pub(crate) use inflight::InflightArgs;
-pub(crate) use lab::{LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen, UringWord};
+pub(crate) use lab::{AttachedArgs, LabArgs, OnLoss, RunArgs, ServeArgs, SpinWhen, UringWord};
 pub(crate) use load::LoadArgs;
 pub(crate) use page::{PageArgs, Speed, ViewArgs};
 pub(crate) use pool::{GetArgs, SetArgs};

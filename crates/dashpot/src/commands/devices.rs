@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{complain, reclaim};
 use dashpot_rules::Address;
@@ -15,6 +15,7 @@ use super::attacher::{ATTACHES, Device, Done, Order};
 use super::caller::Caller;
 use super::instance::Export;
 use super::variables::{DEVICE, variable};
+use crate::cli::{AttachedArgs, LabArgs};
 use crate::lab::Lab;
 
 /// The block devices that `--attach` and `--mount` ask for.
@@ -28,14 +29,29 @@ pub(super) struct Wanted {
     pub(super) mount: Option<PathBuf>,
 }
 
+/// The disks to serve. A word behind `--attach` is taken for a lab file, so the refusal of a file that is not there
+/// says how to write it.
+pub(super) fn lab_beside(attach: &AttachedArgs, args: &LabArgs) -> anyhow::Result<Lab> {
+    Lab::from_args(args).map_err(|error| match (&attach.disks, &args.lab) {
+        (Some(disks), Some(word)) if disks.is_empty() && !word.exists() => {
+            let word = word.display();
+            anyhow!("{error}; to attach the disk or volume of that name: --attach={word}")
+        }
+        _ => error.into(),
+    })
+}
+
 /// Opens the block devices on which the attached disks of a lab store their bytes. Refuses disks that the lab does
 /// not have. Without `wanted`, the server opens the devices later.
 pub(super) fn open_devices(wanted: Option<&Wanted>, lab: &Lab) -> anyhow::Result<OpenDevices> {
     let Some(wanted) = wanted else {
         return Ok(OpenDevices::default());
     };
-    for disk in &wanted.disks {
+    for (at, disk) in wanted.disks.iter().enumerate() {
         lab.check_attached(disk)?;
+        if wanted.disks[..at].contains(disk) {
+            bail!("--attach {disk}: it is named twice; leave one out");
+        }
     }
     let disks: Vec<_> = lab.disks.iter().map(|disk| disk.config.clone()).collect();
     Ok(OpenDevices::open(&disks)?)

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use super::check::{Checks, conclude};
 use super::child::{FAILED, Launcher, passed_on, run_with};
-use super::devices::{Attacher, Devices, Wanted, open_devices};
+use super::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
 use super::instance::{Export, Instance, Listening};
 use super::pipeline::{make_directory, report};
 use super::private::PrivateDir;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 
 fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let early = Launcher::new()?;
-    let lab = Lab::from_args(&args.lab)?;
+    let lab = lab_beside(&args.attach, &args.lab)?;
     check_variables(&lab)?;
     check_of_program(args, &lab)?;
     let wanted = wanted(args);

@@ -12,7 +12,7 @@ use dashpot_export::store::OpenDevices;
 use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen};
 use tokio::task::spawn_blocking;
 
-use super::devices::{Attacher, Devices, Wanted, open_devices};
+use super::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
 use super::door::{Door, metrics_url};
 use super::instance::{Export, Instance, Listening, Running};
 use super::output::print;
@@ -43,8 +43,7 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         mount: None,
     });
     // Root may open devices that the user may not.
-    let opened = Lab::from_args(&args.lab)
-        .map_err(anyhow::Error::from)
+    let opened = lab_beside(&args.attach, &args.lab)
         .and_then(|lab| {
             check_served(&lab)?;
             Ok(lab)
