@@ -35,18 +35,19 @@ def places(tmp_path):
     return wal, other
 
 
-def path_run(wal, *command, rules=("-D 1us",), options=(), code=0, under=()):
+def path_run(wal, *command, rules=("-D 1us",), options=(), code=0, under=(), types="sync"):
     words = [word for rule in rules for word in ("-r", rule)]
-    return run(*under, BINARY, "run", "-d", f"wal=path:{wal}", *words, *options, "--", *command, code=code)
+    disk = f"wal=path:{wal},types={types}"
+    return run(*under, BINARY, "run", "-d", disk, *words, *options, "--", *command, code=code)
 
 
-def counted(wal, tmp_path, *command, rules=("-D 1us",), under=()):
+def counted(wal, tmp_path, *command, rules=("-D 1us",), under=(), types="sync"):
     """Runs a command, and returns what it printed, and dashpot's rule."""
     listed = tmp_path / "rules.json"
     script = '"$@" && exec "$DASHPOT" list --json >"$LISTED"'
     done = path_run(
         wal, "env", f"DASHPOT={BINARY}", f"LISTED={listed}", "sh", "-c", script, "sh", *command,
-        rules=rules, under=under,
+        rules=rules, under=under, types=types,
     )
     (rule,) = json.loads(listed.read_text())
     return done, rule

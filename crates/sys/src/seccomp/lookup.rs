@@ -7,8 +7,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{CWD, Mode, OFlags, openat, readlink, stat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, makedev, openat, readlink, statx};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 /// A user and a group, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +33,7 @@ pub enum Lookup {
     Memory(String, u64, u32),
     /// Where does a name lead that a thread uses, from a directory of the thread on? If the last part of the
     /// name is to be followed and exists, the answer is the path of its file; otherwise the path of its
-    /// directory, with that part.
+    /// directory, with that part. The answer is a [`Place`].
     Name(String, Vec<u8>, bool),
 }
 
@@ -49,6 +50,19 @@ pub struct Status {
     pub length: u64,
     /// Its kind and permissions.
     pub mode: u32,
+    /// The number of the mount through which it was reached.
+    pub mount: u64,
+}
+
+/// Where a name leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the file system.
+    pub device: u64,
+    /// The number of the mount.
+    pub mount: u64,
+    /// The path.
+    pub path: Vec<u8>,
 }
 
 impl Lookup {
@@ -59,7 +73,7 @@ impl Lookup {
             Lookup::Status(path) => Ok(Status::of(path)?.to_bytes()),
             Lookup::Content(path) => std::fs::read(path).map_err(|error| errno(&error)),
             Lookup::Memory(path, address, length) => memory(path, *address, *length),
-            Lookup::Name(base, name, follows) => place(base, name, *follows),
+            Lookup::Name(base, name, follows) => Ok(place(base, name, *follows)?.to_bytes()),
         }
     }
 
@@ -113,16 +127,18 @@ impl Lookup {
 
 impl Status {
     /// The file at a path.
-    pub fn of(path: &str) -> Result<Status, Errno> {
-        let found = stat(path)?;
-        #[allow(clippy::useless_conversion, reason = "another type on ARM64")]
-        let names = found.st_nlink.into();
+    pub fn of(path: impl Arg) -> Result<Status, Errno> {
+        // A file system whose server is away, or is a program that waits for this process, is not asked.
+        let flags = AtFlags::STATX_DONT_SYNC;
+        let asked = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let found = statx(CWD, path, flags, asked)?;
         Ok(Status {
-            device: found.st_dev,
-            inode: found.st_ino,
-            names,
-            length: found.st_size.cast_unsigned(),
-            mode: found.st_mode,
+            device: makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            names: found.stx_nlink.into(),
+            length: found.stx_size,
+            mode: found.stx_mode.into(),
+            mount: found.stx_mnt_id,
         })
     }
 
@@ -133,6 +149,7 @@ impl Status {
             self.names,
             self.length,
             self.mode.into(),
+            self.mount,
         ];
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
@@ -140,13 +157,50 @@ impl Status {
     /// The facts that an answer has.
     pub fn from_bytes(bytes: &[u8]) -> Option<Status> {
         let (chunks, _) = bytes.as_chunks();
-        let [device, inode, names, length, mode] = *chunks.first_chunk()?;
+        let [device, inode, names, length, mode, mount] = *chunks.first_chunk()?;
         Some(Status {
             device: u64::from_ne_bytes(device),
             inode: u64::from_ne_bytes(inode),
             names: u64::from_ne_bytes(names),
             length: u64::from_ne_bytes(length),
             mode: u64::from_ne_bytes(mode) as u32,
+            mount: u64::from_ne_bytes(mount),
+        })
+    }
+}
+
+impl Place {
+    /// The place of an open file, with a further part of a name.
+    fn of(file: &OwnedFd, last: Option<&[u8]>) -> Result<Place, Errno> {
+        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let status = Status::of(&own)?;
+        let mut path = link(&own)?;
+        if let Some(last) = last {
+            if path.last() != Some(&b'/') {
+                path.push(b'/');
+            }
+            path.extend_from_slice(last);
+        }
+        Ok(Place {
+            device: status.device,
+            mount: status.mount,
+            path,
+        })
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let (device, mount) = (self.device.to_ne_bytes(), self.mount.to_ne_bytes());
+        [&device, &mount, self.path.as_slice()].concat()
+    }
+
+    /// The place that an answer has.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Place> {
+        let (device, rest) = bytes.split_first_chunk()?;
+        let (mount, path) = rest.split_first_chunk()?;
+        Some(Place {
+            device: u64::from_ne_bytes(*device),
+            mount: u64::from_ne_bytes(*mount),
+            path: path.to_vec(),
         })
     }
 }
@@ -164,12 +218,12 @@ fn memory(path: &str, address: u64, length: u32) -> Result<Vec<u8>, Errno> {
     Ok(bytes)
 }
 
-fn place(base: &str, name: &[u8], follows: bool) -> Result<Vec<u8>, Errno> {
+fn place(base: &str, name: &[u8], follows: bool) -> Result<Place, Errno> {
     let base = openat(CWD, base, DIRECTORY, Mode::empty())?;
     let name = trimmed(name);
     if follows || is_dots(name) {
         match openat(&base, OsStr::from_bytes(name), PLACE, Mode::empty()) {
-            Ok(found) => return link_of(&found),
+            Ok(found) => return Place::of(&found, None),
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error),
         }
@@ -180,12 +234,7 @@ fn place(base: &str, name: &[u8], follows: bool) -> Result<Vec<u8>, Errno> {
         None => (&b"."[..], name),
     };
     let parent = openat(&base, OsStr::from_bytes(parent), DIRECTORY, Mode::empty())?;
-    let mut path = link_of(&parent)?;
-    if path.last() != Some(&b'/') {
-        path.push(b'/');
-    }
-    path.extend_from_slice(last);
-    Ok(path)
+    Place::of(&parent, Some(last))
 }
 
 /// A name from a directory on, without slashes at its ends.
@@ -206,10 +255,6 @@ fn is_dots(name: &[u8]) -> bool {
     matches!(last, Some(b"." | b".."))
 }
 
-fn link_of(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
-    link(&format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
 fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
@@ -221,7 +266,7 @@ const MEMORY_MAX: u32 = 1024 * 16;
 
 #[cfg(test)]
 mod tests {
-    use super::{Lookup, Status};
+    use super::{Lookup, Place, Status};
 
     #[test]
     fn questions_survive_their_bytes() {
@@ -259,7 +304,10 @@ mod tests {
             ("d/..", false, ""),
         ] {
             let asked = Lookup::Name(base.clone(), name.into(), follows).answer();
-            let found = String::from_utf8(asked.unwrap()).unwrap();
+            let found = Place::from_bytes(&asked.unwrap()).unwrap();
+            let status = Status::of(&base).unwrap();
+            assert_eq!((found.device, found.mount), (status.device, status.mount));
+            let found = String::from_utf8(found.path).unwrap();
             assert_eq!(
                 found,
                 path.join(place).to_str().unwrap().trim_end_matches('/'),

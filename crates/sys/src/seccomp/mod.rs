@@ -16,4 +16,4 @@ mod tests;
 pub use abi::SystemCall;
 pub use filter::Notified;
 pub use listener::{Answer, Call, CallId, Caller, Listener, NotInstalled};
-pub use lookup::{Lookup, Status, User};
+pub use lookup::{Lookup, Place, Status, User};

@@ -75,7 +75,10 @@ fn synced_open(
 /// The name of a file, with its place in a sentence.
 fn name(target: Target, call: &Call, subject: &mut Subject<'_>) -> Result<String, Unknown> {
     let path = match target {
-        Target::Named(named) => subject.place(named, &call.arguments)?,
+        Target::Named(named) => {
+            let place = subject.place(named, &call.arguments)?;
+            place.map(|place| place.path)
+        }
         Target::Descriptor(at) => subject.link(call.arguments[at] as u32)?,
         _ => None,
     };
@@ -156,8 +159,8 @@ fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Co
         path,
         follows: true,
     };
-    let path = subject.place(named, &call.arguments).ok()??;
-    let path = String::from_utf8(path).ok()?;
+    let place = subject.place(named, &call.arguments).ok()??;
+    let path = String::from_utf8(place.path).ok()?;
     let status = Status::of(&path).ok()?;
     (status.mode & SET_ID != 0).then(|| {
         said(format!(

@@ -13,26 +13,29 @@ use std::path::{Path, PathBuf};
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_rules::CallFiles;
-use dashpot_sys::seccomp::{Call, Status, SystemCall};
+use dashpot_sys::seccomp::{Call, Place, Status, SystemCall};
 use rustix::fs::FileType;
 
 use super::kinds::{Part, Range, Target, parts};
+use super::mounts::Mount;
 use super::names::{DELETED, Search, has_name, matches};
 use super::subject::{Subject, Unknown};
 
 /// The files of the disks.
 #[derive(Debug)]
 pub(super) struct Files {
-    places: Vec<Place>,
+    disks: Vec<OfDisk>,
     /// The types of calls of all disks.
     types: OpSet,
 }
 
 #[derive(Debug)]
-struct Place {
+struct OfDisk {
     files: CallFiles,
     /// The number of its file system.
     device: u64,
+    /// The number of its mount.
+    mount: u64,
 }
 
 /// A disk that a call is for.
@@ -45,23 +48,27 @@ pub(super) struct Found {
 }
 
 impl Files {
-    pub(super) fn new(places: Vec<CallFiles>) -> io::Result<Files> {
-        let place = |files: CallFiles| {
-            let device = rustix::fs::stat(&files.path)?.st_dev;
-            Ok(Place { files, device })
+    pub(super) fn new(disks: Vec<CallFiles>) -> io::Result<Files> {
+        let of_disk = |files: CallFiles| {
+            let status = Status::of(&files.path)?;
+            Ok(OfDisk {
+                files,
+                device: status.device,
+                mount: status.mount,
+            })
         };
-        let places: io::Result<Vec<Place>> = places.into_iter().map(place).collect();
-        let places = places?;
-        let types = places.iter().map(|place| place.files.types);
+        let disks: io::Result<Vec<OfDisk>> = disks.into_iter().map(of_disk).collect();
+        let disks = disks?;
+        let types = disks.iter().map(|disk| disk.files.types);
         Ok(Files {
             types: types.fold(OpSet::EMPTY, OpSet::union),
-            places,
+            disks,
         })
     }
 
     /// The types of calls of a disk.
     pub(super) fn types_of(&self, disk: usize) -> OpSet {
-        self.places[disk].files.types
+        self.disks[disk].files.types
     }
 
     /// The disks that a call is for.
@@ -79,7 +86,7 @@ impl Files {
             }
             let mut disks = self.reached(part.target, &call.arguments, subject)?;
             disks.retain(|disk| {
-                self.places[*disk].files.types.contains(asked)
+                self.disks[*disk].files.types.contains(asked)
                     && found.iter().all(|other| other.disk != *disk)
             });
             if disks.is_empty() {
@@ -104,7 +111,7 @@ impl Files {
         subject: &mut Subject<'_>,
     ) -> Result<Vec<usize>, Unknown> {
         match target {
-            Target::Everything => Ok((0..self.places.len()).collect()),
+            Target::Everything => Ok((0..self.disks.len()).collect()),
             Target::FileSystem => {
                 let status = subject.status(descriptor(arguments[0]))?;
                 Ok(self.with(|it| status.is_some_and(|status| status.device == it.device)))
@@ -118,14 +125,16 @@ impl Files {
             Target::Descriptor(at) => self.of_descriptor(descriptor(arguments[at]), subject),
             Target::Named(named) => match subject.place(named, arguments)? {
                 None => Ok(Vec::new()),
-                Some(path) if !named.follows => Ok(self.with_path(&path)),
-                Some(path) => {
-                    let held = self.with_path(&path);
-                    let name = str::from_utf8(&path).map(str::to_owned);
-                    self.and_linked(held, &path, || match name {
-                        Ok(name) => subject.status_of(name),
-                        Err(_) => Ok(None),
-                    })
+                Some(place) => {
+                    let held = self.at(&place, subject)?;
+                    let name = str::from_utf8(&place.path).ok();
+                    match name.filter(|_| named.follows && held.len() < self.disks.len()) {
+                        None => Ok(held),
+                        Some(name) => {
+                            let status = subject.status_of(name.to_owned())?;
+                            self.and_linked(held, &place.path, status)
+                        }
+                    }
                 }
             },
         }
@@ -140,10 +149,46 @@ impl Files {
         let link = subject
             .link(number)?
             .filter(|link| link.first() == Some(&b'/'));
-        let Some(link) = link else {
+        let Some(path) = link else {
             return Ok(Vec::new());
         };
-        self.and_linked(self.with_path(&link), &link, || subject.status(number))
+        let held = self.with_path(&path);
+        if held.len() == self.disks.len() {
+            return Ok(held);
+        }
+        let Some(status) = subject.status(number)? else {
+            return Ok(held);
+        };
+        let place = Place {
+            device: status.device,
+            mount: status.mount,
+            path,
+        };
+        let held = self.at(&place, subject)?;
+        self.and_linked(held, &place.path, Some(status))
+    }
+
+    /// The disks that have a file at a place. Each mount of their directories has them, too.
+    fn at(&self, place: &Place, subject: &mut Subject<'_>) -> Result<Vec<usize>, Unknown> {
+        let mut held = self.with_path(&place.path);
+        let (path, mut lists) = (Path::new(OsStr::from_bytes(&place.path)), None);
+        for (number, disk) in self.disks.iter().enumerate() {
+            if held.contains(&number) || !disk.is_mounted_elsewhere(place) {
+                continue;
+            }
+            let [own, its] = match &mut lists {
+                Some(lists) => lists,
+                None => {
+                    lists.insert([std::fs::read(MOUNTS).unwrap_or_default(), subject.mounts()?])
+                }
+            };
+            // The thread may be in a namespace with other mounts.
+            let there = Mount::find(own, place.mount).or_else(|| Mount::find(its, place.mount));
+            if there.is_some_and(|there| disk.has_by(own, path, &there)) {
+                held.push(number);
+            }
+        }
+        Ok(held)
     }
 
     /// The path by which this process can open the file of a sync, if it may not open the caller's descriptor,
@@ -159,7 +204,7 @@ impl Files {
                 let maps = subject.maps()?;
                 let mut found = mapped(&maps, &call.arguments).map(|(_, path)| path);
                 found
-                    .find(|path| self.places.iter().any(|place| place.has(path)))
+                    .find(|path| self.disks.iter().any(|disk| disk.has(path)))
                     .map(Path::to_owned)
             }
             _ if subject.is_of_other() => {
@@ -176,12 +221,9 @@ impl Files {
         &self,
         mut held: Vec<usize>,
         path: &[u8],
-        status: impl FnOnce() -> Result<Option<Status>, Unknown>,
+        status: Option<Status>,
     ) -> Result<Vec<usize>, Unknown> {
-        if held.len() == self.places.len() {
-            return Ok(held);
-        }
-        let Some(status) = status()? else {
+        let Some(status) = status else {
             return Ok(held);
         };
         let own = u64::from(!path.ends_with(DELETED));
@@ -189,12 +231,12 @@ impl Files {
         if !is_file || status.names <= own {
             return Ok(held);
         }
-        for (disk, place) in self.places.iter().enumerate() {
-            if held.contains(&disk) || place.device != status.device {
+        for (number, disk) in self.disks.iter().enumerate() {
+            if held.contains(&number) || disk.device != status.device {
                 continue;
             }
-            match has_name(&place.files, status.device, status.inode) {
-                Search::Found => held.push(disk),
+            match has_name(&disk.files, status.device, status.inode) {
+                Search::Found => held.push(number),
                 Search::NotFound => {}
                 Search::TooLong => return Err(Unknown::TooMany),
             }
@@ -204,12 +246,12 @@ impl Files {
 
     fn with_path(&self, path: &[u8]) -> Vec<usize> {
         let path = Path::new(OsStr::from_bytes(path));
-        self.with(|place| place.has(path))
+        self.with(|disk| disk.has(path))
     }
 
-    fn with(&self, is_it: impl Fn(&Place) -> bool) -> Vec<usize> {
-        let numbered = self.places.iter().enumerate();
-        let found = numbered.filter(|(_, place)| is_it(place));
+    fn with(&self, is_it: impl Fn(&OfDisk) -> bool) -> Vec<usize> {
+        let numbered = self.disks.iter().enumerate();
+        let found = numbered.filter(|(_, disk)| is_it(disk));
         found.map(|(index, _)| index).collect()
     }
 
@@ -245,16 +287,29 @@ impl Files {
             Range::Mapped => {
                 let maps = subject.maps()?;
                 let found = mapped(&maps, arguments)
-                    .find(|(_, path)| self.places.iter().any(|place| place.has(path)));
+                    .find(|(_, path)| self.disks.iter().any(|disk| disk.has(path)));
                 found.map_or((0, 0), |(span, _)| (span.start, span.end - span.start))
             }
         })
     }
 }
 
-impl Place {
+impl OfDisk {
     fn has(&self, path: &Path) -> bool {
         matches(&self.files, path)
+    }
+
+    /// Whether a place is on the same file system, in another mount.
+    fn is_mounted_elsewhere(&self, place: &Place) -> bool {
+        place.device == self.device && place.mount != self.mount
+    }
+
+    /// Whether a path there, in another mount, is one of the files.
+    fn has_by(&self, mounts: &[u8], path: &Path, there: &Mount) -> bool {
+        let status = Status::of(&self.files.path).ok();
+        let here = status.and_then(|status| Mount::find(mounts, status.mount));
+        let path = here.and_then(|here| here.translated(path, there));
+        path.is_some_and(|path| self.has(&path))
     }
 }
 
@@ -296,6 +351,8 @@ fn mapping(line: &[u8]) -> Option<(Span<u64>, u64, &Path)> {
     Some((number(start)?..number(end)?, offset, path))
 }
 
+/// The mounts that this process sees.
+const MOUNTS: &str = "/proc/self/mountinfo";
 /// The kernel takes no more buffers.
 const BUFFERS_MAX: u64 = 1024;
 /// Offsets are signed in the kernel.

@@ -16,6 +16,7 @@ mod decode;
 mod encode;
 mod files;
 mod kinds;
+mod mounts;
 mod names;
 mod receiver;
 mod restarts;

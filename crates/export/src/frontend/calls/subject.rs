@@ -1,6 +1,6 @@
 //! The thread that makes a call, as `/proc` shows it, and the words for its process.
 
-use dashpot_sys::seccomp::{Call, Lookup, Status, User};
+use dashpot_sys::seccomp::{Call, Lookup, Place, Status, User};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
@@ -68,6 +68,12 @@ impl<'a> Subject<'a> {
         Ok(existing(self.ask(&maps))?.unwrap_or_default())
     }
 
+    /// The list of the mounts that it sees.
+    pub(super) fn mounts(&mut self) -> Result<Vec<u8>, Unknown> {
+        let mounts = Lookup::Content(format!("/proc/{}/mountinfo", self.thread));
+        Ok(existing(self.ask(&mounts))?.unwrap_or_default())
+    }
+
     /// Where the next byte through a descriptor goes to, or comes from.
     pub(super) fn position(&mut self, descriptor: u32) -> Result<u64, Unknown> {
         let info = Lookup::Content(format!("/proc/{}/fdinfo/{descriptor}", self.thread));
@@ -103,7 +109,7 @@ impl<'a> Subject<'a> {
         &mut self,
         named: Named,
         arguments: &[u64; 6],
-    ) -> Result<Option<Vec<u8>>, Unknown> {
+    ) -> Result<Option<Place>, Unknown> {
         let bytes = self.memory(arguments[named.path], PATH_MAX)?;
         let end = bytes.iter().position(|byte| *byte == 0);
         let Some(name) = end.map(|end| &bytes[..end]).filter(|name| !name.is_empty()) else {
@@ -112,7 +118,7 @@ impl<'a> Subject<'a> {
         let (base, name) = self.base(named, name, arguments);
         match self.ask(&Lookup::Name(base, name, named.follows)) {
             Err(Errno::ACCESS | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
-            found => existing(found),
+            found => Ok(existing(found)?.and_then(|bytes| Place::from_bytes(&bytes))),
         }
     }
 

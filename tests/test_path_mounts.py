@@ -1,0 +1,66 @@
+"""Path disks: a directory that is mounted at several places, in dashpot's namespace of mounts and in others."""
+
+import os
+
+import pytest
+
+from test_path import PYTHON, SYNCS, counted, places  # noqa: F401
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+# Each mounts at `mnt` what is named, and leaves the path of a file there.
+WAYS = {
+    "the directory": ("--bind wal mnt", "mnt/f"),
+    "a directory below it": ("--bind wal/below mnt", "mnt/f"),
+    "a directory above it": ("--bind . mnt", "mnt/wal/f"),
+    "a file of it": ("--bind wal/f 'other/a b'", "other/a b"),
+}
+
+
+@pytest.fixture
+def files(places):  # noqa: F811
+    wal, other = places
+    for directory in (wal / "below", wal.parent / "mnt"):
+        directory.mkdir()
+    for file in (wal / "f", wal / "below/f", other / "a b"):
+        file.touch()
+    return wal
+
+
+def mounted(files, words):
+    """The words before a command, which mount in a namespace that ends with the command."""
+    script = f'cd {files.parent} && mount {words} && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, "sh"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside"])
+def test_a_file_is_held_at_each_of_its_places(files, tmp_path, way, inside):
+    """The mount is made before dashpot starts, or by its program, in a namespace that dashpot does not see."""
+    words, path = WAYS[way]
+    under = mounted(files, words)
+    program = [PYTHON, "-c", SYNCS, files.parent / path, 5]
+    command = [*under, *program] if inside else program
+    _, rule = counted(files, tmp_path, *command, under=[] if inside else under)
+    assert (rule["matched"], rule["held"]) == (5, 5)
+
+
+def test_a_file_that_has_lost_its_name_is_held(files, tmp_path):
+    program = "import os; f = os.open('mnt/f', os.O_RDWR); os.unlink('mnt/f'); os.fsync(f)"
+    _, rule = counted(files, tmp_path, PYTHON, "-c", program, under=mounted(files, "--bind wal mnt"))
+    assert rule["matched"] == 1
+
+
+NAMES = "import os; os.close(os.open('mnt/n', os.O_CREAT)); os.rename('mnt/n', 'mnt/m'); os.unlink('mnt/m')"
+
+
+def test_names_are_known_at_each_place(files, tmp_path):
+    under = mounted(files, "--bind wal mnt")
+    _, rule = counted(files, tmp_path, PYTHON, "-c", NAMES, under=under, types="open,rename,unlink")
+    assert rule["matched"] == 3
+
+
+@pytest.mark.parametrize("words", ["--bind other mnt", "-t tmpfs tmpfs mnt"])
+def test_a_file_of_another_directory_is_not_held(files, tmp_path, words):
+    program = [PYTHON, "-c", SYNCS, files.parent / "mnt/f", 5]
+    _, rule = counted(files, tmp_path, *program, under=mounted(files, words))
+    assert rule["matched"] == 0
