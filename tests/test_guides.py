@@ -10,6 +10,7 @@ import pytest
 
 from attached import attach, can_attach  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, ROOT, requires
+from containers import can_run_containers
 from test_device import device  # noqa: F401 (a fixture)
 
 GUIDES = ROOT / "docs/guide"
@@ -122,6 +123,26 @@ def test_any_program(directory):
     matched, held = re.search(r"held (\d+) of (\d+) that matched", said).groups()
     assert matched == held != "0", said
     assert "PANIC" in said and said.splitlines()[-1] == "recovered", said
+
+
+@needs(*can_run_containers, has_postgresql, requires("jq"))
+def test_container(directory):
+    said = run_script("container.md", directory, under=())
+    assert "--- postgres, as it is" in said, said
+    latencies = [float(ms) for ms in re.findall(r"^latency average = ([\d.]+) ms", said, re.MULTILINE)]
+    assert latencies[1] >= 20, said
+    matched, held = re.search(r"held (\d+) of (\d+) that matched", said).groups()
+    assert matched == held != "0", said
+    assert "not held" not in said and said.splitlines()[-1] == "--- the status of the container: 7", said
+
+
+@requires("go")
+def test_static_go(directory):
+    said = run_script("static-go.md", directory, under=())
+    slow = re.findall(r"^800 entries in .*: (\d+) syncs, least ([\d.]+)ms", said, re.MULTILINE)[-1]
+    assert float(slow[1]) >= 20, said
+    assert f"held {slow[0]} of {slow[0]} that matched" in said, said
+    assert said.splitlines()[-1].endswith("cannot sync the log: input/output error"), said
 
 
 @requires("qemu-img")
