@@ -9,6 +9,7 @@ import pytest
 
 from conftest import HANG_LIMIT, eventually, requires, run
 from pools import VOLUME, lab
+from timed import nbd
 
 BLOCK = 8192
 
@@ -77,6 +78,26 @@ def test_events_and_seconds_of_volumes_have_their_names(pool):
     cells = [cell for cell in each if (cell["disk"], cell["op"]) == (VOLUME, "write")]
     assert sum(cell["completed"] for cell in cells) == writes
     assert api.ask("/v1/events?disk=tank%2Fx", status=404)["remedy"] == f"did you mean '{VOLUME}'?"
+
+
+def test_a_volume_is_the_client_of_its_pools_disks(serve, directory):
+    lab = directory / "two.toml"
+    lab.write_text('[disk.a]\nstore = "ram"\nsize = "64M"\n[pool.tank]\ndisks = ["a"]\n'
+                   '[volume."tank/left"]\nsize = "16M"\n[volume."tank/right"]\nsize = "16M"\nwrite = "openzfs"\n')
+    daemon = serve(lab)
+    daemon.cli("inject", "a", "-D", "1ms", "-T", "write", "--client", "tank/left")
+    for volume, writes in (("tank/left", 30), ("tank/right", 50)):
+        client = nbd.NBD()
+        client.connect_uri(daemon.uri(volume))
+        for number in range(writes):
+            client.pwrite(b"x" * BLOCK, 2 * number * BLOCK)
+        client.flush()
+    (rule,) = daemon.json("list")
+    events = Api(daemon).ask("/v1/events?after=0&limit=10000&op=write&disk=a")["zios"]
+    blocks = {name: sum(zio["length_bytes"] for zio in events if zio["client"] == name) // BLOCK
+              for name in ("tank/left", "tank/right")}
+    assert blocks == {"tank/left": 30, "tank/right": 50}
+    assert rule["held"] == sum(zio["client"] == "tank/left" for zio in events)
 
 
 @requires("fio")

@@ -38,7 +38,7 @@ pub enum Input<'a> {
     Join {
         /// The client's device.
         device: Device,
-        /// The id, chosen by the caller. It may be that of a client that has gone.
+        /// The id, chosen by the caller: a new one, or that of a client that has gone.
         client: ClientId,
         /// The name, for `--client` globs to match.
         name: &'a str,
@@ -90,7 +90,7 @@ pub enum Command {
     Inject {
         /// The disk.
         disk: DiskId,
-        /// The rules' group. They join an existing group.
+        /// The group of the rules. They join it if it exists.
         group: GroupId,
         /// The rules in the order of their registration, with ids larger than any before.
         rules: Vec<(RuleId, RuleSpec)>,
@@ -152,7 +152,7 @@ pub enum Target {
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is done.
+    /// The command is done.
     Done,
     /// These rules were removed, in the order of their ids.
     Cleared(Vec<RuleId>),
@@ -187,7 +187,7 @@ pub enum CommandError {
     InvalidRule(String),
     /// The disk has the maximum number of rules.
     TooManyRules {
-        /// That number.
+        /// The largest possible number.
         limit: usize,
     },
 }

@@ -105,7 +105,7 @@ impl Deadlines {
             .map(ZioId)
     }
 
-    /// A zio that is due. It has no deadline from then on.
+    /// Takes a zio that is due. The zio has no deadline from then on.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
         if self.next > now {
             return None;

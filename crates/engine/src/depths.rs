@@ -27,7 +27,7 @@ pub struct DepthSummary {
     pub most: u32,
     /// The number of zios that was in flight for the longest time.
     pub usual: u32,
-    /// That longest time.
+    /// The time that the device has spent at that depth.
     pub usual_time: Duration,
     /// The time in which any zio was in flight.
     pub busy: Duration,

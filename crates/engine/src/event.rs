@@ -18,9 +18,9 @@ pub struct Event {
     pub parent: Option<u64>,
     /// Its disk or volume.
     pub device: Device,
-    /// The client that sent it.
+    /// The client that sent it; at a disk of a pool, the volume for which it was sent.
     pub client: ClientId,
-    /// Its class in the queue of a pool's disk.
+    /// The zio's class in the queue of a pool's disk.
     pub class: Option<Class>,
     /// Its operation.
     pub op: Op,

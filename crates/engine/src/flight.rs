@@ -34,7 +34,7 @@ pub(crate) struct Transfer {
     pub(crate) rate: u64,
     pub(crate) rule: RuleId,
     pub(crate) mode: Mode,
-    /// Its booking there, once the zio has reached it.
+    /// The zio's booking in the bandwidth, once the zio has reached it.
     pub(crate) place: Option<BookingId>,
 }
 
@@ -125,7 +125,7 @@ impl Flight {
         due.since(self.issued) > self.worked
     }
 
-    /// Its booking in the disk's bandwidth, once it has reached that.
+    /// The zio's booking in the disk's bandwidth, once the zio has reached the bandwidth.
     pub(crate) fn place(&self) -> Option<BookingId> {
         self.transfer?.place
     }

@@ -96,7 +96,7 @@ impl Holds {
         }
     }
 
-    /// Both histograms, as if no constant had been assumed.
+    /// The histograms of requested and achieved times, as if no constant had been assumed.
     fn various(&self) -> Box<Various> {
         Box::new(Various {
             requested: self.requested().unwrap_or_default(),

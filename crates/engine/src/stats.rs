@@ -27,7 +27,7 @@ pub enum LatencyKind {
 pub struct OpStats {
     /// Zios replied to, including failed ones.
     pub completed: u64,
-    /// Those of them that failed.
+    /// The completed zios that failed.
     pub failed: u64,
     /// The bytes of those that did not fail.
     pub bytes: u64,
@@ -77,7 +77,7 @@ fn record(histogram: &mut Option<Box<Histogram>>, latency: Duration) {
 #[derive(Clone, Debug, Default)]
 pub struct DiskStats {
     ops: [OpStats; Op::ALL.len()],
-    /// Zios whose connection was gone before their reply had left. They are in no histogram.
+    /// Zios whose connection was gone before their reply had left. No histogram has these.
     pub aborted: u64,
     /// How long the zios that were replied to had waited for the disk to resume, in total.
     pub suspended: Duration,
@@ -199,7 +199,7 @@ const LATE_SHARE: u64 = 20;
 /// The counters of a rule for some of the zios that it met.
 #[derive(Clone, Debug, Default)]
 pub struct RuleCounts {
-    /// Their fates.
+    /// What became of these zios.
     pub stats: RuleStats,
     /// How many of them are in flight now with this rule deciding their target or error.
     pub now: u64,

@@ -5,7 +5,9 @@ use std::io;
 use std::sync::Arc;
 
 use dashpot_engine::pool::{PoolDisk, PoolError, ThrottleConfig, WritePolicy};
-use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Engine, PoolId, VolumeId};
+use dashpot_engine::{
+    ClientId, Device, DiskConfig as EngineDisk, DiskId, Engine, Input, PoolId, VolumeId,
+};
 use dashpot_rules::{DiskConfig, PoolSpec, VolumeSpec};
 
 use crate::clock;
@@ -277,6 +279,8 @@ impl Dealt {
         let added = built.engine.add_volume(config);
         let id = added.map_err(|error| DealError::volume(volume, error))?;
         built.devices.push_volume(DeviceId::of(at));
+        self.name_at_disks(shard, volume);
+        let built = &mut self.shards[shard];
         self.routes.volumes.push(built.route(id));
         let store_id = self.identity_of(volume, id);
         let export = self.serve(shard, Device::Volume(id), info);
@@ -309,6 +313,28 @@ impl Dealt {
         let members = pool.members.iter().map(member);
         let members = members.collect::<Option<Vec<_>>>()?.join(",");
         Some(format!("volume:{members}:{base}:{}", volume.block_size))
+    }
+
+    /// Makes a volume a client of the disks of its pool, for their rules and events.
+    fn name_at_disks(&mut self, shard: usize, volume: &VolumeSpec) {
+        let volumes = self.infos.volumes.iter();
+        let in_pool = volumes.filter(|other| other.pool == volume.pool).count();
+        let client = ClientId::of_index(in_pool);
+        let built = &mut self.shards[shard];
+        if client == ClientId::OTHER {
+            return;
+        }
+        for disk in self.infos.pools[volume.pool].members.iter().flatten() {
+            let device = Device::Disk(self.routes.disks[*disk].id);
+            let (name, mut actions) = (volume.name.as_str(), Vec::new());
+            let join = Input::Join {
+                device,
+                client,
+                name,
+            };
+            built.engine.step(clock::now(), join, &mut actions);
+            built.devices.push_name(device, client, name);
+        }
     }
 
     /// Adds an export of a device. Returns its index.

@@ -26,7 +26,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// The tasks of this moment. Their events must be recorded already.
+    /// Lists the tasks of this moment. The kernel must record the events of tasks already.
     pub(crate) fn begin(plan: Plan) -> Tasks {
         let (present, is_followed) = (plan.hierarchy, plan.is_followed);
         let mut follower = Follower::new(present.is_unified());

@@ -30,7 +30,7 @@ pub enum RecordingError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The format of the file.
         version: u64,
         /// The newest format that this version knows.
         known: u64,
@@ -44,12 +44,12 @@ pub enum RecordingError {
     Older {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The format of the file.
         version: u64,
         /// The format that this version knows.
         known: u64,
     },
-    /// It was changed or cut after it had been written.
+    /// The file was changed or cut after it had been written.
     #[error("{}: the file is damaged: {what}: delete it or restore it from a copy", path.display())]
     Damaged {
         /// The file.

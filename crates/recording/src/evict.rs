@@ -5,7 +5,7 @@
 /// A sealed file of I/Os.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Its place in the order in which the files were sealed.
+    /// The file's place in the order in which the files were sealed.
     pub(crate) number: u64,
     /// When its first and its last I/O ended, in nanoseconds since 1970.
     pub(crate) from_ns: u64,

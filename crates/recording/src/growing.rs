@@ -19,7 +19,7 @@ pub(crate) struct Growing {
     /// When that file was begun.
     since_ns: Option<u64>,
     number: u64,
-    /// The other files and their bytes, the oldest first.
+    /// The earlier files and their bytes, the oldest first.
     files: Vec<(String, u64)>,
     newest_bytes: u64,
 }

@@ -7,11 +7,11 @@ use crate::ios::IOS;
 /// The I/Os that are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// They ended at this time or later, in nanoseconds since 1970.
+    /// The I/Os ended at this time or later, in nanoseconds since 1970.
     pub from_ns: u64,
-    /// They ended before this time.
+    /// The I/Os ended before this time.
     pub to_ns: u64,
-    /// They took this long at their device.
+    /// The I/Os took this long at their device.
     pub latency_ns: RangeInclusive<u64>,
     /// The columns of [`column`](mod@crate::column) that the caller will read.
     pub columns: Vec<usize>,

@@ -21,7 +21,7 @@ pub(crate) struct Label {
     pub(crate) host: String,
     /// The time of the source's clock when the file was sealed.
     pub(crate) clock_ns: u64,
-    /// The same moment in nanoseconds since 1970.
+    /// The moment of the seal in nanoseconds since 1970.
     pub(crate) at_ns: u64,
 }
 

@@ -57,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Its next I/Os, in the order of their ends.
+    /// The next I/Os of the server, in the order of their ends.
     pub(crate) fn ios(&mut self, count: usize) -> Vec<FinishedIo> {
         let mut ios: Vec<FinishedIo> = (0..count).map(|_| self.io()).collect();
         ios.sort_by_key(|io| io.ended_ns);

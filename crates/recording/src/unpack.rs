@@ -16,7 +16,7 @@ use crate::table::{Cell, Column};
 pub(crate) struct Asked<'a> {
     /// How many there are.
     pub(crate) rows: usize,
-    /// Those that are needed, in their order; `None` for all.
+    /// The rows that are needed, in their order; `None` for all.
     pub(crate) some: Option<&'a [usize]>,
 }
 

@@ -33,7 +33,7 @@ const UNIX_PATH_MAX: usize = 107;
 pub enum Listen {
     /// A unix socket in a directory of its own, which only this user can enter.
     Private,
-    /// This address.
+    /// The address that the user gave.
     At(Address),
 }
 

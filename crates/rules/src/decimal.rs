@@ -10,9 +10,9 @@ pub struct Decimal {
 /// The reason that a decimal number, in some unit, is not an integer of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inexact {
-    /// It lies between two integers.
+    /// The number lies between two integers.
     TooFine,
-    /// It is above the largest.
+    /// The number is above the largest.
     TooLarge,
 }
 

@@ -5,7 +5,7 @@
 //! are also their ids in the engine.
 
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
-use dashpot_engine::{Command, Duration, Op, Ratio};
+use dashpot_engine::{CLIENTS_TOLD_APART, ClientId, Command, Duration, Op, Ratio};
 use dashpot_rules::{PoolSpec, VolumeSpec};
 
 /// A lab, the commands that change it, and its duration.
@@ -33,6 +33,27 @@ pub struct Scenario {
     pub check: bool,
     /// How often the state is sampled for charts.
     pub sample_every: Option<Duration>,
+}
+
+impl Scenario {
+    /// The clients of a disk, with their names, in the order of their ids: the volumes of its pool, or every
+    /// workload. Clients beyond the bound share one identity, and have no name.
+    pub fn clients_of(&self, disk: usize) -> Vec<(ClientId, &str)> {
+        let mut pools = self.pools.iter();
+        let pool = pools.position(|pool| pool.disks().any(|own| own == disk));
+        let is_own = |volume: &&VolumeSpec| Some(volume.pool) == pool;
+        let volumes = self.volumes.iter().filter(is_own);
+        let names: Vec<&str> = match pool {
+            Some(_) => volumes.map(|volume| volume.name.as_str()).collect(),
+            None => self
+                .workloads
+                .iter()
+                .map(|workload| workload.name.as_str())
+                .collect(),
+        };
+        let ids = (0..CLIENTS_TOLD_APART).map(ClientId);
+        ids.zip(names).collect()
+    }
 }
 
 /// A disk of the lab.

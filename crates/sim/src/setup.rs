@@ -3,8 +3,8 @@
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::PoolDisk;
 use dashpot_engine::{
-    Action, CLIENTS_TOLD_APART, ClientId, Command, CommandError, CommandId, Device as EngineDevice,
-    DiskConfig, DiskId, Engine, Input, Instant, PoolId, Random,
+    Action, ClientId, Command, CommandError, CommandId, Device as EngineDevice, DiskConfig, DiskId,
+    Engine, Input, Instant, PoolId, Random,
 };
 use dashpot_rules::PoolSpec;
 
@@ -45,20 +45,17 @@ fn pool_disk(at: usize, disks: &[DiskSpec]) -> PoolDisk {
     }
 }
 
-/// Joins every workload as a client of every disk.
+/// Joins the clients of every disk: the volumes of its pool, or every workload.
 fn join(engine: &mut Engine, scenario: &Scenario, actions: &mut Vec<Action>) {
-    for disk in (0..scenario.disks.len() as u32).map(DiskId) {
-        for (at, workload) in scenario.workloads.iter().enumerate() {
-            let (client, name) = (client(at), workload.name.as_str());
-            if client != ClientId::OTHER {
-                let device = EngineDevice::Disk(disk);
-                let join = Input::Join {
-                    device,
-                    client,
-                    name,
-                };
-                engine.step(Instant::ZERO, join, actions);
-            }
+    for disk in 0..scenario.disks.len() {
+        for (client, name) in scenario.clients_of(disk) {
+            let device = EngineDevice::Disk(DiskId(disk as u32));
+            let join = Input::Join {
+                device,
+                client,
+                name,
+            };
+            engine.step(Instant::ZERO, join, actions);
         }
     }
 }
@@ -115,7 +112,9 @@ pub(crate) fn workloads(scenario: &Scenario) -> Result<Vec<Workload>, SetupError
             return Err(WorkloadError::Sectors);
         }
         let seed = seed(scenario, Seeds::Workload, at);
-        Workload::new(spec, client(at), seed, |target| size(scenario, target))
+        Workload::new(spec, ClientId::of_index(at), seed, |target| {
+            size(scenario, target)
+        })
     };
     let workload = |at| {
         workload(at).map_err(|error| SetupError::Workload {
@@ -148,14 +147,6 @@ fn in_sectors(load: &Load) -> bool {
     match load {
         Load::Closed { calls: all, .. } | Load::Open { calls: all, .. } => calls(all),
         Load::Trace(entries) => entries.iter().all(entry),
-    }
-}
-
-/// The client id of a workload. Workloads beyond the bound share one identity.
-fn client(workload: usize) -> ClientId {
-    match u8::try_from(workload) {
-        Ok(at) if at < CLIENTS_TOLD_APART => ClientId(at),
-        _ => ClientId::OTHER,
     }
 }
 

@@ -69,7 +69,7 @@ impl Engine {
         pool.map_or_else(Vec::new, Pool::record)
     }
 
-    /// The same, after nothing is in flight and all disks have synced for the last time.
+    /// The records of mirrors at the end, when nothing is in flight and all disks have synced.
     pub fn last_mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
         let pool = self.pools.get(pool.0 as usize);
         pool.map_or_else(Vec::new, Pool::last_record)

@@ -59,7 +59,7 @@ impl Booking {
         matches!(self.kind, Kind::Delay { .. } | Kind::Hang)
     }
 
-    /// Takes it out of its lane. Its times stay.
+    /// Takes the booking out of its lane. The times of the booking stay.
     pub(crate) fn leave_lane(&mut self) {
         match &mut self.kind {
             Kind::Delay { lane } => *lane = None,

@@ -395,7 +395,7 @@ impl Injector {
         }
     }
 
-    /// The same for a zio with more than one promise.
+    /// As its caller does for one promise, for a zio with more than one.
     #[cold]
     fn decision_of_many(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
         let rule = self.holder(flight);

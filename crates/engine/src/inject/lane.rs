@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn those_behind_gaps_move_up() {
         let (mut lane, mut bookings, ids) = queue(8);
-        // These are in no order. Two of them are neighbours, and one is the last.
+        // The places are in no order. Two of them are neighbours, and one is the last.
         for at_place in [5, 2, 7, 3] {
             assert!(lane.leave(ids[at_place], at(5), &mut bookings));
         }

@@ -22,9 +22,9 @@ pub(crate) struct Rule {
     pub(crate) lanes: Option<Lanes>,
     /// How often it was updated. A zio's booking has the version of its rule.
     pub(super) version: u32,
-    /// Its counters for the zios that met this version.
+    /// The counters of the zios that met this version of the rule.
     pub(super) present: RuleCounts,
-    /// Its counters for the zios that met earlier versions, if it was updated.
+    /// The counters of the zios that met earlier versions, if the rule was updated.
     past: Option<Box<RuleCounts>>,
     pub(crate) random: Random,
     /// The service time that lane choice uses.

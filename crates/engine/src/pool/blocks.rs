@@ -58,7 +58,7 @@ pub(super) struct Block {
     versions: [Version; TXGS],
     /// The id, plus one, of the write home that is queued or at a disk; or 0.
     write: u32,
-    /// Whether a client's write uses it. Other writes wait.
+    /// Whether a client's write uses the block. Other writes of the block wait.
     pub(super) locked: bool,
     /// Whether other writes wait for the lock.
     pub(super) wanted: bool,
@@ -69,7 +69,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Its dirty version of the txg at this place of the ring.
+    /// The block's dirty version in the txg at this place of the ring.
     #[inline]
     pub(super) fn version(&self, slot: usize) -> Option<Content> {
         self.versions[slot].content()

@@ -352,19 +352,24 @@ impl Pool {
     /// Gives a disk all the I/O that its queue allows.
     pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
         let async_writes = self.throttle.max_async_writes();
-        let leaf = &mut self.disks[disk];
-        while let Some(picked) = leaf.queue.pick(step.now, &leaf.limits, async_writes) {
+        loop {
+            let leaf = &mut self.disks[disk];
+            let Some(picked) = leaf.queue.pick(step.now, &leaf.limits, async_writes) else {
+                break;
+            };
             let child = Child {
                 pool: self.id,
                 disk,
                 work: Work::Picked(picked.id),
             };
             let first = leaf.queue.members(picked.id).next();
+            let (tag, device) = (first.map(|member| member.tag), leaf.disk.disk);
             let zio = Zio {
                 offset: picked.offset,
                 length: picked.length,
                 arrived: first.map_or(step.now, |member| member.queued),
-                ..child_zio(leaf.disk.disk, picked.op, step.now)
+                client: tag.map_or(ClientId::OTHER, |tag| self.volume_behind(tag)),
+                ..child_zio(device, picked.op, step.now)
             };
             step.children.send(child, zio);
         }
@@ -380,7 +385,14 @@ impl Pool {
                 covers: self.covers(disk),
             },
         };
-        let zio = child_zio(self.disks[disk].disk.disk, Op::Flush, step.now);
+        let client = match who {
+            SyncFor::Request(id) => self.volume_of(id),
+            _ => ClientId::OTHER,
+        };
+        let zio = Zio {
+            client,
+            ..child_zio(self.disks[disk].disk.disk, Op::Flush, step.now)
+        };
         step.children.send(child, zio);
     }
 
@@ -397,6 +409,22 @@ impl Pool {
             Tag::Read(id) => self.side_read(disk, id, outcome, step),
             Tag::Repair => self.piece_done(disk, outcome, step),
         }
+    }
+
+    /// The volume for which a part of a child was queued; no volume asks for a repair.
+    fn volume_behind(&self, tag: u32) -> ClientId {
+        match Tag::unpack(tag) {
+            Tag::Write(id) => ClientId::of_index(self.writes[id].volume),
+            Tag::Read(id) => self.volume_of(self.reads[id].zio),
+            Tag::Repair => ClientId::OTHER,
+        }
+    }
+
+    fn volume_of(&self, id: ZioId) -> ClientId {
+        let request = self.requests.get(id);
+        request.map_or(ClientId::OTHER, |request| {
+            ClientId::of_index(request.volume)
+        })
     }
 
     /// The client's zio behind a part of a child.
@@ -432,7 +460,7 @@ impl Pool {
     }
 }
 
-/// A zio of no client and without a range. It gets its id when it is sent.
+/// A zio of no volume and without a range. It gets its id when it is sent.
 fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
     Zio {
         id: ZioId::FIRST_CHILD,

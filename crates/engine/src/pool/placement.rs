@@ -238,7 +238,7 @@ mod tests {
         Placement::new(&[vec![disk(0, 5), disk(1, 6)], vec![disk(2, 3)]])
     }
 
-    /// Such a table with a volume, whose first blocks have been written to the mirror.
+    /// A table over a mirror, with a volume whose first blocks have been written to the mirror.
     fn with_blocks(blocks: u32) -> Placement {
         let mut placement = placement();
         placement.add_volume(&volume(8, BLOCK), 0).unwrap();

@@ -275,7 +275,6 @@ impl Pool {
         Event {
             class,
             parent: parent.map(|request| request.number),
-            client: parent.map_or(event.client, |request| request.zio.client),
             ..event
         }
     }

@@ -1,7 +1,7 @@
 //! The regions of a mirror: where its sides may differ.
 //!
 //! Modelled on the write-intent bitmap of Linux's md and the region log of its dm-raid1. A region is
-//! marked dirty before the first write to it is queued. It is clean again once no write to it is in
+//! marked dirty before the first write to it is queued. The region is clean again once no write to it is in
 //! flight, and every side has completed a FLUSH that began after the last write had ended. After a power
 //! cut the dirty regions are out of sync.
 
@@ -276,7 +276,7 @@ impl Regions {
         self.table.used(range).find(is_nosync)
     }
 
-    /// Ends the repair of a region. Its sides hold the same, unless a write to it has failed meanwhile.
+    /// Ends the repair of a region. The sides of the region hold the same, unless a write to it has failed meanwhile.
     /// The copies are in caches of disks, so the region is dirty.
     pub(super) fn recovered(&mut self, at: u32) {
         if self.table.get(at).state == State::Recovering {

@@ -11,7 +11,7 @@ pub(crate) struct Slab<T> {
 }
 
 impl<T: Copy> Slab<T> {
-    /// Inserts a value. Its slot stays the same until it is removed.
+    /// Inserts a value. The slot of the value stays the same until the value is removed.
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         match self.free.pop() {
             Some(slot) => {

@@ -87,7 +87,7 @@ pub(crate) enum Work {
     Orphan,
 }
 
-/// The writes that a sync covers: those that had ended on its member when it began. They are counted.
+/// The writes that a sync covers: those that had ended on its member when the sync began, as counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Covers {
     /// First writes of blocks.

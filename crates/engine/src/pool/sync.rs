@@ -23,7 +23,7 @@ impl Pool {
             self.txgs.want_sync();
         }
         if self.txgs.is_to_quiesce(step.now, self.txg_timeout()) {
-            // The quiesce ends the delays of some writes. These still join this txg.
+            // The quiesce ends the delays of some writes. These writes still join this txg.
             if self.throttle.quiesce_asked() {
                 return true;
             }

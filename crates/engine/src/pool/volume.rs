@@ -55,7 +55,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Its first byte in the block, and its end.
+    /// The first byte of the piece in its block, and its end.
     pub(super) fn bytes(&self) -> (u32, u32) {
         (self.at, self.at + self.length)
     }
@@ -184,7 +184,7 @@ impl Volume {
 /// The most bytes in a run of blocks. Runs end at multiples of it.
 const RUN_MAX: u64 = 64 << 20;
 
-/// One open, one quiesced, and one that syncs.
+/// A pool has one txg that is open, one that is quiesced, and one that syncs.
 pub(super) const LIVE_TXGS: u64 = 3;
 
 /// A txg's place in the ring.

@@ -26,6 +26,8 @@ pub(crate) struct DeviceIds {
     /// In the order of the engine's disks. The prober's disk is not in it.
     disks: Vec<DeviceId>,
     volumes: Vec<DeviceId>,
+    /// The names of clients that are there from the start: for each disk of a pool, the volumes.
+    names: Vec<(DeviceId, ClientId, Box<str>)>,
 }
 
 impl DeviceIds {
@@ -37,6 +39,12 @@ impl DeviceIds {
     /// Gives the engine's next volume an id.
     pub(crate) fn push_volume(&mut self, id: DeviceId) {
         self.volumes.push(id);
+    }
+
+    /// Names a client that is there from the start.
+    pub(crate) fn push_name(&mut self, device: Device, client: ClientId, name: &str) {
+        let named = self.of(device).map(|device| (device, client, name.into()));
+        self.names.extend(named);
     }
 
     #[inline]
@@ -51,13 +59,13 @@ impl DeviceIds {
 impl Recorder {
     pub(super) fn new(
         ring: Producer<EventRecord>,
-        devices: DeviceIds,
+        mut devices: DeviceIds,
         bell: Arc<Bell>,
     ) -> Recorder {
         Recorder {
             ring,
+            waiting: std::mem::take(&mut devices.names),
             devices,
-            waiting: Vec::new(),
             drops: Drops::default(),
             bell,
         }

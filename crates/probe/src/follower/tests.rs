@@ -240,7 +240,7 @@ fn a_move_of_a_process_moves_its_threads_and_a_move_of_a_thread_moves_no_other()
         [of(&mut follower, 1), of(&mut follower, 2)],
         ["/4", "/4 (inherited)"]
     );
-    // It is still there, and was not moved.
+    // The task is still there, and was not moved.
     host.tasks.insert(2, (1, path(3)));
     follower.take(&moved(1, 5), &mut host);
     assert_eq!([of(&mut follower, 1), of(&mut follower, 2)], ["/5", "/3"]);

@@ -288,7 +288,7 @@ mod tests {
             None
         );
         assert_eq!((calls.dropped, calls.unmatched), (1, 0));
-        // One whose end was lost is followed by the next of its thread.
+        // A call whose end was lost is followed by the next call of its thread.
         calls.take(&event(10, begin), Caller::default);
         calls.lost();
         calls.take(&event(20, begin), Caller::default);

@@ -49,7 +49,7 @@ impl Job {
 /// The end of a file of I/Os.
 pub(super) struct Seal {
     pub(super) now: Moment,
-    /// Its last rows.
+    /// The last rows of the file.
     pub(super) batch: Batch,
     /// The I/Os in flight, which end now.
     pub(super) in_flight: Vec<FinishedIo>,

@@ -25,11 +25,11 @@ pub enum Target {
 /// The arguments of `delay`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// For reads, and for the others if they have no part of their own.
+    /// The part for reads, and for writes and flushes that have no part of their own.
     pub read: Part,
-    /// For writes, and for flushes if they have no part of their own.
+    /// The part for writes, and for flushes that have no part of their own.
     pub write: Option<Part>,
-    /// For flushes. Without `write` there is none.
+    /// The part for flushes; `None` if `write` is `None`.
     pub flush: Option<Part>,
 }
 
@@ -38,7 +38,7 @@ pub struct Delay {
 pub struct Part {
     /// Where the bytes are.
     pub medium: Medium,
-    /// Their first sector there.
+    /// The sector of the medium at which the device begins.
     pub start: u64,
     /// The delay in milliseconds.
     pub delay_ms: u32,

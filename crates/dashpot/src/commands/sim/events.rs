@@ -43,6 +43,8 @@ pub(in crate::commands) struct Names {
     disks: Vec<Arc<str>>,
     volumes: Vec<Arc<str>>,
     workloads: Vec<Arc<str>>,
+    /// Of each disk: its clients by id.
+    clients: Vec<Vec<Arc<str>>>,
     other: Arc<str>,
 }
 
@@ -64,6 +66,10 @@ impl Names {
                 .iter()
                 .map(|workload| workload.name.as_str().into())
                 .collect(),
+            clients: (0..scenario.disks.len())
+                .map(|disk| scenario.clients_of(disk).into_iter())
+                .map(|clients| clients.map(|(_, name)| name.into()).collect())
+                .collect(),
             other: OTHER.into(),
         }
     }
@@ -76,12 +82,15 @@ impl Names {
         names.get(at as usize).unwrap_or(&self.other)
     }
 
-    /// Workloads without a separate identity share a name.
-    fn client(&self, client: ClientId) -> &Arc<str> {
-        match self.workloads.get(usize::from(client.0)) {
-            Some(name) if client != ClientId::OTHER => name,
-            _ => &self.other,
-        }
+    /// Clients without a separate identity share a name.
+    fn client(&self, device: Device, client: ClientId) -> &Arc<str> {
+        let clients = match device {
+            Device::Disk(disk) => self.clients.get(disk.0 as usize),
+            Device::Volume(_) => Some(&self.workloads),
+        };
+        let name = clients.and_then(|clients| clients.get(usize::from(client.0)));
+        let is_named = client != ClientId::OTHER;
+        name.filter(|_| is_named).unwrap_or(&self.other)
     }
 
     /// The record of a finished zio.
@@ -102,7 +111,9 @@ impl Names {
             ended_ns: event.ended.as_nanos(),
             at_ns: event.ended.as_nanos(),
             waits: IoWaits::Zio(event.waits()),
-            who: Some(Who::Client(Arc::clone(self.client(event.client)))),
+            who: Some(Who::Client(Arc::clone(
+                self.client(event.device, event.client),
+            ))),
             rule: event.rule.map(|rule| rule.0),
             lane: event.lane,
             merged: 0,
@@ -120,7 +131,7 @@ fn write_line(out: &mut impl Write, event: &Event, names: &Names) -> io::Result<
         event.number,
         or_empty(event.parent),
         names.device(event.device),
-        names.client(event.client),
+        names.client(event.device, event.client),
         event.class.map_or("", |class| class.name()),
         event.op.name(),
         event.fua,

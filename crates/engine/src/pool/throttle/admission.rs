@@ -31,7 +31,7 @@ pub(crate) struct Tx {
 /// The immediate answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It joins the open txg now.
+    /// The transaction joins the open txg now.
     Admitted,
     /// [`Throttle::pop_admitted`] returns it later.
     Waits,

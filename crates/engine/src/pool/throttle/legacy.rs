@@ -54,13 +54,13 @@ struct Bounds {
 /// The fate of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// It goes on.
+    /// The writer goes on.
     Admitted,
-    /// It sleeps for this long, then goes on.
+    /// The writer sleeps for this long, then goes on.
     Delayed(Duration),
-    /// It waits for the next txg, then tries again.
+    /// The writer waits for the next txg, then tries again.
     Blocked,
-    /// It waits for a sleeping writer, then tries again.
+    /// The writer waits for one that sleeps, then tries again.
     Behind,
 }
 

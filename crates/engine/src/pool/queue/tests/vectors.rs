@@ -275,7 +275,7 @@ fn one_that_is_promoted_goes_to_the_end_of_its_new_class() {
         ..APART
     };
     assert_eq!(order(&mut queue, &limits), [[3], [1], [2], [0]]);
-    // They are at the disk now.
+    // The I/Os are at the disk now.
     queue.promote(0, SyncWrite);
     assert!(queue.stats().classes.iter().all(|class| class.pending == 0));
 }
