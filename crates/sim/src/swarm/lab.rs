@@ -14,11 +14,14 @@ use dashpot_rules::{PoolSpec, VolumeSpec};
 pub(super) fn lab(seed: u64, dice: &mut Dice) -> Scenario {
     let pooled = dice.within(0, 4) as usize;
     let lone = dice.within(u64::from(pooled == 0), 2) as usize;
-    let disks: Vec<DiskSpec> = (0..pooled + lone).map(|at| disk(at, dice)).collect();
+    let mut disks: Vec<DiskSpec> = (0..pooled + lone).map(|at| disk(at, dice)).collect();
     let pools: Vec<PoolSpec> = (pooled > 0)
         .then(|| pool(pooled, dice))
         .into_iter()
         .collect();
+    for sides in pools.iter().flat_map(|pool| &pool.members) {
+        make_equal(sides, &mut disks);
+    }
     let volumes = pools.iter().flat_map(|pool| volumes(pool, &disks, dice));
     Scenario {
         seed,
@@ -31,6 +34,14 @@ pub(super) fn lab(seed: u64, dice: &mut Dice) -> Scenario {
         warmup: Duration::ZERO,
         check: true,
         sample_every: None,
+    }
+}
+
+/// Gives the sides of a mirror one size.
+fn make_equal(sides: &[usize], disks: &mut [DiskSpec]) {
+    let smallest = sides.iter().map(|side| disks[*side].size).min();
+    for side in sides {
+        disks[*side].size = smallest.unwrap_or(0);
     }
 }
 
