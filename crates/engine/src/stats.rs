@@ -199,7 +199,7 @@ const LATE_SHARE: u64 = 20;
 /// The counters of a rule for some of the zios that it met.
 #[derive(Clone, Debug, Default)]
 pub struct RuleCounts {
-    /// What became of these zios.
+    /// The fates of these zios.
     pub stats: RuleStats,
     /// How many of them are in flight now with this rule deciding their target or error.
     pub now: u64,
