@@ -1,6 +1,7 @@
 //! The control groups of this process, in version 1 or 2, and the figures in their files.
 //!
-//! A container does not see the groups above its own, so those do not count.
+//! A process in a container does not see the groups above those of the container. This module ignores
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ pub(crate) struct Group {
     version: Version,
 }
 
-/// The version of the control groups that it belongs to. The versions name and lay out files
-/// differently.
+/// The version of the control groups that this group belongs to. Files have other names and another
+/// layout in each version.
 #[derive(Clone, Copy)]
 pub(crate) enum Version {
     One,
@@ -24,7 +25,7 @@ pub(crate) fn own(controller: &str) -> Vec<Group> {
     below(Path::new("/proc"), Path::new("/sys/fs/cgroup"), controller)
 }
 
-/// Like [`own`], with other places of proc and of the groups.
+/// Like [`own`], but with the given paths of `/proc` and of the root of the groups.
 pub(crate) fn below(proc: &Path, root: &Path, controller: &str) -> Vec<Group> {
     let lines = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
     let lines = lines.lines();
@@ -33,7 +34,7 @@ pub(crate) fn below(proc: &Path, root: &Path, controller: &str) -> Vec<Group> {
         .collect()
 }
 
-/// The groups in a line `ID:CONTROLLERS:PATH`.
+/// The group that a line `ID:CONTROLLERS:PATH` names, and all groups above it.
 fn of_line(line: &str, root: &Path, controller: &str) -> Vec<Group> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {

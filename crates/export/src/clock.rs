@@ -3,7 +3,7 @@
 use dashpot_engine::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time now. Costs 25–30 ns.
+/// The time now. A call takes 25–30 ns.
 pub fn now() -> Instant {
     Instant::from_nanos(read(ClockId::Monotonic))
 }
@@ -28,6 +28,6 @@ fn read(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Readings that are further apart than this are not compared: the thread was interrupted between
-/// them.
+/// Readings that are further apart than this duration are not compared, because the thread was
+/// interrupted between them.
 const UNCERTAIN_MAX: Duration = Duration::from_micros(100);

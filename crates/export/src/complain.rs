@@ -6,7 +6,8 @@ use std::io::{self, Write};
 
 use dashpot_rules::lines;
 
-/// Writes a line to standard error. Escapes the characters that would move the cursor, such as in names.
+/// Writes a line to standard error. Escapes characters that would move the cursor: a name may contain
+/// such characters.
 pub fn complain(line: fmt::Arguments<'_>) {
     // Without a reader there is nowhere to report the failure.
     let _ = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));

@@ -21,7 +21,8 @@ pub struct ServerConfig {
     pub volumes: Vec<VolumeSpec>,
     /// Where NBD clients connect.
     pub listen: Vec<Address>,
-    /// Listening sockets that the process that started this one has made. NBD clients connect there, too.
+    /// Listening sockets that the process that started this one has handed over. NBD clients connect
+    /// there, too.
     pub handed: Vec<Arc<OwnedFd>>,
     /// Whether RAM disks may be larger than the available memory.
     pub overcommit: bool,
@@ -32,7 +33,7 @@ pub struct ServerConfig {
 /// Whether a shard may spin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spin {
-    /// A shard spins where no CPU quota is in force, for at most a share of a core.
+    /// A shard spins if no CPU quota is in force, and then uses at most a share of a core.
     #[default]
     Auto,
     /// No shard spins.

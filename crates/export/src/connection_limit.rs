@@ -1,7 +1,8 @@
 //! Bounds the number of connections, in total and for each peer.
 //!
-//! The budget guarantees each connection a little memory. The sum is bounded only if the number of
-//! connections is. One peer may have half of them, so that it cannot keep the others out.
+//! The budget guarantees each connection a little memory. The sum of this memory is bounded only if the
+//! number of connections is bounded. One peer may have at most half of the connections, so that it
+//! cannot keep other peers out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ pub(crate) struct ConnectionLimit {
     refuses: bool,
 }
 
-/// The right to be connected. A connection holds one for as long as it lives.
+/// The right to be connected. A connection holds its permit for as long as the connection lives.
 #[derive(Debug)]
 pub(crate) struct Permit {
     _of_all: Arc<()>,
@@ -25,7 +26,7 @@ pub(crate) struct Permit {
 }
 
 impl ConnectionLimit {
-    /// Lets a connection of a peer in, unless there are too many.
+    /// Lets a connection of a peer in, unless there are too many connections.
     pub(crate) fn admit(&mut self, peer: &str) -> Option<Permit> {
         if self.peers.len() >= CONNECTIONS_MAX {
             self.peers.retain(|_, peer| living(peer) > 0);
@@ -59,7 +60,7 @@ fn living(count: &Arc<()>) -> usize {
     Arc::strong_count(count) - 1
 }
 
-/// The most connections at once, including those that shake hands.
+/// The most connections at once, including connections that shake hands.
 const CONNECTIONS_MAX: usize = 4_096;
 /// The most connections of one peer.
 const OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;

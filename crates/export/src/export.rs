@@ -1,5 +1,4 @@
-//! An export: a device of the engine that clients reach under one name. Today each export is one
-//! disk. A volume of a pool will become an export in the same way.
+//! An export: a disk or a volume of the engine, which clients reach under one name.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +22,8 @@ pub struct ExportInfo {
     pub name: String,
     /// A description for people, on one line; it may be empty.
     pub description: String,
-    /// Its size in bytes. If this is not a multiple of `block`, clients cannot reach the last bytes.
+    /// The size in bytes. If the size is not a multiple of `block`, clients cannot reach the last
+    /// bytes.
     pub size: u64,
     /// The smallest read or write and its alignment, in bytes: a power of two from 1 to 64 KiB.
     pub block: u32,
@@ -51,41 +51,42 @@ pub trait Follower: Send {
     /// A call was received, and nothing has been done with it yet.
     fn received(&mut self, call: &Call);
 
-    /// A sentence for the user, about calls that are not held. Each comes once.
+    /// Tells the user a sentence about calls that dashpot does not hold. Each sentence comes once.
     fn say(&mut self, sentence: &str);
 
-    /// Looks something up as another user: one whose processes this process may not look into.
+    /// Does a lookup as another user, whose processes this process may not look into.
     fn look_up_as(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
 }
 
 /// The answer to a program that asks for an io_uring, whose I/Os cannot be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uring {
-    /// It is counted and said.
+    /// Dashpot counts the ring, and tells the user.
     Count,
-    /// It fails with `ENOSYS`, too. Most programs then use other calls.
+    /// In addition, the program's call fails with `ENOSYS`. Most programs then use other calls.
     Refuse,
 }
 
-/// A program whose calls are received. Dropping it ends that soon. The shards answer the calls that wait.
+/// A program whose calls dashpot receives. Dropping this value ends the receiving soon. The shards answer
+/// the calls that wait.
 #[derive(Debug)]
 pub struct Followed {
     stop: Arc<OwnedFd>,
     counts: Arc<Counts>,
 }
 
-/// The calls of a program that reached its files in other ways than as zios.
+/// The numbers of a program's calls that reached its files without becoming zios.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Calls that went on unheld because their files were not known.
+    /// Calls that dashpot did not hold because it did not know their files.
     pub unheld: AtomicU64,
-    /// Syncs that a rule with `--mode floor` held, and that dashpot could not do itself before.
+    /// Syncs that a rule with `--mode floor` held, although dashpot could not do the sync itself first.
     pub unsynced: AtomicU64,
-    /// Opens with `O_SYNC` or `O_DSYNC`: each write syncs by itself.
+    /// Opens with `O_SYNC` or `O_DSYNC`: after such an open, each write syncs by itself.
     pub synced_opens: AtomicU64,
     /// I/Os by `io_submit`.
     pub submitted: AtomicU64,
-    /// Rings of io_uring, whatever their files.
+    /// Rings of io_uring, whichever files their I/Os reach.
     pub rings: AtomicU64,
     /// Writable shared mappings.
     pub mappings: AtomicU64,
@@ -99,12 +100,12 @@ impl Followed {
         })
     }
 
-    /// The calls that were no zios.
+    /// The numbers of the calls that did not become zios.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
-    /// Readable once the receiver has to stop.
+    /// A descriptor that becomes readable once the receiver has to stop.
     pub(crate) fn stop(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.stop)
     }
@@ -112,7 +113,7 @@ impl Followed {
 
 impl Drop for Followed {
     fn drop(&mut self) {
-        // The counter is far from its end, so this never fails.
+        // The counter of the descriptor is far from its maximum, so this write never fails.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
     }
 }
@@ -135,7 +136,7 @@ impl Power {
         self.off.load(Ordering::Acquire)
     }
 
-    /// Switches it on or off.
+    /// Switches the power on or off.
     pub(crate) fn switch(&self, on: bool) {
         self.off.store(!on, Ordering::Release);
     }

@@ -25,12 +25,12 @@ use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 #[error("the shard of this disk has failed; see the daemon's log, and restart it")]
 pub struct ShardGone;
 
-/// Access to the shards of a running server. Cheap to clone.
+/// Access to the shards of a running server. A handle is cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     infos: Arc<Infos>,
     routes: Arc<Routes>,
-    /// By shard.
+    /// The readings of each shard's prober.
     readings: Arc<[Arc<Readings>]>,
     spins: bool,
 }
@@ -50,8 +50,9 @@ impl Handle {
         }
     }
 
-    /// The served disks, in the order of the configuration. Other methods take the index of a disk, pool
-    /// or volume in these lists, or the index of an export, which the facts about a disk or volume give.
+    /// The served disks, in the order of the configuration. Other methods take the index of a disk,
+    /// pool or volume in these lists, or the index of an export. [`DiskInfo`] and [`VolumeInfo`] have
+    /// the index of the export.
     pub fn disks(&self) -> &[DiskInfo] {
         &self.infos.disks
     }
@@ -66,7 +67,8 @@ impl Handle {
         &self.infos.volumes
     }
 
-    /// Lets the pools use their mirrors: they keep records of them, and repair what differs.
+    /// Lets the pools use their mirrors: each pool keeps records of its mirrors, and repairs sides that
+    /// differ.
     pub(crate) fn use_mirrors(&self) {
         for pool in &self.routes.pools {
             let repair = Command::Repair(pool.id);
@@ -129,8 +131,8 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk, with its `oldest` zios in flight. The shard needs time to find them
-    /// that it could spend on its clients, so ask for no more than you need.
+    /// Takes a snapshot of a disk, with its `oldest` zios in flight. The shard takes time from its
+    /// clients to find these zios, so ask for no more zios than you need.
     pub fn snapshot(
         &self,
         disk: usize,
@@ -208,7 +210,8 @@ impl Handle {
         send(route, Message::CutPool(route.id, cut, Box::new(answer)))
     }
 
-    /// Makes the kernel a client of an export. `answer` comes once the shard reads the kernel's requests.
+    /// Makes the kernel a client of an export. The shard calls `answer` once it reads the kernel's
+    /// requests.
     pub fn attach(
         &self,
         export: usize,
@@ -233,8 +236,8 @@ impl Handle {
         send(route, message)
     }
 
-    /// Makes a program the client of all disks with followed files: its calls on these files are their zios.
-    /// `follower` gets the events of these calls.
+    /// Makes a program the client of all disks with followed files: the program's calls on these files
+    /// become zios of the disks. `follower` gets the events of these calls.
     pub fn follow(
         &self,
         listener: Listener,
@@ -245,7 +248,7 @@ impl Handle {
         let files = |(disk, route): &(usize, Route<ExportId>)| {
             let files = self.infos.disks[*disk].followed.clone()?;
             let mailbox = Arc::clone(&route.mailbox);
-            // If the shard is gone, so is the message, and calls go on.
+            // If the shard is gone, the message is lost, and the program's calls go on.
             let send = move |message| drop(mailbox.send(message));
             Some((files, route.id, Box::new(send) as Outlet))
         };

@@ -7,12 +7,12 @@ pub struct Held {
     pub zios: u32,
     /// The most zios in flight.
     pub zios_max: u32,
-    /// Bytes of payloads.
+    /// Bytes of payloads that the shard holds.
     pub payload: u64,
-    /// The most bytes of payloads, including the requests that are let in beyond the budget for
+    /// The most bytes of payloads, including the requests beyond the budget that the shard admits for
     /// connections with nothing in flight.
     pub payload_max: u64,
-    /// Bytes that connections keep beside their requests: received bytes that the shard has not
+    /// Bytes that connections keep in addition to their requests: received bytes that the shard has not
     /// decoded, and replies that clients have not taken.
     pub kept: u64,
     /// From this many kept bytes on, the shard reads connections a little at a time.
@@ -39,7 +39,8 @@ impl Default for Held {
 pub(crate) const ZIOS_MAX: u32 = 262_144;
 /// The most payload bytes that a shard holds before it stops reading.
 pub(crate) const PAYLOAD_MAX: u64 = 256 << 20;
-/// The most bytes that connections with nothing in flight may add to that.
+/// The most bytes that connections with nothing in flight may add to `PAYLOAD_MAX`.
 pub(crate) const BEYOND_MAX: u64 = (32 << 20) + (64 << 20);
-/// From this many bytes kept beside requests on, the shard reads connections a little at a time.
+/// When connections keep this many bytes in addition to requests, the shard reads them a little at a
+/// time.
 pub(crate) const KEPT_MAX: u64 = 64 << 20;

@@ -6,62 +6,63 @@ use dashpot_rules::CallFiles;
 /// One served disk.
 #[derive(Clone, Debug)]
 pub struct DiskInfo {
-    /// Its name, which is also its export name if it has an export.
+    /// The disk's name, which is also its export name if the disk has an export.
     pub name: String,
-    /// Its size in bytes.
+    /// The disk's size in bytes.
     pub size: u64,
     /// The smallest read or write, in bytes.
     pub block: u32,
-    /// The smallest write that the store does without reading, in bytes, if it is known.
+    /// The length of the smallest write that the store does without reading, in bytes, if it is known.
     pub physical: Option<u32>,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// Its store, in the words of the lab file: `ram`, `file:/path`.
+    /// The disk's store, in the words of the lab file: `ram`, `file:/path`.
     pub store: String,
-    /// Identifies the bytes of its store; `None` if they are lost when this process ends.
+    /// Identifies the bytes of the store; `None` if the bytes are lost when this process ends.
     pub store_id: Option<String>,
-    /// The shard that owns it.
+    /// The shard that owns the disk.
     pub shard: usize,
-    /// The files that a program uses, without links in the path of their directory, if calls of that program are its zios.
+    /// The files whose calls by a program are zios of the disk, without links in the path of their
+    /// directory. `None` if the disk follows no files.
     pub followed: Option<CallFiles>,
-    /// The index of its export; `None` for a disk of a pool, which only the pool reaches, and for a disk
-    /// with a directory, which only a program reaches.
+    /// The index of the disk's export; `None` for a disk of a pool, which only the pool reaches, and
+    /// for a disk with a directory, which only a program reaches.
     pub export: Option<usize>,
-    /// The index of its pool, if it belongs to one.
+    /// The index of the disk's pool, if the disk belongs to a pool.
     pub pool: Option<usize>,
 }
 
 /// One served pool.
 #[derive(Clone, Debug)]
 pub struct PoolInfo {
-    /// Its name.
+    /// The pool's name.
     pub name: String,
-    /// Its top-level members, each with its sides, as indices of disks.
+    /// The top-level members of the pool. Each member is a list of its sides, as indices of disks.
     pub members: Vec<Vec<usize>>,
-    /// The throttle that holds its writes back.
+    /// The throttle that holds the pool's writes back.
     pub throttle: ThrottleConfig,
     /// The room for volumes, in bytes.
     pub size: u64,
-    /// The shard that owns it, with its disks and volumes.
+    /// The shard that owns the pool, with its disks and volumes.
     pub shard: usize,
 }
 
 /// One served volume.
 #[derive(Clone, Debug)]
 pub struct VolumeInfo {
-    /// Its name, which is also its export name.
+    /// The volume's name, which is also its export name.
     pub name: String,
-    /// Its size in bytes.
+    /// The volume's size in bytes.
     pub size: u64,
     /// Bytes in a block.
     pub block_size: u32,
-    /// When it acknowledges writes.
+    /// When the volume acknowledges writes.
     pub write: WritePolicy,
-    /// Identifies its bytes; `None` if some of them may be lost when this process ends.
+    /// Identifies the volume's bytes; `None` if some of the bytes may be lost when this process ends.
     pub store_id: Option<String>,
-    /// The index of its pool.
+    /// The index of the volume's pool.
     pub pool: usize,
-    /// The index of its export.
+    /// The index of the volume's export.
     pub export: usize,
 }
 
@@ -75,7 +76,7 @@ pub enum ServedDevice<'a> {
 }
 
 impl<'a> ServedDevice<'a> {
-    /// Its name.
+    /// The name of the disk or volume.
     pub fn name(self) -> &'a str {
         match self {
             ServedDevice::Disk(disk) => &disk.name,

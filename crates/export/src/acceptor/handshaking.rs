@@ -44,8 +44,8 @@ impl Handshaking {
         self.has_output() || matches!(self.progress, Progress::More)
     }
 
-    /// Sends the output, then reads and answers. Stops when sending or reading would block, or when
-    /// other clients have their turn.
+    /// Sends the output, then reads and answers. Stops when sending or receiving would block, or after
+    /// some reads, so that the acceptor can serve the other clients.
     pub(super) fn advance(&mut self) -> rustix::io::Result<()> {
         for _ in 0..READS_PER_TURN {
             if !self.send()? || !matches!(self.progress, Progress::More) {
@@ -73,7 +73,7 @@ impl Handshaking {
         Ok(true)
     }
 
-    /// Receives once and answers. Returns whether anything was received.
+    /// Receives bytes once, and answers them. Returns whether any bytes were received.
     fn receive(&mut self) -> rustix::io::Result<bool> {
         let mut bytes = Vec::with_capacity(RECEIVE_LENGTH);
         match net::recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
@@ -87,7 +87,7 @@ impl Handshaking {
     }
 }
 
-/// How often one client's socket is read before the other clients have their turn.
+/// How many times the acceptor reads one client's socket before it serves the other clients.
 const READS_PER_TURN: usize = 4;
 /// Bytes read at a time.
 const RECEIVE_LENGTH: usize = 16 << 10;

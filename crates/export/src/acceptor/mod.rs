@@ -1,6 +1,6 @@
-//! The acceptor: one thread that accepts connections and shakes hands with all clients at once. It
-//! never waits for any one of them. After the handshake it hands the connection to the shard of its
-//! export.
+//! The acceptor: one thread that accepts connections and shakes hands with all clients at once. The
+//! acceptor never waits for a single client. After a handshake, it hands the connection to the shard of
+//! the export that the client chose.
 
 mod handshaking;
 mod pending;
@@ -29,7 +29,7 @@ use crate::route::Route;
 /// A message from another thread to the acceptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptorMessage {
-    /// Let clients in. Until then they wait in the backlog.
+    /// Let clients in. Until this message comes, clients wait in the backlog of the listeners.
     Open,
     /// Let no client in any more.
     Close,
@@ -49,7 +49,7 @@ pub(crate) struct Acceptor {
     /// The end of the pause that the acceptor makes when the system has no room for another
     /// connection.
     pauses_until: Option<Instant>,
-    /// Whether epoll watches the listeners. It does not while no client can come in.
+    /// Whether epoll watches the listeners: false while no client can come in.
     watching: bool,
 }
 
@@ -81,7 +81,7 @@ impl Acceptor {
         })
     }
 
-    /// Lets clients in until it is told to close.
+    /// Lets clients in until a message tells the acceptor to close.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS);
         loop {
@@ -108,7 +108,7 @@ impl Acceptor {
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let now = clock::now();
-        // The handshake may have become displaceable since the listeners were last watched. Then
+        // A handshake may have become displaceable since the listeners were last watched. In that case
         // the acceptor does not wait.
         let room = self.pending.displaceable_at().filter(|_| !self.watching);
         let moments = [self.pending.late_at(), room, self.pauses_until];
@@ -141,8 +141,8 @@ impl Acceptor {
                 }
                 // No client is waiting, or the client has already gone.
                 Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return,
-                // There are too many descriptors, or no memory. The listener stays readable, so
-                // stop watching it.
+                // The process has too many descriptors, or the system has no memory left. The listener
+                // stays readable, so the acceptor stops watching it.
                 Err(_) => {
                     self.pauses_until = Some(now + PAUSE);
                     return;
@@ -169,7 +169,7 @@ impl Acceptor {
         self.advance(id);
     }
 
-    /// Advances a handshake as far as it goes.
+    /// Advances a handshake as far as the client's bytes allow.
     fn advance(&mut self, id: u64) {
         let Some(mut place) = self.pending.take(id) else {
             return;
@@ -225,7 +225,8 @@ impl Acceptor {
         }
     }
 
-    /// Watches the listeners only while a client can come in. Other clients wait in the backlog.
+    /// Watches the listeners only while a client can come in. At other times, clients wait in the
+    /// backlog.
     fn watch_listeners(&mut self) -> io::Result<()> {
         let now = clock::now();
         self.pauses_until = self.pauses_until.filter(|until| *until > now);
@@ -263,11 +264,12 @@ fn peer_name(fd: BorrowedFd<'_>) -> String {
 }
 
 const MAILBOX: u64 = u64::MAX;
-/// The token of the first listener. Smaller tokens are pending handshakes; the mailbox has its own.
+/// The token of the first listener. Smaller tokens belong to pending handshakes. The mailbox has a
+/// token of its own.
 const FIRST_LISTENER: u64 = 1 << 63;
-/// Events taken per wait.
+/// The most events that one wait takes.
 const EVENTS: usize = 64;
-/// Connections accepted before the pending handshakes have their turn.
+/// How many connections the acceptor accepts before it advances the pending handshakes.
 const ACCEPTS_PER_TURN: usize = 64;
-/// How long the acceptor pauses after the system had no room.
+/// How long the acceptor pauses when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);

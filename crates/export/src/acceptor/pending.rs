@@ -1,17 +1,18 @@
-//! The handshakes in progress. When all places are taken, this module chooses the handshake that
-//! makes way for a waiting client.
+//! The handshakes in progress. When all places are taken and a client waits, this module chooses the
+//! handshake to displace.
 //!
 //! A handshake frees its place when it is over, and after [`HANDSHAKE_MAX`] at the latest. If all
-//! places are taken and a client waits, the peer with the most places loses its oldest handshake.
-//! So a flood of half-open handshakes from one process or address displaces only itself, and a
-//! client among many others keeps its place. No handshake is displaced within [`LEAST`], so even
-//! during a flood from many peers each client has the time that it needs.
+//! places are taken and a client waits, the peer with the most places loses its oldest handshake. So a
+//! flood of half-open handshakes from one process or address displaces only handshakes of that peer,
+//! and other clients keep their places. No handshake is displaced within [`LEAST`], so even during a
+//! flood from many peers each client has the time that it needs.
 
 use std::collections::{BTreeMap, HashMap};
 
 use dashpot_engine::{Duration, Instant};
 
-/// Handshakes by their number. Numbers grow, so this is the order in which the clients connected.
+/// Handshakes by number. A later client gets a larger number, so the map is in the order in which the
+/// clients connected.
 #[derive(Debug)]
 pub(super) struct Pending<T> {
     pending: BTreeMap<u64, Place<T>>,
@@ -55,7 +56,7 @@ impl<T> Pending<T> {
         self.next += 1;
     }
 
-    /// Takes a client out. The caller may [put it back](Pending::put_back).
+    /// Takes a client out of its place. The caller may [put the client back](Pending::put_back).
     pub(super) fn take(&mut self, id: u64) -> Option<Place<T>> {
         self.pending.remove(&id)
     }
@@ -117,9 +118,9 @@ impl<T> Pending<T> {
 const PLACES: usize = 256;
 /// How long one handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// For this long a new handshake cannot be displaced. Linux keeps a backlog of at most 4,096
-/// clients by default. Even if every handshake has to be displaced, the acceptor lets all of them
-/// in within 16 times this duration.
+/// How long a new handshake is safe from displacement. By default, Linux keeps a backlog of at most
+/// 4,096 clients. Even if every handshake has to be displaced, the acceptor lets all clients of a full
+/// backlog in within 16 times this duration.
 const LEAST: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 //! protocol. It decides when to read from and send to a connection, how much the connection may
 //! hold, and in which order replies leave. It keeps the bytes, and asks the engine and the stores.
 //!
-//! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a
-//! call of [`Frontend::receive`] appends whole messages with their payloads, for which the shard gives
-//! it room (see [`ReceiveLimits`]), and a call of [`Frontend::send`] takes one reply (see
-//! [`SendLimits`]). The frontend of a ring turns completions into messages of its own, and a reply's
-//! head into a command, which it queues until [`Frontend::flush`].
+//! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call
+//! of [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room
+//! (see [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). The
+//! frontend of a ring turns completions into messages of its own. It turns a reply's head into a
+//! command, and queues the command until [`Frontend::flush`].
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -21,8 +21,8 @@ use crate::store::Extent;
 
 /// The connection of one client, whichever protocol it uses.
 ///
-/// The shard polls the descriptor. It is readable when there is something to receive, and writable
-/// when a refused send may be tried again.
+/// The shard polls the descriptor. The descriptor is readable when there is something to receive, and
+/// writable when the shard may try a refused send again.
 pub(crate) trait Frontend: AsFd {
     /// Appends received bytes to the spare capacity of `into`. Never waits.
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival;
@@ -38,8 +38,8 @@ pub(crate) trait Frontend: AsFd {
     /// shard cannot admit the request now, it decodes the same bytes again later.
     fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded;
 
-    /// Appends the reply to a request, but not the data of a successful read: the shard sends the
-    /// data after it.
+    /// Appends the reply to a request, but not the data of a successful read: the shard sends the data
+    /// after the head.
     fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome);
 
     /// Appends the whole reply to a question about extents.
@@ -51,8 +51,8 @@ pub(crate) trait Frontend: AsFd {
     /// How much one call of [`Frontend::send`] may carry.
     fn send_limits(&self) -> SendLimits;
 
-    /// Begins what the frontend does itself for a request of a [call](Operation::Call), and calls `done` at its
-    /// end. Returns `done` if there is nothing to do.
+    /// Begins the work that the frontend itself does for a request of a [call](Operation::Call), and
+    /// calls `done` when this work ends. Returns `done` if there is no such work.
     fn begin(&mut self, _request: &Request, done: Done) -> Option<Done> {
         Some(done)
     }
@@ -63,8 +63,9 @@ pub(crate) trait Frontend: AsFd {
         Ok(())
     }
 
-    /// The connection has ended on this side. Returns whether the session must stay: then it fails what the
-    /// kernel waits for, and in each call of [`Frontend::receive`] what has arrived, until that call says
+    /// Tells the session that the shard has ended the connection. Returns whether the session must
+    /// stay. If so, the session fails the requests that the kernel waits for. Each later call of
+    /// [`Frontend::receive`] fails the requests that have arrived, until a call returns
     /// [`Arrival::End`].
     fn fail_all(&mut self) -> bool {
         false
@@ -86,7 +87,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The number of payload bytes that follow it.
+    /// The number of payload bytes that follow the request.
     pub fn payload(&self) -> u32 {
         match self.operation {
             Operation::Write { .. } => self.length,
@@ -121,7 +122,8 @@ pub enum Operation {
     },
     /// Asks to read a range ahead.
     Cache,
-    /// A system call of a program. It carries no payload, and its reply no data: the kernel moves the bytes.
+    /// A system call of a program. The request has no payload and the reply has no data: the kernel moves
+    /// the bytes.
     Call(Op),
 }
 
@@ -167,12 +169,13 @@ pub(crate) enum Arrival {
     End,
 }
 
-/// The first message in the received bytes. `taken` counts its bytes, without a payload.
+/// The first message in the received bytes. `taken` is the length of the message without its payload.
 #[derive(Debug)]
 pub enum Decoded {
     /// The message is not complete: more bytes must come first.
     More,
-    /// A request. [`Request::payload`] bytes follow it. They may have come already or not.
+    /// A request. [`Request::payload`] bytes follow the request. These bytes may have arrived already
+    /// or not.
     Request {
         /// The request.
         request: Request,
@@ -201,19 +204,20 @@ pub enum Decoded {
         /// See [`Decoded`].
         taken: usize,
     },
-    /// The client says good-bye: the shard finishes its zios, and reads no more.
+    /// The client says good-bye: the shard finishes the client's zios, and reads no more from the
+    /// client.
     Goodbye,
     /// The bytes make no sense: the shard must drop the connection.
     Broken,
 }
 
-/// Why the kernel is not served over a descriptor that a caller has handed over.
+/// The reason that no shard serves the kernel over a descriptor that a caller has handed over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotServed {
     /// The descriptor is of the wrong kind for this mechanism.
     #[error("the descriptor that was handed over is no {0}")]
     WrongDescriptor(&'static str),
-    /// The kernel refuses a part of it.
+    /// The kernel refuses a step of the setup.
     #[error("{0}")]
     Refused(String),
     /// This build lacks the frontend.
@@ -244,12 +248,12 @@ impl ReceiveLimits {
 /// replies late.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
-    /// The most calls in a row before the other connections have their turn.
+    /// The most calls in a row before the shard serves the other connections.
     pub(crate) calls: usize,
     /// The most replies.
     pub(crate) replies: usize,
-    /// Once a batch has this many bytes, no reply is added. A stream may carry a longer reply in
-    /// parts; a transport of messages sets this above its longest reply.
+    /// Once a batch has this many bytes, the shard adds no more replies. A stream may carry a longer
+    /// reply in parts. A transport of messages sets this limit above the length of its longest reply.
     pub(crate) bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Checks of ranges, and the numbers of errors: shared by the frontends of the kernel's own drivers.
+//! Checks of ranges, and the numbers of errors, for the frontends of the kernel's own drivers.
 
 use dashpot_engine::Errno;
 use rustix::io::Errno as Number;
@@ -6,7 +6,7 @@ use rustix::io::Errno as Number;
 use super::boundary::{Operation, Request};
 use crate::export::ExportInfo;
 
-/// The request for a range, if the export has it and allows the operation.
+/// The request for a range, if the export contains the range and allows the operation.
 #[inline]
 pub(super) fn check_range(
     export: &ExportInfo,

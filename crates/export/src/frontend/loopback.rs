@@ -19,7 +19,7 @@ pub(crate) struct Loopback {
 }
 
 impl Loopback {
-    /// The bytes of a read.
+    /// The length of a read, in bytes.
     pub(crate) const READ: u32 = 512;
 
     /// Makes a connection. The session is the shard's end.
@@ -31,8 +31,8 @@ impl Loopback {
         Ok((Loopback { socket: near }, session))
     }
 
-    /// Reads the first bytes of the export, and waits for the whole reply. False if the shard
-    /// refuses.
+    /// Reads the first bytes of the export, and waits for the whole reply. Returns false if the shard
+    /// refuses the read.
     pub(crate) fn read(&self) -> io::Result<bool> {
         let request = encode(&RequestHeader {
             flags: 0,

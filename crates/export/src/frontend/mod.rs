@@ -1,10 +1,11 @@
-//! The list of frontends. Each is a folder with the same file names: `wire` (layout), `handshake`
-//! (how a client connects), `check` (which requests are valid), `decode`, `encode`. No file outside
-//! this folder names one of them.
+//! The list of frontends. Each frontend is a folder with the same file names: `wire` (layout),
+//! `handshake` (how a client connects), `check` (which requests are valid), `decode`, `encode`. No file
+//! outside this folder names a frontend.
 //!
 //! To add a frontend, change only this file in the data path: add a variant of [`Session`], which a
-//! shard serves. If its clients connect to a socket, add a variant of [`Handshake`]; if a caller
-//! hands its descriptor over, add a [`Mechanism`]. `boundary` has the trait that it must implement.
+//! shard serves. If clients of the frontend connect to a socket, add a variant of [`Handshake`]. If a
+//! caller hands a descriptor over, add a [`Mechanism`]. `boundary` has the trait that the frontend must
+//! implement.
 
 pub(crate) mod boundary;
 pub mod calls;
@@ -31,7 +32,8 @@ pub(crate) use self::loopback::Loopback;
 use crate::export::{ExportInfo, Followed, Follower, Mechanism, Uring};
 use crate::store::Extent;
 
-/// Receives the calls of a program on the files of disks. `connect` gets the session of each of them.
+/// Receives the calls of a program on the files of disks. Each disk's `connect` gets the session of
+/// that disk.
 pub(crate) fn follow(
     listener: Listener,
     files: impl Iterator<Item = (CallFiles, Connect)>,
@@ -76,7 +78,7 @@ impl Session {
     }
 }
 
-/// Calls a method of the session that a [`Session`] is.
+/// Calls a method of the frontend's session inside a [`Session`].
 macro_rules! each {
     ($it:ident, $session:ident => $call:expr) => {
         match $it {
@@ -150,8 +152,8 @@ impl AsFd for Session {
     }
 }
 
-/// A handshake with a client on a socket, as a state machine without a socket. The acceptor moves
-/// its bytes.
+/// A handshake with a client on a socket, as a state machine without a socket. The acceptor receives
+/// and sends the bytes.
 #[derive(Debug)]
 pub(crate) enum Handshake {
     Nbd(nbd::handshake::Handshake),
@@ -185,8 +187,8 @@ enum Protocol {
 }
 
 impl Handshake {
-    /// Begins a handshake with a client that has connected to a socket, where it chooses one of these
-    /// exports. The bytes are the server's greeting.
+    /// Begins a handshake with a client that has connected to a socket. The client will choose one of
+    /// these exports. Also returns the bytes of the server's greeting.
     pub(crate) fn on_socket(exports: Arc<[ExportInfo]>) -> (Handshake, Vec<u8>) {
         let handshake = nbd::handshake::Handshake::new(exports);
         (Handshake::Nbd(handshake), nbd::handshake::GREETING.to_vec())
@@ -208,7 +210,7 @@ impl Handshake {
 }
 
 impl Agreed {
-    /// Makes the session that takes over the socket. Also returns the bytes that have come already.
+    /// Makes the session that takes over the socket. Also returns the bytes that have already arrived.
     pub(crate) fn session(self, fd: OwnedFd) -> (Session, Vec<u8>) {
         let Protocol::Nbd(features) = self.protocol;
         (

@@ -116,7 +116,7 @@ fn about_file(message: &Message<'_>, export: &ExportInfo) -> Vec<u8> {
         abi::FUSE_OPEN => encode::reply(cookie, &opened()),
         abi::FUSE_STATFS => encode::reply(cookie, &statistics(export)),
         abi::FUSE_RELEASE | abi::FUSE_DESTROY => encode::done(cookie),
-        // The kernel asks for most of these only once.
+        // The kernel sends most of these other messages only once.
         _ => encode::refusal(cookie, Errno::NOSYS),
     }
 }
@@ -150,7 +150,7 @@ fn statistics(export: &ExportInfo) -> fuse_statfs_out {
         st: fuse_kstatfs {
             blocks: export.size / SECTOR,
             files: 1,
-            // The loop driver takes this for the granularity of discards.
+            // The loop driver takes this size as the granularity of discards.
             bsize: export.preferred.max(SECTOR as u32),
             frsize: SECTOR as u32,
             ..fuse_kstatfs::default()

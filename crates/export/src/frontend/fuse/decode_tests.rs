@@ -26,7 +26,7 @@ fn export(read_only: bool) -> ExportInfo {
     }
 }
 
-/// A message with these arguments, and bytes after them.
+/// A message with these arguments, followed by a payload.
 fn message(opcode: u32, arguments: &(impl IntoBytes + Immutable), payload: &[u8]) -> Vec<u8> {
     let body = [arguments.as_bytes(), payload].concat();
     let header = fuse_in_header {
@@ -165,7 +165,7 @@ fn a_message_that_is_not_whole_ends_the_connection() {
     assert!(matches!(decode(&[], &export(false)), Decoded::More));
 }
 
-/// Messages with any arguments, of the lengths that the kernel sends and of others.
+/// Messages with any arguments, of the lengths that the kernel sends and of other lengths.
 fn any_message() -> impl Strategy<Value = Vec<u8>> {
     let opcodes = select(vec![
         abi::FUSE_READ,

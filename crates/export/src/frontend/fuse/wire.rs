@@ -15,7 +15,7 @@ pub(super) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The first message of `received`; `None` if its stated length does not fit the received
+    /// The first message of `received`; `None` if the length in the header does not fit the received
     /// bytes.
     #[inline]
     pub(super) fn first(received: &'a [u8]) -> Option<Message<'a>> {
@@ -24,7 +24,7 @@ impl<'a> Message<'a> {
         Some(Message { header, body })
     }
 
-    /// Its length.
+    /// The length of the message.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.header.len as usize
@@ -39,7 +39,7 @@ impl<'a> Message<'a> {
 
 /// The node of the only file.
 pub(super) const ROOT: u64 = 1;
-/// Allows concurrent writes to a file. Since version 7.38.
+/// Allows concurrent writes to a file. Version 7.38 of the protocol introduced this flag.
 pub(super) const FOPEN_PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 /// The largest payload of a write, and the most bytes of a read.
 pub(super) const DATA_MAX: u32 = 1 << 20;
@@ -49,6 +49,6 @@ pub(super) const MESSAGE_MAX: usize = DATA_MAX as usize + 4096;
 /// The longest reply.
 pub(super) const REPLY_MAX: usize = DATA_MAX as usize + 4096;
 
-// The reply to a read of this length leaves in one call: a header, the slices of a store, and an
-// end.
+// The longest reply fits into one call, with its header and with partial slices of a store at both
+// ends.
 const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);

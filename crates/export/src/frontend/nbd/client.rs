@@ -16,7 +16,7 @@ use super::wire::{REQUEST_LEN, RequestHeader, SIMPLE_REPLY_LEN};
 /// The reason that a client could not connect.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The system refuses.
+    /// The system refuses to connect.
     #[error("{address}: cannot connect")]
     Refused {
         /// The address.
@@ -30,7 +30,7 @@ pub enum ConnectError {
     /// The server accepted the connection, and then sent nothing.
     #[error("{0}: the server has not answered for {PATIENCE:?} while it was being set up")]
     Silent(Address),
-    /// The peer does not speak NBD, or an older kind of it.
+    /// The peer does not speak NBD, or speaks an older kind of NBD.
     #[error("{0}: no NBD server of the fixed newstyle answers there")]
     NotNbd(Address),
     /// There is no such export.
@@ -189,7 +189,7 @@ pub fn encode(request: &RequestHeader) -> [u8; REQUEST_LEN] {
     bytes
 }
 
-/// Parses a simple reply into its cookie and error number. `None` if it is something else.
+/// Parses a simple reply into its cookie and error number. `None` if the bytes are something else.
 pub fn parse_reply(bytes: &[u8; SIMPLE_REPLY_LEN]) -> Option<(u64, u32)> {
     let (magic, rest) = bytes.split_first_chunk::<4>()?;
     let (error, rest) = rest.split_first_chunk::<4>()?;

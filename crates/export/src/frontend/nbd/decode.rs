@@ -59,7 +59,7 @@ fn refuse(header: &RequestHeader, refused: Refused, features: Features) -> Decod
     }
 }
 
-/// The most extents in a reply. For a file, the store asks the file system for each.
+/// The most extents in a reply. For a file, the store asks the file system for each extent.
 const EXTENTS_PER_REPLY: usize = 1024;
 
 #[cfg(test)]

@@ -16,9 +16,10 @@ pub const DATA_CHUNK_LEN: usize = CHUNK_LEN + 8;
 /// The longest string that the protocol allows, in bytes.
 pub const STRING_MAX: usize = 4096;
 /// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this value
-/// by default, so it surprises no client.
+/// by default, so the value surprises no client.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
-/// The most extents in one block status chunk: 64 KiB of them. Clients ask again for the rest.
+/// The most extents in one block status chunk, which then has 64 KiB. Clients ask again for further
+/// extents.
 pub const EXTENTS_MAX: usize = 8192;
 /// The id that `base:allocation` has in block status chunks.
 pub const BASE_ALLOCATION: u32 = 1;
@@ -66,7 +67,8 @@ pub struct RequestHeader {
     pub length: u32,
 }
 
-/// The bytes that should begin a request do not: the connection is out of step and must be dropped.
+/// The received bytes are not the beginning of a request: the connection is out of step, and the server
+/// must drop it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a request begins with {0:#010x} instead of NBD's {REQUEST_MAGIC:#010x}")]
 pub struct BadMagic(u32);
@@ -128,7 +130,7 @@ pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_LEN]
     chunk
 }
 
-/// Appends the whole structured reply to a request that failed. Cuts a `message` above
+/// Appends the whole structured reply to a request that failed. Cuts a `message` that is longer than
 /// [`STRING_MAX`].
 pub fn put_error_chunk(output: &mut Vec<u8>, cookie: u64, errno: Errno, message: &str) {
     let message = bounded(message);
@@ -140,9 +142,9 @@ pub fn put_error_chunk(output: &mut Vec<u8>, cookie: u64, errno: Errno, message:
     output.extend_from_slice(message.as_bytes());
 }
 
-/// Appends the whole structured reply to a block status request: `base:allocation`, as pairs of
-/// length in bytes and state ([`STATE_HOLE`], [`STATE_ZERO`]), in order and without gaps from the
-/// request's offset. There must be at least one extent, and none may be empty. Extents above
+/// Appends the whole structured reply to a block status request. For `base:allocation`, the reply has
+/// pairs of length in bytes and state ([`STATE_HOLE`], [`STATE_ZERO`]), in order and without gaps from
+/// the request's offset. There must be at least one extent, and none may be empty. Extents above
 /// [`EXTENTS_MAX`] are left out.
 pub fn put_status_chunk(
     output: &mut Vec<u8>,
@@ -169,8 +171,8 @@ pub(super) fn bounded(text: &str) -> &str {
     &text[..end]
 }
 
-/// The header of the only, and so last, chunk of a reply. One chunk is enough: a reply is built
-/// after the I/O, so no error can come up once its header is sent.
+/// The header of the only chunk of a reply, which is also the last chunk. One chunk is enough: a reply
+/// is built after the I/O, so no error can occur once the header is sent.
 fn last_chunk(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_LEN] {
     let mut chunk = [0; CHUNK_LEN];
     put(&mut chunk, 0, CHUNK_MAGIC.to_be_bytes());

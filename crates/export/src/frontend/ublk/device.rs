@@ -16,7 +16,7 @@ use crate::frontend::boundary::{Arrival, NotServed};
 /// The queue of a device.
 pub(super) struct Device {
     queue: Box<Queue>,
-    /// Whether it answers every request with an error.
+    /// Whether the device answers every request with an error.
     fails: bool,
 }
 
@@ -57,8 +57,9 @@ impl Device {
         arrived(into.len() > before)
     }
 
-    /// Fails what the driver has sent and sends from now on. If the server went at once instead, it would
-    /// leave commands to the kernel while the driver sends more requests, and Linux 6.12 was seen to crash.
+    /// Fails the requests that the driver has sent, and those that it will send. If the server ended at
+    /// once instead, the kernel would still hold commands while the driver sends more requests. Linux
+    /// 6.12 crashed in this state.
     pub(super) fn fail_all(&mut self) -> bool {
         self.fails = true;
         self.queue.fail_held();
@@ -99,12 +100,12 @@ impl Device {
         }
         if self.queue.read_data(tag, into, data as usize).is_err() {
             into.truncate(begin);
-            // The device is about to go, or its answer waits for the next call.
+            // After an error, the device is about to go, or the answer waits for the next call.
             let _ = self.queue.finish(tag, Err(Errno::IO));
         }
     }
 
-    /// Gives the kernel the data of a reply, and queues the rest of it.
+    /// Gives the kernel the data of a reply, and queues the command that ends the request.
     pub(super) fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         let whole = bytes.iter().map(|part| part.len()).sum();
         let Some((reply, data)) = split(bytes) else {
@@ -149,14 +150,15 @@ fn arrived(any: bool) -> Arrival {
     }
 }
 
-/// The beginning of a reply, and the parts of its data. A chunk puts the beginning into its first part.
+/// The beginning of a reply, and the parts of its data. The first part of a chunk is the beginning.
 fn split<'a, 'b>(bytes: &'a [IoSlice<'b>]) -> Option<(Reply, &'a [IoSlice<'b>])> {
     let (first, data) = bytes.split_first()?;
     let reply = Reply::read_from_bytes(first).ok()?;
     Some((reply, data))
 }
 
-/// Whether a descriptor is the character device of a ublk device. Their major number is not fixed.
+/// Whether a descriptor is the character device of a ublk device. The major number of these devices is
+/// not fixed.
 fn is_ublk(fd: &OwnedFd) -> bool {
     let Ok(found) = fstat(fd) else {
         return false;
@@ -170,7 +172,7 @@ fn is_ublk(fd: &OwnedFd) -> bool {
         && link.is_ok_and(|link| link.to_bytes().ends_with(b"/ublk-char"))
 }
 
-/// Why a queue cannot be served.
+/// The reason that a queue cannot be served.
 fn why_not(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::NOSYS) => why_no_ring(error),

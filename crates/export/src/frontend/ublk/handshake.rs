@@ -4,7 +4,7 @@ use dashpot_sys::ublk::{Access, Geometry};
 
 pub use super::wire::DATA_MAX;
 
-/// The depth of the queue of a device. A lower one would act like a hidden lane count.
+/// The depth of the queue of a device. A lower depth would act like a hidden lane count.
 pub const DEPTH: u16 = 256;
 
 /// The geometry of a device: its size, its sector, and the smallest write that needs no read before it, in bytes.

@@ -1,9 +1,10 @@
 //! The ublk frontend: the kernel's ublk driver makes a block device, and sends its requests here.
 //!
 //! A privileged process makes the device as [`handshake`] says, and hands its open character device to
-//! the daemon. There is one queue. `device` takes the driver's descriptions of requests from it, and
-//! makes messages of them, each with the data of its write: the layout in `wire` is our own. `decode`
-//! turns messages into requests, and `encode` replies into bytes, which `device` turns into commands.
+//! the daemon. The device has one queue. `device` takes the driver's descriptions of requests from the
+//! queue, and turns each into a message with the data of its write. The layout in `wire` is our own.
+//! `decode` turns messages into requests. `encode` turns replies into bytes, and `device` turns these
+//! bytes into commands.
 
 mod decode;
 mod device;

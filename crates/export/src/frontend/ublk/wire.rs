@@ -10,9 +10,9 @@ use crate::store::SLICE;
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Head {
-    /// The driver's name for the request.
+    /// The driver's number for the request.
     pub(super) tag: u32,
-    /// How many bytes follow.
+    /// How many bytes of data follow.
     pub(super) data: u32,
     pub(super) descriptor: Descriptor,
 }
@@ -33,7 +33,7 @@ impl<'a> Message<'a> {
         Some(Message { head, data })
     }
 
-    /// Its length.
+    /// The length of the message.
     #[inline]
     pub(super) fn len(&self) -> usize {
         HEAD + self.data.len()
@@ -71,5 +71,5 @@ pub(super) const REPLY_MAX: usize = DATA_MAX as usize + size_of::<Reply>();
 /// The unit of lengths in a description.
 pub(super) const SECTOR: u64 = 512;
 
-// The reply to a read of this length leaves in one call: a head, the slices of a store, and an end.
+// The longest reply fits into one call, with its head and with partial slices of a store at both ends.
 const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);

@@ -15,8 +15,8 @@ use crate::frontend::boundary::Operation;
 /// that announces more is disconnected.
 pub const DRAIN_MAX: u32 = 2 * PAYLOAD_MAX;
 
-/// The operation of a valid request. If it has a range, the range is not empty, is aligned and lies
-/// within the export.
+/// The operation of a valid request. If the operation has a range, the range is not empty, is aligned
+/// and lies within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// An I/O. A read with DF is an ordinary read, because every reply has its data in one chunk.
@@ -39,10 +39,11 @@ pub enum Refused {
         errno: Errno,
         /// The reason, for people.
         reason: &'static str,
-        /// Bytes that follow the request and must be discarded before the next one.
+        /// The number of bytes that follow the request, and that must be discarded before the next
+        /// request.
         payload: u32,
     },
-    /// The request announces a payload above [`DRAIN_MAX`]: drop the connection.
+    /// The request announces a payload above [`DRAIN_MAX`]: the server must drop the connection.
     Drop,
 }
 
@@ -106,7 +107,7 @@ fn check_io(
             check_writable(export)?;
             check_range(request, export, Errno::Inval)
         }
-        // NBD has no such request.
+        // No NBD request is a `Call`.
         Operation::Cache | Operation::Call(_) => check_range(request, export, Errno::Inval),
     }
 }
@@ -169,8 +170,8 @@ fn check_no_range(request: &RequestHeader) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks the range of a request. `beyond` is the error for a range that ends after the export
-/// does.
+/// Checks the range of a request. `beyond` is the error for a range that ends beyond the end of the
+/// export.
 fn check_range(request: &RequestHeader, export: &ExportInfo, beyond: Errno) -> Result<(), Refusal> {
     if request.length == 0 {
         return invalid("a range of no bytes");

@@ -5,9 +5,9 @@
 //! SET_META_CONTEXT with `base:allocation`. There is no TLS. The server answers every other option
 //! with ERR_UNSUP and skips its data.
 //!
-//! The caller sends [`GREETING`]. Then it passes received bytes in, in pieces of any size, and
-//! sends the bytes that were appended to `output`, even when the answer is [`Progress::Close`]. The
-//! caller bounds how long all of this may take; this module bounds the memory.
+//! The caller sends [`GREETING`]. Then it passes received bytes in, in pieces of any size, and sends
+//! the bytes that were appended to `output`, even when the answer is [`Progress::Close`]. The caller
+//! bounds how long the handshake may take. This module bounds the memory of the handshake.
 
 mod option;
 mod reply;
@@ -23,15 +23,16 @@ use crate::export::ExportInfo;
 /// The server's first bytes: two magic words, FIXED_NEWSTYLE and NO_ZEROES.
 pub const GREETING: [u8; 18] = *b"NBDMAGICIHAVEOPT\x00\x03";
 
-/// The most options that one handshake may have. A client that lists needs two per export.
+/// The most options that one handshake may have. A client that lists the exports needs two options per
+/// export.
 pub const OPTIONS_MAX: u32 = 1000;
 
 /// The most data that an option may have, in bytes.
 pub const OPTION_DATA_MAX: u32 = 64 << 10;
 
 /// When `output` holds this many bytes that the client has not taken, the server answers no further
-/// option. A client must read the reply to an option before it sends the next, so only a client
-/// that does not read gets there.
+/// option. A client must read the reply to an option before it sends the next option, so only a client
+/// that does not read reaches this bound.
 pub const UNSENT_MAX: usize = 64 << 10;
 
 /// The negotiated features of the transmission phase.
@@ -79,7 +80,7 @@ pub struct Handshake {
     base_allocation: Option<usize>,
 }
 
-/// The next thing to come from the client.
+/// The part of the handshake that the client sends next.
 #[derive(Clone, Copy, Debug)]
 enum State {
     ClientFlags,
@@ -309,7 +310,8 @@ impl Handshake {
             return Step::Again;
         }
         reply.info_export(export, self.structured);
-        // The size is sent without being asked for, too: a client that only lists should see it.
+        // The server sends the size to clients that did not ask for it, too: a client that lists
+        // exports shows the size.
         reply.info_block_size(export);
         if request.wants_name {
             reply.info_name(export);
@@ -351,7 +353,7 @@ impl Handshake {
             .position(|export| name.is_empty() || export.name.as_bytes() == name)
     }
 
-    /// Takes the next `N` received bytes, once all of them are there.
+    /// Takes the next `N` received bytes, once all of these bytes have arrived.
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.received.first_chunk()?;
         self.received.drain(..N);

@@ -90,8 +90,8 @@ impl<'a> MetaRequest<'a> {
         self.queries.contains(&BASE_ALLOCATION_NAME.as_bytes())
     }
 
-    /// Whether LIST lists `base:allocation`. A request without queries asks for everything, and the
-    /// query `base:` for all of that namespace.
+    /// Whether LIST lists `base:allocation`. A request without queries asks for all contexts, and the
+    /// query `base:` asks for all contexts of that namespace.
     pub(super) fn lists_base_allocation(&self) -> bool {
         self.queries.is_empty()
             || self.queries.contains(&b"base:".as_slice())
@@ -111,7 +111,7 @@ impl<'a> Fields<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Takes a string that has its length before it.
+    /// Takes a string that follows its own length.
     fn string(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()? as usize;
         if length > STRING_MAX {

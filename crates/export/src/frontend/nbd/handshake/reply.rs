@@ -19,7 +19,7 @@ const META_CONTEXT: u32 = 4;
 
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
-/// The replies to one option: any number, then one that ends them.
+/// The replies to one option: any number of replies, then a final reply.
 pub(super) struct Reply<'a> {
     option: u32,
     output: &'a mut Vec<u8>,

@@ -50,7 +50,7 @@ fn meta_data(name: &[u8], queries: &[&[u8]]) -> Vec<u8> {
     data
 }
 
-/// A handshake that has received the input in these pieces.
+/// Passes these pieces of input to a handshake. Returns its progress and its output.
 fn run<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Progress, Vec<u8>) {
     let mut setup = Handshake::new(exports());
     let mut output = Vec::new();

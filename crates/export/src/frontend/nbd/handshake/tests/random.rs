@@ -59,7 +59,7 @@ prop_compose! {
     }
 }
 
-/// Cuts `bytes` into pieces of these lengths, over and over.
+/// Cuts `bytes` into pieces. The pieces have these lengths in turn, over and over.
 fn pieces<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for &length in lengths.iter().cycle() {
