@@ -1,4 +1,5 @@
-//! Listening sockets. Only this user can open a unix socket, and its path is removed with it.
+//! Listening sockets. Only the user of this process can connect to a unix socket, and dropping the
+//! socket removes its path.
 
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
@@ -26,12 +27,12 @@ pub enum ListenError {
     /// A unix socket's directory is missing.
     #[error("{0}: there is no such directory; create it, or choose another path")]
     NoDirectory(Address),
-    /// The process that started this one has handed over something else than a listening socket.
+    /// The process that started this one has handed over something other than a listening socket.
     #[error(
         "LISTEN_FDS: descriptor {at} of those handed over {why}; hand over a listening stream socket"
     )]
     Handed {
-        /// Its place among them, from 1.
+        /// The place of the descriptor among those that were handed over, counted from 1.
         at: usize,
         /// The defect.
         why: String,
@@ -68,7 +69,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// A listener on the socket that was handed over as number `at`. Its path stays.
+    /// A listener on the socket that was handed over as number `at`. The path of this socket stays.
     pub(crate) fn adopt(at: usize, socket: &OwnedFd) -> Result<Listener, ListenError> {
         let refused = |why: String| ListenError::Handed { at, why };
         let failed = |error: io::Error| refused(format!("cannot be used ({error})"));
@@ -94,7 +95,7 @@ impl Listener {
     }
 }
 
-/// The path of a unix socket that has one.
+/// The path of a unix socket, if the socket has a path.
 fn path_of(socket: &OwnedFd) -> Option<PathBuf> {
     let address = SocketAddrUnix::try_from(net::getsockname(socket).ok()?).ok()?;
     let path = address.path()?;
@@ -145,8 +146,8 @@ pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Makes the kernel probe the peers of idle connections. A host that has vanished sends nothing,
-/// and without probes its connections would stay for ever. Connections inherit this from their
+/// Makes the kernel probe the peers of idle connections. A host that has vanished sends nothing, and
+/// without probes its connections would stay for ever. Connections inherit this setting from their
 /// listener.
 pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     sockopt::set_tcp_keepidle(&socket, IDLE)?;

@@ -1,6 +1,6 @@
-//! A mailbox: a queue, and a descriptor that becomes readable when the queue is not empty. It lets
-//! other threads reach a thread that waits on one poller. It is for control and for handing
-//! connections over, not for I/O.
+//! A mailbox: a queue, and a descriptor that becomes readable when the queue is not empty. Through a
+//! mailbox, other threads reach a thread that waits on one poller. A mailbox is for control and for
+//! handing connections over, not for I/O.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -41,7 +41,7 @@ impl<M> Mailbox<M> {
     /// All messages since the last call.
     pub(crate) fn take(&self) -> Vec<M> {
         let mut rings = [0; 8];
-        // The descriptor may have nothing to read. This empties the queue in any case.
+        // The descriptor may have nothing to read. The call empties the queue in any case.
         let _ = rustix::io::read(&self.bell, &mut rings);
         std::mem::take(&mut *self.queue())
     }
@@ -59,7 +59,7 @@ impl<M> Mailbox<M> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Locks the queue. It is sound even after a panic: no code that can panic holds its lock.
+    /// Locks the queue. The queue is sound even after a panic: no code that can panic holds its lock.
     fn queue(&self) -> MutexGuard<'_, Vec<M>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

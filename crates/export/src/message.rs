@@ -18,7 +18,7 @@ use crate::store::Finished;
 pub(crate) enum Message {
     /// Serve a client that has shaken hands.
     Connect(Handover),
-    /// Serve the kernel as a client, through a descriptor of its own.
+    /// Serve the kernel as a client, through the descriptor of an attachment.
     Attach(ExportId, Attach, AttachAnswer),
     /// End the attachment of an export to this node, and answer with the count of zios that fail.
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
@@ -58,7 +58,7 @@ pub(crate) struct Handover {
     pub(crate) peer: String,
     /// The bytes that the client has sent after the handshake: the beginning of its first requests.
     pub(crate) left_over: Vec<u8>,
-    /// Its permit among all connections. The prober and the kernel need none.
+    /// The connection's permit. The prober and the kernel need no permit.
     pub(crate) permit: Option<Permit>,
     /// The node, if the client is the kernel.
     pub(crate) attachment: Option<Attachment>,
@@ -97,7 +97,7 @@ pub(crate) fn follow(
 pub struct Attach {
     /// The daemon's end of the connection to the kernel, of the kind that the mechanism needs.
     pub descriptor: OwnedFd,
-    /// The block device that the export becomes. It is also the client's name.
+    /// The block device that the export becomes. The node is also the client's name.
     pub node: String,
     /// How the device reaches the export.
     pub mechanism: Mechanism,

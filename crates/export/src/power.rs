@@ -23,11 +23,11 @@ pub struct Cut {
 /// The choice of survivors of a power cut, among the writes that no flush has covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// None of them.
+    /// No write survives.
     None,
-    /// All of them.
+    /// Every write survives.
     All,
-    /// Each write, with probability one half.
+    /// Each write survives with probability one half.
     Random,
 }
 
@@ -59,10 +59,10 @@ pub struct Loss {
     pub lost: Sum,
     /// How many of the `lost` writes have survived in part.
     pub torn: u64,
-    /// Writes in progress: no client had been told that they were done.
+    /// Writes in progress: the disk had not acknowledged them to any client.
     pub unacknowledged: u64,
-    /// Bytes that reached the medium since the last flush without being asked for, because the
-    /// cache was full.
+    /// Bytes that the store wrote to the medium since the last flush although no client asked for it,
+    /// because the cache was full.
     pub early_bytes: u64,
     /// Whether the disk was off, so that nothing was left to lose.
     pub was_off: bool,
@@ -75,8 +75,8 @@ pub struct Loss {
 /// The bytes that a power cut of a pool took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolLoss {
-    /// The txgs that were only in memory, each with its dirty bytes. Clients had been told that these were
-    /// written. Empty if the pool went on, because then its host kept its memory.
+    /// The txgs that were only in memory, each with its dirty bytes. The pool had acknowledged these
+    /// bytes to clients. Empty if the pool went on, because then its host kept its memory.
     pub txgs: Vec<(u64, u64)>,
     /// The losses of each disk's cache, in the order of the pool's disks.
     pub disks: Vec<Loss>,
@@ -103,15 +103,15 @@ impl Sum {
 /// A write that is missing, in whole or in part, after a power cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostWrite {
-    /// The client that wrote it.
+    /// The client that made the write.
     pub client: String,
     /// Where the write begins, in bytes.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length of the write in bytes.
     pub length: u64,
-    /// How many of its bytes are missing.
+    /// How many bytes of the write are missing.
     pub missing: u64,
-    /// How long before the cut the store received it.
+    /// How long before the cut the store received the write.
     pub age: Duration,
 }
 

@@ -1,20 +1,21 @@
 //! The prober measures, end to end, what a client on this host experiences, independently of the
-//! shard's own counters. Lateness ends when a reply is offered to the transport. No counter of the
-//! server can see the time after that, or the time before a request is read.
+//! shard's own counters. Lateness ends when the shard offers a reply to the transport. No counter of
+//! the server can see the time after that offer, or the time before the shard reads a request.
 //!
 //! Once a second, a separate thread reads a block of a separate disk over a socket pair. The read goes
 //! through the same loop, engine, rule (`-D 1ms`) and replies as every other read. The reading is the
-//! time that it takes beyond the rule's delay. No client can reach the disk, no list shows it, and no
-//! other figure counts its reads.
+//! time that the read takes beyond the rule's delay. No client can reach this disk, no list shows the
+//! disk, and no other figure counts its reads.
 //!
-//! The prober sleeps until its reply is there, as most clients do, so the reading includes its own
-//! wake-up. We also tried polling. Where other programs use the CPUs, the scheduler makes a
-//! thread that has polled wait for its slice: the prober read 2 ms where clients saw 0.1 ms.
+//! The prober sleeps until its reply is there, as most clients do, so the reading includes the prober's
+//! own wake-up. We also tried polling. Where other programs use the CPUs, the scheduler makes a thread
+//! that has polled wait for its time slice: the prober read 2 ms where clients saw 0.1 ms.
 //!
-//! The shard tells the prober in its passes that it is busy; the prober's own thread decides when
-//! to ask. So it also asks a shard that is stuck, and a question without an answer yet counts with
-//! its age. A daemon without client requests is not probed, and does not wake up. The prober does
-//! not see TCP, nor the time that a large request or a full queue would add.
+//! The shard tells the prober in its passes that it is busy. The prober's own thread decides when to
+//! ask. So the prober also asks a shard that is stuck, and a question without an answer yet counts with
+//! its age. The prober does not ask while clients send no requests, so that an idle daemon does not
+//! wake up. The prober does not measure TCP, nor the time that a large request or a full queue would
+//! add.
 
 use std::collections::VecDeque;
 use std::io;
@@ -77,7 +78,7 @@ impl Readings {
         found.readings.extend(reading);
     }
 
-    /// Locks the readings. They are sound even after a panic: no code that can panic holds the
+    /// Locks the readings. The readings are sound even after a panic: no code that can panic holds the
     /// lock.
     fn lock(&self) -> MutexGuard<'_, Found> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -103,12 +104,12 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// Tells the prober that clients send requests. The shard does so twice as often as the prober
-    /// asks, so the prober always has recent news when it decides.
+    /// Tells the prober that clients send requests. The shard prompts the prober twice as often as the
+    /// prober asks, so the prober always has recent news when it decides.
     pub(crate) fn note_activity(&mut self, now: Instant) {
         if now >= self.next {
             self.next = now + PROMPT_EVERY;
-            // If the prober has not taken the last prompt yet, it needs no other.
+            // If the prober has not taken the last prompt yet, a second prompt is not needed.
             let _ = self.prompt.try_send(());
         }
     }
@@ -156,7 +157,7 @@ pub(crate) fn start(route: &Route<ExportId>, disk: DiskId) -> io::Result<(Prompt
         client,
         readings: Arc::clone(&readings),
     };
-    // The thread ends when its shard does.
+    // The thread ends when its shard ends.
     Builder::new()
         .name("dashpot-probe".to_owned())
         .spawn(move || prober.run(&prompts))?;
@@ -183,7 +184,7 @@ impl Prober {
         }
     }
 
-    /// Takes one reading. `None` if the shard refuses the read, as it does when the daemon ends.
+    /// Takes one reading. `None` if the shard refuses the read, as shards do when the daemon ends.
     fn read(&self, asked: Instant) -> io::Result<Option<ProbeReading>> {
         self.readings.ask(asked);
         let is_read = self.client.read()?;
@@ -197,7 +198,7 @@ const NAME: &str = "probe";
 const RULE: RuleId = RuleId(0);
 /// The delay of the rule.
 const DELAY: Duration = Duration::from_millis(1);
-/// How often the prober asks at most, and how often it is prompted.
+/// How often the prober asks at most, and how often the shard prompts the prober.
 const EVERY: Duration = Duration::from_secs(1);
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
 /// A question without an answer counts as a reading once it is this much older than the rule's

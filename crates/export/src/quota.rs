@@ -1,8 +1,8 @@
 //! The CPU quota in force for this process, and how often it has stopped the process. Both come
 //! from the process's control groups (version 2 or 1) and the groups above them.
 //!
-//! A quota belongs to a group, and so do the kernel's counts. The group that was stopped most tells
-//! how much of the time this process was kept from running.
+//! A quota belongs to a group, and the kernel counts stops by group, too. The counts of the group that
+//! was stopped most tell how much of the time this process was kept from running.
 
 use crate::cgroups::{self, Group, Version, field};
 
@@ -27,7 +27,7 @@ impl CpuQuota {
 pub struct Throttling {
     /// Periods in which a process of the group ran.
     pub periods: u64,
-    /// Periods in which the group used up its quota and was stopped for the rest.
+    /// Periods in which the group used up its quota and was stopped for the rest of the period.
     pub throttled: u64,
     /// How long the group was stopped, summed over the CPUs.
     pub throttled_ns: u64,
@@ -49,8 +49,9 @@ pub fn cpu_quota() -> Option<CpuQuota> {
     quota(&cgroups::own(CONTROLLER))
 }
 
-/// How often the quotas of this process's control groups have stopped it, since the groups exist.
-/// All zero if the system does not tell; then no quota can be set either.
+/// How often the quotas of this process's control groups have stopped the process, since the groups
+/// exist. All counts are zero if the system does not report them. In that case, no quota can be set
+/// either.
 pub fn cpu_throttling() -> Throttling {
     throttling(&cgroups::own(CONTROLLER))
 }

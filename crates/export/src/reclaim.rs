@@ -1,8 +1,9 @@
 //! The memory of a process that serves a block device of its own host.
 //!
-//! The kernel frees memory by writing to devices, this one among them. So a daemon behind a device must
-//! not wait for memory that only a write to the device would free. It locks its memory, and tells the
-//! kernel that the process is a part of the way to a disk (`PR_SET_IO_FLUSHER`).
+//! The kernel frees memory by writing to devices, and the device of this process is one of them. So a
+//! daemon behind a device must not wait for memory that only a write to the device would free. This
+//! module locks the daemon's memory, and tells the kernel that the process is a part of the way to a
+//! disk (`PR_SET_IO_FLUSHER`).
 
 use std::fs;
 
@@ -13,24 +14,24 @@ use rustix::thread::{CapabilitySet, capabilities};
 /// The protection in force in this process.
 #[derive(Clone, Debug)]
 pub struct InForce {
-    /// Whether its memory is locked.
+    /// Whether the memory of the process is locked.
     pub locked: bool,
-    /// Whether it is marked as a part of the way to a disk.
+    /// Whether the process is marked as a part of the way to a disk.
     pub io_flusher: bool,
-    /// The missing protection, with the remedy.
+    /// The protection that is missing, with the remedy.
     pub lacks: Vec<&'static str>,
 }
 
 /// Protects this process, and the threads that it starts from now on. [`in_force`] shows what has
 /// failed.
 pub fn protect() {
-    // It takes CAP_SYS_RESOURCE.
+    // The call needs CAP_SYS_RESOURCE.
     let _ = configure_io_flusher_behavior(true);
     let _ = raise_limit(None);
     lock_memory();
 }
 
-/// Locks the memory of this process, if it may.
+/// Locks the memory of this process, if the process may lock it.
 pub fn lock_memory() {
     // Without the right to lock all memory, later mappings could fail because of the limit.
     if may_lock() {
@@ -38,7 +39,8 @@ pub fn lock_memory() {
     }
 }
 
-/// Lets a process lock as much memory as it likes, this one or another. It takes CAP_SYS_RESOURCE.
+/// Lets a process, this one or another, lock as much memory as it likes. The caller needs
+/// CAP_SYS_RESOURCE.
 pub fn raise_limit(process: Option<Pid>) -> rustix::io::Result<()> {
     let unlimited = Rlimit {
         current: None,
@@ -81,8 +83,8 @@ fn locked_kb(status: &str) -> u64 {
     figure.unwrap_or_default()
 }
 
-/// Whether this thread is marked; then every thread that it started later is marked, too. To ask
-/// the kernel directly takes the same capability as to set the mark.
+/// Whether this thread is marked. In that case, every thread that it started after the mark is marked,
+/// too. Asking the kernel directly takes the same capability as setting the mark.
 fn is_flusher() -> bool {
     let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
     flags(&stat).is_some_and(|flags| flags & IO_FLUSHER == IO_FLUSHER)
@@ -94,7 +96,7 @@ fn flags(stat: &str) -> Option<u64> {
     fields.split(' ').nth(FLAGS)?.parse().ok()
 }
 
-/// Pages are locked when they are first used: RAM disks are sparse.
+/// Locks pages when they are first used, because RAM disks are sparse.
 const LOCKED: MlockAllFlags = MlockAllFlags::CURRENT
     .union(MlockAllFlags::FUTURE)
     .union(MlockAllFlags::ONFAULT);

@@ -8,7 +8,7 @@ use crate::export::ExportId;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 
-/// A shard, and an id there.
+/// A shard, and an id in that shard.
 #[derive(Clone)]
 pub(crate) struct Route<Id> {
     pub(crate) mailbox: Arc<Mailbox<Message>>,
@@ -16,7 +16,7 @@ pub(crate) struct Route<Id> {
 }
 
 /// The ways to all disks, pools, volumes and exports, in the order of the configuration. Clients reach
-/// exports; rules are of disks.
+/// exports. Rules belong to disks.
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) disks: Vec<Route<DiskId>>,

@@ -86,9 +86,9 @@ impl<M> Drop for Running<M> {
 }
 
 impl Server {
-    /// Opens the stores, binds the addresses and starts the threads, or does none of these. Clients
-    /// can connect, but the server serves them only after [`Server::open`]. `devices` are the block
-    /// devices among the stores that are open already.
+    /// Opens the stores, binds the addresses and starts the threads, or does none of these. Clients can
+    /// connect, but the server serves them only after [`Server::open`]. `devices` are the block devices
+    /// of stores that the caller has already opened.
     pub fn start(config: &ServerConfig, devices: &OpenDevices) -> Result<Server, StartError> {
         raise_descriptor_limit();
         let listeners = bind_all(config)?;
@@ -148,8 +148,9 @@ impl Server {
         })
     }
 
-    /// Lets clients in, and begins to repair mirrors. The caller first arms the rules that the first request
-    /// must meet. Files get their labels here, so that a start that fails earlier has not changed them.
+    /// Lets clients in, and begins to repair mirrors. The caller first arms the rules that the first
+    /// request must find. Here the files of disks get their labels, so that a start that fails earlier
+    /// leaves the files as they were.
     pub fn open(&self) -> Result<(), StartError> {
         for adoption in &self.adoptions {
             adoption.adopt()?;
@@ -190,8 +191,8 @@ impl Server {
     }
 }
 
-/// Raises the soft limit. Each client takes a descriptor, and the usual soft limit is far below the
-/// hard one.
+/// Raises the soft limit of descriptors. Each client takes a descriptor, and the usual soft limit is
+/// far below the hard limit.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -202,7 +203,7 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-/// The listeners of the configuration, after those that were handed over.
+/// The listeners that were handed over, then the listeners of the configuration.
 fn bind_all(config: &ServerConfig) -> Result<Vec<Listener>, ListenError> {
     let handed = config.handed.iter().zip(1..);
     let handed = handed.map(|(socket, at)| Listener::adopt(at, socket));
@@ -211,8 +212,8 @@ fn bind_all(config: &ServerConfig) -> Result<Vec<Listener>, ListenError> {
         .collect()
 }
 
-/// Starts a shard's thread. `disks` are the names of its disks. A shard that panics or fails takes down its own connections and
-/// commands, and no others.
+/// Starts a shard's thread. `disks` are the names of the shard's disks. A shard that panics or fails
+/// takes down its own connections and commands, and no others.
 fn start_shard(
     at: usize,
     mut built: Built,
@@ -245,8 +246,8 @@ fn start_shard(
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))
         .spawn(move || {
-            // Without this the kernel rounds timers up by 50 µs. Where the kernel refuses, timers
-            // stay late.
+            // Without this call the kernel rounds timers up by 50 µs. If the kernel refuses the call,
+            // timers stay late.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
             inbox.close();
@@ -260,8 +261,8 @@ fn start_shard(
     Ok((running, readings))
 }
 
-/// A ring for a shard that has these disks on block devices. Without one, the threads of the pool do its
-/// work.
+/// A ring for a shard that has these disks on block devices. Without a ring, the threads of the pool do
+/// the work of these disks.
 fn ring_for(disks: &[&str]) -> Option<Ring> {
     if disks.is_empty() {
         return None;
@@ -289,9 +290,9 @@ fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
     }
 }
 
-/// How much work for block devices a shard queues before it gives it to the kernel.
+/// How many pieces of work for block devices a shard queues before it submits them to the kernel.
 const RING_ENTRIES: u32 = 256;
 
-/// How many requests can wait for a medium at once. This acts like a lane count, so `status` shows
-/// it.
+/// How many requests can wait for a medium at once. This number acts like a lane count, so `status`
+/// shows it.
 pub const STORE_THREADS: usize = 4;

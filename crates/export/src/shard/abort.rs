@@ -30,7 +30,7 @@ impl Shard {
         self.let_go(connection.into_session());
     }
 
-    /// Takes the session of a connection that has ended, and keeps it as long as it must stay.
+    /// Takes the session of a connection that has ended, and keeps the session as long as it must stay.
     fn let_go(&mut self, mut session: Session) {
         if !session.fail_all() {
             return;
@@ -42,7 +42,8 @@ impl Shard {
         }
     }
 
-    /// Lets a session fail what has arrived. Ends it if the kernel has given its device up.
+    /// Lets a session fail the requests that have arrived. Ends the session if the kernel has given its
+    /// device up.
     pub(super) fn linger_on(&mut self, at: usize) {
         let Some(session) = self.lingering.get_mut(at) else {
             return;
@@ -69,8 +70,8 @@ impl Shard {
         }
     }
 
-    /// Aborts at most `most` zios of a connection. Returns how many. It takes the youngest first:
-    /// otherwise the next zio of the lane would move up, only to be aborted as well.
+    /// Aborts at most `most` zios of a connection. Returns how many. The youngest zios are aborted
+    /// first: otherwise the next zio of the lane would move up, only to be aborted as well.
     fn abort(&mut self, mut departure: Departure, most: usize) -> usize {
         let zios = self.slots.youngest(departure.zios, most);
         for zio in &zios {
@@ -90,5 +91,5 @@ impl Shard {
     }
 }
 
-/// How many zios of connections that are gone a pass aborts.
+/// The most zios of departed connections that a pass aborts.
 const ABORTS_PER_PASS: usize = 1_024;

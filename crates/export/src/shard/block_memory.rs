@@ -2,17 +2,18 @@
 
 use dashpot_engine::{Buf, Span};
 
-/// The memory of all blocks of a shard. A name keeps its memory when the engine frees it, because the
-/// engine uses free names first. So the shard holds as many bytes as there ever were in use at a time.
+/// The memory of all blocks of a shard. A name keeps its memory when the engine frees the name, because
+/// the engine takes freed names before new ones. So the shard holds as many bytes as were ever in use
+/// at a time.
 #[derive(Debug, Default)]
 pub(super) struct BlockMemory {
-    /// By name. A block that was never written has no bytes yet.
+    /// The memory of each block, by name. A block that was never written has no bytes yet.
     blocks: Vec<Box<[u8]>>,
     held: u64,
 }
 
 impl BlockMemory {
-    /// The bytes that it holds.
+    /// The number of bytes that all blocks hold.
     pub(super) fn held(&self) -> u64 {
         self.held
     }
@@ -23,7 +24,7 @@ impl BlockMemory {
         block.get(range(span))
     }
 
-    /// A part of a block of `size` bytes, to be written.
+    /// A part of a block of `size` bytes, for the caller to write.
     pub(super) fn write(&mut self, span: Span, size: u32) -> Option<&mut [u8]> {
         self.allocate(span.buf, size).get_mut(range(span))
     }

@@ -1,18 +1,18 @@
 //! The budget: how much clients may make a shard hold.
 //!
-//! The budget is charged for a request when the shard takes the request out of its connection's
-//! bytes: a slot, and the payload bytes that the shard will have to hold. While the budget is used
-//! up, the shard does not read the connection. The connection stalls. Stalls are counted, because a
-//! bound on depth distorts the latencies that rules ask for.
+//! When the shard takes a request out of its connection's bytes, it charges the budget with a slot, and
+//! with the payload bytes that the shard will have to hold. While the budget is used up, the shard does
+//! not read the connection. The connection stalls. Stalls are counted, because a bound on depth
+//! distorts the latencies that rules ask for.
 //!
 //! One export may take half of the shard's budget, so that the other exports keep working. A
 //! connection that has nothing in flight may always have one small request in flight, so that other
 //! clients cannot keep it out for ever. And while other requests wait for room, a payload has to
 //! arrive quickly.
 //!
-//! Beside requests, connections make a shard keep other bytes: received bytes that it cannot decode
-//! yet, and replies that clients do not take. While there are too many of these, the shard reads
-//! connections a little at a time.
+//! In addition to requests, connections make a shard keep other bytes: received bytes that the shard
+//! cannot decode yet, and replies that clients do not take. While there are too many of these bytes,
+//! the shard reads connections a little at a time.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -24,16 +24,16 @@ use crate::held::{BEYOND_MAX, Held, KEPT_MAX, PAYLOAD_MAX, ZIOS_MAX};
 #[derive(Debug)]
 pub(super) struct Budget {
     taken: Taken,
-    /// By export.
+    /// The share of each export.
     exports: Vec<Share>,
     /// Whether any of the budget was given back since the stalled connections were last checked.
     gave_back: bool,
     stalled: Vec<Stalled>,
-    /// When a connection stalled while no other was stalled.
+    /// The last time when a connection stalled while no other connection was stalled.
     waiting_since: Instant,
-    /// When slow payloads were last looked for.
+    /// When the shard last looked for slow payloads.
     evicted: Instant,
-    /// The bytes that connections [keep](Connection::recount) beside their requests.
+    /// The bytes that connections [keep](Connection::recount) in addition to their requests.
     kept: u64,
 }
 
@@ -41,17 +41,17 @@ pub(super) struct Budget {
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: Taken,
-    /// How often one of its connections was stalled.
+    /// How often a connection to this export was stalled.
     stalls: u64,
 }
 
 /// A connection that the shard does not read because the budget is used up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stalled {
-    /// Its place.
+    /// The place of the connection.
     pub(super) at: usize,
     export: ExportId,
-    /// The bytes that its next request would make the shard hold.
+    /// The bytes that the connection's next request would make the shard hold.
     wants: u64,
 }
 
@@ -63,7 +63,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Whether one part in `share` of the whole budget has been taken.
+    /// Whether the taken amount has reached the whole budget divided by `share`.
     fn is_full(self, share: u32) -> bool {
         self.zios >= ZIOS_MAX / share || self.bytes >= PAYLOAD_MAX / u64::from(share)
     }
@@ -86,7 +86,7 @@ struct Transit {
 }
 
 impl Transit {
-    /// Whether it is slower than the slowest payload that the shard permits.
+    /// Whether the payload is slower than the slowest payload that the shard permits.
     fn is_late(self, now: Instant) -> bool {
         let whole = (TRANSIT_MAX - TRANSIT_LEAST).as_nanos();
         let earned = whole * self.received as u64 / u64::from(self.length.max(1));
@@ -108,7 +108,7 @@ impl Budget {
         }
     }
 
-    /// Whether a connection may have one more request in flight, which holds `bytes`.
+    /// Whether a connection may have one more request in flight, which makes the shard hold `bytes`.
     #[inline]
     pub(super) fn admits(&self, connection: &Connection, bytes: u64) -> bool {
         !self.is_full(connection.export())
@@ -173,7 +173,7 @@ impl Budget {
         self.kept >= KEPT_MAX
     }
 
-    /// Stalls a connection until there is room for the `bytes` that its next request holds.
+    /// Stalls a connection until there is room for the `bytes` of its next request.
     pub(super) fn stall(
         &mut self,
         at: usize,
@@ -225,8 +225,8 @@ impl Budget {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
 
-    /// Whether it is time to look for slow payloads. If the shard was stopped, also returns how much
-    /// too late it looks.
+    /// Whether it is time to look for slow payloads. If the shard was stopped, also returns by how much
+    /// this look is too late.
     pub(super) fn begin_eviction(&mut self, now: Instant) -> Option<Option<Duration>> {
         let due = self.evicts_at().filter(|at| *at <= now)?;
         let missed = now.since(due);
@@ -234,7 +234,7 @@ impl Budget {
         Some((missed >= STOPPED).then_some(missed))
     }
 
-    /// Whether a connection sends its payload too slowly while others wait for the room.
+    /// Whether a connection sends its payload too slowly while other requests wait for room.
     pub(super) fn is_late(&self, connection: &Connection, now: Instant) -> bool {
         let Some(incoming) = connection.inlet().incoming() else {
             return false;
@@ -248,14 +248,14 @@ impl Budget {
     }
 }
 
-/// One export may take the budget divided by this.
+/// One export may take the whole budget divided by this number.
 const EXPORT_SHARE: u32 = 2;
 /// The largest request of a connection with nothing in flight that may exceed a full budget, within
-/// [`BEYOND_MAX`]. That leaves room for one large request, and many small ones.
+/// [`BEYOND_MAX`]. This size leaves room for one large request, and many small requests.
 const SMALL: u64 = 256 << 10;
 /// A connection with nothing in flight may always have a request of this size.
 const TINY: u64 = 16 << 10;
-/// How long a payload that comes at a steady rate may take while other requests wait for its room.
+/// How long a payload that comes at a steady rate may take while other requests wait for room.
 const TRANSIT_MAX: Duration = Duration::from_secs(10);
 /// How long any payload may take, however small it is.
 const TRANSIT_LEAST: Duration = Duration::from_millis(500);

@@ -16,15 +16,16 @@ use crate::store::{SLICE, Store};
 #[derive(Debug)]
 pub(super) struct Chunk {
     limits: SendLimits,
-    /// Heads, and replies without data, in their order.
+    /// Heads, and replies without data, in the order of the replies.
     heads: Vec<u8>,
-    /// The data between them.
+    /// The data between the heads.
     data: Vec<Data>,
     /// The zios whose last byte is in this chunk.
     zios: Vec<ZioId>,
     /// How many replies, or parts of replies, are in this chunk.
     replies: usize,
-    /// The number of data bytes in it, and how many of all its bytes the transport has accepted.
+    /// The number of data bytes in the chunk, and how many of the chunk's bytes the transport has
+    /// accepted.
     data_length: usize,
     sent: usize,
 }
@@ -46,7 +47,7 @@ impl Default for Chunk {
 /// A part of the data of a read.
 #[derive(Clone, Copy, Debug)]
 struct Data {
-    /// How many bytes of `heads` come before it.
+    /// How many bytes of `heads` come before this data.
     after: usize,
     zio: ZioId,
     start: u32,
@@ -64,7 +65,7 @@ impl Chunk {
         self.length() == 0
     }
 
-    /// The bytes that the chunk holds itself.
+    /// The number of bytes that the chunk itself holds.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.heads.len()
@@ -103,8 +104,8 @@ impl Chunk {
         self.heads.extend_from_slice(reply);
     }
 
-    /// Adds the reply to a zio, or the part of it after `sent` bytes of data. If some data is left
-    /// for the next chunk, returns how many bytes of it are sent with this one.
+    /// Adds the reply to a zio, or the part of the reply after `sent` bytes of data. If some data is
+    /// left for the next chunk, returns how many bytes of data have been sent after this chunk.
     #[inline]
     pub(super) fn put_reply(
         &mut self,
@@ -190,8 +191,8 @@ impl Chunk {
     }
 }
 
-/// The most slices in a chunk. There is a head before each part of data and one after the last, and
-/// each part may begin and end in the middle of a store's piece. Chunks of a stream need the most
+/// The most slices in a chunk. A head comes before each part of data, and one more head after the last
+/// part. Each part may begin and end in the middle of a store's piece. Chunks of a stream need the most
 /// slices.
 pub(super) const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

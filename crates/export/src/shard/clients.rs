@@ -8,7 +8,7 @@ use crate::snapshot::ClientView;
 
 #[derive(Debug, Default)]
 pub(super) struct ClientTable {
-    /// By [`ClientId`]. A free entry has no connections.
+    /// The clients, by [`ClientId`]. A free entry has no connections.
     clients: Vec<Client>,
     /// Connections of clients that are counted together.
     others: u32,

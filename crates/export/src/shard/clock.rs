@@ -1,5 +1,5 @@
-//! The time of a pass: the shard waits until something is due, reads the clock in between, and tells the
-//! engine when the host has kept it from running.
+//! The time of a pass: the shard waits until something is due, reads the clock during the pass, and
+//! tells the engine when the host has kept the shard from running.
 
 use std::io;
 

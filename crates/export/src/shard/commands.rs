@@ -109,5 +109,5 @@ impl Shard {
     }
 }
 
-/// Messages handled before the sockets have their turn.
+/// How many messages the shard handles before it looks at the sockets.
 const MESSAGES_PER_PASS: usize = 16;

@@ -24,20 +24,22 @@ pub(super) struct Connection {
     client: ClientId,
     inlet: Inlet,
     outlet: Outlet,
-    /// Its zios that have not been replied to.
+    /// The connection's zios whose replies have not been sent.
     zios: ZioList,
     /// The client has said good-bye: the shard reads no more, and closes the connection after its last
     /// reply.
     closing: bool,
-    /// The peer has gone after its good-bye: its requests are finished, and no reply is sent.
+    /// The peer has gone after its good-bye: the shard finishes the peer's requests, and sends no
+    /// reply.
     peer_gone: bool,
-    /// Whether the budget keeps the shard from reading it.
+    /// Whether the budget keeps the shard from reading the connection.
     stalled: bool,
-    /// The bytes that it [keeps](Connection::keeps), as last counted.
+    /// The bytes that the connection [keeps](Connection::keeps), as last counted.
     counted: u64,
-    /// Its permit: the server gives out a bounded number.
+    /// The connection's permit: the server gives out a bounded number of permits.
     _permit: Option<Permit>,
-    /// The block device that it serves, if its client is the kernel, and when that began.
+    /// The block device that the connection serves, if its client is the kernel, and when this service
+    /// began.
     attachment: Option<Box<(Attachment, Instant)>>,
 }
 
@@ -112,27 +114,28 @@ impl Connection {
         &mut self.zios
     }
 
-    /// Whether the shard may read it. It may not while the client does not take its replies.
+    /// Whether the shard may read the connection: it may not while the client does not take its
+    /// replies.
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
         !self.closing && !self.stalled && self.outlet.has_room()
     }
 
-    /// The bytes that it makes its shard keep beside those of its zios: received bytes that the
-    /// shard has not decoded, and replies that the client has not taken.
+    /// The bytes that the connection makes its shard keep in addition to those of its zios: received
+    /// bytes that the shard has not decoded, and replies that the client has not taken.
     #[inline]
     fn keeps(&self) -> u64 {
         (self.inlet.keeps() + self.outlet.keeps()) as u64
     }
 
-    /// Counts these bytes again. Returns the previous count and the new one.
+    /// Counts the kept bytes again. Returns the previous count and the new count.
     #[inline]
     pub(super) fn recount(&mut self) -> (u64, u64) {
         let keeps = self.keeps();
         (std::mem::replace(&mut self.counted, keeps), keeps)
     }
 
-    /// The last count of these bytes.
+    /// The last count of the kept bytes.
     pub(super) fn counted(&self) -> u64 {
         self.counted
     }
@@ -164,7 +167,7 @@ impl Connection {
         self.peer_gone
     }
 
-    /// Whether all its requests have been replied to, and all replies sent.
+    /// Whether the shard has replied to all requests of the connection, and has sent all replies.
     pub(super) fn is_finished(&self) -> bool {
         self.closing && self.zios.is_empty() && self.outlet.is_empty()
     }
@@ -211,7 +214,7 @@ impl Connection {
         self.session.send_limits()
     }
 
-    /// Fills a chunk with as many of its replies as fit.
+    /// Fills a chunk with as many of the connection's replies as fit.
     #[inline]
     pub(super) fn fill(&mut self, chunk: &mut Chunk, slots: &Slots) {
         self.outlet.fill(chunk, &self.session, slots);
@@ -232,7 +235,7 @@ impl Connection {
         self.session.send(chunk.slices(slots, store, &mut room))
     }
 
-    /// Begins what the frontend does itself for a request.
+    /// Begins the work that the frontend itself does for a request.
     pub(super) fn begin(&mut self, request: &Request, done: Done) -> Option<Done> {
         self.session.begin(request, done)
     }

@@ -1,5 +1,5 @@
-//! Control: the messages from other threads, the answers that the shard owes them, and the progress
-//! of a shutdown.
+//! Control: the messages from other threads, the answers that those threads expect, and the progress of
+//! a shutdown.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) struct Control {
     mailbox: Arc<Mailbox<Message>>,
     /// Messages that the shard has not handled yet.
     messages: VecDeque<Message>,
-    /// By command, where to send its answer.
+    /// Where to send the answer of each command.
     answers: HashMap<CommandId, CommandAnswer>,
     commands: u64,
     shutdown: Option<Shutdown>,
@@ -103,7 +103,8 @@ impl Control {
         })
     }
 
-    /// Begins a shutdown, or changes its grace period. False if the grace period is over already.
+    /// Begins a shutdown, or changes its grace period. Returns false if the grace period is already
+    /// over.
     pub(super) fn begin_shutdown(&mut self, now: Instant, grace: Duration) -> bool {
         if matches!(self.shutdown, Some(Shutdown::Last(_))) {
             return false;

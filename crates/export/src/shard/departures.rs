@@ -18,7 +18,7 @@ pub(super) struct Departures {
 /// A connection that is gone, with its zios that are not aborted yet.
 #[derive(Debug)]
 pub(super) struct Departure {
-    /// Its former place among the connections.
+    /// The former place of the connection.
     pub(super) at: usize,
     pub(super) export: ExportId,
     pub(super) client: ClientId,

@@ -34,7 +34,7 @@ impl DeviceRing {
     }
 
     /// Gives a zio's work to the ring, with a copy of the bytes to write. Returns whether the ring does
-    /// it.
+    /// the work.
     pub(super) fn start(
         &mut self,
         store: Option<&Store>,

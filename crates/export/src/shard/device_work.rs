@@ -1,4 +1,4 @@
-//! The work of stores on block devices. A ring of the kernel does all of it in parallel.
+//! The work of stores on block devices. A ring of the kernel does all of this work in parallel.
 
 use dashpot_engine::{Input, ZioId};
 use dashpot_sys::Completion;
@@ -8,7 +8,7 @@ use crate::frontend::boundary::Operation;
 use crate::store::Store;
 
 impl Shard {
-    /// Takes the results of as much work as one pass may.
+    /// Takes the results of finished work, as many as one pass may.
     pub(super) fn end_device_work(&mut self) {
         for _ in 0..COMPLETIONS_PER_PASS {
             let Some(completion) = self.device_ring.next_completion() else {
@@ -51,5 +51,5 @@ impl Shard {
     }
 }
 
-/// Results taken before the sockets have their turn.
+/// How many results the shard takes before it looks at the sockets.
 const COMPLETIONS_PER_PASS: usize = 256;

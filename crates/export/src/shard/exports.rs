@@ -1,8 +1,8 @@
 //! The exports of a shard, and the stores of its disks.
 //!
-//! Behind an export is a device of the engine. A disk has a store that does its work. A volume has
-//! none: the disks of its pool do its work, and share them with other volumes. Therefore stores have
-//! a table of their own.
+//! Behind an export is a device of the engine. A disk has a store that does its work. A volume has no
+//! store: the disks of its pool do its work, and share them with other volumes. Therefore stores have a
+//! table of their own.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Exports {
         self.exports[id.0 as usize].device
     }
 
-    /// The export of a device. The disk of a pool has none.
+    /// The export of a device. The disk of a pool has no export.
     pub(super) fn of(&self, device: Device) -> Option<ExportId> {
         let mut devices = self.exports.iter().map(|export| export.device);
         let at = devices.position(|other| other == device)?;
@@ -105,7 +105,7 @@ impl Stores {
         Stores(stores)
     }
 
-    /// The store that does the work of a device. A volume has none.
+    /// The store that does the work of a device. A volume has no store.
     #[inline]
     pub(super) fn of(&self, device: Device) -> Option<&Store> {
         match device {

@@ -37,8 +37,9 @@ impl Intake {
         self.queue.pop_front()
     }
 
-    /// A buffer to receive into. It is `short` while connections keep the most bytes that they may.
-    /// Frontends share the buffers, so it may be up to twice as long as this frontend asks for.
+    /// A buffer to receive into. The buffer is `short` while connections keep the most bytes that they
+    /// may. Frontends share the buffers, so a buffer may be up to twice as long as this frontend asks
+    /// for.
     pub(super) fn buffer(&mut self, limits: ReceiveLimits, short: bool) -> Vec<u8> {
         if short {
             return Vec::with_capacity(limits.short);
@@ -73,7 +74,7 @@ pub(super) struct Inlet {
     queued: bool,
 }
 
-/// The next thing to come from the client.
+/// The part of a request that the client sends next.
 #[derive(Debug)]
 enum Next {
     Request,
@@ -89,8 +90,8 @@ pub(super) struct Incoming {
     pub(super) request: Request,
     /// When its header was received.
     pub(super) arrived: Instant,
-    /// The part of the payload that has come. The buffer may have room for more; bytes after the
-    /// payload belong to the next request.
+    /// The part of the payload that has arrived. The buffer may have room for more bytes; bytes after
+    /// the payload belong to the next request.
     pub(super) payload: Vec<u8>,
     /// The moment from which the client could send the payload.
     since: Instant,
@@ -147,7 +148,7 @@ impl Inlet {
         }
     }
 
-    /// The number of bytes that it keeps.
+    /// The number of bytes that the inlet keeps.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.received.bytes.len()
@@ -174,14 +175,15 @@ impl Inlet {
         self.received = received;
     }
 
-    /// Discards the next `count` bytes, whether they have come already or not.
+    /// Discards the next `count` bytes, whether they have arrived already or not.
     pub(super) fn skip(&mut self, count: u32) {
         if count > 0 {
             self.next = Next::Skip(count);
         }
     }
 
-    /// Discards received bytes that the shard must skip. False if it must skip more than have come.
+    /// Discards received bytes that the shard must skip. Returns false if it must skip more bytes than
+    /// have arrived.
     #[inline]
     pub(super) fn skip_on(&mut self, received: &mut Received) -> bool {
         let Next::Skip(left) = &mut self.next else {
@@ -227,7 +229,7 @@ impl Inlet {
         }
     }
 
-    /// Does not count the time in which the shard was stopped and read nothing.
+    /// Allows the payload more time, by the time in which the shard was stopped and read nothing.
     pub(super) fn forgive(&mut self, missed: Duration) {
         if let Next::Payload(incoming) = &mut self.next {
             incoming.since = incoming.since + missed;

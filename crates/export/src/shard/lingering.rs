@@ -1,5 +1,5 @@
-//! Sessions that stay after the end of their connection, because the kernel still has their device. They
-//! fail what the kernel asks.
+//! Sessions that stay after the end of their connection, because the kernel still has their device.
+//! These sessions fail all requests of the kernel.
 
 use crate::frontend::Session;
 

@@ -2,17 +2,17 @@
 //! it works.
 //!
 //! Between two looks at the sockets, the shard finishes a pass and sleeps. All of that time counts,
-//! except the sleep that the shard asked for. So a stop by the host counts wherever it falls.
+//! except the sleep that the shard asked for. So a stop by the host counts whenever it happens.
 //!
-//! A shard that works half of the time serves about half of the requests that it could. A request
-//! that comes while the shard works is late, and the less the shard rests, the later it is. So
-//! accuracy is promised up to that load. Above it the shard is overloaded, provided that it has a
-//! rule to be accurate about. Only the time that the host leaves to the shard counts: a stop counts as
-//! neither work nor rest. Waiting for a deadline is not work, by spinning or asleep. The measure errs
-//! on the safe side: a busier shard takes more requests in a pass, each at a lower cost, so at half of
-//! its maximum I/Os per second it already works more than half of the time.
+//! A shard that works half of the time serves about half of the requests that it could. A request that
+//! comes while the shard works is late, and the less the shard rests, the later the request is. So
+//! dashpot promises accuracy up to half of the time. A shard that works more is overloaded if any of
+//! its disks has a rule. Only the time that the host leaves to the shard counts: a stop counts as
+//! neither work nor rest. Waiting for a deadline is not work, whether the shard spins or sleeps. The
+//! measure errs on the safe side: a busier shard takes more requests in a pass, each at a lower cost.
+//! So at half of its maximum I/Os per second, the shard already works more than half of the time.
 //!
-//! The meter has no timer. Passes add up their times, and a snapshot divides.
+//! The meter has no timer. Each pass adds its times to the sums, and a snapshot computes the share.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Instant};
@@ -40,8 +40,8 @@ impl LoadMeter {
         self.seconds.armed = armed;
     }
 
-    /// Begins a new second, because a rule is armed or updated. So the rule is not said to suffer from
-    /// an overload before it.
+    /// Begins a new second, because a rule is armed or updated. So an overload before that moment does
+    /// not count against the rule.
     pub(super) fn mark(&mut self, now: Instant) {
         self.work_until(now);
         self.seconds.restart(now);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the passes fall, the share equals that of a count of busy milliseconds.
+        /// Wherever passes begin and end, the share equals that of a count of busy milliseconds.
         #[test]
         fn the_share_is_that_of_a_naive_count(
             passes_and_rests in prop::collection::vec((1_u64..1_500, 0_u64..1_500), 1..40),

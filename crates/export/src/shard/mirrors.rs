@@ -21,8 +21,8 @@ impl Shard {
         });
     }
 
-    /// Writes the last records, and waits for them. If the stores have `synced`, only what is out of sync
-    /// differs.
+    /// Writes the last records, and waits for them. If the stores have `synced`, these records name
+    /// only the regions that are out of sync.
     pub(super) fn record_last(&mut self, synced: bool) {
         for (pool, keeper) in self.keepers.drain() {
             let records = match synced {

@@ -5,8 +5,8 @@
 //! a store has to wait: such work goes to the [`Pool`], or for block devices to a [`Ring`].
 //!
 //! A pass is bounded: it takes a fixed number of requests from each connection, and sends a fixed
-//! number of replies to each. A larger batch would raise throughput but make replies late. The same
-//! bound keeps one flooding client from taking the time of the others.
+//! number of replies to each connection. A larger batch would raise throughput but make replies late.
+//! The same bound keeps one flooding client from taking the time of the other clients.
 //!
 //! The shard is composed of owners, each with private fields: received bytes ([`Intake`]), zios in
 //! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the bound on what
@@ -106,16 +106,16 @@ pub(crate) struct Shard {
     control: Control,
     recorder: Recorder,
     prompt: Prompt,
-    /// By pool. Pools without mirrors that last have none.
+    /// The keepers of pools' mirrors. A pool without durable mirror records has no keeper.
     keepers: HashMap<PoolId, Keeper>,
 }
 
 /// The parts of a shard before it runs.
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
-    /// The last one is the prober's.
+    /// The exports to serve. The last export is the prober's.
     pub(crate) served: Vec<Served>,
-    /// The stores of the engine's disks, in their order. The last one is the prober's.
+    /// The stores of the engine's disks, in their order. The last store is the prober's.
     pub(crate) stores: Vec<Store>,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) pool: Arc<Pool>,
@@ -124,7 +124,7 @@ pub(crate) struct Parts {
     pub(crate) spins: bool,
     pub(crate) recorder: Recorder,
     pub(crate) prompt: Prompt,
-    /// By pool, the keepers of mirrors.
+    /// The keepers of mirrors, by pool.
     pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 
@@ -158,7 +158,7 @@ impl Shard {
         })
     }
 
-    /// Serves until it is told to stop and has no replies left to send.
+    /// Serves until a message ends the shard and no replies are left to send.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         self.device_ring.enable()?;
@@ -217,8 +217,8 @@ impl Shard {
         }
     }
 
-    /// Handles the end of a peer. The shard aborts its zios and drops its unread bytes. If the peer
-    /// has said good-bye, the shard finishes its zios first.
+    /// Handles the end of a peer. The shard aborts the peer's zios and drops the peer's unread bytes.
+    /// If the peer has said good-bye, the shard finishes the peer's zios first.
     fn meet_end(&mut self, at: usize) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;

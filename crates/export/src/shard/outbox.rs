@@ -57,10 +57,10 @@ impl Outbox {
 pub(super) struct Outlet {
     /// Replies in the order in which they became ready.
     ready: VecDeque<Outgoing>,
-    /// How many of the replies are [`Outgoing::Whole`], and how many bytes those hold.
+    /// How many of the replies are [`Outgoing::Whole`], and how many bytes those replies hold.
     whole: u32,
     whole_bytes: usize,
-    /// At this many whole replies the shard stops reading the connection.
+    /// The number of whole replies at which the shard stops reading the connection.
     whole_max: u32,
     /// The last chunk, if the transport has not accepted all of it.
     unsent: Chunk,
@@ -89,7 +89,7 @@ impl Default for Outlet {
 enum Outgoing {
     /// The reply to a zio. `sent` bytes of a read's data have been offered already.
     Zio { id: ZioId, sent: u32 },
-    /// The reply to a request that became no zio: complete in itself.
+    /// The complete reply to a request that did not become a zio.
     Whole(Vec<u8>),
 }
 
@@ -109,7 +109,7 @@ impl Outlet {
         self.blocked = false;
     }
 
-    /// The bytes that it holds itself.
+    /// The number of bytes that the replies themselves hold.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.whole_bytes + self.unsent.keeps()
@@ -129,8 +129,8 @@ impl Outlet {
         self.ready.push_back(Outgoing::Zio { id, sent: 0 });
     }
 
-    /// Queues the reply to a request that became no zio. The connection may have [`WHOLE_MAX`] of
-    /// these, or only one if connections `keep_too_much`.
+    /// Queues the reply to a request that did not become a zio. The connection may have [`WHOLE_MAX`]
+    /// of these replies, or only one if connections `keep_too_much`.
     pub(super) fn put_whole(&mut self, reply: Vec<u8>, keep_too_much: bool) {
         self.whole += 1;
         self.whole_bytes += reply.len();
@@ -171,7 +171,7 @@ impl Outlet {
         }
     }
 
-    /// Notes that a chunk has left. Returns whether another may follow.
+    /// Notes that a chunk has left. Returns whether another chunk may follow.
     pub(super) fn goes_on(&mut self) -> bool {
         let is_empty = self.ready.is_empty();
         if is_empty && self.ready.capacity() > READY_KEPT {
@@ -182,7 +182,7 @@ impl Outlet {
     }
 }
 
-/// A connection with this many whole replies is not read.
+/// The number of whole replies at which the shard does not read a connection.
 const WHOLE_MAX: u32 = 16;
 /// The longest queue whose memory is kept when it is empty.
 const READY_KEPT: usize = 256;

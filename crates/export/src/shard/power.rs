@@ -63,8 +63,8 @@ impl Shard {
         Ok(loss)
     }
 
-    /// Makes sure that the power of some exports is on, and ends their connections unless they go on.
-    /// Restarts exports that are off, and returns whether they were.
+    /// Ends the connections to exports whose power is on, unless the exports go on after the cut.
+    /// Restarts exports that are off. Returns whether they were off.
     fn begin_cut(&mut self, exports: &[ExportId], cut: &Cut) -> Result<bool, CutError> {
         let mut exports_off = exports.iter();
         let is_off = exports_off.any(|export| self.exports.info(*export).power.is_off());
@@ -104,11 +104,11 @@ impl Shard {
         ids.filter(|id| of_pool(self.exports.device(*id))).collect()
     }
 
-    /// Makes a pool lose what it has in memory. Answers the lost txgs, each with its dirty bytes.
+    /// Makes a pool lose what it has in memory. Returns the lost txgs, each with its dirty bytes.
     fn crash(&mut self, pool: PoolId) -> Vec<(u64, u64)> {
         let (sender, answered) = mpsc::channel();
         let answer = Box::new(move |answer| {
-            // The receiver is here.
+            // The receiver still exists, so the send cannot fail.
             let _ = sender.send(answer);
         });
         self.command(Command::Crash(pool), answer);

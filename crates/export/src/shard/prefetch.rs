@@ -28,7 +28,7 @@ pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: I
     }
 }
 
-/// Reads the data of one zio. False if it has none to load.
+/// Reads the data of one zio. Returns false if the zio has no data to load.
 fn fetch(slot: &Slot, stores: &Stores) -> bool {
     let request = slot.request();
     let store = stores.of(slot.device());

@@ -61,7 +61,7 @@ impl Shard {
         self.put_back(at, received);
     }
 
-    /// Receives more behind the part of a request; false if there was nothing.
+    /// Receives more bytes after the beginning of a request. Returns false if there were none.
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
             return false;
@@ -103,7 +103,8 @@ impl Shard {
         self.intake.give(received.into_bytes());
     }
 
-    /// Takes one request; false if there is none, or none that may be admitted.
+    /// Takes one request. Returns false if no request has arrived, or if the budget does not admit the
+    /// request.
     fn take_request(&mut self, at: usize, received: &mut Received) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
             return false;
@@ -142,8 +143,8 @@ impl Shard {
         }
     }
 
-    /// Takes a request whose header is there; false if the budget does not admit it, or if its
-    /// payload is still to come.
+    /// Takes a request whose header has arrived. Returns false if the budget does not admit the
+    /// request, or if its payload is still to come.
     fn accept(
         &mut self,
         at: usize,
@@ -178,7 +179,7 @@ impl Shard {
         }
     }
 
-    /// Submits a write if its payload is here; otherwise begins to collect the payload.
+    /// Submits a write if its payload has arrived; otherwise begins to collect the payload.
     fn accept_write(&mut self, at: usize, request: Request, received: &mut Received) -> bool {
         let (length, now) = (request.length as usize, self.timers.now());
         if received.rest().len() >= length {
@@ -271,8 +272,9 @@ impl Shard {
         }
     }
 
-    /// Queues a reply to a request that became no zio. Returns whether the connection may be read on:
-    /// with too many such replies, it may not until some have left.
+    /// Queues a reply to a request that did not become a zio. Returns whether the shard may go on
+    /// reading the connection. With too many such replies, the shard must wait until some of them have
+    /// left.
     fn put_whole(&mut self, at: usize, reply: Vec<u8>) -> bool {
         let keep_too_much = self.budget.keeps_too_much();
         let Some(connection) = self.connections.get_mut(at) else {
@@ -329,5 +331,5 @@ fn zio<D>(id: ZioId, device: D, slot: &Slot, arrived: Instant) -> Zio<D> {
     }
 }
 
-/// Requests taken from one connection before the others have their turn.
+/// How many requests the shard takes from one connection before it serves the other connections.
 const REQUESTS_PER_PASS: usize = 64;

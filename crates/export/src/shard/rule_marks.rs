@@ -1,5 +1,5 @@
-//! The marks of rules. A mark keeps the shard's counts at the moment when the rule was armed or
-//! last updated. The shard's counts that `list` shows beside a rule begin there, so they leave out
+//! The marks of rules. A mark keeps the shard's counts at the moment when the rule was armed or last
+//! updated. The shard's counts that `list` shows next to a rule begin at this mark, so they leave out
 //! earlier loads.
 
 use std::collections::HashMap;

@@ -14,7 +14,7 @@ impl Shard {
         }
     }
 
-    /// Sends one chunk to each connection that has replies, or as many in a row as its transport
+    /// Sends one chunk to each connection that has replies, or as many chunks in a row as its transport
     /// wants. After some chunks the shard looks at its sockets again: a request that waits unread
     /// during a burst of replies is late before it is submitted.
     pub(super) fn send_on(&mut self) {
@@ -56,7 +56,7 @@ impl Shard {
         }
     }
 
-    /// Sends a chunk. Returns whether another may follow.
+    /// Sends a chunk. Returns whether another chunk may follow.
     fn send_chunk(&mut self, at: usize) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
             return false;
@@ -93,7 +93,7 @@ impl Shard {
         }
     }
 
-    /// Finishes a chunk that the transport has accepted. Returns whether another may follow.
+    /// Finishes a chunk that the transport has accepted. Returns whether another chunk may follow.
     fn end_chunk(&mut self, at: usize, chunk: Chunk) -> bool {
         for id in chunk.zios() {
             self.finish(at, *id);
@@ -134,8 +134,8 @@ impl Shard {
         }
     }
 
-    /// Notes the time at which the last bytes of these replies were first offered. If the client
-    /// kept a reply waiting before, that time stands.
+    /// Notes the time at which the last bytes of these replies were first offered. If a reply was
+    /// offered before and the client kept it waiting, the earlier time stands.
     fn note_offered(&mut self, zios: &[ZioId]) {
         let now = self.timers.now();
         for id in zios {
@@ -177,5 +177,5 @@ impl Shard {
     }
 }
 
-/// Chunks sent before the sockets are looked at again.
+/// How many chunks the shard sends before it looks at the sockets again.
 const CHUNKS_PER_PASS: usize = 64;

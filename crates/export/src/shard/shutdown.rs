@@ -45,7 +45,7 @@ impl Shard {
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
     }
 
-    /// Stops waiting for acknowledged data to reach the disks if these refuse it.
+    /// Stops waiting for acknowledged data to reach the disks if the disks refuse it.
     fn give_up_dirty(&mut self) {
         if self.engine.is_degraded() {
             self.control.lose(self.engine.dirty());
@@ -62,8 +62,8 @@ impl Shard {
         }
     }
 
-    /// Syncs the stores: an orderly shutdown loses no writes, even those that no flush has covered. Returns
-    /// whether all could be synced.
+    /// Syncs the stores: an orderly shutdown loses no writes, even writes that no flush has covered.
+    /// Returns whether all stores could be synced.
     pub(super) fn sync_stores(&mut self) -> bool {
         let mut synced = true;
         for (disk, store) in self.stores.iter_mut() {

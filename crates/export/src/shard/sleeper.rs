@@ -1,9 +1,10 @@
 //! Waiting for a deadline as exactly as the host allows.
 //!
-//! Waking a halted CPU costs 25 to 115 µs, by any primitive. So the sleeper wakes early by the cost
-//! of its last wake-ups, and spins the rest: it polls the sockets without sleeping until the
-//! deadline. Spinning takes at most a fixed share of a core. Where a CPU quota is in force the
-//! sleeper does not spin, because the kernel would stop the daemon for it.
+//! Waking a halted CPU costs 25 to 115 µs, with any system call. So the sleeper wakes early by the cost
+//! of its last wake-ups, and spins for the rest of the time: it polls the sockets without sleeping
+//! until the deadline. Spinning takes at most a fixed share of a core. If a CPU quota is in force, the
+//! sleeper does not spin, because the spinning would use up the quota and the kernel would stop the
+//! daemon.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -31,10 +32,10 @@ impl Sleeper {
         }
     }
 
-    /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for
-    /// a deadline, and calls `prepare` before it does; `prepare` must return by the deadline. The
-    /// last pass ended at `from`. Returns the moment at which the wait should have ended without an
-    /// event: the host took any later time.
+    /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for a
+    /// deadline, and calls `prepare` before spinning; `prepare` must return by the deadline. The last
+    /// pass ended at `from`. Returns the moment at which the wait should have ended without an event.
+    /// If the wait ended later, the host took the time after that moment.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -68,8 +69,8 @@ impl Sleeper {
         self.spin(epoll, events, until, prepare).map(Some)
     }
 
-    /// Returns the moment before its last look at the sockets: the time since then passed in one
-    /// system call, and is not time of spinning.
+    /// Returns the moment before its last look at the sockets. The time since that moment passed in one
+    /// system call, and does not count as spinning.
     fn spin(
         &mut self,
         epoll: BorrowedFd<'_>,

@@ -13,27 +13,27 @@ use crate::frontend::boundary::Request;
 /// A zio that the engine still knows.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// The place of its connection, unless the connection is gone.
+    /// The place of the zio's connection, unless the connection is gone.
     connection: Option<usize>,
     export: ExportId,
     client: ClientId,
     /// The device behind the export.
     device: Device,
     request: Request,
-    /// The bytes to write, or the bytes read; empty for most of its life.
+    /// The bytes to write, or the bytes read; empty for most of the zio's life.
     payload: Vec<u8>,
-    /// The bytes charged to its export's budget.
+    /// The bytes charged to the budget of the zio's export.
     charged: u64,
     /// Tells a thread of the pool not to start this zio's work.
     cancelled: Option<Arc<AtomicBool>>,
     outcome: Outcome,
-    /// Whether the store has begun its work, or the whole payload has been copied.
+    /// Whether the store has begun the zio's work, or the whole payload has been copied.
     started: bool,
     /// How many bytes of the payload have been copied to the blocks of a volume.
     copied: u32,
-    /// When its reply was first offered to the transport, or could have been.
+    /// When the shard first offered the reply to the transport, or could have offered it.
     offered: Option<Instant>,
-    /// Its neighbours in the list of its connection's zios.
+    /// The neighbours of the zio in the list of its connection's zios.
     previous: Option<ZioId>,
     next: Option<ZioId>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Slot {
 /// The client behind a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
-    /// The place of its connection.
+    /// The place of the client's connection.
     pub(super) connection: usize,
     pub(super) export: ExportId,
     pub(super) client: ClientId,
@@ -92,7 +92,7 @@ impl Slot {
         &self.request
     }
 
-    /// Notes that the store is asked.
+    /// Notes that the shard asks the store.
     #[inline]
     pub(super) fn start(&mut self) {
         self.started = true;
@@ -104,7 +104,7 @@ impl Slot {
     }
 
     /// Notes that this many more bytes of the payload are in the blocks of a volume. Returns whether
-    /// that was the last of it.
+    /// the whole payload is there now.
     pub(super) fn copied(&mut self, bytes: u32) -> bool {
         self.copied += bytes;
         self.started = self.copied >= self.request.length;
@@ -131,7 +131,7 @@ impl Slot {
         self.outcome
     }
 
-    /// Notes that its reply could be offered to the transport now. An earlier time stands.
+    /// Notes that the reply could be offered to the transport now. An earlier time stands.
     #[inline]
     pub(super) fn offer(&mut self, now: Instant) {
         self.offered.get_or_insert(now);
@@ -166,7 +166,7 @@ impl Slot {
         std::mem::take(&mut self.charged)
     }
 
-    /// The flag that a thread of the pool checks before it starts.
+    /// The flag that a thread of the pool checks before it starts the zio's work.
     pub(super) fn cancellation(&mut self) -> Arc<AtomicBool> {
         Arc::clone(self.cancelled.insert(Arc::default()))
     }

@@ -9,7 +9,8 @@ use crate::snapshot::{Counted, DiskSnapshot, PoolSnapshot, RuleSnapshot};
 use crate::store::Store;
 
 impl Shard {
-    /// Marks the present counts for these rules. The counts that `list` shows beside a rule begin here.
+    /// Marks the present counts for these rules. The counts that `list` shows next to a rule begin
+    /// here.
     pub(super) fn mark(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>) {
         let now = self.timers.now();
         self.timers.meter_mut().mark(now);
@@ -17,7 +18,7 @@ impl Shard {
         self.rule_marks.set(disk, rules, counted);
     }
 
-    /// The shard's counts since its start. `list` shows them beside the rules of a disk.
+    /// The shard's counts since its start. `list` shows them next to the rules of a disk.
     fn counted(&self, disk: DiskId) -> Counted {
         let now = self.timers.now();
         let export = self.exports.of(Device::Disk(disk));
@@ -66,7 +67,7 @@ impl Shard {
         })
     }
 
-    /// The state of an export, without that of its device, and the state of the shard.
+    /// The state of an export, without the state of its device, and the state of the shard.
     fn snapshot_of_export(&self, export: Option<ExportId>) -> DiskSnapshot {
         let (now, meter) = (self.timers.now(), self.timers.meter());
         let mut snapshot = DiskSnapshot {

@@ -14,7 +14,7 @@ const START: Instant = Instant::from_nanos(1 << 40);
 struct Slow(f64);
 
 impl Slow {
-    /// How long the client keeps its room, when the shard checks it as in production.
+    /// How long the client keeps its room, if the shard checks the client as often as in production.
     fn keeps(self) -> Duration {
         let mut now = START;
         loop {
@@ -33,8 +33,8 @@ impl Slow {
     }
 }
 
-/// How long a request waits behind slow payloads. As many payloads arrive at the same time as half of a
-/// shard has room for.
+/// How long a request waits behind slow payloads. The number of payloads that arrive at once is what
+/// half of a shard has room for.
 fn wait_behind(slow: &[Slow]) -> Duration {
     let places = (PAYLOAD_MAX / u64::from(EXPORT_SHARE) / u64::from(LARGEST)) as usize;
     let mut free: VecDeque<Duration> = vec![Duration::ZERO; places].into();
