@@ -16,86 +16,86 @@ use crate::held::Held;
 /// that nothing is known about.
 #[derive(Clone, Debug, Default)]
 pub struct DiskSnapshot {
-    /// The moment.
+    /// The moment of the snapshot.
     pub at: Instant,
     /// Counters and histograms since the start.
     pub stats: DiskStats,
     /// The rules, in the order of their ids.
     pub rules: Vec<RuleSnapshot>,
-    /// How many zios have not been replied to.
+    /// How many zios have no reply yet.
     pub in_flight_total: u32,
     /// The oldest zios in flight, as many as the caller asked for, the oldest first.
     pub in_flight: Vec<InFlight>,
     /// When the disk was suspended, and for how long in all (`None`: until it is resumed).
     pub suspended: Option<(Instant, Option<Duration>)>,
-    /// Whether its power is off.
+    /// Whether the power of the disk or volume is off.
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
-    /// The disk's attachments: the block devices of the host that serve it.
+    /// The disk's attachments: the block devices of the host that are made of the disk.
     pub attachments: Vec<AttachmentView>,
     /// Connections that the shard does not read now, because of its memory bound.
     pub stalled: u32,
-    /// How often the shard stopped reading a connection for that reason, since the start.
+    /// How often the shard stopped reading a connection because of its memory bound, since the start.
     pub stalls: u64,
     /// The reason that the store can no longer be trusted, if there is one.
     pub faulted: Option<String>,
     /// How long the shard of this disk left its sockets unread each time, beyond the sleep that it
     /// intended.
     pub loop_gap: Box<Histogram>,
-    /// How much of its time that shard works.
+    /// How much of its time the disk's shard works.
     pub work: Work,
-    /// How often the host kept that shard from running.
+    /// How often the host kept the disk's shard from running.
     pub stops: Stops,
-    /// The memory that clients make that shard hold.
+    /// The memory that clients make the disk's shard hold.
     pub held: Held,
 }
 
 /// The state of a pool at one moment.
 #[derive(Clone, Debug)]
 pub struct PoolSnapshot {
-    /// The moment.
+    /// The moment of the snapshot.
     pub at: Instant,
-    /// Its counters since the start, and its state. The queues of its disks have the order of the
-    /// configuration.
+    /// The pool's counters since the start, and the pool's state. The queues of its disks have the
+    /// order of the configuration.
     pub stats: PoolStats,
-    /// Its tunables.
+    /// The pool's tunables.
     pub tunables: Tunables,
-    /// The memory for blocks that its shard holds, for all of the shard's pools, in bytes.
+    /// The memory for blocks that the pool's shard holds, for all of the shard's pools, in bytes.
     pub memory: u64,
 }
 
 /// A rule at one moment.
 #[derive(Clone, Debug)]
 pub struct RuleSnapshot {
-    /// Its id.
+    /// The rule's id.
     pub id: RuleId,
-    /// Its group.
+    /// The rule's group.
     pub group: GroupId,
-    /// Its words: which zios it matches, and its effect on them.
+    /// The rule's words: which zios the rule matches, and its effect on them.
     pub spec: RuleSpec,
-    /// When it was armed or last updated.
+    /// When the rule was armed or last updated.
     pub armed: Instant,
-    /// Its counters.
+    /// The rule's counters.
     pub stats: RuleStats,
     /// Zios in flight that the rule currently decides.
     pub now: u64,
-    /// Its counters since its last update; `None` if it was never updated.
+    /// The rule's counters since its last update; `None` if the rule was never updated.
     pub since_update: Option<Box<RuleCounts>>,
-    /// How long until its soonest lane is free.
+    /// How long until the rule's soonest lane is free.
     pub backlog: Duration,
-    /// Seconds since it was armed or last updated in which its shard was overloaded.
+    /// Seconds since the rule was armed or last updated in which its shard was overloaded.
     pub overloaded_seconds: u64,
-    /// Times since it was armed or last updated that its shard stopped reading a connection of its
-    /// disk, because requests used all the memory that they may.
+    /// How often, since the rule was armed or last updated, its shard stopped reading a connection of
+    /// its disk, because requests used all the memory that they may.
     pub stalls: u64,
-    /// The depth of the requests to its disk since it was armed or last updated.
+    /// The depth of the requests to the rule's disk since the rule was armed or last updated.
     pub depth: DepthSummary,
 }
 
 impl RuleSnapshot {
-    /// The counters since it was armed or last updated, and how many of the zios that it met since
-    /// then are still in flight.
+    /// The counters since the rule was armed or last updated, and how many of the zios that the rule
+    /// has matched since then are still in flight.
     pub fn present(&self) -> (&RuleStats, u64) {
         match &self.since_update {
             Some(since) => (&since.stats, since.now),
@@ -103,7 +103,7 @@ impl RuleSnapshot {
         }
     }
 
-    /// A rule, and what its shard has counted since it was armed or last updated.
+    /// A rule, and what the rule's shard has counted since the rule was armed or last updated.
     pub fn of(rule: RuleView<'_>, since: Counted) -> RuleSnapshot {
         let RuleCounts { stats, now } = rule.all();
         RuleSnapshot {
@@ -125,9 +125,9 @@ impl RuleSnapshot {
 /// The counts of a shard since its start, or since a rule's mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Seconds in which it was overloaded.
+    /// Seconds in which the shard was overloaded.
     pub overloaded_seconds: u64,
-    /// Times that it stopped reading a connection of the disk.
+    /// How often the shard stopped reading a connection of the disk.
     pub stalls: u64,
     /// The time that the disk has spent at each depth.
     pub depths: DepthTimes,
@@ -140,7 +140,7 @@ pub struct ClientView {
     pub id: ClientId,
     /// `uid=0 pid=7`, an address, or `other`.
     pub name: String,
-    /// Its connections to this disk.
+    /// The client's connections to this disk.
     pub connections: u32,
 }
 
@@ -151,18 +151,18 @@ pub struct AttachmentView {
     pub node: String,
     /// How the device reaches the disk.
     pub mechanism: Mechanism,
-    /// The process that attached it.
+    /// The process that attached the disk.
     pub by: String,
-    /// When the shard began to serve it.
+    /// When the shard began to serve the attachment.
     pub since: Instant,
-    /// How many of its zios have no reply yet.
+    /// How many zios of the attachment have no reply yet.
     pub in_flight: u32,
 }
 
 /// How much of its time a shard works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// The share of the last one or two seconds in which it worked, in percent.
+    /// The share of the last one or two seconds in which the shard worked, in percent.
     pub busy_percent: u32,
     /// Whether clients ask the shard for more than it can serve with the promised accuracy.
     pub overloaded: bool,
@@ -173,9 +173,9 @@ pub struct Work {
 /// How often and for how long the host kept a shard from running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stops {
-    /// Since the start.
+    /// The stops since the start.
     pub all: StopSum,
-    /// In the last 30 to 60 seconds.
+    /// The stops in the last 30 to 60 seconds.
     pub recent: StopSum,
     /// When the last stop ended.
     pub last: Option<Instant>,
@@ -184,11 +184,11 @@ pub struct Stops {
 /// A number of stops, and their lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StopSum {
-    /// How many.
+    /// How many stops there were.
     pub count: u64,
-    /// Their total length.
+    /// The total length of the stops.
     pub total: Duration,
-    /// The length of the longest.
+    /// The length of the longest stop.
     pub longest: Duration,
 }
 

@@ -17,7 +17,7 @@ use dashpot_rules::{CallFiles, DiskConfig, StoreConfig};
 use dashpot_sys::seccomp::{Call, Listener, Lookup, User};
 use tempfile::TempDir;
 
-/// A server of two disks, each with a directory, and a directory that is no disk's.
+/// A server of two disks, each with a directory, and another directory that belongs to no disk.
 struct Served {
     directories: [TempDir; 2],
     outside: TempDir,
@@ -126,7 +126,7 @@ impl Served {
         receiver.recv().unwrap()
     }
 
-    /// Takes snapshots until the syncs of a disk that have ended are this many.
+    /// Takes snapshots until this many syncs of a disk have ended.
     fn until_synced(&self, disk: usize, count: u64) {
         while self.snapshot(disk).stats.op(Op::Flush).completed != count {
             thread::yield_now();
@@ -226,7 +226,7 @@ fn a_file_is_where_it_is_now() {
     served.until_synced(1, 3);
 }
 
-/// At a shutdown a hung call ends: with an error, because it did not have its time.
+/// At a shutdown a hung call ends with an error, because its rule has not let it go.
 #[test]
 fn a_call_that_hangs_ends_with_the_server() {
     let served = Served::start();

@@ -132,7 +132,8 @@ fn a_power_cut_takes_what_no_flush_has_covered() {
     served.server.shutdown(Duration::ZERO);
 }
 
-/// The shard trims 64 MiB of a disk in pieces. The rest must not take what is written after the cut.
+/// The shard trims 64 MiB of a disk in pieces. After the cut, the remaining pieces must not erase new
+/// writes.
 #[test]
 fn a_power_cut_ends_a_trim() {
     let size = 64 << 20;
@@ -149,7 +150,7 @@ fn a_power_cut_ends_a_trim() {
     for header in [header(TRIM, size as u32), header(FLUSH, 0)] {
         client.write_all(&encode(&header)).unwrap();
     }
-    // The reply to the trim: the flush now sends it home.
+    // The reply to the trim. The flush now sends the trim to the disks.
     client.read_exact(&mut [0; 16]).unwrap();
     served.cut(Then::Restart).unwrap();
     let mut client = served.client();

@@ -170,8 +170,8 @@ fn an_open_loop_counts_from_the_intended_start() {
         |_| false,
     )
     .unwrap();
-    // The load offers twice the rate of one lane and sends one at a time. Without the wait before
-    // sending, every request would take 20 ms.
+    // The load offers twice the rate of one lane and sends one request at a time. Without the wait
+    // before sending, every request would take 20 ms.
     let latency = &report.op(Op::Read).unwrap().latency;
     assert!(latency.max() > 60_000_000, "{}", latency.max());
 }
@@ -218,7 +218,7 @@ fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
     let drops = served.drops();
     let mut told = 0;
     reader.drain(|record| told += u64::from(matches!(record, EventRecord::Zio(_))));
-    // The other record is the name of the client.
+    // One more record has the name of the client.
     assert_eq!(told, (1 << 16) - 1);
     assert_eq!(drops.total(None), finished - told);
     assert_eq!(drops.total(Some(DeviceId(0))), drops.total(None));
@@ -248,7 +248,7 @@ fn a_shutdown_fails_what_is_held_and_removes_the_sockets() {
         std::fs::read_dir(served.directory.path()).unwrap().count(),
         0
     );
-    // The load has seen ten errors, or the end of its connection after them.
+    // The load has seen ten errors, or the end of its connection after these errors.
     if let Ok(report) = loader.join().unwrap() {
         assert_eq!(sum(&report, |op| op.errors), 10);
     }

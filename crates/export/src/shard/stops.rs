@@ -1,17 +1,16 @@
-//! Stops: times in which the host kept a shard from running. The causes are other processes on its
-//! CPU, a SIGSTOP, a frozen container, a paused virtual machine, or a suspended host.
+//! Stops: times in which the host kept a shard from running. The causes are other processes on the
+//! shard's CPU, a SIGSTOP, a frozen container, a paused virtual machine, or a suspended host.
 //!
-//! A shard tells a stop from its own work in three ways. If the shard wakes later than it asked
-//! for, the difference is a stop. If time passes in a pass without CPU time of its thread, that
-//! time is a stop. And if `CLOCK_BOOTTIME` counts time that `CLOCK_MONOTONIC` does not count, the
-//! host was suspended for that time. Less than 1 ms is not a stop: a wake-up sometimes takes that
-//! long.
+//! A shard tells a stop from its own work in three ways. If the shard wakes later than it asked for,
+//! the difference is a stop. If time passes in a pass without CPU time of the shard's thread, that time
+//! is a stop. And if `CLOCK_BOOTTIME` counts time that `CLOCK_MONOTONIC` does not count, the host was
+//! suspended for that time. A time below 1 ms is not a stop: a wake-up sometimes takes that long.
 //!
 //! A shard that sleeps until something arrives cannot tell how late it wakes. So while clients are
-//! connected it asks to be woken every 20 ms, or every second after a second without requests. A
-//! stop may be longer than its count by that much. The kernel does not record when bytes arrive on
-//! a unix stream socket, so that cannot help. Under some hypervisors the kernel counts a stop as
-//! CPU time of the thread: the shard takes such a stop for work.
+//! connected, the shard asks to be woken every 20 ms, or every second after a second without requests.
+//! A stop may be longer than the counted time by up to this interval. The kernel does not record when
+//! bytes arrive on a unix stream socket, so the shard cannot use that time. Under some hypervisors the
+//! kernel counts a stop as CPU time of the thread. The shard takes such a stop for work.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -23,8 +22,8 @@ use crate::snapshot::{StopSum, Stops};
 pub(super) struct StopCounts {
     all: StopSum,
     last: Option<Instant>,
-    /// When the current window of 30 s began; the stops in it so far, and those in the previous
-    /// window.
+    /// When the current window of 30 s began; the stops in the current window so far, and the stops in
+    /// the previous window.
     start: Instant,
     this: StopSum,
     before: StopSum,
@@ -66,7 +65,7 @@ pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time, and when it was taken.
     cpu: Duration,
     read: Instant,
-    /// How long the host had been suspended by that moment.
+    /// How long the host had been suspended at the time of that reading.
     suspended: Option<Duration>,
 }
 
@@ -84,8 +83,8 @@ impl StopDetector {
         (stopped > STOP_MIN).then_some(stopped)
     }
 
-    /// Reads the other clocks at the end of a pass, unless it has done so recently. Returns how
-    /// long the host was suspended since the last reading.
+    /// Reads the other clocks at the end of a pass, unless the last reading is recent. Returns how long
+    /// the host was suspended since the last reading.
     pub(super) fn read(&mut self, now: Instant) -> Option<Duration> {
         if now.since(self.read) < READ_EVERY {
             return None;
@@ -113,7 +112,7 @@ pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     }
 }
 
-/// A shorter time is not a stop.
+/// The shortest stop. A shorter time is not a stop.
 pub(super) const STOP_MIN: Duration = Duration::from_millis(1);
 /// The largest age of a reading of the CPU time.
 const READ_EVERY: Duration = Duration::from_micros(500);

@@ -1,5 +1,5 @@
-//! A store's work for a zio. It is done at once, at the end of the pass, in pieces, or on a thread
-//! of the pool.
+//! A store's work for a zio. The work is done at once, at the end of the pass, in pieces, or on a
+//! thread of the pool.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Shard {
                 self.unfinished.push_piece(id, 0);
                 return None;
             }
-            // The caller copies the payload, together with others of the same pass.
+            // The caller copies the payload, together with other payloads of the same pass.
             Operation::Write { .. } if incoming.is_some() && store.copies_later() => {
                 return Some(Ok(()));
             }
@@ -70,8 +70,8 @@ impl Shard {
         }
     }
 
-    /// Begins the work for a system call. The kernel does it after the reply, unless a rule has its frontend do
-    /// it first.
+    /// Begins the work for a system call. The kernel does the work after the reply, unless a rule has
+    /// the frontend do it first.
     fn work_for_call(&mut self, id: ZioId, request: &Request) -> Option<Outcome> {
         let done_first = self.engine.is_done_first(id);
         let connection = self.slots.get(id).and_then(Slot::connection);

@@ -24,7 +24,7 @@ pub(super) struct Unfinished {
 pub(super) struct Copy {
     pub(super) device: Device,
     pub(super) offset: u64,
-    /// The place of its payload in the receive buffer.
+    /// The place of the write's payload in the receive buffer.
     pub(super) place: Range<usize>,
 }
 
@@ -77,8 +77,7 @@ impl Unfinished {
     }
 }
 
-/// Whether the shard does the work of a request in pieces, so that other zios have their turn in
-/// between.
+/// Whether the shard does the work of a request in pieces, so that it can serve other zios in between.
 #[inline]
 pub(super) fn is_long(request: &Request, store: &Store) -> bool {
     let zeroes = matches!(
@@ -88,5 +87,5 @@ pub(super) fn is_long(request: &Request, store: &Store) -> bool {
     zeroes && u64::from(request.length) > PIECE && store.zeroes_in_memory()
 }
 
-/// The most bytes to zero before other zios have their turn.
+/// The most bytes to zero before the shard serves other zios.
 pub(super) const PIECE: u64 = 4 << 20;

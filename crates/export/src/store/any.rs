@@ -50,7 +50,7 @@ impl Store {
         ram.slices(offset, length)
     }
 
-    /// Writes `from` at `offset`. With `fua`, the data is durable once this is done.
+    /// Writes `from` at `offset`. With `fua`, the data is durable once the write is done.
     pub(crate) fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Attempt {
         match self {
             Store::Ram(ram) => ram.write(offset, from),
@@ -63,8 +63,7 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// Makes a range read as zeroes. With `no_hole`, the range keeps its space, or gets it
-    /// allocated.
+    /// Makes a range read as zeroes. With `no_hole`, the range keeps its space, or gets space.
     pub(crate) fn zero(&mut self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Attempt {
         match self {
             Store::Ram(ram) => ram.zero(offset, length, no_hole),
@@ -90,8 +89,8 @@ impl Store {
         }
     }
 
-    /// Puts the extents of a range into `out`: at most `limit`, each unlike its neighbours. They
-    /// may cover only the beginning of the range. For a file this asks the file system, which
+    /// Puts the extents of a range into `out`: at most `limit`, each unlike its neighbours. The extents
+    /// may cover only the beginning of the range. For a file, the store asks the file system, which
     /// answers from memory, or in rare cases from the medium.
     pub(crate) fn extents(&self, offset: u64, length: u64, limit: usize, out: &mut Vec<Extent>) {
         let found = Found::new(out, limit);
@@ -108,7 +107,8 @@ impl Store {
         matches!(self, Store::Ram(_) | Store::Null)
     }
 
-    /// Whether a write is cheap and never fails, so that it can be reported as done before it is.
+    /// Whether a write is cheap and never fails, so that the shard can report it as done before copying
+    /// it.
     pub(crate) fn copies_later(&self) -> bool {
         matches!(self, Store::Ram(_))
     }
@@ -122,7 +122,7 @@ impl Store {
         }
     }
 
-    /// The file that its bytes are in, if they are in one.
+    /// The file with the store's bytes, if the bytes are in a file.
     pub(crate) fn file(&self) -> Option<&Arc<FileStore>> {
         match self.innermost() {
             Store::File(file) => Some(file),
@@ -138,12 +138,12 @@ impl Store {
         }
     }
 
-    /// Whether its bytes outlive this process, at least those that a flush has covered.
+    /// Whether the store's bytes outlive this process, at least the bytes that a flush has covered.
     pub(crate) fn outlives(&self) -> bool {
         matches!(self.innermost(), Store::File(_) | Store::Device(_))
     }
 
-    /// Identifies its bytes among those of all stores, if they survive the end of this process.
+    /// Identifies the store's bytes among those of all stores, if they survive the end of this process.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {
             // The end of the process loses unflushed data, like a power cut.
@@ -203,7 +203,7 @@ impl Store {
         }
     }
 
-    /// Notes that a zio has been replied to.
+    /// Notes that the shard has replied to a zio.
     pub(crate) fn acknowledge(&mut self, zio: ZioId) {
         if let Some(lossy) = self.lossy() {
             lossy.acknowledge(zio);
@@ -254,7 +254,7 @@ impl Medium for Store {
     }
 }
 
-/// Repeats an attempt that would block, and waits for it.
+/// Repeats an attempt that would block, and waits until the work is done.
 pub(super) fn wait(
     store: &Store,
     attempt: Attempt,

@@ -5,9 +5,9 @@ use dashpot_engine::Outcome;
 /// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// It is done.
+    /// The operation is done.
     Done(Outcome),
-    /// The attempt would have to wait. It had no effect that counts; a thread of the pool repeats
-    /// all of it.
+    /// The attempt would have to wait. It had no effect that counts, and a thread of the pool repeats
+    /// the whole operation.
     WouldBlock,
 }

@@ -1,5 +1,5 @@
-//! The operations of a store that wait for its medium. Threads of the pool call them, and other
-//! callers that may wait.
+//! The operations of a store that wait for its medium. Threads of the pool call these operations, and
+//! so do other callers that may wait.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub(crate) trait Blocking: fmt::Debug + Send + Sync {
     /// Fills `into` from `offset`.
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome;
 
-    /// Writes `from` at `offset`. With `fua`, the data is durable once this is done.
+    /// Writes `from` at `offset`. With `fua`, the data is durable once the write is done.
     fn write(&self, offset: u64, from: &[u8], fua: bool) -> Outcome;
 
     /// Makes a range read as zeroes. With `no_hole`, the range keeps its space.
@@ -23,6 +23,6 @@ pub(crate) trait Blocking: fmt::Debug + Send + Sync {
     /// Makes all earlier writes durable.
     fn sync(&self) -> Outcome;
 
-    /// The reason that every flush fails, once one has failed.
+    /// The reason that every flush fails, once a flush has failed.
     fn fault(&self) -> Option<&str>;
 }

@@ -20,7 +20,7 @@ pub(super) struct Durability {
 }
 
 impl Durability {
-    /// The reason that every flush fails, once one has failed.
+    /// The reason that every flush fails, once a flush has failed.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
     }

@@ -15,7 +15,7 @@ pub enum StoreError {
     NoSize {
         /// The disk.
         disk: String,
-        /// Its store.
+        /// The disk's store.
         store: StoreConfig,
     },
     /// The disk has a size of zero.
@@ -25,7 +25,7 @@ pub enum StoreError {
     Empty {
         /// The disk.
         disk: String,
-        /// Its store.
+        /// The disk's store.
         store: StoreConfig,
     },
     /// The directory of the disk's files cannot be used.
@@ -33,7 +33,7 @@ pub enum StoreError {
     Directory {
         /// The disk.
         disk: String,
-        /// Its directory, as configured.
+        /// The disk's directory, as configured.
         path: PathBuf,
         /// The reason, and the remedy.
         why: String,
@@ -46,7 +46,7 @@ pub enum StoreError {
     Missing {
         /// The disk.
         disk: String,
-        /// Its file.
+        /// The disk's file.
         path: PathBuf,
         /// The disk's size in bytes, if it was given.
         size: Option<u64>,
@@ -56,9 +56,9 @@ pub enum StoreError {
     NotAFile {
         /// The disk.
         disk: String,
-        /// Its file.
+        /// The disk's file.
         path: PathBuf,
-        /// The kind of thing that it is, and the remedy.
+        /// The kind of thing at the path, and the remedy.
         kind: &'static str,
     },
     /// The path is not a block device.
@@ -66,9 +66,9 @@ pub enum StoreError {
     NotADevice {
         /// The disk.
         disk: String,
-        /// Its device.
+        /// The disk's device.
         path: PathBuf,
-        /// The kind of thing that it is, and the remedy.
+        /// The kind of thing at the path, and the remedy.
         kind: &'static str,
     },
     /// The kernel, or another process, uses the device.
@@ -79,7 +79,7 @@ pub enum StoreError {
     Busy {
         /// The disk.
         disk: String,
-        /// Its device.
+        /// The disk's device.
         path: PathBuf,
         /// The users, in words.
         users: Vec<String>,
@@ -92,7 +92,7 @@ pub enum StoreError {
     Forbidden {
         /// The disk.
         disk: String,
-        /// Its device.
+        /// The disk's device.
         path: PathBuf,
         /// The system's reason.
         reason: io::Error,
@@ -102,7 +102,7 @@ pub enum StoreError {
     DoesNotFit {
         /// The disk.
         disk: String,
-        /// Its device.
+        /// The disk's device.
         path: PathBuf,
         /// The device's property, the disk's request, and the remedy.
         why: String,
@@ -115,12 +115,12 @@ pub enum StoreError {
     LossyBlocks {
         /// The disk.
         disk: String,
-        /// Its store.
+        /// The disk's store.
         store: StoreConfig,
         /// The device's block in bytes.
         block: u32,
     },
-    /// The file may only be read.
+    /// The user may only read the file.
     #[error(
         "disk `{disk}`: {path} cannot be written ({reason}); allow it (`chmod u+w`), or make the disk read-only (`ro`)",
         path = .path.display()
@@ -128,7 +128,7 @@ pub enum StoreError {
     NotWritable {
         /// The disk.
         disk: String,
-        /// Its file.
+        /// The disk's file.
         path: PathBuf,
         /// The system's reason.
         reason: io::Error,
@@ -141,7 +141,7 @@ pub enum StoreError {
     InUse {
         /// The disk.
         disk: String,
-        /// Its file.
+        /// The disk's file.
         path: PathBuf,
     },
     /// The file ends before the disk does.
@@ -152,13 +152,13 @@ pub enum StoreError {
     TooSmall {
         /// The disk.
         disk: String,
-        /// Its file.
+        /// The disk's file.
         path: PathBuf,
         /// The file's length in bytes.
         length: u64,
         /// The disk's size in bytes.
         size: u64,
-        /// The place of its first byte in the file.
+        /// The place of the disk's first byte in the file.
         offset: u64,
     },
     /// The file's label names another disk.
@@ -169,7 +169,7 @@ pub enum StoreError {
     OtherDisk {
         /// The disk.
         disk: String,
-        /// Its file.
+        /// The disk's file.
         path: PathBuf,
         /// The disk that the label names.
         owner: String,
@@ -179,7 +179,7 @@ pub enum StoreError {
     File {
         /// The disk.
         disk: String,
-        /// Its file.
+        /// The disk's file.
         path: PathBuf,
         /// The operation that failed.
         what: &'static str,
@@ -212,7 +212,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Prints a number of bytes as options take it: in the largest unit that divides it.
+/// Prints a number of bytes as options take it: in the largest unit that divides the number.
 pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {

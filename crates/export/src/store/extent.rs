@@ -3,9 +3,9 @@
 /// A run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Its length in bytes.
+    /// The length of the run in bytes.
     pub(crate) length: u64,
-    /// Whether it takes no space. A hole reads as zeroes.
+    /// Whether the run takes no space. A hole reads as zeroes.
     pub(crate) hole: bool,
 }
 
@@ -22,7 +22,8 @@ impl<'a> Found<'a> {
         Found { extents, limit }
     }
 
-    /// Adds a run, or lengthens the last one if it is alike. False if there is no room for it.
+    /// Adds a run, or lengthens the last run if both are alike. Returns false if there is no room for
+    /// the run.
     pub(crate) fn push(&mut self, length: u64, hole: bool) -> bool {
         if let Some(last) = self.extents.last_mut()
             && last.hole == hole

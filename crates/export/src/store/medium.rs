@@ -1,4 +1,5 @@
-//! The operations that a volatile cache needs of the store below it. They wait.
+//! The operations that a volatile cache needs of the store below it. The operations wait for the
+//! medium.
 
 use dashpot_engine::Outcome;
 

@@ -11,8 +11,8 @@ use crate::cgroups::{self, Group, Version, field};
 struct Files {
     limit: &'static str,
     usage: &'static str,
-    /// The line of `memory.stat` for the page cache that the kernel gives up first. It is part of
-    /// the usage.
+    /// The line of `memory.stat` for the page cache that the kernel gives up first. This page cache is
+    /// part of the usage.
     cache: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Opens the stores of all disks together: all of them or none. This changes no file: the server
+//! Opens the stores of all disks together: all of them or none. Opening changes no file: the server
 //! labels files last, when nothing else in its start can fail any more.
 
 use std::fs;
@@ -22,11 +22,11 @@ pub(crate) struct Opened {
     pub(crate) store: Store,
     /// The disk's size in bytes.
     pub(crate) size: u64,
-    /// Its smallest read or write, in bytes.
+    /// The disk's smallest read or write, in bytes.
     pub(crate) block: u32,
     /// The smallest write that the medium does without reading, in bytes, if it is known.
     pub(crate) physical: Option<u32>,
-    /// Whether it refuses writes.
+    /// Whether the disk refuses writes.
     pub(crate) read_only: bool,
     /// The files of which a program's calls are the disk's zios.
     pub(crate) followed: Option<CallFiles>,
@@ -46,8 +46,8 @@ impl Opened {
     }
 }
 
-/// Opens the stores of `disks`, in their order; the block devices are in `devices` or opened now. With `overcommit`, RAM disks may be larger than the
-/// available memory.
+/// Opens the stores of `disks`, in their order. The block devices are in `devices`, or this function
+/// opens them. With `overcommit`, RAM disks may be larger than the available memory.
 pub(crate) fn open_all(
     disks: &[DiskConfig],
     devices: &OpenDevices,
@@ -63,7 +63,7 @@ pub(crate) fn open_all(
     Ok(opened)
 }
 
-/// A file to be labelled as its disk's.
+/// A file to label as the file of its disk.
 #[derive(Debug)]
 pub(crate) struct Adoption {
     disk: DiskConfig,
@@ -162,7 +162,7 @@ fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> 
     })
 }
 
-/// The directory above the first part of a path that has a letter of a glob, and the parts from there on.
+/// The directory above the first part of a path with a letter of a glob, and the parts from that part on.
 fn split_glob(path: &Path) -> (PathBuf, Option<PathBuf>) {
     let is_glob = |part: &Component<'_>| {
         let part = part.as_os_str().as_encoded_bytes();
@@ -223,7 +223,7 @@ fn request<'a>(disk: &'a DiskConfig, path: &'a Path) -> OpenRequest<'a> {
     }
 }
 
-/// The most memory that all RAM disks together can take. Each takes memory in huge pages.
+/// The most memory that all RAM disks together can take. Each disk takes memory in huge pages.
 fn ram_bytes(disks: &[DiskConfig], opened: &[Opened]) -> u64 {
     let sizes = disks
         .iter()
@@ -246,7 +246,8 @@ fn in_ram(store: &StoreConfig) -> bool {
     }
 }
 
-/// The smallest disk can take a whole huge page. This is the size on x86-64 and most others.
+/// The size of a huge page on x86-64 and most other machines. Even the smallest disk can take a whole
+/// one.
 const HUGE_PAGE: u64 = 2 << 20;
 
 #[cfg(test)]

@@ -58,10 +58,10 @@ pub(crate) struct Finished {
 pub(crate) struct Job {
     pub(crate) store: Arc<dyn Blocking>,
     pub(crate) operation: PoolOperation,
-    /// Set when the caller is gone. An operation that has not started must not start then, because
-    /// it would come after later ones.
+    /// Set when the caller is gone. After that, an operation that has not started must not start,
+    /// because it would come after later operations.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Called on the thread that did the work. It must do no more than pass the result on.
+    /// Called on the thread that did the work. The function must do no more than pass the result on.
     pub(crate) finish: Box<dyn FnOnce(Finished) + Send>,
 }
 
@@ -155,7 +155,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Queues a job. Takes a lock, and perhaps a wake-up.
+    /// Queues a job. The call takes a lock, and may have to wake a thread.
     pub(crate) fn submit(&self, job: Job) {
         self.shared.queue().jobs.push_back(job);
         self.shared.changed.notify_one();
@@ -192,7 +192,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a job; `None` once there will be none.
+    /// Waits for a job. Returns `None` once no more jobs will come.
     fn next(&self) -> Option<Job> {
         let idle = |queue: &mut Queue| queue.jobs.is_empty() && !queue.closed;
         let waited = self.changed.wait_while(self.queue(), idle);
@@ -202,7 +202,7 @@ impl Shared {
             .pop_front()
     }
 
-    /// Locks the queue. It is sound even after a panic: no code that can panic holds its lock.
+    /// Locks the queue. The queue is sound even after a panic: no code that can panic holds its lock.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! A sparse memory store: it takes a chunk when the chunk is first written, and gives it back when
-//! all of it is zeroed or trimmed in one request.
+//! A sparse memory store. It takes a chunk when the chunk is first written, and gives the chunk back
+//! when one request zeroes or trims the whole chunk.
 //!
 //! Chunks hang on leaves, and leaves on a small tree, so that a disk of many TiB costs nothing
 //! until it is used. With 64 MiB to a leaf, the tree of any disk that fits into memory has few
@@ -104,7 +104,7 @@ impl Ram {
         }
     }
 
-    /// The extents within one leaf; false if there is no room for more extents.
+    /// Adds the extents within one leaf. Returns false if there is no room for more extents.
     fn leaf_extents(&self, offset: u64, length: u64, found: &mut Found<'_>) -> bool {
         let mut chunks = pieces(CHUNK, offset, length);
         chunks.all(|(index, range)| found.push(range.len() as u64, self.chunk(index).is_none()))

@@ -1,10 +1,10 @@
 //! Memory of a RAM disk, handed out in chunks that lie side by side in huge pages.
 //!
-//! A random access to small pages misses the processor's TLB, and under virtualisation a miss costs
-//! as much as copying 4 KiB. So the store cuts chunks from mappings for which it asks the kernel to use
-//! huge pages. Chunks are handed out in the order of their first writes, wherever they are on the
-//! disk, so even a sparsely used disk takes at most one huge page more than it needs. Where the
-//! kernel has no huge pages, the memory comes in small ones.
+//! A random access to small pages misses the processor's TLB, and under virtualisation a miss costs as
+//! much as copying 4 KiB. So the store cuts chunks from mappings for which it asks the kernel to use
+//! huge pages. Chunks are handed out in the order of their first writes, wherever they are on the disk,
+//! so even a sparsely used disk takes at most one huge page more than it needs. If the kernel has no
+//! huge pages, the memory comes in small pages.
 //!
 //! Chunks that lie in one huge page form a group. The memory of a group goes back to the system when none
 //! of its chunks is in use. A trim rarely empties whole groups. So `tighten` moves chunks out of the
@@ -27,7 +27,7 @@ pub(super) struct Slabs {
     groups: Vec<Group>,
     /// Each group as the number of its chunks in use, and its own number: the emptiest is first.
     order: BTreeSet<(u32, u32)>,
-    /// By chunk, its user's number for it; without meaning while the chunk is free.
+    /// By chunk, the number that its user gave it; without meaning while the chunk is free.
     users: Vec<u64>,
     in_use: usize,
     /// How many groups have chunks in use.
@@ -63,7 +63,7 @@ impl Slabs {
         chunk
     }
 
-    /// Takes a chunk with any bytes, and says whether they may be other than zero.
+    /// Takes a chunk with any bytes, and returns whether these bytes may be other than zero.
     fn claim(&mut self, user: u64) -> (Chunk, bool) {
         let group = self.fullest_with_room();
         let bits = &mut self.groups[group];
@@ -77,7 +77,7 @@ impl Slabs {
         (chunk, written)
     }
 
-    /// The fullest group with a free chunk, so that emptier ones can become empty.
+    /// The fullest group with a free chunk, so that emptier groups can become empty.
     fn fullest_with_room(&mut self) -> usize {
         let with_room =
             |order: &BTreeSet<_>| order.range(..(CHUNKS_PER_GROUP, 0)).next_back().copied();
@@ -109,7 +109,7 @@ impl Slabs {
         self.held = self.held + usize::from(used != 0) - usize::from(before != 0);
     }
 
-    /// Takes a chunk back. Its memory goes back to the system with that of its group.
+    /// Takes a chunk back. Its memory goes back to the system together with the rest of its group.
     pub(super) fn give(&mut self, chunk: Chunk) {
         let (group, at) = (group(&chunk), chunk.0 % CHUNKS_PER_GROUP);
         self.mark(group, self.groups[group].used & !(1 << at));
@@ -124,7 +124,7 @@ impl Slabs {
     fn give_back(&mut self, group: usize) {
         let (slab, start) = place(&Chunk(group as u32 * CHUNKS_PER_GROUP));
         let range = start..start + CHUNKS_PER_GROUP as usize * CHUNK as usize;
-        // If the kernel refuses, the memory waits for the next chunks.
+        // If the kernel refuses, the memory stays for the next chunks.
         if self.slabs[slab].give_back(range).is_ok() {
             self.groups[group].written = 0;
         }
@@ -149,7 +149,8 @@ impl Slabs {
         self.held * CHUNKS_PER_GROUP as usize - self.in_use
     }
 
-    /// Moves the chunks of a group into others, which have room for them, and gives its memory back.
+    /// Moves the chunks of a group into other groups, which have room for them, and gives the group's
+    /// memory back.
     fn evacuate(&mut self, group: usize, moved: &mut impl FnMut(u64, Chunk)) {
         let used = self.groups[group].used;
         // While the group counts as full no chunk moves into it.
@@ -170,7 +171,7 @@ impl Slabs {
         let range = start..start + CHUNK as usize;
         match self.slabs.get_disjoint_mut([slab, to_slab]) {
             Ok([from, to]) => to[to_start..][..CHUNK as usize].copy_from_slice(&from[range]),
-            // They lie in one slab.
+            // Both chunks lie in one slab.
             Err(_) => self.slabs[slab].copy_within(range, to_start),
         }
     }
@@ -191,16 +192,16 @@ fn place(chunk: &Chunk) -> (usize, usize) {
     ((chunk.0 / CHUNKS_PER_SLAB) as usize, start)
 }
 
-/// The group of a chunk, counted from the first slab's first.
+/// The group of a chunk, counted from the first group of the first slab.
 fn group(chunk: &Chunk) -> usize {
     (chunk.0 / CHUNKS_PER_GROUP) as usize
 }
 
-/// Maps memory. The kernel provides it when it is first used.
+/// Maps memory. The kernel provides the memory when it is first used.
 fn map() -> Pages {
     let length = CHUNKS_PER_SLAB as usize * CHUNK as usize;
     let Ok(slab) = Pages::map(length) else {
-        // The same failure as that of the allocator without memory.
+        // Fails as the allocator does without memory.
         std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK as usize]>());
     };
     slab

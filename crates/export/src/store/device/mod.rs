@@ -1,12 +1,12 @@
 //! A store on a block device, or on a part of one.
 //!
-//! The daemon opens the device exclusively and for direct I/O. The shard's ring does reads, writes
-//! and flushes, so as many requests reach the device at once as clients have in flight. Trims and
-//! zeroes go to the threads of the pool; so does everything where the kernel has no ring for the
-//! shard.
+//! The daemon opens the device exclusively and for direct I/O. The shard's ring does reads, writes and
+//! flushes, so as many requests reach the device at once as clients have in flight. Trims and zeroes go
+//! to the threads of the pool. If the kernel has no ring for the shard, all other requests go there,
+//! too.
 //!
-//! Direct I/O takes whole blocks of the device. The disk's blocks are at least as large, and frontends
-//! refuse other requests.
+//! Direct I/O takes whole blocks of the device. The disk's blocks are at least as large as the device's
+//! blocks, and frontends refuse other requests.
 
 mod early;
 mod open;
@@ -59,7 +59,7 @@ impl DeviceStore {
         self.start + offset
     }
 
-    /// Identifies these bytes among those of all devices of the host since its boot. `None` for a
+    /// Identifies the store's bytes among those of all devices of the host since its boot. `None` for a
     /// partition, and for a kernel that does not count its disks.
     pub(crate) fn identity(&self) -> Option<String> {
         let number = self.device.metadata().ok()?.rdev();

@@ -20,11 +20,11 @@ use crate::store::error::{Size, Span, StoreError};
 pub(in crate::store) struct DeviceRequest<'a> {
     pub(in crate::store) disk: &'a str,
     pub(in crate::store) path: &'a Path,
-    /// The disk's size in bytes; without it, the disk ends with the device.
+    /// The disk's size in bytes; `None` if the disk ends with the device.
     pub(in crate::store) size: Option<u64>,
     /// The place of the disk's first byte.
     pub(in crate::store) offset: u64,
-    /// The disk's block in bytes; 1 for the device's.
+    /// The disk's block in bytes; 1 stands for the device's block.
     pub(in crate::store) block: u32,
     pub(in crate::store) read_only: bool,
 }
@@ -54,7 +54,8 @@ impl<'a> DeviceRequest<'a> {
         }
     }
 
-    /// Opens the device for this process alone, or takes it as it was opened before. Changes nothing.
+    /// Opens the device for this process alone, or takes the device that was opened before. Changes
+    /// nothing.
     pub(in crate::store) fn open(
         &self,
         before: Option<Arc<File>>,
@@ -78,7 +79,7 @@ impl<'a> DeviceRequest<'a> {
         })
     }
 
-    /// Opens it, and asks nothing of it yet.
+    /// Opens the device, and asks nothing of the device yet.
     pub(super) fn open_file(&self) -> Result<File, StoreError> {
         self.check_kind()?;
         self.open_device(!self.is_read_only())
@@ -88,7 +89,8 @@ impl<'a> DeviceRequest<'a> {
         self.read_only || is_read_only(self.path)
     }
 
-    /// This comes before opening, because opening a pipe waits for its other end.
+    /// Checks what the path is. The check comes before opening, because opening a pipe waits for the
+    /// pipe's other end.
     fn check_kind(&self) -> Result<(), StoreError> {
         let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.is_no_device("not there; `lsblk -p` lists devices"),
@@ -106,8 +108,9 @@ impl<'a> DeviceRequest<'a> {
         }
     }
 
-    /// Opens it for this process alone. After a process was killed the kernel closes its device only when the last
-    /// I/O has ended, and nothing shows that: so a device that is busy without a user gets a moment.
+    /// Opens the device for this process alone. The kernel closes the device of a killed process only
+    /// when the last I/O has ended, and nothing shows this delay. So a device that is busy without a
+    /// user gets a moment.
     fn open_device(&self, writable: bool) -> Result<File, StoreError> {
         let flags = OFlags::EXCL | OFlags::DIRECT;
         let mut options = OpenOptions::new();
@@ -217,5 +220,5 @@ fn is_read_only(path: &Path) -> bool {
 
 /// How long the kernel may take to close the device of a killed process.
 const CLOSING: Duration = Duration::from_secs(1);
-/// The interval between attempts to open it.
+/// The interval between attempts to open the device.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -26,8 +26,8 @@ pub fn device_users(node: &str) -> Vec<String> {
     users.extend(holders(numbers));
     users.extend(mounted_partitions(numbers));
     users.extend(openers(numbers));
-    // A device of the kernel's NBD client reads its partition table when it is opened for the first time.
-    // While it waits for that, an open would wait as well.
+    // A device of the kernel's NBD client reads its partition table when it is opened for the first
+    // time. While the device waits for this read, another open would wait as well.
     if users.is_empty() && !has_io(numbers) && is_claimed(node) {
         users.push("claimed by the kernel, such as for a mount of another namespace".to_owned());
     }
@@ -40,7 +40,7 @@ fn mounts(table: &str, (major, minor): (u32, u32)) -> Vec<String> {
     mount_points(table, |fields| fields.get(2) == Some(&wanted.as_str()))
 }
 
-/// The mount points of a node that is gone: the file system on it stays mounted, and fails.
+/// The mount points of a node that is gone: the file system on the node stays mounted, and fails.
 fn mounts_of_source(table: &str, node: &str) -> Vec<String> {
     mount_points(table, |fields| {
         let after = fields.iter().position(|field| *field == "-");
@@ -83,7 +83,7 @@ fn swap(device: (u32, u32)) -> Option<String> {
         .then(|| "swap".to_owned())
 }
 
-/// The devices that are built on this one.
+/// The devices that are built on this device.
 fn holders(device: (u32, u32)) -> Vec<String> {
     let names = names_in(&sysfs(device).join("holders"));
     names.map(|name| format!("part of /dev/{name}")).collect()
@@ -107,7 +107,7 @@ fn names_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
-/// The processes that have it open.
+/// The processes that have the device open.
 fn openers(numbers: (u32, u32)) -> Vec<String> {
     let is_it = |file: &Statx| {
         FileType::from_raw_mode(file.stx_mode.into()) == FileType::BlockDevice
@@ -126,7 +126,7 @@ pub fn device_file_users(node: &str) -> Vec<String> {
     processes_with(&["fd", "cwd", "root", "exe"], is_on_it)
 }
 
-/// The processes for which one of these entries in `/proc/PID` leads to a file that is meant.
+/// The processes for which one of these entries in `/proc/PID` leads to a file that `is_meant` accepts.
 fn processes_with(entries: &[&str], is_meant: impl Fn(&Statx) -> bool) -> Vec<String> {
     let pids = names_in(Path::new("/proc")).filter_map(|name| name.parse::<u32>().ok());
     let uses = |pid: &u32| {
@@ -148,18 +148,19 @@ fn processes_with(entries: &[&str], is_meant: impl Fn(&Statx) -> bool) -> Vec<St
     pids.filter(uses).map(name).collect()
 }
 
-/// The kernel's own knowledge of a file: a question to a file system that hangs would hang, too.
+/// The facts that the kernel itself knows about a file. A question to a hung file system would hang,
+/// too.
 fn looked_at(file: &Path) -> Option<Statx> {
     statx(CWD, file, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()
 }
 
-/// Whether I/O is in flight.
+/// Whether the device has I/O in flight.
 fn has_io(device: (u32, u32)) -> bool {
     let counts = attribute(device, "inflight").unwrap_or_default();
     counts.split_whitespace().any(|count| count != "0")
 }
 
-/// Whether the kernel holds it exclusively.
+/// Whether the kernel holds the device exclusively.
 fn is_claimed(node: &str) -> bool {
     let mut options = fs::OpenOptions::new();
     let options = options

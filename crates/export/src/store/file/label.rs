@@ -6,15 +6,15 @@
 //! - *in the file*, behind the data. That would change an image that a user brought: it would grow
 //!   by a block, its checksum would differ, its backup partition table would no longer be at the
 //!   end, and later growth would bury the label in the data;
-//! - *in a second file*. It would stay behind when the image is moved, and so miss the very swap
-//!   that it is there to detect, unless it named the inode, which changes when a backup is
-//!   restored;
-//! - *on the inode*. It moves with the file and leaves every byte alone. A copy is no longer the
+//! - *in a second file*. This file would stay behind when the image is moved, and so miss the very swap
+//!   that the label should detect. A second file that named the inode would detect the swap, but
+//!   restoring a backup changes the inode;
+//! - *on the inode*. The label moves with the file and leaves every byte alone. A copy is no longer the
 //!   disk's file, and starts without a label.
 //!
-//! The server labels an unlabelled file when it serves it writable, after it has opened every disk
-//! of the lab. On file systems without such attributes (FAT; tmpfs before Linux 6.6) there is no
-//! protection.
+//! The server labels an unlabelled file if clients may write to the disk, after the server has opened
+//! every disk of the lab. On file systems without such attributes (FAT; tmpfs before Linux 6.6) there
+//! is no protection.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +27,7 @@ pub(in crate::store) const ATTRIBUTE: &str = "user.dashpot.disk";
 /// The attribute with the label of a mirror's side.
 const MIRROR: &str = "user.dashpot.mirror";
 
-/// File systems store at most this much in an attribute, or little more.
+/// File systems store at most about this many bytes in an attribute.
 const LONGEST: usize = 4096;
 
 /// The name of the disk that a file belongs to, if it has a label.
@@ -57,7 +57,7 @@ pub(super) fn write_mirror(file: &File, label: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Labels a file as a disk's.
+/// Labels a file as the file of a disk.
 pub(super) fn write(file: &File, disk: &str) -> io::Result<()> {
     match fsetxattr(file, ATTRIBUTE, disk.as_bytes(), XattrFlags::empty()) {
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),

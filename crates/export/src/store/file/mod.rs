@@ -4,10 +4,10 @@
 //! requests that would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so
 //! the shard does not try them.
 //!
-//! **Durability.** A FUA request is the request followed by `fdatasync`, not `RWF_DSYNC`. So there
-//! is one way in which data becomes durable, for writes, zeroes and trims alike, and one place
-//! where that can fail. The price is that a FUA write also waits for other dirty data in the page
-//! cache.
+//! **Durability.** The store does a FUA request as the request followed by `fdatasync`, not with
+//! `RWF_DSYNC`. So there is one way in which data becomes durable, for writes, zeroes and trims alike,
+//! and one place where this can fail. The price is that a FUA write also waits for other dirty data in
+//! the page cache.
 
 pub(super) mod label;
 pub(super) mod open;
@@ -27,7 +27,7 @@ use super::blocking::Blocking;
 use super::durability::Durability;
 use super::extent::Found;
 
-/// Zeroes that the store writes piece by piece where a file system cannot zero a range.
+/// The zeroes that the store writes piece by piece if a file system cannot zero a range.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
 /// A store in a file. The shard and the threads of the pool share it.
@@ -52,7 +52,7 @@ impl FileStore {
         }
     }
 
-    /// Reads from memory. On an error, leaves it to [`FileStore::read`] to report it.
+    /// Reads from memory. On an error, leaves the report to [`FileStore::read`].
     pub(crate) fn try_read(&self, offset: u64, into: &mut [u8]) -> Attempt {
         let mut done = 0;
         while done < into.len() {
@@ -70,7 +70,7 @@ impl FileStore {
         Attempt::Done(Ok(()))
     }
 
-    /// Writes to memory. On an error, leaves it to [`FileStore::write`] to report it.
+    /// Writes to memory. On an error, leaves the report to [`FileStore::write`].
     pub(crate) fn try_write(&self, offset: u64, from: &[u8]) -> Attempt {
         if self.waits_for_writes.load(Ordering::Relaxed) {
             return Attempt::WouldBlock;
@@ -95,7 +95,7 @@ impl FileStore {
         Attempt::Done(Ok(()))
     }
 
-    /// Asks the file system where holes are. Where it cannot tell, the range counts as data.
+    /// Asks the file system where holes are. If the file system cannot tell, the range counts as data.
     pub(crate) fn extents(&self, offset: u64, length: u64, mut found: Found<'_>) {
         let mut at = self.start + offset;
         let end = at + length;
@@ -129,20 +129,20 @@ impl FileStore {
         }
     }
 
-    /// The label of the mirror's side that it is, if it has one. An error of the kind
-    /// [`io::ErrorKind::Unsupported`] if its file system keeps none.
+    /// The label of the file as a mirror's side, if the file has one. An error of the kind
+    /// [`io::ErrorKind::Unsupported`] if the file system keeps no labels.
     pub(crate) fn mirror_label(&self) -> io::Result<Option<String>> {
         label::read_mirror(&self.file)
     }
 
-    /// Labels it as a mirror's side, durably. This waits.
+    /// Labels the file as a mirror's side, durably. The call waits for the medium.
     pub(crate) fn set_mirror_label(&self, label: &str) -> io::Result<()> {
         label::write_mirror(&self.file, label)
     }
 
-    /// Identifies these bytes among all others of the host: the file's device, its inode, and its time of
-    /// birth, because a file system reuses the number of a removed inode; and the place in the file.
-    /// `None` if the file system keeps no such time.
+    /// Identifies the store's bytes among all others of the host by the file's device, inode and time
+    /// of birth, and by the place in the file. The time of birth is there because a file system reuses
+    /// the number of a removed inode. `None` if the file system keeps no time of birth.
     pub(crate) fn identity(&self) -> Option<String> {
         let found = self.file.metadata().ok()?;
         let made = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;

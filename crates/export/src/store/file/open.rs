@@ -13,7 +13,7 @@ use super::{FileStore, label};
 pub(in crate::store) struct OpenRequest<'a> {
     pub(in crate::store) disk: &'a str,
     pub(in crate::store) path: &'a Path,
-    /// The disk's size in bytes; without it, the disk ends with the file.
+    /// The disk's size in bytes; `None` if the disk ends with the file.
     pub(in crate::store) size: Option<u64>,
     /// The place of the disk's first byte.
     pub(in crate::store) offset: u64,
@@ -41,8 +41,8 @@ impl FileStore {
 }
 
 impl OpenRequest<'_> {
-    /// The length of the file. This comes before opening, because opening a pipe waits for its
-    /// other end.
+    /// The length of the file. The program asks for it before opening, because opening a pipe waits for
+    /// the pipe's other end.
     fn length(&self) -> Result<u64, StoreError> {
         let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Missing {
@@ -99,7 +99,7 @@ impl OpenRequest<'_> {
         })
     }
 
-    /// Locks a file: readers share it, a writer is alone. Closing the file unlocks it.
+    /// Locks a file: readers share the lock, and a writer has it alone. Closing the file unlocks it.
     fn lock(&self, file: &File) -> Result<(), StoreError> {
         let locked = if self.read_only {
             file.try_lock_shared()

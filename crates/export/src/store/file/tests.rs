@@ -61,7 +61,7 @@ fn what_may_wait_is_never_tried() {
     assert_eq!(first, [0]);
 }
 
-/// Another process may shorten the file. The disk does not shrink with it.
+/// Another process may shorten the file. The disk does not shrink with the file.
 #[test]
 fn a_file_that_ends_too_early_is_an_error() {
     let (_directory, file) = file_of(4096);
@@ -113,7 +113,7 @@ fn errors_are_those_that_clients_know() {
 #[test]
 fn a_refused_write_is_not_tried_again() {
     let (_directory, file) = file_of(4096);
-    // Whether the file system refuses or not, the answer agrees with the bytes.
+    // Whether the file system refuses or not, the result agrees with the bytes.
     match file.try_write(0, &[1]) {
         Attempt::Done(outcome) => assert_eq!(outcome, Ok(())),
         Attempt::WouldBlock => assert_eq!(file.try_write(0, &[1]), Attempt::WouldBlock),

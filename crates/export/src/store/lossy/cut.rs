@@ -24,9 +24,9 @@ enum Fate {
 
 /// The fates of all unsynced writes.
 struct Fates {
-    /// The unit in bytes at which writes are torn, if they are.
+    /// The unit in bytes at which writes are torn; `None` if no write is torn.
     tear: Option<u64>,
-    /// By the write's number: the index of its first piece, and the fate of each piece.
+    /// For each write, by its number: the index of its first piece, and the fate of each piece.
     drawn: BTreeMap<u64, (u64, Vec<Fate>)>,
 }
 
@@ -47,8 +47,8 @@ impl<M: Medium> Lossy<M> {
         Ok(loss)
     }
 
-    /// Writes the newest version of a sector that survives to the medium, and notes the lost
-    /// versions after it. A version that a later surviving one has replaced is not missing.
+    /// Writes the newest surviving version of a sector to the medium, and notes the lost versions after
+    /// it. A lost version is not missing if a later version survives.
     fn cut_sector(
         &mut self,
         versions: &[((u64, u64), Version)],

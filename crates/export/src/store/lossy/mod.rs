@@ -1,15 +1,15 @@
 //! A test store: another store behind a volatile write cache, which a power cut empties.
 //!
-//! It models the effect of a power cut on a disk. `kill -9` does not show that effect, because the
-//! page cache survives it. Any subset of the writes since the last flush may have reached the medium,
-//! in any order, and each of them whole or torn. A sector of 512 bytes is never torn. Writes that a
-//! flush has covered, and FUA requests, are on the medium.
+//! This store models the effect of a power cut on a disk. `kill -9` does not show that effect, because
+//! the page cache survives a killed process. Any subset of the writes since the last flush may have
+//! reached the medium, in any order, each write whole or torn. A sector of 512 bytes is never torn.
+//! Writes that a flush has covered, and FUA requests, are on the medium.
 //!
-//! The cache keeps every version of a sector since the last flush, because a power cut may bring
-//! back an older one. Like a real cache it is bounded: when it is full, all of it goes to the
-//! medium early, without a sync.
+//! The cache keeps every version of a sector since the last flush, because a power cut may bring back
+//! an older version. Like a real cache, this cache is bounded: when it is full, all of its content goes
+//! to the medium early, without a sync.
 //!
-//! Unlike other stores, this one makes its shard wait for the store below it: it is for tests.
+//! Unlike other stores, this one makes its shard wait for the store below. It is for tests only.
 
 mod cut;
 
@@ -42,8 +42,8 @@ pub(crate) struct Lossy<M> {
     versions: BTreeMap<(u64, u64), Version>,
     /// The writes that have versions in the cache, by their numbers.
     writes: BTreeMap<u64, Unsynced>,
-    /// The numbers of the writes of each zio that has not been replied to. A zio that is worked on
-    /// in pieces has several.
+    /// The numbers of the writes of each zio without a reply. A zio whose work is done in pieces has
+    /// several writes.
     unanswered: HashMap<ZioId, Vec<u64>>,
     /// The number of the next write.
     next: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Lossy<M> {
 pub(crate) struct Asker {
     pub(crate) zio: ZioId,
     pub(crate) client: Arc<str>,
-    /// When the store was asked.
+    /// When the shard asked the store.
     pub(crate) at: Instant,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Asker {
 #[derive(Debug)]
 struct Unsynced {
     client: Arc<str>,
-    /// When the store was asked.
+    /// When the shard asked the store.
     at: Instant,
     offset: u64,
     length: u64,
@@ -99,7 +99,7 @@ impl<M: Medium> Lossy<M> {
         self.asker = Some(asker);
     }
 
-    /// Notes that a zio has been replied to: its writes are acknowledged.
+    /// Notes that the shard has replied to a zio: the zio's writes are acknowledged.
     pub(crate) fn acknowledge(&mut self, zio: ZioId) {
         for number in self.unanswered.remove(&zio).into_iter().flatten() {
             if let Some(write) = self.writes.get_mut(&number) {
@@ -108,7 +108,7 @@ impl<M: Medium> Lossy<M> {
         }
     }
 
-    /// Notes that a zio is gone. If it was not replied to, it never will be.
+    /// Notes that a zio is gone. If the zio had no reply until then, it will never get one.
     pub(crate) fn forget(&mut self, zio: ZioId) {
         self.unanswered.remove(&zio);
     }
@@ -228,8 +228,8 @@ impl<M: Medium> Lossy<M> {
         self.medium.flush()
     }
 
-    /// Moves the newest version of each of these sectors from the cache to the medium. Returns how
-    /// many.
+    /// Moves the newest version of each of these sectors from the cache to the medium. Returns how many
+    /// versions it has moved.
     fn settle(&mut self, sectors: Range<u64>) -> Result<u64, Errno> {
         let mut settled = 0;
         let next = |versions: &BTreeMap<(u64, u64), Version>| {
@@ -272,7 +272,7 @@ fn put<M: Medium>(medium: &mut M, index: u64, sector: Option<&Sector>, size: u64
     }
 }
 
-/// The length of a sector: the last one ends where the disk does.
+/// The length of a sector: the last sector ends where the disk ends.
 fn length_of(index: u64, size: u64) -> usize {
     (size - index * SECTOR).min(SECTOR) as usize
 }

@@ -12,7 +12,7 @@ use dashpot_engine::{Errno, Outcome};
 use super::place::write_labels;
 use super::{Label, Place, Start};
 
-/// Writes records on a thread of its own. Dropping it waits for the last one.
+/// Writes records on a thread of its own. Dropping the keeper waits for the last record.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     records: Option<Sender<Request>>,
@@ -91,8 +91,8 @@ impl Labels {
         }
     }
 
-    /// Writes the labels of all sides that are in use. It is enough if one side of each mirror gets its label: the
-    /// others are old then.
+    /// Writes the labels of all sides that are in use. It is enough if one side of each mirror gets its
+    /// label: the labels of the other sides are old then.
     fn write(&mut self, records: &[MirrorRecord]) -> Outcome {
         let mut in_file = String::new();
         let mut outcome = Ok(());

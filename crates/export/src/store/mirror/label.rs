@@ -7,9 +7,9 @@ use std::ops::Range;
 pub(crate) struct Label {
     /// The mirror that the side belongs to.
     pub(super) mirror: String,
-    /// How many labels its sides have had: a side with fewer was away meanwhile.
+    /// How many labels the mirror's sides have had: a side with a lower number was away meanwhile.
     pub(super) events: u64,
-    /// The bytes of a region.
+    /// The length of a region, in bytes.
     pub(super) region_size: u64,
     /// The regions in which the sides may differ, in order.
     pub(super) regions: Vec<u32>,

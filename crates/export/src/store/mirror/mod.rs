@@ -1,9 +1,10 @@
 //! The durable record of mirrors: where their sides may differ after an unclean stop, and which files
 //! belong together.
 //!
-//! Each side has a [label](Label) in an extended attribute of its file, as disks have. Block
-//! devices have no attributes: the labels of their sides are in the pool's `bitmap`, a file (mdadm:
-//! `--bitmap=FILE`). A side without a place for a label is made equal to the others at every start.
+//! Each side has a [label](Label) in an extended attribute of its file, as disks have. Block devices
+//! have no attributes: the labels of their sides are in the pool's `bitmap`, a file (mdadm:
+//! `--bitmap=FILE`). At every start, a side without a place for a label is made equal to the other
+//! sides.
 
 mod keeper;
 mod label;

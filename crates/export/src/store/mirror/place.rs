@@ -15,7 +15,7 @@ use super::Label;
 /// A side of a mirror.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
-    /// Its disk's name.
+    /// The name of the side's disk.
     pub(crate) disk: String,
     pub(super) place: Place,
 }
@@ -23,11 +23,11 @@ pub(crate) struct Side {
 /// Where the label of a side is.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// In an attribute of its file.
+    /// The label is in an attribute of the side's file.
     Attribute(Arc<FileStore>),
-    /// In the pool's file for labels.
+    /// The label is in the pool's file for labels.
     Bitmap,
-    /// Nowhere. Its bytes vanish with the daemon, or no place was given.
+    /// The side has no label: its bytes vanish with the daemon, or the user gave no place.
     None,
 }
 
@@ -53,7 +53,7 @@ impl Side {
         Ok((Side { disk, place }, label))
     }
 
-    /// Whether its label can be kept.
+    /// Whether the side has a place for its label.
     pub(super) fn has_place(&self) -> bool {
         !matches!(self.place, Place::None)
     }
@@ -114,5 +114,5 @@ pub(super) fn write_labels(bitmap: &Path, labels: &str) -> io::Result<()> {
 
 /// How many extents to ask for at a time.
 const EXTENTS: usize = 1024;
-/// A file with more runs of data counts as data from there on.
+/// The most runs of data. After this many runs, the rest of the file counts as data.
 const RANGES_MAX: usize = 1 << 16;

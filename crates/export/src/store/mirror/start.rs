@@ -13,7 +13,7 @@ use super::{Label, Side};
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) known: MirrorStart,
-    /// The name that its labels give it; `None` for one that has none yet.
+    /// The name that the labels give the mirror; `None` if the mirror has no name yet.
     pub(super) mirror: Option<String>,
     pub(super) events: u64,
     pub(crate) sides: Vec<Side>,
@@ -24,8 +24,8 @@ pub(crate) struct Start {
 /// A side with its label, and the ranges that may have data.
 pub(crate) type Found = (Side, Option<Label>, Vec<Range<u64>>);
 
-/// Decides how a mirror starts. `size` is that of its smallest side. An error says why its sides do not belong
-/// together.
+/// Decides how a mirror starts. `size` is the size of the smallest side. An error says why the sides do
+/// not belong together.
 pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
     let labels = || found.iter().filter_map(|(_, label, _)| label.as_ref());
     check_one_mirror(&found)?;
@@ -36,7 +36,7 @@ pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
         (None, Some(_)) => false,
         (_, None) => side.has_place(),
     };
-    // Without any label the first side is as good as any.
+    // Without any label, the first side is as good as any other side.
     let first = found.iter().position(is_fresh).unwrap_or(0);
     let is_believed =
         |(at, side): (usize, &Found)| at == first || (events.is_some() && is_fresh(side));
@@ -60,7 +60,7 @@ pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
     })
 }
 
-/// Refuses sides with the labels of two mirrors: none of them is surely the one to overwrite.
+/// Refuses sides with the labels of two mirrors: it is not clear which side to overwrite.
 fn check_one_mirror(found: &[Found]) -> Result<(), String> {
     let mut labelled = found
         .iter()

@@ -22,7 +22,7 @@ struct Users {
 const PLACES: [usize; 3] = [0, CHUNK as usize / 2 + 1, CHUNK as usize - 1];
 
 impl Users {
-    /// Takes a chunk and fills it; false if it was not of zeroes.
+    /// Takes a chunk and fills it. Returns false if the chunk was not all zeroes.
     fn take(&mut self) -> bool {
         let mut chunk = self.slabs.take(self.next);
         let byte = (self.next % 251) as u8 + 1;
@@ -36,7 +36,7 @@ impl Users {
         was_zero
     }
 
-    /// Gives the chunks back that the filter names by their place in the order of their numbers.
+    /// Gives back the chunks that `which` selects by their place in the order of their numbers.
     fn give(&mut self, which: impl Fn(usize) -> bool) {
         let all: Vec<u64> = self.chunks.keys().copied().collect();
         for (_, user) in all.iter().enumerate().filter(|(at, _)| which(*at)) {
@@ -67,7 +67,8 @@ impl Users {
         groups.len() * GROUP
     }
 
-    /// Whether every group without a chunk in use reads as zeroes, as memory does that was given back.
+    /// Whether every group without a chunk in use reads as zeroes, as memory does after it was given
+    /// back.
     fn rest_is_zero(&self) -> bool {
         let per_slab = (CHUNKS_PER_SLAB / CHUNKS_PER_GROUP) as usize;
         let unused =
@@ -87,11 +88,11 @@ impl Users {
 #[derive(Clone, Debug)]
 enum Step {
     Take(usize),
-    /// Gives all but every n-th, beginning at some place.
+    /// Gives back all chunks but every n-th, beginning at some place.
     Thin(usize, usize),
-    /// Gives every n-th.
+    /// Gives back every n-th chunk.
     Riddle(usize),
-    /// Gives a range, in percent of what is there.
+    /// Gives back a range of the chunks, in percent of all chunks in use.
     Cut(Range<usize>),
 }
 

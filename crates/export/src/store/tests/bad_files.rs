@@ -46,7 +46,7 @@ fn has_labels(path: &Path) -> bool {
     has
 }
 
-/// Reports a skip past the test harness, which hides the output of a test that passes; `make test`
+/// Reports a skip past the test harness, which hides the output of a test that passes. `make test`
 /// counts these lines.
 fn skip(why: &str) {
     let test = std::thread::current();

@@ -15,7 +15,7 @@ use super::super::{Attempt, Blocking, Store};
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
 
-/// The bytes before the part of a file, and those behind it.
+/// The number of bytes in the file before the store's part, and also after that part.
 const BEFORE: usize = 4096 + 333;
 
 /// Three chunks and a bit, so that no boundary falls onto the end.
@@ -126,8 +126,7 @@ impl Model {
         }
     }
 
-    /// The content that a sector may have after a power cut that lost these writes and kept the
-    /// others.
+    /// The content that a sector may have after a power cut that lost these writes and kept all others.
     fn survivor(&self, sector: usize, lost: &[(u64, u64)]) -> &[u8] {
         let versions = self.since.get(&sector).into_iter().flatten().rev();
         let is_kept = |written: &Written| !lost.contains(&(written.1, written.2));
@@ -364,7 +363,7 @@ proptest! {
         check(StoreConfig::File(path), requests)?;
     }
 
-    /// The bytes around it stay as they are.
+    /// The bytes around the store's part of the file stay as they are.
     #[test]
     fn a_part_of_a_file_is_a_vector_of_bytes(requests in requests()) {
         let (_directory, path) = directory_of(0);
@@ -418,7 +417,7 @@ fn cut_at(tear: Option<u64>, seed: u64) -> Cut {
     }
 }
 
-/// A write of 100 sectors that begins at the third one.
+/// A write of 100 sectors that begins at the third sector.
 fn torn(tear: Option<u64>, seed: u64) -> (Loss, Vec<bool>) {
     let mut store = lossy_ram(SIZE);
     let _ = store.write(2 * SECTOR, &vec![1; 100 * SECTOR as usize], false);
