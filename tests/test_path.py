@@ -134,12 +134,22 @@ def test_random_histories_of_files_are_followed(places, tmp_path, _):
     assert done.stderr == ""
 
 
+# Starts a command on a disk that is suspended, and lets the disk go on once it has as many calls as threads.
+TOGETHER = """
+"$DASHPOT" suspend wal --now >/dev/null
+"$@" &
+until "$DASHPOT" status --json | grep -q '"in_flight": 64,'; do sleep 0.01; done
+"$DASHPOT" resume wal >/dev/null
+wait $!
+"""
+
+
 @requires("fio")
 def test_every_sync_of_many_threads_is_held_and_no_byte_is_wrong(places, tmp_path):
     wal, _ = places
     done, rule = counted(
-        wal, tmp_path, "fio", "--name=w", f"--directory={wal}", "--ioengine=psync", "--rw=randwrite",
-        "--bs=4k", "--size=32k", "--fsync=1", "--numjobs=64", "--thread", "--verify=crc32c",
+        wal, tmp_path, "sh", "-ec", TOGETHER, "sh", "fio", "--name=w", f"--directory={wal}", "--ioengine=psync",
+        "--rw=randwrite", "--bs=4k", "--size=32k", "--fsync=1", "--numjobs=64", "--thread", "--verify=crc32c",
         "--fallocate=none", "--output-format=json", rules=["-D 5ms"],
     )
     jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
@@ -147,6 +157,7 @@ def test_every_sync_of_many_threads_is_held_and_no_byte_is_wrong(places, tmp_pat
     syncs = sum(job["sync"]["total_ios"] for job in jobs)
     # fio does not sync after its last write.
     assert rule["matched"] == rule["held"] == syncs == 64 * 7
+    assert rule["depth"]["most"] == 64
 
 
 THREADS = """
