@@ -59,7 +59,7 @@ def _config(architecture, version, epoch, layer):
             "Env": ["PATH=/", f"DASHPOT_API=tcp:127.0.0.1:{API_PORT}"],
             "Entrypoint": ["/dashpot"],
             "Cmd": serve,
-            # It can be written even where the root is read-only.
+            # The program can write to a volume even where the root is read-only.
             "Volumes": {"/tmp": {}},
             "WorkingDir": "/tmp",
             "Labels": {

@@ -5,7 +5,7 @@ import uuid
 
 
 def crates(metadata, lock):
-    """The crates in the program, from `cargo metadata` and Cargo.lock: those that a build script alone needs are not."""
+    """The crates in the program, from `cargo metadata` and Cargo.lock, but not those that only a build script needs."""
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     packages = {package["id"]: package for package in metadata["packages"]}
     sums = {(each["name"], each["version"]): each.get("checksum") for each in lock["package"]}

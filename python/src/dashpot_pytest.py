@@ -74,7 +74,7 @@ def _daemon(item: pytest.Item) -> Optional[library.Daemon]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Arms the rules of the markers after the set-up and before the test; a rule that injects nothing fails it."""
+    """Arms the rules of the markers after the set-up and before the test; an idle rule fails the test."""
     markers = list(item.iter_markers("slow_disk"))
     if not markers:
         yield

@@ -110,7 +110,7 @@ def run(
             raise NotStarted(f"{error} and said:\n{_read(log)}") from None
         raise
     finally:
-        # `serve` prints nothing more there; what it has to say later goes to the log.
+        # `serve` prints nothing more to this pipe; its later messages go to the log.
         os.close(reading)
     return Captive(program, started, log, address)
 

@@ -29,7 +29,7 @@ class Disk:
 
     @property
     def uri(self) -> str:
-        """Where NBD clients reach it."""
+        """Where NBD clients reach the disk."""
         uris: List[str] = self.state()["uris"]
         if not uris:
             raise DashpotError(f"disk '{self.name}' has no URI", "it belongs to a pool or a program")
@@ -53,12 +53,12 @@ class Disk:
         return [rule["id"] for rule in armed]
 
     def clear(self, release: bool = True) -> None:
-        """Clears its rules. The I/Os that they hold complete now, or, without `release`, when they are due."""
+        """Clears the disk's rules. The I/Os that they hold complete now, or, without `release`, when due."""
         query = f"disk={segment(self.name)}&release={str(release).lower()}"
         self._daemon.raise_failed(self._daemon.api.send("DELETE", f"/v1/rules?{query}"))
 
     def suspend(self, *, seconds: Optional[float] = None, now: bool = False) -> Suspended:
-        """Stops its new I/Os, and waits until none is in flight, unless `now` is set.
+        """Stops the disk's new I/Os, and waits until none is in flight, unless `now` is set.
 
         It goes on after `seconds`, at `resume`, or at the end of a `with` block.
         """
@@ -67,7 +67,7 @@ class Disk:
         return Suspended(self)
 
     def resume(self) -> int:
-        """Lets it go on. Returns the number of I/Os that had waited for this."""
+        """Lets the disk go on. Returns the number of I/Os that had waited for this."""
         return int(self._daemon.api.post(f"{self._path}/resume")["waiting"])
 
     def crash(self, *, keep: str = "none", then: str = "go_on", seed: int = 0, tear_bytes: Optional[int] = None) -> Json:
@@ -83,7 +83,7 @@ class Disk:
         return {op["op"]: OpLatency.of(op) for op in self._daemon.api.get(f"{self._path}/latency")["ops"]}
 
     def in_flight(self, oldest: int = 10) -> List[InFlight]:
-        """The oldest of its I/Os without a reply."""
+        """The disk's oldest I/Os without a reply."""
         found = self._daemon.api.get(f"{self._path}?oldest={oldest}")
         return [InFlight.of(zio) for zio in found["oldest"]]
 

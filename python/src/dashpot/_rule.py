@@ -34,27 +34,27 @@ class Rule:
 
     @property
     def id(self) -> int:
-        """The number by which the daemon's commands name it. A group of rules has none of its own."""
+        """The number by which the daemon's commands name the rule. A group of rules has no number."""
         return int(self._only()["id"])
 
     @property
     def matched(self) -> int:
-        """Number of I/Os that had its operation, range and client."""
+        """Number of I/Os that had the rule's operation, range and client."""
         return self._sum("matched")
 
     @property
     def injected(self) -> int:
-        """Number of I/Os that it decided: held, overrun by the store, failed, or aborted."""
+        """Number of I/Os that the rule decided: held, overrun by the store, failed, or aborted."""
         return self._sum("injected")
 
     @property
     def held(self) -> int:
-        """Number of I/Os that it held beyond the time of the store."""
+        """Number of I/Os that the rule held beyond the time of the store."""
         return self._sum("held")
 
     @property
     def failed(self) -> int:
-        """Number of I/Os that it gave an error."""
+        """Number of I/Os that the rule gave an error."""
         return self._sum("failed")
 
     @property
@@ -64,7 +64,7 @@ class Rule:
 
     @property
     def requested(self) -> Summary:
-        """The service times that it asked for."""
+        """The service times that the rule asked for."""
         return Summary.of(self._latest()["requested"])
 
     @property
@@ -79,7 +79,7 @@ class Rule:
 
     @property
     def why_nothing(self) -> Optional[str]:
-        """The daemon's reason that it has injected nothing; None if it has injected something."""
+        """The daemon's reason that the rule has injected nothing; None if it has injected something."""
         reasons = [rule["why_nothing"] for rule in self.state()]
         return next((reason for reason in reasons if reason), None) if all(reasons) else None
 
@@ -94,13 +94,13 @@ class Rule:
         return [rule for rule in found if rule["id"] in self._ids]
 
     def update(self, words: str) -> None:
-        """Replaces its words at once, as `dashpot update` does. Its counters go on; the latencies begin anew."""
+        """Replaces the rule's words at once, as `dashpot update` does. Counters go on; latencies begin anew."""
         number = self._only()["id"]
         self._daemon.api.send("PATCH", f"/v1/rules/{number}", {"rule": words})
         self.words = words
 
     def clear(self, release: bool = True) -> None:
-        """Clears it; the I/Os that it holds complete now, or, without `release`, when they are due."""
+        """Clears the rule; the I/Os that it holds complete now, or, without `release`, when they are due."""
         if self._last is None:
             for number in self._ids:
                 self._clear_one(number, release)
@@ -109,7 +109,7 @@ class Rule:
             self._lease.close()
 
     def remember(self) -> None:
-        """Keeps its figures as they are now: after a reset, the daemon no longer knows them."""
+        """Keeps the rule's figures as they are now: after a reset, the daemon no longer knows them."""
         self._last = self.state()
         self._daemon.armed.discard(self)
 
@@ -131,7 +131,7 @@ class Rule:
             raise NothingInjected(self.words, self.disk, self.why_nothing, _hint(self.state()))
 
     def _end(self, failing: bool) -> None:
-        """Clears it. For a failing test, the rules and the oldest I/Os are kept as they are now."""
+        """Clears the rule. For a failing test, the rules and the oldest I/Os are kept as they are now."""
         try:
             if failing:
                 self._daemon.failures.append(self._daemon.describe())
@@ -146,7 +146,7 @@ class Rule:
         try:
             self._daemon.api.send("DELETE", f"/v1/rules/{number}?release={str(release).lower()}")
         except DashpotError as error:
-            # The test itself may have cleared it.
+            # The test itself may have cleared the rule.
             if error.status != 404:
                 raise
 

@@ -84,7 +84,7 @@ pub(crate) enum FileSystem {
 }
 
 impl FileSystem {
-    /// Its name in the kernel.
+    /// The kernel's name of this file system.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "ext4",
@@ -92,7 +92,7 @@ impl FileSystem {
         }
     }
 
-    /// Debian's package with its tools.
+    /// Debian's package with the tools of this file system.
     pub(crate) fn package(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "e2fsprogs",
@@ -112,7 +112,7 @@ pub(crate) enum With {
 }
 
 impl With {
-    /// The word.
+    /// The word for this way on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             With::Auto => "auto",

@@ -74,7 +74,7 @@ fn parse_many(text: &str) -> Result<u32, ParseError> {
 /// The most requests in flight.
 const DEPTH_MAX: u32 = 1_000_000;
 
-/// The bound protects this program, which keeps each request in memory. A shard takes fewer.
+/// The bound protects this program, which keeps each request in memory. A shard takes fewer requests.
 fn parse_depth(text: &str) -> Result<u32, ParseError> {
     let depth = parse_many(text)?;
     let fits = (depth <= DEPTH_MAX).then_some(depth);

@@ -91,7 +91,7 @@ impl Cli {
             Err(error) => error,
         };
         if error.use_stderr() && is_run(std::env::args_os()) {
-            // If no one reads stderr, the exit code alone must tell.
+            // If no one reads stderr, the exit code alone must report the mistake.
             let _ = error.print();
             std::process::exit(i32::from(run_failed));
         }

@@ -49,7 +49,7 @@ impl When {
         matches!(self, When::Time(_))
     }
 
-    /// The moment; of a time of day, on the day of another moment or some days later.
+    /// The moment. A time of day is on the day of the moment `ns`, or `later` days after that day.
     fn on_the_day_of(self, ns: u64, later: i64) -> anyhow::Result<u64> {
         let zone = TimeZone::system();
         let moment = match self {
@@ -69,9 +69,9 @@ impl When {
 /// A period: `03:10..03:15`. Its end is excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Between {
-    /// Its beginning.
+    /// The beginning of the period.
     pub(crate) from: When,
-    /// Its end.
+    /// The end of the period.
     pub(crate) to: When,
 }
 

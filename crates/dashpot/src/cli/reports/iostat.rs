@@ -42,7 +42,7 @@ pub(crate) struct IostatArgs {
 
 impl IostatArgs {
     /// The disks, with those of `-d` first, and the pace. sysstat's `-d` takes no disk. So a number
-    /// after it is the interval, because no disk is named by a number.
+    /// after `-d` is the interval, because no disk has a number as its name.
     pub(crate) fn split(&self) -> Result<(DeviceArgs, Pace), ParseError> {
         let mut device = self.device.clone();
         let is_number = |word: &String| word.parse::<f64>().is_ok_and(f64::is_finite);
