@@ -15,7 +15,7 @@ pub struct Buf(pub u32);
 pub struct Span {
     /// The buffer.
     pub buf: Buf,
-    /// First byte in it.
+    /// The part's first byte in the buffer.
     pub at: u32,
     /// Number of bytes.
     pub length: u32,
@@ -33,7 +33,7 @@ pub enum Move {
         /// The destination.
         to: Span,
     },
-    /// Copies a buffer to the reply of a client's read, from its byte `to` on.
+    /// Copies a buffer into the reply of a client's read, from byte `to` of the reply on.
     CopyOut {
         /// The client's zio.
         zio: ZioId,

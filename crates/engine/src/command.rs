@@ -22,8 +22,8 @@ pub enum Input<'a> {
     /// The store has finished the work of [`Action::Start`].
     Done(ZioId, Outcome),
     /// The reply of [`Action::Complete`] has left: the transport accepted its last byte. `offered` is
-    /// the moment at which the driver first offered the whole reply to the transport. Any later time is
-    /// the client's and does not count as lateness.
+    /// the moment at which the driver first offered the whole reply to the transport. The time after this
+    /// moment is the client's and does not count as lateness.
     Replied {
         /// The zio of the reply.
         zio: ZioId,
@@ -51,7 +51,7 @@ pub enum Input<'a> {
     Stopped {
         /// The moment at which the driver should have run.
         from: Instant,
-        /// When it ran again.
+        /// The moment at which the driver ran again.
         until: Instant,
     },
     /// The driver has made the record of [`Action::Record`], or has failed to.
@@ -72,8 +72,8 @@ pub enum Action {
     Complete(ZioId, Outcome),
     /// The engine has forgotten a zio that was aborted.
     Drop(ZioId),
-    /// Make [`crate::Engine::mirror_records`] of this pool durable, as it is now, then report
-    /// [`Input::Recorded`]. Only after [`crate::Engine::record_mirrors`].
+    /// Make the present [`crate::Engine::mirror_records`] of this pool durable, then report
+    /// [`Input::Recorded`]. The engine asks for this only after [`crate::Engine::record_mirrors`].
     Record(PoolId),
     /// A command took effect, or was refused.
     Answer(CommandId, Result<Answer, CommandError>),
@@ -86,7 +86,7 @@ pub struct CommandId(pub u64);
 /// A change of rules or of a disk's state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Arms rules on a disk, all or none.
+    /// Arms rules on a disk: either all of them or none.
     Inject {
         /// The disk.
         disk: DiskId,
@@ -102,8 +102,8 @@ pub enum Command {
     Clear {
         /// The rules to remove.
         target: Target,
-        /// Whether the zios that the rules hold complete now. Otherwise they stay held. For a whole
-        /// disk, this also releases zios that are still held by rules removed earlier.
+        /// Whether the zios that the rules hold complete now. If not, the zios stay held. For a whole disk,
+        /// this also releases the zios that rules removed earlier still hold.
         release: bool,
     },
     /// Makes new zios of a disk wait before they choose a lane. The engine answers when nothing is in flight.
@@ -117,7 +117,8 @@ pub enum Command {
     },
     /// Issues the suspended zios, in the order of arrival.
     Resume(DiskId),
-    /// Sets tunables of a pool, all or none. They take effect with the next decision.
+    /// Sets tunables of a pool: either all of them or none. The new values take effect with the pool's next
+    /// decision.
     Tune {
         /// The pool.
         pool: PoolId,
@@ -127,8 +128,9 @@ pub enum Command {
     /// Makes a pool lose all that it has only in memory, as a power cut of its host does. The driver has
     /// aborted the zios of the pool's volumes, and no store works for the pool.
     Crash(PoolId),
-    /// Makes the sides of a pool's mirrors the same again: after a power cut, now that the power is on, and at
-    /// the start. Without it, regions that may differ are read from one side only.
+    /// Makes the sides of a pool's mirrors the same again. The driver gives this command at the start, and
+    /// when the power is on again after a power cut. Without the command, the pool reads regions that may
+    /// differ from one side only.
     Repair(PoolId),
     /// Makes the pools write all dirty data home, without waiting for a reason to sync. They go on like
     /// this.

@@ -1,9 +1,9 @@
 //! The deadlines of zios: a queue ordered by time, and by order of issue for equal times.
 //!
 //! Most deadlines are set in the order in which they fall due, because most rules are constants.
-//! Such a deadline goes to the end of a list, the run, and leaves at its front, at almost no cost.
-//! A deadline that would break the order goes to a heap. The next deadline is the earlier of the
-//! two fronts.
+//! The engine appends such a deadline to a list, called the run, and takes it from the front of the run, at
+//! almost no cost. A deadline that would break the order goes to a heap. The next deadline is the earlier of
+//! the first one in the run and the first one in the heap.
 //!
 //! The run is a linked list of zios, so that a deadline can also be taken out of the middle. A zio
 //! has one deadline at a time.
@@ -16,29 +16,28 @@ use crate::zio::ZioId;
 
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// The earliest deadline, kept because every step asks for it. [`Instant::NEVER`] if there is
-    /// none.
+    /// The earliest deadline, kept because every step asks for it. [`Instant::NEVER`] if there is no
+    /// deadline.
     next: Instant,
     /// The zios at the ends of the run.
     first: u32,
     last: u32,
     heap: IndexedHeap<Deadline>,
-    /// By zio.
+    /// The entry of each zio, by its id.
     entries: Vec<Entry>,
     /// Zios issued so far.
     issued: u64,
 }
 
-/// A moment, and below it the order of issue, in one integer, because the engine compares these more
-/// often than anything else.
+/// A moment in the high bits of one integer, and the order of issue in the low bits. The engine compares
+/// deadlines more often than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    /// For a zio in the run: its deadline, in two halves that need no alignment, and its
-    /// neighbours.
+    /// The deadline of a zio in the run, in two halves that need no alignment, and the zio's neighbours.
     at: Instant,
     order: u64,
     ahead: u32,
@@ -60,8 +59,8 @@ impl Deadlines {
         self.issued
     }
 
-    /// Sets the deadline of a zio: it wakes at `at`, and not before. A zio that never wakes has
-    /// none.
+    /// Sets the deadline of a zio: the zio wakes at `at`, and not before. A zio that never wakes has no
+    /// deadline.
     pub(crate) fn set(&mut self, id: ZioId, order: u64, at: Instant) {
         self.clear(id);
         if at == Instant::NEVER {
@@ -218,7 +217,7 @@ mod tests {
     use alloc::collections::BTreeMap;
     use alloc::vec::Vec;
 
-    /// The zio that wakes first, found by a search over all of them.
+    /// The zio that wakes first, found by a search over all zios.
     fn first(all: &BTreeMap<u32, (u64, u64)>) -> Option<(u64, u32)> {
         let least = all.iter().min_by_key(|(_, key)| **key)?;
         Some((least.1.0, *least.0))

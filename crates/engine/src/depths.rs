@@ -1,7 +1,8 @@
 //! The time that a device has spent with each number of zios in flight.
 //!
-//! The clients determine the depth, and many limit it without saying so. Then lanes and delays have no effect. A mean
-//! hides such a bound; the time spent at each depth shows it, and so does the difference between any two looks.
+//! The clients determine the depth, and many clients limit it without reporting the limit. With such a limit,
+//! lanes and delays may have no effect. A mean hides the limit. The time spent at each depth shows it, and so
+//! does the difference between two readings of these times.
 
 use alloc::vec::Vec;
 
@@ -14,7 +15,8 @@ use crate::time::Duration;
 /// device was busy, and how many zios it had in that time, only when a caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
-    /// Nanoseconds by number of zios, from 0 to the greatest number so far. So it grows only a few times.
+    /// Nanoseconds by number of zios, from 0 to the greatest number so far. So the list grows only a few
+    /// times.
     times: Vec<u64>,
     /// The integral of the zios beyond [`DepthTimes::DEEPEST`], in zio-nanoseconds.
     above: u128,
@@ -64,7 +66,7 @@ impl DepthTimes {
         spent.map(|(depth, time)| (depth, Duration::from_nanos(time)))
     }
 
-    /// The time spent since an earlier look.
+    /// The time spent since `earlier`, an older reading of these times.
     pub fn since(&self, earlier: &DepthTimes) -> DepthTimes {
         let before = earlier.times.iter().copied().chain(core::iter::repeat(0));
         let times = self.times.iter().zip(before);
@@ -74,7 +76,7 @@ impl DepthTimes {
         }
     }
 
-    /// Adds other times.
+    /// Adds the times in `more`, depth by depth.
     pub fn merge(&mut self, more: &DepthTimes) {
         if self.times.len() < more.times.len() {
             self.times.resize(more.times.len(), 0);
@@ -102,8 +104,8 @@ impl DepthTimes {
     }
 }
 
-/// From [`DepthTimes::times`]. The integral counts numbers beyond [`DepthTimes::DEEPEST`] as this number,
-/// because the times do not distinguish them.
+/// Rebuilds the times from [`DepthTimes::times`]. The integral counts every number beyond
+/// [`DepthTimes::DEEPEST`] as `DEEPEST`, because the times do not distinguish larger numbers.
 impl FromIterator<(u32, Duration)> for DepthTimes {
     fn from_iter<I: IntoIterator<Item = (u32, Duration)>>(times: I) -> DepthTimes {
         let mut sum = DepthTimes::default();

@@ -81,8 +81,7 @@ impl Disk {
             self.active += 1;
             self.complete(flight, Err(errno), ctx);
         } else if self.suspension.is_some() || !self.suspended.is_empty() {
-            // This also applies while suspended zios are being issued, so that no zio overtakes
-            // them.
+            // A new zio also waits while the disk issues suspended zios, so that it overtakes none.
             self.suspended.push_back(flight.zio.id);
         } else {
             self.issue(flight, ctx);
@@ -103,7 +102,7 @@ impl Disk {
         }
     }
 
-    /// Asks the rules. Returns whether the zio goes on: a zio that fails at once is complete.
+    /// Asks the rules. Returns false if the zio has failed at once and is complete.
     fn charge(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) -> bool {
         self.active += 1;
         flight.order = ctx.deadlines.next_order();
@@ -183,7 +182,7 @@ impl Disk {
         self.hold(flight, ctx);
     }
 
-    /// Meets the deadline of a zio.
+    /// Acts on a zio whose deadline has come.
     pub(crate) fn due(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         // A zio that wakes late at the end of its `add` hold wakes again for its target, because
         // another zio may have an earlier target.
@@ -281,7 +280,7 @@ impl Disk {
     }
 
     /// Takes the holds of removed rules off a zio; the caller may remove the rules before or after this
-    /// call. `order` is the zio's order of issue; does nothing if that zio has ended.
+    /// call. `order` is the zio's order of issue. If that zio has ended, this does nothing.
     pub(crate) fn release(
         &mut self,
         gone: impl Fn(RuleId) -> bool,
@@ -329,7 +328,7 @@ impl Disk {
         }
     }
 
-    /// Counts one zio fewer in flight. The last one answers the commands that wait for that.
+    /// Counts one zio fewer in flight. After the last zio, answers the commands that wait for it.
     #[inline]
     fn leave(&mut self, ctx: &mut Context<'_>) {
         self.active -= 1;
@@ -370,8 +369,8 @@ impl Disk {
             .push(Action::Answer(command, Ok(Answer::Suspended { in_flight })));
     }
 
-    /// Ends the suspension, and returns how many zios have waited. They are then
-    /// [issued](Disk::issue_suspended).
+    /// Ends the suspension, and returns how many zios have waited. The caller then
+    /// [issues](Disk::issue_suspended) these zios.
     pub(crate) fn resume(&mut self, ctx: &mut Context<'_>) -> u32 {
         let waiters = self.suspension.take().map(|suspension| suspension.waiters);
         for waiter in waiters.into_iter().flatten() {
@@ -382,8 +381,8 @@ impl Disk {
     }
 
     /// Issues at most `most` of the suspended zios, and returns whether none is left. If the disk has
-    /// been suspended again, the rest continues to wait. Each zio begins at its deadline, even if that
-    /// is now, so that all zios, including held ones, keep the order of issue.
+    /// been suspended again, the rest continues to wait. Each zio begins at its deadline, even if the
+    /// deadline is now, so that all zios, including held ones, keep the order of issue.
     pub(crate) fn issue_suspended(
         &mut self,
         most: usize,

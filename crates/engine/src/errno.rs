@@ -12,18 +12,18 @@ impl CallErrno {
         u8::try_from(at).ok().map(CallErrno)
     }
 
-    /// Its name in C.
+    /// The error's name in C.
     pub const fn name(self) -> &'static str {
         TABLE[self.0 as usize].0
     }
 
-    /// Its number on Linux. x86-64 and ARM64 have the same ones.
+    /// The error's number on Linux, which is the same on x86-64 and ARM64.
     pub const fn number(self) -> u8 {
         TABLE[self.0 as usize].1
     }
 }
 
-/// From include/uapi/asm-generic/errno-base.h and errno.h.
+/// Names and numbers from Linux's include/uapi/asm-generic/errno-base.h and errno.h.
 const TABLE: [(&str, u8); 63] = [
     ("EPERM", 1),
     ("ENOENT", 2),

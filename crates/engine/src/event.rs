@@ -11,18 +11,18 @@ use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 /// A finished zio. If it skipped a stage, the moment of that stage equals the moment before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its number. Unlike a [`ZioId`](crate::ZioId), it is never used again.
+    /// The zio's number. Unlike a [`ZioId`](crate::ZioId), a number is never used again.
     pub number: u64,
-    /// The number of the volume's zio to which this zio belongs, or which waits for it. Writes of a txg
+    /// The number of the volume's zio to which this zio belongs, or which waits for this zio. Writes of a txg
     /// have no such number, because no client waits for them.
     pub parent: Option<u64>,
-    /// Its disk or volume.
+    /// The zio's disk or volume.
     pub device: Device,
     /// The client that sent it; at a disk of a pool, the volume for which it was sent.
     pub client: ClientId,
     /// The zio's class in the queue of a pool's disk.
     pub class: Option<Class>,
-    /// Its operation.
+    /// The zio's operation.
     pub op: Op,
     /// Whether the zio had to be durable before its reply.
     pub fua: bool,
@@ -30,30 +30,30 @@ pub struct Event {
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
-    /// How many zios its disk or volume had once it was submitted, itself included.
+    /// How many zios the disk or volume had once this zio was submitted, this zio included.
     pub depth: u32,
-    /// Its outcome.
+    /// The zio's outcome.
     pub outcome: Outcome,
-    /// When its header was received, or the pool queued it.
+    /// When the zio's header was received, or the pool queued the zio.
     pub arrived: Instant,
-    /// When it was complete. For a volume's zio the throttle wait begins here.
+    /// When the zio was complete. For a volume's zio, the wait for the throttle begins here.
     pub submitted: Instant,
-    /// When it was admitted, or left the queue.
+    /// When the throttle admitted the zio, or the zio left the queue.
     pub admitted: Instant,
-    /// When it was issued to the disk, after any suspension. Rules were asked at this moment.
+    /// When the zio was issued to the disk, after any suspension. The disk asked its rules at this moment.
     pub issued: Instant,
-    /// When the store was asked, after any hold before it.
+    /// When the store was asked, after any hold before the store.
     pub started: Instant,
     /// When the store had done its work.
     pub store_done: Instant,
-    /// The earliest moment at which it might complete, including the store's work. A zio that
-    /// failed while it was held ended earlier.
+    /// The earliest moment at which the zio might complete, including the store's work. A zio that failed
+    /// while a rule held it ended earlier.
     pub target: Instant,
-    /// When its reply was offered to the transport.
+    /// When the zio's reply was offered to the transport.
     pub offered: Instant,
-    /// When the transport accepted its reply.
+    /// When the transport accepted the zio's reply.
     pub ended: Instant,
-    /// The rule that decided its target or its error.
+    /// The rule that decided the zio's target or error.
     pub rule: Option<RuleId>,
     /// The lane of that rule that the zio used, from 0.
     pub lane: Option<u32>,
@@ -101,22 +101,22 @@ impl Event {
 /// The parts of a zio's total latency. They add up to it exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// Receiving: from its header until its payload was complete.
+    /// Receiving: from the zio's header until its payload was complete.
     pub recv: Duration,
-    /// Waiting for its pool's write throttle.
+    /// Waiting for the write throttle of the pool.
     pub throttle: Duration,
     /// Waiting in the queue of a pool's disk.
     pub queue: Duration,
-    /// Waiting while its disk was suspended.
+    /// Waiting while the disk was suspended.
     pub suspend: Duration,
     /// The store's work; for a volume's zio, the work of the pool's disks.
     pub store: Duration,
     /// Being held by rules, before or after the store.
     pub hold: Duration,
-    /// From the moment at which it should have completed until its reply was offered: the driver's
-    /// own error. The disk's histogram of lateness has only zios that were held.
+    /// From the moment at which the zio should have completed until its reply was offered: the driver's own
+    /// delay. The disk's histogram of lateness counts only zios that rules held.
     pub lateness: Duration,
-    /// Until the transport accepted the reply.
+    /// Replying: from the offer of the reply until the transport accepted it.
     pub reply: Duration,
 }
 
@@ -126,8 +126,8 @@ impl Waits {
         self.recv + self.throttle + self.queue + self.suspend + self.disk() + self.reply
     }
 
-    /// The time at a volume, from the submission until the reply was offered: the wait for the throttle is
-    /// the volume's own.
+    /// The time at a volume, from the submission until the reply was offered. This includes the wait for the
+    /// throttle.
     pub fn volume(&self) -> Duration {
         self.throttle + self.disk()
     }
@@ -139,7 +139,7 @@ impl Waits {
 }
 
 impl Event {
-    /// The parts of its latency.
+    /// The parts of the zio's latency.
     #[inline]
     pub fn waits(&self) -> Waits {
         let before = self.submitted.since(self.arrived);
@@ -156,8 +156,8 @@ impl Event {
             queue,
             suspend: self.issued.since(self.admitted),
             store,
-            // The hold is the rest of the time between the issue and the offer. The target includes the
-            // lateness of a hold before the store: it is the moment at which the store would have
+            // The hold is the rest of the time between the issue and the offer. The lateness includes that of
+            // a hold before the store, because the target is then the moment at which the store would have
             // finished if the driver had asked it in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,

@@ -12,9 +12,9 @@ use crate::zio::{DiskId, Outcome, Zio, ZioId};
 /// The state of a zio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Its disk is suspended.
+    /// The zio's disk is suspended.
     Suspended,
-    /// It is held before the store is asked.
+    /// A rule holds the zio before the driver asks the store.
     HeldBefore,
     /// The store is at work.
     Store,
@@ -22,9 +22,9 @@ pub(crate) enum State {
     Abandoned,
     /// The store has finished, and the zio is held until its target time.
     Held,
-    /// The transport sends its reply.
+    /// The transport sends the zio's reply.
     Reply,
-    /// It has been replied to or dropped. Its place is free.
+    /// The zio has been replied to or dropped. Its place in the table is free.
     Ended,
 }
 
@@ -44,24 +44,24 @@ pub(crate) struct Flight {
     pub(crate) state: State,
     /// The order of issue. Equal deadlines are met in this order.
     pub(crate) order: u64,
-    /// How many zios its disk had once it was submitted, itself included.
+    /// How many zios the disk had once this zio was submitted, this zio included.
     pub(crate) depth: u32,
     /// When the zio was submitted to its disk.
     pub(crate) submitted: Instant,
     /// When the zio was issued, after any suspension. Reports count from here.
     pub(crate) issued: Instant,
-    /// When its rules were asked: at the issue, or, for the flush of a FUA write, at the end of the
-    /// write.
+    /// When the disk asked its rules about the zio: at the issue, or, for the flush of a FUA write,
+    /// at the end of the write.
     pub(crate) charged: Instant,
     pub(crate) bookings: Option<BookingId>,
     pub(crate) transfer: Option<Transfer>,
-    /// The `floor` rule that holds it longest.
+    /// The `floor` rule that holds the zio longest.
     pub(crate) decider: Option<RuleId>,
-    /// Until when it is held before the store is asked.
+    /// Until when rules hold the zio before the store is asked.
     pub(crate) hold_before: Option<Instant>,
-    /// Whether it is held only before the store.
+    /// Whether rules hold the zio only before the store.
     pub(crate) before_only: bool,
-    /// The earliest moment at which it may complete.
+    /// The earliest moment at which the zio may complete.
     pub(crate) target: Instant,
     /// How late the hold before the store ended.
     pub(crate) late_before: Duration,
@@ -69,10 +69,10 @@ pub(crate) struct Flight {
     pub(crate) started: Instant,
     /// How long the store worked.
     pub(crate) worked: Duration,
-    /// When the store had worked. During the flush of a FUA write: when the write had ended.
+    /// When the store had finished. During the flush of a FUA write: when the write had ended.
     pub(crate) store_done: Instant,
     pub(crate) outcome: Outcome,
-    /// Whether it is a FUA write whose flush has begun.
+    /// Whether the zio is a FUA write whose flush has begun.
     pub(crate) flushing: bool,
     /// Whether a command cut a rule's hold short.
     pub(crate) cut_short: bool,
@@ -105,8 +105,8 @@ impl Flight {
         }
     }
 
-    /// When it should have completed: at its target, or when the store would have finished if asked
-    /// in time.
+    /// When the zio should have completed: at its target, or when the store would have finished if
+    /// the driver had asked it in time.
     #[inline]
     pub(crate) fn due(&self) -> Instant {
         if self.target > self.store_done {
@@ -119,7 +119,7 @@ impl Flight {
         Instant::from_nanos(in_time).max(self.issued)
     }
 
-    /// Whether rules made it wait, up to the moment at which it should have completed.
+    /// Whether rules made the zio wait, up to the moment at which it should have completed.
     #[inline]
     pub(crate) fn was_held(&self, due: Instant) -> bool {
         due.since(self.issued) > self.worked
@@ -130,14 +130,15 @@ impl Flight {
         self.transfer?.place
     }
 
-    /// The rule that sent it through the disk's bandwidth, once it has reached that.
+    /// The rule that sent the zio through the disk's bandwidth, once the zio has reached the
+    /// bandwidth.
     pub(crate) fn passed(&self) -> Option<RuleId> {
         self.transfer
             .filter(|transfer| transfer.place.is_some())
             .map(|transfer| transfer.rule)
     }
 
-    /// Whether it must still reach the disk's bandwidth.
+    /// Whether the zio must still reach the disk's bandwidth.
     pub(crate) fn owes_transfer(&self) -> bool {
         self.transfer
             .is_some_and(|transfer| transfer.place.is_none())
@@ -147,8 +148,8 @@ impl Flight {
         deadlines.set(self.zio.id, self.order, at);
     }
 
-    /// Sets the deadline that follows from its state and schedule. A deadline that has passed is
-    /// met in the same step.
+    /// Sets the deadline that follows from the zio's state and schedule. If the deadline has
+    /// passed, the zio wakes in the same step.
     pub(crate) fn wake_as_scheduled(&self, now: Instant, deadlines: &mut Deadlines) {
         match self.state {
             State::HeldBefore => self.wake(self.hold_before.unwrap_or(now), deadlines),
@@ -160,16 +161,17 @@ impl Flight {
 }
 
 /// The zios in flight, by id. All disks of an engine share the table. The zios of a disk are linked
-/// in the order of arrival, so that listing them costs only what is in flight now. A zio whose
-/// payload took very long, so that its place would be far ahead in the list, is in a set instead.
+/// in the order of arrival, so that the cost of a listing depends only on the zios in flight now. A
+/// zio whose payload took very long, so that its place would be far ahead in the list, is in a set
+/// instead.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     slots: Vec<Flight>,
-    /// By zio: its neighbours in the list of its disk.
+    /// The neighbours of each zio in the list of its disk.
     links: Vec<Link>,
-    /// By disk: the zios at the ends of its list.
+    /// The zios at the ends of each disk's list.
     ends: Vec<Link>,
-    /// By disk: zios that are not in its list.
+    /// The zios of each disk that are not in its list.
     late: Vec<BTreeSet<(Instant, u32)>>,
 }
 
@@ -310,7 +312,8 @@ const NOWHERE: Link = Link {
 const NOBODY: u32 = u32::MAX;
 /// In place of the zio ahead: the zio is in the set, not in the list.
 const LATE: u32 = NOBODY - 1;
-/// A zio is put ahead of at most this many later ones in the list. With more, it goes into the set.
+/// The table puts a zio ahead of at most this many later zios in the list. With more, the zio goes
+/// into the set.
 const PASSED_MAX: u32 = 64;
 
 #[cfg(test)]

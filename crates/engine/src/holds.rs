@@ -1,8 +1,8 @@
 //! The holds of one rule: the requested times, the achieved times, and their lateness.
 //!
-//! Most rules are constants: they achieve the constant plus the lateness. So the engine records
-//! only lateness until a hold asks for a different time. It computes the rest when a caller asks
-//! for it.
+//! Most rules hold every zio for a constant time: the achieved time is the constant plus the lateness. So the
+//! engine records only lateness until a hold asks for a different time. It computes the rest when a caller
+//! asks for it.
 
 use alloc::boxed::Box;
 
@@ -114,8 +114,8 @@ impl Holds {
         })
     }
 
-    /// The achieved times, after lane wait. For a rule that always asks for the same time they are
-    /// computed: count, extremes and sums are exact, and a value may be one bucket off.
+    /// The achieved times, after lane wait. For a rule that always asks for the same time, this function
+    /// computes them: count, extremes and sums are exact, and a value may be one bucket off.
     pub fn achieved(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {
@@ -163,8 +163,7 @@ mod tests {
             assert_eq!(got.mean_micros(), achieved.mean_micros());
             assert_eq!(got.stddev_micros(), achieved.stddev_micros());
         }
-        // The buckets there are wider than half of a lateness bucket, so allow one bucket to either
-        // side.
+        // A computed value may be one bucket off, so allow the width of a bucket on either side.
         let (p50, got) = (achieved.quantile(500_000), holds.achieved().unwrap());
         let error = got.quantile(500_000).unwrap().abs_diff(p50.unwrap());
         assert!(error * 40 <= p50.unwrap(), "{error} ns of {p50:?}");

@@ -15,7 +15,7 @@ impl Occupancy {
         self.outstanding
     }
 
-    /// Counts a zio that arrives. Returns how many there are now.
+    /// Counts a zio that arrives. Returns how many zios the device has now.
     #[inline]
     pub(crate) fn enter(&mut self, now: Instant, stats: &mut DiskStats) -> u32 {
         self.count(now, stats);

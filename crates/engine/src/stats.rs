@@ -29,11 +29,11 @@ pub struct OpStats {
     pub completed: u64,
     /// The completed zios that failed.
     pub failed: u64,
-    /// The bytes of those that did not fail.
+    /// The bytes of the completed zios that did not fail.
     pub bytes: u64,
     latencies: [Option<Box<Histogram>>; 3],
-    /// Zios whose total and disk latencies are equal, as most are. They are recorded only here, and
-    /// in neither of the two.
+    /// The latencies of zios whose total and disk latencies are equal, as they mostly are. Such a latency is
+    /// recorded only here, and in neither of the two other histograms.
     alike: Option<Box<Histogram>>,
 }
 
@@ -102,14 +102,14 @@ impl DiskStats {
 pub struct RuleStats {
     /// Zios that matched the rule's operations, range and client while it was active.
     pub matched: u64,
-    /// Of these, zios that it took: it gave a lane or decided an error (zinject: INJECT).
+    /// The matched zios that the rule took: it gave a lane or decided an error (zinject: INJECT).
     pub chosen: u64,
-    /// Zios to which it added a hold.
+    /// Zios to which the rule added a hold.
     pub held: u64,
     /// Zios for which the store finished after the target, so that nothing was added (zinject: a
     /// miss).
     pub overrun: u64,
-    /// Zios to which it gave an error.
+    /// Zios to which the rule gave an error.
     pub failed: u64,
     /// Held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
@@ -119,12 +119,12 @@ pub struct RuleStats {
     pub not_counted: u64,
     /// Zios for which another rule's lane or target was chosen.
     pub beaten: u64,
-    /// The rule that beat it for the last of them.
+    /// The rule that was chosen for the last of these zios.
     pub beaten_by: Option<RuleId>,
     /// Zios that the rule would have matched, if another rule's error or hang had not decided
     /// first. They are not in `matched`.
     pub preempted: u64,
-    /// The rule that did so for the last of them.
+    /// The rule that decided first for the last of these zios.
     pub preempted_by: Option<RuleId>,
     /// Zios that the rule decided, but whose connection was gone before they ended.
     pub aborted: u64,
@@ -133,8 +133,8 @@ pub struct RuleStats {
 }
 
 impl RuleStats {
-    /// Counts the end of a hold of `service` that was late by `late`. `stopped` says whether a stop
-    /// by the host explains that.
+    /// Counts the end of a hold of `service` that was late by `late`. `stopped` says whether a stop by the
+    /// host explains the lateness.
     pub(crate) fn count_hold(&mut self, service: Duration, late: Duration, stopped: bool) {
         let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
         self.late += u64::from(late.as_nanos() > tolerance);
@@ -150,7 +150,7 @@ impl RuleStats {
         self.beaten_by = winner;
     }
 
-    /// Adds the counters of zios that the rule met later. It names all fields, so that none is
+    /// Adds the counters of zios that the rule met later. The code names all fields, so that none is
     /// forgotten.
     fn merge(&mut self, later: &RuleStats) {
         let RuleStats {
@@ -185,8 +185,7 @@ impl RuleStats {
         self.holds.merge(holds);
     }
 
-    /// The zios that the rule has decided and that have ended. Zios that it holds now are not among
-    /// them.
+    /// The zios that the rule has decided and that have ended. Zios that the rule holds now are not counted.
     pub fn ended(&self) -> u64 {
         self.held + self.overrun + self.failed + self.aborted
     }
@@ -201,7 +200,7 @@ const LATE_SHARE: u64 = 20;
 pub struct RuleCounts {
     /// The fates of these zios.
     pub stats: RuleStats,
-    /// How many of them are in flight now with this rule deciding their target or error.
+    /// How many of these zios are in flight now, and have a target or error that this rule decides.
     pub now: u64,
 }
 
@@ -216,26 +215,25 @@ impl RuleCounts {
 /// A view of a rule.
 #[derive(Clone, Debug)]
 pub struct RuleView<'a> {
-    /// Its id.
+    /// The rule's id.
     pub id: RuleId,
-    /// Its group.
+    /// The rule's group.
     pub group: GroupId,
-    /// Its specification.
+    /// The rule's specification.
     pub spec: &'a RuleSpec,
-    /// When it was armed or last updated.
+    /// When the rule was armed or last updated.
     pub armed: Instant,
-    /// Its counters for the zios that it met since it was armed or last updated.
+    /// The counters of the zios that the rule met since it was armed or last updated.
     pub present: &'a RuleCounts,
-    /// Its counters for the zios that it met before its last update. Its former version still holds
-    /// these.
-    /// `None` if it was never updated.
+    /// The counters of the zios that the rule met before its last update. A former version of the rule may
+    /// still hold some of these zios. `None` if the rule was never updated.
     pub past: Option<&'a RuleCounts>,
-    /// How long until its first lane is free, or until the disk's bandwidth is, if that is later.
+    /// How long until the rule's first lane is free or, if this is later, until the disk's bandwidth is free.
     pub backlog: Duration,
 }
 
 impl RuleView<'_> {
-    /// Its counters for all zios that it met.
+    /// The rule's counters for all zios that it met.
     pub fn all(&self) -> RuleCounts {
         let Some(past) = self.past else {
             return self.present.clone();
@@ -245,7 +243,7 @@ impl RuleView<'_> {
         all
     }
 
-    /// Its counters for the zios that it met since its last update; `None` if it was never updated.
+    /// The rule's counters for the zios that it met since its last update. `None` if it was never updated.
     pub fn since_update(&self) -> Option<&RuleCounts> {
         self.past.map(|_| self.present)
     }
@@ -254,30 +252,30 @@ impl RuleView<'_> {
 /// The reason that a zio waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Another zio has the lock of one of its volume's blocks.
+    /// Another zio has the lock of a block that this zio needs.
     Lock,
-    /// The disks of its pool read the bytes that it asked for, or the bytes of a block that it does not
-    /// replace.
+    /// The disks of the pool read the bytes that the zio asked for, or the bytes of a block that the zio does
+    /// not replace.
     Read,
-    /// Its pool admits no writes until a disk works again.
+    /// The zio's pool admits no writes until a disk works again.
     Stalled,
-    /// The throttle of its pool has not admitted it.
+    /// The throttle of the pool has not admitted the zio.
     Throttle,
-    /// The disks of its pool write its blocks.
+    /// The disks of the pool write the zio's blocks.
     Write,
-    /// The disks of its pool make it durable.
+    /// The disks of the pool make the zio durable.
     Sync,
-    /// Its disk is suspended.
+    /// The zio's disk is suspended.
     Suspended,
-    /// A rule holds it before the store is asked (`add`).
+    /// A rule holds the zio before the store is asked (`add`).
     HeldBefore,
     /// The store is at work.
     Store,
-    /// A rule holds it after the store has worked (`floor`).
+    /// A rule holds the zio after the store has worked (`floor`).
     Held,
-    /// A rule holds it for ever (`--hang`).
+    /// A rule holds the zio for ever (`--hang`).
     Hung,
-    /// The transport sends its reply to the client.
+    /// The transport sends the zio's reply to the client.
     Reply,
 }
 
@@ -286,23 +284,23 @@ pub enum Wait {
 pub struct InFlight {
     /// The caller's id of the zio.
     pub zio: ZioId,
-    /// Its operation.
+    /// The zio's operation.
     pub op: Op,
-    /// The client that sent it.
+    /// The client that sent the zio.
     pub client: ClientId,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
-    /// When it arrived.
+    /// When the zio arrived.
     pub arrived: Instant,
-    /// The reason that it waits.
+    /// The reason that the zio waits.
     pub wait: Wait,
     /// When this wait began.
     pub since: Instant,
-    /// The rule that holds it.
+    /// The rule that holds the zio.
     pub rule: Option<RuleId>,
-    /// The earliest moment at which it may complete.
+    /// The earliest moment at which the zio may complete.
     pub target: Option<Instant>,
 }
 

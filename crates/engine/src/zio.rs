@@ -63,7 +63,7 @@ pub enum Op {
     Cache,
     /// A program opens a file.
     Open,
-    /// A program takes a name of a file or of a directory away.
+    /// A program removes a name of a file or of a directory.
     Unlink,
     /// A program renames a file or a directory.
     Rename,
@@ -112,7 +112,7 @@ impl Op {
         }
     }
 
-    /// Whether block devices have it, too.
+    /// Whether block devices have this operation, too.
     pub const fn is_of_blocks(self) -> bool {
         match self {
             Op::Read | Op::Write | Op::Flush | Op::Trim | Op::Zero | Op::Cache => true,
@@ -164,21 +164,21 @@ impl OpSet {
 /// One I/O of a disk or of a volume, complete (header and payload) and ready to be issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zio<D = DiskId> {
-    /// The caller's id of it.
+    /// The zio's id.
     pub id: ZioId,
-    /// Its disk or volume.
+    /// The zio's disk or volume.
     pub device: D,
-    /// The client that sent it.
+    /// The client that sent the zio.
     pub client: ClientId,
-    /// Its operation.
+    /// The zio's operation.
     pub op: Op,
-    /// Whether it must be durable before it is acknowledged.
+    /// Whether the zio must be durable before it is acknowledged.
     pub fua: bool,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
-    /// When its header was received. Its payload may have come later.
+    /// When the zio's header was received. The payload may have come later.
     pub arrived: Instant,
 }
 

@@ -202,7 +202,7 @@ impl Engine {
         }
         for disk in (0..self.disks.len() as u32).map(DiskId) {
             if self.is_pooled(disk) {
-                // Such a disk exists, so this is never refused.
+                // The disk exists, so the engine never refuses this command.
                 let _ = self.clear(Target::Disk(disk), true, actions);
                 self.resume(disk, actions);
                 continue;

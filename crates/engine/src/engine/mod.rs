@@ -26,7 +26,7 @@ use crate::zio::{DiskId, Zio, ZioId};
 /// The configuration of a disk.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
-    /// Seeds the draws of its rules.
+    /// The seed of the random draws of the disk's rules.
     pub seed: u64,
 }
 
@@ -46,7 +46,7 @@ pub struct Engine {
     /// Actions of the disks of pools, before the engine passes them to the pools or to the driver.
     child_actions: Vec<Action>,
     sent: Children,
-    /// Actions that the creation of a pool's first volume has caused. The next step answers them.
+    /// Actions that the creation of a pool's first volume has caused. The next step returns these actions.
     owed: Vec<Action>,
     buffers: Buffers,
     events: Events,
@@ -82,9 +82,9 @@ impl Engine {
         DiskId(self.disks.len() as u32 - 1)
     }
 
-    /// Takes one input, and appends to `actions` all effects of it and of the time. The time must not
-    /// go back. If much is due at once, a step does as much as fits into a fraction of a millisecond.
-    /// Then [`Engine::next_deadline`] is not later than `now`.
+    /// Takes one input, and appends to `actions` all effects of the input and of the time that has passed.
+    /// `now` must not go back. If much is due at once, a step does only as much as fits into a fraction of a
+    /// millisecond. [`Engine::next_deadline`] is then not later than `now`.
     pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
         debug_assert!(now >= self.now, "time went back");
         if let Input::Stopped { from, until } = input {
@@ -98,7 +98,7 @@ impl Engine {
         if self.behind {
             self.catch_up(&input, actions);
         }
-        // Earlier steps have met everything that was due before, unless that was too much for one step.
+        // Earlier steps have done everything that was due before, unless it was too much for one step.
         if later && !self.behind && self.earliest() <= now {
             self.meet_deadlines(actions);
         }
@@ -120,8 +120,8 @@ impl Engine {
         (next < Instant::NEVER).then_some(next)
     }
 
-    /// The zios of disks outside of pools that wake up by `by`, the soonest first. The list may lack
-    /// some: drivers use it only to prepare.
+    /// The zios of disks outside of pools that wake up by `by`, the soonest first. The list may lack some of
+    /// these zios, because drivers use it only to prepare.
     pub fn due_by(&self, by: Instant) -> impl Iterator<Item = ZioId> {
         self.alone.deadlines.due_by(by)
     }
@@ -243,7 +243,7 @@ impl Engine {
         }
     }
 
-    /// Only their pools may use the disks of pools.
+    /// Issues a zio to a disk. Ignores a zio for a pool's disk, because only the pool may use it.
     #[inline]
     fn submit(&mut self, zio: Zio, actions: &mut Vec<Action>) {
         if self.pooled.get(zio.device.0 as usize) != Some(&false) {
@@ -277,7 +277,7 @@ impl Engine {
         Some(act(disk, &mut zios.flights, &mut ctx))
     }
 
-    /// `None` if no disk outside of a pool has such a zio.
+    /// Lets `act` change a zio and its disk. `None` if no disk outside of a pool has such a zio.
     #[inline]
     fn with_flight(
         &mut self,
@@ -388,6 +388,6 @@ impl Engine {
     }
 }
 
-/// How many due zios a step with a new zio wakes while it is behind: more than one, so that it
+/// How many due zios a step with a new zio wakes while the engine is behind. With more than one, the engine
 /// catches up.
 const ZIOS_PER_SUBMIT: usize = 2;

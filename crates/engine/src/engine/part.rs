@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::inject::RuleId;
 use crate::zio::{DiskId, Errno, ZioId};
 
-/// Zios, each with its order of issue, because its id may be used again.
+/// Zios, each with its order of issue, because the id of a zio may be used again.
 pub(super) type Listed = VecDeque<(u64, ZioId)>;
 
 /// The unfinished part of a command.

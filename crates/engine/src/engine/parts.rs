@@ -1,5 +1,5 @@
-//! Commands that take more than one step. The engine ends or issues their zios in parts, but treats all
-//! of them as if it did so at the time of the command.
+//! Commands that take more than one step. The engine ends or issues the zios of a command in parts, but
+//! treats every zio as if it had ended or been issued at the time of the command.
 
 use alloc::vec::Vec;
 

@@ -54,8 +54,8 @@ impl Engine {
         self.pools.get(pool)?.base_of(place)
     }
 
-    /// Makes the driver keep a durable record of a pool's mirrors. `starts` has what is known of each member,
-    /// in their order. The pool uses its mirrors after [`crate::Command::Repair`].
+    /// Makes the driver keep a durable record of a pool's mirrors. `starts` says what is known of each
+    /// member, in the order of the members. The pool uses its mirrors after [`crate::Command::Repair`].
     pub fn record_mirrors(&mut self, pool: PoolId, starts: &[MirrorStart]) {
         let mut actions = core::mem::take(&mut self.owed);
         let record = |pool: &mut Pool, step: &mut Step<'_>| pool.record_mirrors(starts, step);
@@ -109,7 +109,7 @@ impl Engine {
         Some(self.pools.get(pool.0 as usize)?.stats(now))
     }
 
-    /// The counters of a volume up to `now`. They mean the same as a disk's; its
+    /// The counters of a volume up to `now`. They mean the same as the counters of a disk, but a volume's
     /// [`LatencyKind::Disk`](crate::LatencyKind) counts from the submission to the reply.
     pub fn volume_stats(&self, volume: VolumeId, now: Instant) -> Option<DiskStats> {
         let (pool, place) = *self.volumes.get(volume.0 as usize)?;
@@ -157,7 +157,7 @@ impl Engine {
         Some(self.pools.get(pool.0 as usize)?.tunables())
     }
 
-    /// Switches events of finished zios on or off. They are off at first.
+    /// Switches events of finished zios on or off. Events are off at first.
     pub fn record_events(&mut self, on: bool) {
         self.events.wanted = on;
     }
@@ -263,7 +263,7 @@ impl Engine {
                     disk.submit(flights.insert(zio, ctx.now), ctx);
                 });
             }
-            // The answers make pools send more.
+            // The answers below make pools send more zios into this outbox.
             self.sent.outbox = sent;
             let mut answers = core::mem::take(&mut self.child_actions);
             for answer in answers.drain(..) {

@@ -39,8 +39,8 @@ pub(super) fn bucket_ending_at(ns: u64) -> Option<usize> {
 }
 
 /// The index of the bucket of a value in nanoseconds. A table keyed by the value's leading eight
-/// bits gives the first possible bucket. [`guesses`] has checked that the value is in it or in one
-/// of the next two.
+/// bits gives the first possible bucket. [`guesses`] has checked that the value is in that bucket
+/// or in one of the next two.
 #[inline]
 pub fn bucket_of(ns: u64) -> usize {
     if ns >= END_NS {
@@ -68,7 +68,7 @@ static BOUNDS: [u64; BUCKETS] = bounds();
 static GUESSES: [u16; CELLS] = guesses();
 
 /// `2^(j/32)` for each `j`, in units of 2^-63, from square roots of two. Rounding loses a few units
-/// but changes no boundary: a test compares each with 32nd powers of integers.
+/// but changes no boundary: a test compares each boundary with 32nd powers of integers.
 const fn mantissas() -> [u64; SCALE] {
     let mut mantissas = [1 << FRACTION_BITS; SCALE];
     let mut root: u128 = 2 << FRACTION_BITS;

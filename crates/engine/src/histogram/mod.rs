@@ -1,9 +1,9 @@
 //! Latency histograms in one layout, exact in every view that the field's tools use.
 //!
 //! A histogram counts integer nanoseconds in the buckets of [`layout`]. The edges of all views are
-//! edges of buckets, so a view is a sum of whole buckets and loses nothing to rounding. Beside the
-//! buckets it keeps the count, the smallest and largest value, and exact moments, so that averages
-//! do not depend on the buckets.
+//! edges of buckets, so a view is a sum of whole buckets and loses nothing to rounding. In addition
+//! to the buckets, a histogram keeps the count, the smallest and largest value, and exact moments,
+//! so that averages do not depend on the buckets.
 //!
 //! Histograms merge by addition, in any order. The difference of two cumulative histograms is the
 //! histogram of the time between them.
@@ -30,8 +30,8 @@ pub struct Histogram {
     max: u64,
     nanos: Moments,
     /// Moments of the values divided by 1,000 and truncated one by one, as DTrace scripts do before
-    /// they aggregate. Sums of nanoseconds cannot give them: the truncated parts add up, and the
-    /// average's last digit would differ.
+    /// they aggregate. Sums of nanoseconds cannot give these moments: the truncated parts add up,
+    /// and the average's last digit would differ.
     micros: Moments,
 }
 
@@ -99,9 +99,9 @@ impl Histogram {
 
     /// The histogram of the same values, each `by` nanoseconds larger.
     ///
-    /// Extremes and moments are exact; the moments in microseconds only if `by` is a whole number
-    /// of microseconds. Values are taken to be in the middle of their buckets, so a value near an
-    /// edge may be counted in the neighbouring bucket.
+    /// Extremes and moments are exact, but the moments in microseconds are exact only if `by` is a
+    /// whole number of microseconds. Values are taken to be in the middle of their buckets, so a
+    /// value near an edge may be counted in the neighbouring bucket.
     pub(crate) fn shifted(&self, by: u64) -> Histogram {
         let mut shifted = Histogram {
             count: self.count,
@@ -136,7 +136,7 @@ impl Histogram {
     ///
     /// Counts and moments are exact. The interval's own extremes are not known: `min` and `max` are
     /// the outer edges of its occupied buckets, within the extremes of the whole time. So a new
-    /// extreme of the whole time is exact, and any other is at most a bucket's width off.
+    /// extreme of the whole time is exact, and any other extreme is at most a bucket's width off.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let mut interval = self.clone();
         for (mine, theirs) in interval.counts.iter_mut().zip(&earlier.counts) {
@@ -225,7 +225,8 @@ impl Histogram {
     }
 
     /// Counts between sorted, upper-inclusive bounds in nanoseconds, as in Prometheus: one row for
-    /// each bound, and one for the values above the last. `None` if a bound is not a bucket's.
+    /// each bound, and one for the values above the last. `None` if a bound is not the bound of a
+    /// bucket.
     pub fn rows_between(&self, bounds: &[u64]) -> Option<Vec<u64>> {
         bounds
             .iter()

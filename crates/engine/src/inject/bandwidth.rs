@@ -36,7 +36,7 @@ impl Bandwidth {
         self.free = bookings.get(id).end();
     }
 
-    /// Takes out the transfer of a zio that has ended. Returns whether that leaves a gap.
+    /// Takes out the transfer of a zio that has ended. Returns whether the transfer leaves a gap.
     pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
         let (rule, busy) = (bookings.get(id).rule, self.queue.busy());
         let gap = self.queue.leave(id, now, bookings);

@@ -1,6 +1,6 @@
 //! A promise of one rule to one zio: a place in a lane, or an effect without one.
 //!
-//! The bookings of a disk are in one slab. Each is in the list of its zio and, if it has a lane, in
+//! The bookings of a disk are in one slab. Each booking is in the list of its zio and, if it has a lane, in
 //! the queue of that lane.
 
 use alloc::vec::Vec;
@@ -16,16 +16,16 @@ pub(crate) struct BookingId(u32);
 /// The rule's effect on the zio of a booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Holds it. If there is a lane, the lane serves it.
+    /// Holds the zio. If there is a lane, the lane serves the zio.
     Delay { lane: Option<u32> },
-    /// Holds it for ever.
+    /// Holds the zio for ever.
     Hang,
-    /// Fails it.
+    /// Fails the zio.
     Fail,
-    /// Sends it through the disk's bandwidth only.
+    /// Sends the zio through the disk's bandwidth only.
     Pass,
-    /// Its transfer through the disk's bandwidth. Such a booking is not in the zio's list; the zio refers
-    /// to it directly.
+    /// The zio's transfer through the disk's bandwidth. This booking is not in the zio's list: the zio refers
+    /// to the booking directly.
     Transfer { queued: bool },
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Booking {
     pub(crate) zio: ZioId,
     pub(crate) kind: Kind,
     pub(crate) mode: Mode,
-    /// When the zio was issued, or reached the bandwidth. Its service does not begin earlier.
+    /// When the zio was issued, or reached the bandwidth. The zio's service does not begin earlier.
     pub(crate) issued: Instant,
     pub(crate) start: Instant,
     pub(crate) service: Duration,
@@ -54,7 +54,7 @@ impl Booking {
         self.start + self.service
     }
 
-    /// Whether it holds its zio by itself.
+    /// Whether the booking by itself holds its zio.
     pub(crate) fn holds(&self) -> bool {
         matches!(self.kind, Kind::Delay { .. } | Kind::Hang)
     }

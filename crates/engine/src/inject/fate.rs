@@ -1,5 +1,5 @@
 //! The fate of promises: they are kept, given back when their zio is aborted, or taken away by a
-//! command. This file also finds which rules held a zio, and which were beaten.
+//! command. This file also finds which rules held a zio, and which rules were beaten.
 
 use alloc::vec::Vec;
 
@@ -19,7 +19,7 @@ pub(crate) struct Gaps {
 }
 
 impl Injector {
-    /// Ends the promises to a zio that was replied to at `offered`, or whose write has ended then.
+    /// Ends the promises to a zio that was replied to at `offered`, or whose write has ended at that moment.
     pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
         while let Some(id) = flight.bookings {
             flight.bookings = self.bookings.get(id).next_of_zio;
@@ -96,8 +96,8 @@ impl Injector {
         }
     }
 
-    /// Uncounts a zio that was just charged, for the rules that do not decide it. A rule that is alone
-    /// decides.
+    /// Uncounts a zio that was just charged, for the rules that do not decide it. If only one rule took the
+    /// zio, that rule decides.
     #[inline]
     pub(crate) fn uncount_beaten(&mut self, flight: &Flight) {
         let first = flight.bookings.map(|first| self.bookings.get(first));
@@ -112,7 +112,7 @@ impl Injector {
         self.count_with(flight, true, |now| *now += 1);
     }
 
-    /// Takes that count back, before the zio's bookings change.
+    /// Takes back the count of `count`, before the zio's bookings change.
     fn uncount(&mut self, flight: &Flight) {
         self.count_with(flight, true, |now| *now -= 1);
     }
@@ -156,7 +156,7 @@ impl Injector {
         moved
     }
 
-    /// Takes a booking out of its lane and out of the slab. Returns whether that leaves a gap.
+    /// Takes a booking out of its lane and out of the slab. Returns whether the booking leaves a gap.
     fn close(&mut self, now: Instant, id: BookingId) -> bool {
         let booking = self.bookings.get(id);
         let gap = match booking.kind {
@@ -215,7 +215,7 @@ impl Injector {
         released
     }
 
-    /// Ends a released transfer. If it was in service, it no longer is.
+    /// Ends a released transfer. If the transfer was in service, the server becomes free.
     fn end_transfer(&mut self, transfer: Transfer) {
         let Some(place) = transfer.place else {
             return;

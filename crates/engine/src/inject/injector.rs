@@ -24,12 +24,12 @@ pub(crate) struct Injector {
     pub(super) bandwidth: Bandwidth,
     /// The times in which the driver was stopped, so that holds ended late.
     pub(crate) stops: Stops,
-    /// How many rules inject errors or hangs. With none, the search for them is skipped.
+    /// How many rules inject errors or hangs. If there are none, the engine skips the search for them.
     faults: usize,
-    /// The soonest rule of each group. Kept between zios, so that none allocates.
+    /// The soonest rule of each group. The list is kept between zios, so that no zio allocates.
     soonest: Vec<Candidate>,
-    /// By the leader of a group: its place in `soonest`, if it has one. A place that an earlier zio left
-    /// has another leader by now, or none, so nothing has to be cleared.
+    /// The place in `soonest` of each group that has one, by the group's leader. An earlier zio may have left
+    /// a place here, but `soonest` no longer has that leader there, so nothing has to be cleared.
     places: Vec<usize>,
 }
 
@@ -165,7 +165,7 @@ impl Injector {
     }
 
     /// Gives the zio a promise, and counts it as one that the rule decides. [`Injector::uncount_beaten`]
-    /// takes that back for rules that others beat.
+    /// takes the count back for rules that other rules beat.
     #[inline]
     fn promise(
         &mut self,
@@ -265,7 +265,7 @@ impl Injector {
         self.schedule_transfer(flight, place);
     }
 
-    /// Holds a zio that has reached the bandwidth until it has passed.
+    /// Holds a zio that has reached the bandwidth until its transfer is done.
     fn schedule_transfer(&self, flight: &mut Flight, place: BookingId) {
         flight.target = self.bookings.get(place).end();
         if flight.before_only {

@@ -135,7 +135,7 @@ impl Lane {
     }
 
     /// Takes a booking out of the queue. If its service has begun, its time stays used. Otherwise
-    /// it leaves a gap, and this returns true.
+    /// the booking leaves a gap, and this function returns true.
     pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
         let booking = bookings.get(id);
         let begun = booking.start <= now;

@@ -20,7 +20,7 @@ pub(crate) struct Rule {
     pub(crate) leader: usize,
     /// `None` if any number of zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
-    /// How often it was updated. A zio's booking has the version of its rule.
+    /// How often the rule was updated. A zio's booking has the version of its rule.
     pub(super) version: u32,
     /// The counters of the zios that met this version of the rule.
     pub(super) present: RuleCounts,
@@ -29,7 +29,7 @@ pub(crate) struct Rule {
     pub(crate) random: Random,
     /// The service time that lane choice uses.
     pub(crate) nominal: Duration,
-    /// How many zios have matched since it was armed.
+    /// How many zios have matched since the rule was armed or updated.
     counted: u64,
     armed: Instant,
     begins: Instant,
@@ -108,7 +108,7 @@ impl Rule {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
-    /// Whether the rule applies to `zio`, seen as `ops`. Counts the question.
+    /// Whether the rule applies to `zio`, seen as `ops`. Counts a zio that matches.
     #[inline]
     pub(crate) fn triggers(&mut self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         if !self.matches(now, zio, ops) {

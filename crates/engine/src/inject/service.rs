@@ -1,7 +1,7 @@
 //! How long a lane takes: a constant, or a distribution given by its quantiles.
 //!
-//! Distributions reach the engine as integer tables. They are computed elsewhere with a pinned
-//! libm, so that equal seeds give equal latencies on every machine.
+//! Distributions reach the engine as integer tables. Crate `dashpot-rules` computes these tables with
+//! a pinned libm, so that equal seeds give equal latencies on every machine.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -49,7 +49,7 @@ pub struct QuantileTable {
 /// The reason that a list of knots is not a valid table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantileError {
-    /// There are none.
+    /// There are no knots.
     Empty,
     /// The knot at this index is not above the one before it in q, or is below it in time.
     Order(usize),

@@ -30,11 +30,11 @@ pub struct RuleSpec {
     pub effect: Effect,
     /// Bytes per second of the disk's one serial server, which zios pass after their lanes.
     pub bandwidth: Option<u64>,
-    /// The operations that it matches.
+    /// The operations that the rule matches.
     pub ops: OpSet,
-    /// The share of matching zios that it injects into; `None` for all.
+    /// The share of matching zios that the rule injects into; `None` for all.
     pub chance: Option<Ratio>,
-    /// The matching zios that it may take: all, the first N, or every Nth. The count begins when the
+    /// The matching zios that the rule may take: all, the first N, or every Nth. The count begins when the
     /// rule is armed or updated.
     pub limit: Limit,
     /// The bytes `start..end` of the disk. The zio must touch one of them.
@@ -54,7 +54,7 @@ pub struct RuleSpec {
 pub enum Effect {
     /// Holds a zio.
     Delay {
-        /// For how long.
+        /// How long a lane serves the zio.
         service: Service,
         /// How many zios are served at a time; `None` for any number.
         lanes: Option<u32>,
@@ -75,9 +75,9 @@ pub enum Effect {
 /// The matching zios that a rule injects into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// All.
+    /// All matching zios.
     Always,
-    /// The first N.
+    /// The first N matching zios.
     First(u64),
     /// Every Nth: the Nth, the 2Nth, and so on.
     Every(u64),
@@ -86,7 +86,7 @@ pub enum Limit {
 /// Whether the store works before the hold or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The store works first, completion is held until the target (zinject).
+    /// The store works first; the rule then holds the completion until the target (zinject).
     Floor,
     /// The zio is held before the store works (dm-delay): a held write is not yet on the disk.
     Add,
