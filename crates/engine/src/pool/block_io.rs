@@ -21,16 +21,16 @@ pub(super) struct BlockWrite {
     pub(super) sides: u32,
     pub(super) left: u32,
     pub(super) failed: bool,
-    /// Whether it waits until the pool has a place for its block.
+    /// Whether the write waits until the pool has a place for its block.
     pub(super) unplaced: bool,
-    /// Whether it waits for the repair of a mirror.
+    /// Whether the write waits for the repair of a mirror.
     pub(super) held: bool,
     /// Bytes that no longer count as dirty, because some sides have written them.
     pub(super) retired: u32,
 }
 
 impl BlockWrite {
-    /// Whether the block table names it as the write of a block.
+    /// Whether the block table names this write as the write of a block.
     pub(super) fn is_of_block(&self) -> bool {
         self.count == 1 && !matches!(self.cause, Cause::Extent(_))
     }
@@ -83,7 +83,7 @@ pub(super) struct Edge {
     pub(super) buf: Option<Buf>,
     /// Requests that wait for the disk.
     pub(super) waiting: Vec<ZioId>,
-    /// How many requests need it.
+    /// How many requests need the edge.
     pub(super) users: u32,
 }
 

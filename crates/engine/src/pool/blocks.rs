@@ -62,9 +62,9 @@ pub(super) struct Block {
     pub(super) locked: bool,
     /// Whether other writes wait for the lock.
     pub(super) wanted: bool,
-    /// Whether flushes wait until it is home.
+    /// Whether flushes wait until the block is home.
     pub(super) watched: bool,
-    /// Whether its last write home failed. That write will be repeated.
+    /// Whether the block's last write home failed. The pool will repeat that write.
     pub(super) failing: bool,
 }
 
@@ -88,7 +88,7 @@ impl Block {
         self.write.checked_sub(1)
     }
 
-    /// Notes whether its last write home failed. Returns what was noted before.
+    /// Notes whether the block's last write home failed. Returns the note that it replaces.
     pub(super) fn set_failing(&mut self, failing: bool) -> bool {
         core::mem::replace(&mut self.failing, failing)
     }

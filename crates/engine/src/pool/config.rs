@@ -14,9 +14,9 @@ pub struct PoolConfig {
     /// The top-level members: one disk each for a stripe, several for mirrors. No disk occurs
     /// twice, and none is exported by itself.
     pub members: Vec<Vec<PoolDisk>>,
-    /// How it chooses the member of a block.
+    /// How the pool chooses the member of a block.
     pub layout: Layout,
-    /// The throttle that holds its writes back.
+    /// The throttle that holds back the pool's writes.
     pub throttle: ThrottleConfig,
     /// The tunables at the start.
     pub tunables: Tunables,
@@ -25,11 +25,11 @@ pub struct PoolConfig {
 /// How a pool chooses the member of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// By the block's number: in turn. A block is always at the same place.
+    /// By the block's number: the members take turns. A block is always at the same place.
     #[default]
     Static,
-    /// When the block is first written: the member with the least queued. The block stays there until
-    /// it is trimmed. All volumes of the pool have the same block size.
+    /// By the queues when the block is first written: the member with the least queued takes the block, and
+    /// keeps it until a trim. All volumes of the pool have the same block size.
     Dynamic,
 }
 
@@ -38,9 +38,9 @@ pub enum Layout {
 pub struct PoolDisk {
     /// The disk, which must have been added to the engine.
     pub disk: DiskId,
-    /// Its size in bytes.
+    /// The size of the disk in bytes.
     pub size: u64,
-    /// Whether it has a head that moves, which sets the aggregation limit.
+    /// Whether the disk has a head that moves, which sets the aggregation limit.
     pub rotational: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct LegacyConfig {
     /// How many delays can run at the same time: a delay held a lock of its processor. `None`: the delays
     /// of writers are independent.
     pub delay_slots: Option<u32>,
-    /// Starts with one full txg that syncs and another that waits for it. The value is the
+    /// If set, the pool starts with one full txg that syncs and another that waits for it. The value is the
     /// throughput in bytes per millisecond from which the first limit follows.
     pub full_pipeline: Option<u64>,
 }
@@ -71,11 +71,11 @@ pub struct LegacyConfig {
 pub struct VolumeConfig {
     /// The pool.
     pub pool: PoolId,
-    /// Its size in bytes; a multiple of the block size.
+    /// The size of the volume in bytes; a multiple of the block size.
     pub size: u64,
     /// Bytes in a block: a power of two of at least 512.
     pub block_size: u32,
-    /// When its writes are acknowledged.
+    /// When the volume acknowledges its writes.
     pub write: WritePolicy,
 }
 
@@ -108,20 +108,20 @@ pub enum PoolError {
     Size(u64),
     /// The pool has the dynamic layout, and its volumes have blocks of another size.
     OtherBlockSize {
-        /// Bytes in a block that were asked for.
+        /// The block size that was asked for, in bytes.
         wanted: u32,
-        /// Bytes in the blocks of the other volumes.
+        /// The block size of the other volumes, in bytes.
         others: u32,
     },
     /// There are more blocks than can be numbered: choose larger blocks.
     TooManyBlocks(u64),
     /// The mirror has more sides than it can have.
     TooManySides(usize),
-    /// A mirror has sides of different sizes, in bytes: these two.
+    /// A mirror has sides of these two different sizes, in bytes.
     UnequalSides(u64, u64),
     /// The pool has too little room left.
     NoRoom {
-        /// Bytes asked for.
+        /// The bytes that were asked for.
         wanted: u64,
         /// Bytes that are left.
         left: u64,

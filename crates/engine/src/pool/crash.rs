@@ -15,7 +15,7 @@ use crate::bytes::Buf;
 use crate::command::Action;
 
 impl Pool {
-    /// Loses all that is in memory. Answers the txgs that are lost, each with its dirty bytes. The zios at
+    /// Loses all that is in memory. Returns the txgs that are lost, each with its dirty bytes. The zios at
     /// the disks are orphans already.
     pub(crate) fn crash(&mut self, step: &mut Step<'_>) -> Vec<(u64, u64)> {
         let dirty_of = |(txg, _)| (txg, self.throttle.dirty_of(txg));

@@ -1,6 +1,7 @@
 //! Edges: the old content of blocks of which writes replace only a part.
 //!
-//! Several requests may wait with parts of one block. They share its edge, and the disks read it once.
+//! Several requests may wait with parts of one block. They share the edge of the block, and the disks read it
+//! once.
 
 use alloc::vec::Vec;
 
@@ -19,7 +20,7 @@ impl Pool {
         let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
             return;
         };
-        // Count one more than the reads, so that the request cannot go on before all have begun.
+        // Count one more than the reads, so that the request cannot go on before all reads have begun.
         self.add_pending(id, 1);
         for block in self.edges_of(id) {
             self.need_edge(id, volume, block, step);

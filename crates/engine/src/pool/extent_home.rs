@@ -1,7 +1,8 @@
 //! The way of extents: from the zero or trim of a client into the open txg, and home.
 //!
 //! An extent goes home as one zio for each disk. Newer versions of its blocks, and newer extents that
-//! meet it, wait until it is home. An extent whose write failed stays on its way, and is repeated.
+//! meet it, wait until it is home. An extent whose write failed stays on its way, and the pool repeats the
+//! write.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -53,7 +54,7 @@ impl Pool {
         self.throttle.dirtied(step.now, open, bytes);
     }
 
-    /// Drops the versions of a block that an extent replaces. False if the block must keep them,
+    /// Drops the versions of a block that an extent replaces. False if the block must keep its versions,
     /// because it is on its way home, or a request waits until it is home.
     fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let state = self.volumes[volume].blocks.get(block);
@@ -113,7 +114,7 @@ impl Pool {
         id
     }
 
-    /// Adds the extents of a txg to the batches of their disks, as far as they can go.
+    /// Adds the extents of a txg to the batches of their disks, if these extents can go home now.
     pub(super) fn enlist_extents(&mut self, volume: usize, txg: u64, now: Instant) {
         for start in self.volumes[volume].extents.ready(txg) {
             if let Some(extent) = self.volumes[volume].extents.take(start) {
@@ -154,7 +155,7 @@ impl Pool {
         }
     }
 
-    /// Sends what waited for an extent.
+    /// Sends the blocks and extents that waited for an extent.
     fn after_extent(&mut self, write: &BlockWrite, step: &mut Step<'_>) {
         let (volume, blocks) = (write.volume, write.block..write.block + write.count);
         let used = self.volumes[volume].blocks.used(blocks.clone());
@@ -164,7 +165,8 @@ impl Pool {
         self.send_waiting(volume, blocks, step);
     }
 
-    /// Sends the extents in memory that meet a range, if they should be on their way and can go.
+    /// Sends the extents in memory that meet a range, if a request waits for them or their txg syncs, and
+    /// they can go.
     fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
         for start in self.volumes[volume].extents.meeting(range) {
             let Some(extent) = self.volumes[volume].extents.get_mut(start) else {

@@ -17,7 +17,7 @@ use crate::zio::ZioId;
 
 #[derive(Debug, Default)]
 pub(super) struct Extents {
-    /// By first block.
+    /// The extents in memory, by their first blocks.
     dirty: BTreeMap<u32, Extent>,
     on_way: BTreeMap<u32, OnWay>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Extent {
     pub(super) end: u32,
     pub(super) content: Content,
     pub(super) txg: u64,
-    /// Requests that wait until it is home.
+    /// Requests that wait until the extent is home.
     pub(super) watchers: Vec<ZioId>,
 }
 
@@ -37,33 +37,33 @@ pub(super) struct Extent {
 pub(super) struct OnWay {
     pub(super) end: u32,
     pub(super) content: Content,
-    /// The id of its write.
+    /// The id of the extent's write.
     pub(super) write: u32,
     pub(super) watchers: Vec<ZioId>,
-    /// Whether its last write failed. That write will be repeated.
+    /// Whether the extent's last write failed. The pool will repeat that write.
     pub(super) failing: bool,
 }
 
 /// The result of taking a block out of an extent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Carved {
-    /// The blocks of the extent before.
+    /// The blocks that the extent had before.
     pub(super) range: Range<u32>,
     pub(super) txg: u64,
-    /// How many extents are left of it: none, one, or two.
+    /// How many extents are left of the old extent: none, one, or two.
     pub(super) left: u32,
     pub(super) watchers: Vec<ZioId>,
 }
 
 impl Extents {
-    /// The content of a block, if an extent has it. The newest wins.
+    /// The content of a block, if an extent has it. The newest extent wins.
     #[inline]
     pub(super) fn content(&self, block: u32) -> Option<Content> {
         let dirty = at(&self.dirty, block).map(|(_, extent)| extent.content);
         dirty.or_else(|| at(&self.on_way, block).map(|(_, on_way)| on_way.content))
     }
 
-    /// The write of the extent on its way that has a block.
+    /// The write of the extent that has a block and is on its way.
     #[inline]
     pub(super) fn write_of(&self, block: u32) -> Option<u32> {
         at(&self.on_way, block).map(|(_, on_way)| on_way.write)
@@ -98,7 +98,7 @@ impl Extents {
         self.dirty.get_mut(&start)
     }
 
-    /// Fills the gaps between the extents of a range with new ones. Returns how many it has added. An
+    /// Fills the gaps between the extents of a range with new ones. Returns how many extents it has added. An
     /// extent that was only trimmed becomes zeroes if a client asks for zeroes.
     pub(super) fn fill(&mut self, range: Range<u32>, content: Content, txg: u64) -> u32 {
         let (mut gaps, mut from) = (Vec::new(), range.start);

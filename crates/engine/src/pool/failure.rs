@@ -1,7 +1,7 @@
 //! A pool with failing disks: acknowledged data stays dirty and is written again.
 //!
-//! Until that succeeds, the volume's FLUSH fails, and the pool's writes wait or fail (ZFS:
-//! `failmode`).
+//! Until the second write succeeds, the volume's FLUSH fails, and the pool's writes wait or fail
+//! (ZFS: `failmode`).
 
 use super::block_io::Retry;
 use super::pool::Pool;

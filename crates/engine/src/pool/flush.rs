@@ -1,4 +1,5 @@
-//! FLUSH, and writes with FUA: the blocks that they wait for go home at once, then the disks sync.
+//! FLUSH, and writes with FUA: the blocks that a request waits for go home at once, then the disks
+//! sync.
 //!
 //! This replaces ZFS's intent log, without a second copy. A flush waits only for dirty data
 //! of its own volume.
@@ -42,7 +43,8 @@ impl Pool {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
-        // Count one more than the pieces, so that the request cannot end before all have begun.
+        // Count one more than the pieces, so that the request cannot end before all pieces have
+        // begun.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             if !piece.is_run() {
@@ -59,7 +61,8 @@ impl Pool {
     }
 
     fn watch_all(&mut self, id: ZioId, volume: usize, blocks: &[u32], step: &mut Step<'_>) {
-        // Count one more than the blocks, so that the request cannot end before all have begun.
+        // Count one more than the blocks, so that the request cannot end before all blocks have
+        // begun.
         self.add_pending(id, 1);
         for block in blocks {
             self.watch(volume, *block, id, step);

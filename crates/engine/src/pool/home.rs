@@ -39,7 +39,8 @@ impl Pool {
         true
     }
 
-    /// Queues a run of blocks, which are a first one and a number, on all sides of its members.
+    /// Queues a run of blocks, given as the first block and the number of blocks, on all sides of its
+    /// members.
     pub(super) fn send(
         &mut self,
         volume: usize,
@@ -183,7 +184,7 @@ impl Pool {
                 self.one_less(zio, outcome, step);
                 return;
             }
-            // Extents end elsewhere.
+            // The pool handles the end of an extent's write elsewhere.
             Cause::Replaced | Cause::Extent(_) => free_content(write.content, step),
             Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
             // The whole block is dirty again, although some sides have it, because others do not.
@@ -320,8 +321,8 @@ impl Pool {
         }
     }
 
-    /// Tells watchers that one write of their block has ended. Returns whether any of them waits for
-    /// another.
+    /// Tells watchers that one write of their block has ended. Returns whether a watcher waits for another
+    /// write.
     fn answer_watchers(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let target = &mut self.volumes[volume];
         let more = target.watchers.written(block);

@@ -1,5 +1,5 @@
-//! Range locks: a write has its bytes for itself from its transaction's beginning until it is dirty
-//! (OpenZFS: `zfs_rangelock`).
+//! Range locks: a write has its bytes for itself from the beginning of its transaction until the write is
+//! dirty (OpenZFS: `zfs_rangelock`).
 //!
 //! A write that goes through to the disks locks whole blocks, because it writes whole blocks. Any other
 //! write locks its bytes only. Requests get the lock of a block in the order of their arrival. A run of
@@ -17,7 +17,8 @@ use crate::zio::ZioId;
 
 impl Pool {
     /// Takes the locks of a write's blocks in their order, which prevents deadlocks. The write
-    /// continues when it has all locks. `has_turn`: it waited, and is the next for its first lock.
+    /// continues when it has all locks. `has_turn` says that the write has waited, and is next for its first
+    /// lock.
     pub(super) fn lock(&mut self, id: ZioId, mut has_turn: bool, step: &mut Step<'_>) {
         let Some(request) = self.requests.get(id) else {
             return;
@@ -39,7 +40,7 @@ impl Pool {
                 }
                 return;
             }
-            // Perhaps the next request fits beside this one.
+            // Perhaps the next request needs other bytes of the block, and can go on now, too.
             if has_turn {
                 self.unlocked
                     .extend(volume.next_for_lock(first, &self.requests));
@@ -101,7 +102,7 @@ impl Pool {
         let volume = &mut self.volumes[request.volume];
         if let Some(queue) = volume.lock_queues.get_mut(&block) {
             queue.retain(|other| *other != id);
-            // Without this, the next request would wait for ever if this one had its turn.
+            // If it was this request's turn, the next request would otherwise wait for ever.
             let next = volume.next_for_lock(block, &self.requests);
             self.unlocked.extend(next);
         }
@@ -110,7 +111,7 @@ impl Pool {
 
 impl Volume {
     /// Locks the blocks of a piece from `first` on. If another request uses one of them, or waits for
-    /// it, the error names the first such block: those before it are locked then.
+    /// it, the error names the first such block: the blocks before that one are locked then.
     fn lock_from(&mut self, first: u32, piece: Piece, has_turn: bool) -> Result<(), u32> {
         if !piece.is_run() {
             return match self.lock(piece, has_turn) {
@@ -127,7 +128,7 @@ impl Volume {
     }
 
     /// The first block from `first` to `end` that a request uses or waits for. If the caller `has_turn`,
-    /// others may wait for the first block.
+    /// other requests may wait for the first block.
     pub(super) fn first_obstacle(&self, first: u32, end: u32, has_turn: bool) -> Option<u32> {
         let in_way = |at: &u32| {
             let block = self.blocks.get(*at);
@@ -159,8 +160,8 @@ impl Volume {
         queues.map(|(block, _)| *block).collect()
     }
 
-    /// Takes the lock of a piece of a block. False if another request uses its bytes, or if others wait
-    /// for the block and it is not this one's turn.
+    /// Takes the lock of a piece of a block. False if another request uses its bytes, or if other requests
+    /// wait for the block and it is not this request's turn.
     fn lock(&mut self, piece: Piece, has_turn: bool) -> bool {
         let whole = self.locks_whole(piece);
         let block = self.blocks.get(piece.block);

@@ -1,5 +1,5 @@
 //! The durable record of a pool's mirrors: when the driver makes a new one, and which sides the pool must not
-//! believe.
+//! read.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -51,7 +51,7 @@ impl Mirrors {
         recording.map_or(0, |recording| recording.stale[member])
     }
 
-    /// Whether the record has the regions of a part of a write. If not, they are wanted.
+    /// Whether the record has the regions of a part of a write. If not, marks these regions as wanted.
     pub(super) fn has_recorded(&mut self, member: usize, range: &Range<u64>) -> bool {
         let (Some(recording), Some(regions)) = (&mut self.recording, &mut self.regions[member])
         else {
@@ -77,7 +77,7 @@ impl Mirrors {
         regions.any(|regions| regions.idle() > 0)
     }
 
-    /// Believes the sides whose copies are complete, and safe from a power cut.
+    /// Lets the pool read the sides whose copies are complete and safe from a power cut.
     fn believe_repaired(&mut self) {
         let Some(recording) = &mut self.recording else {
             return;

@@ -13,7 +13,7 @@ use crate::time::{Duration, Instant};
 /// The mirrors of a pool.
 #[derive(Debug)]
 pub(super) struct Mirrors {
-    /// By member; `None` for a single disk.
+    /// The regions of each member; `None` for a single disk.
     pub(super) regions: Vec<Option<Regions>>,
     pub(super) recovery: Option<Recovery>,
     /// Writes that wait for the piece that is copied.
@@ -92,7 +92,7 @@ impl Mirrors {
         }
     }
 
-    /// Whether the sides of a member hold the same at this place, up to writes in flight.
+    /// Whether the sides of a member hold the same bytes at this place, apart from writes in flight.
     pub(super) fn are_in_sync(&self, member: usize, offset: u64) -> bool {
         let regions = self.regions[member].as_ref();
         regions.is_none_or(|regions| regions.is_in_sync(offset))
@@ -104,7 +104,7 @@ impl Mirrors {
         regions.any(|regions| regions.nosync() > 0)
     }
 
-    /// How often regions of a member have become quiet: a FLUSH that begins now covers these.
+    /// How often regions of a member have become quiet: a FLUSH that begins now covers all these moments.
     pub(super) fn covers(&self, member: usize) -> u64 {
         self.regions[member].as_ref().map_or(0, Regions::covers)
     }
@@ -117,8 +117,8 @@ impl Mirrors {
         }
     }
 
-    /// Forgets what is in flight. Dirty regions are out of sync, and their repair waits for the command to
-    /// begin it.
+    /// Forgets the writes and the repair in flight. Dirty regions are out of sync, and their repair waits for
+    /// the command to begin it.
     pub(super) fn power_cut(&mut self) {
         self.regions
             .iter_mut()
@@ -129,7 +129,7 @@ impl Mirrors {
         self.stopped = true;
     }
 
-    /// Notes that the disks have lost what no FLUSH has covered.
+    /// Notes that the disks have lost the writes that no FLUSH has covered.
     pub(super) fn lose_caches(&mut self) {
         let regions = self.regions.iter_mut().flatten();
         regions.for_each(Regions::lose_caches);

@@ -19,7 +19,7 @@ pub(super) struct Placement {
     /// The size of the smallest side of each member.
     sizes: Vec<u64>,
     members: Vec<Rows>,
-    /// By volume.
+    /// The table of each volume.
     places: Vec<Table<Option<Place>>>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Placement {
 pub(super) struct Place {
     pub(super) row: u32,
     member: u16,
-    /// Whether a write has put the block's bytes there.
+    /// Whether a write has put the block's bytes at this place.
     pub(super) written: bool,
 }
 
@@ -46,11 +46,11 @@ struct Rows {
     next: u32,
     /// Rows that were given back.
     free: Vec<u32>,
-    /// By row: the number of the first write that put the present block there.
+    /// For each row, the number of the first write that put the present block there.
     firsts: Table<u64>,
     /// How many first writes have ended.
     ended: u64,
-    /// By side: how many of these the syncs of its disk have covered.
+    /// For each side, how many of the first writes the syncs of its disk have covered.
     covered: Vec<u64>,
 }
 
@@ -95,7 +95,7 @@ impl Placement {
         }
     }
 
-    /// Adds a volume to others that have `taken` blocks.
+    /// Adds a volume. The other volumes have `taken` blocks.
     pub(super) fn add_volume(
         &mut self,
         config: &VolumeConfig,
@@ -136,7 +136,7 @@ impl Placement {
         self.members.iter().map(Rows::left)
     }
 
-    /// Gives a block a row of a member, if that has one left.
+    /// Gives a block a row of a member, if the member has a row left.
     pub(super) fn place(&mut self, volume: usize, block: u32, member: usize) {
         let Some(row) = self.members[member].take() else {
             return;
@@ -284,7 +284,7 @@ mod tests {
         let mut placement = with_blocks(2);
         let covers = placement.covers(0);
         placement.place(0, 2, 0);
-        // While the disks sync:
+        // This write ends, and another block gets a place, while the disks sync.
         placement.written(0, 2);
         placement.place(0, 3, 0);
         placement.synced(0, 0, covers);

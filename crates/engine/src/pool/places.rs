@@ -21,15 +21,16 @@ use super::tunable::Tunable;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) member: usize,
-    /// Where it begins on the member.
+    /// Where the part begins on the member.
     pub(super) offset: u64,
-    /// How many blocks it has, one behind the other on the member.
+    /// How many blocks the part has, which follow one another on the member.
     pub(super) rows: u32,
 }
 
 /// Places.
 impl Pool {
-    /// The member of a block, and where the block begins there. `None`: no disk has it, so it is zeroes.
+    /// The member of a block, and where the block begins there. `None` if no disk has the block, so that the
+    /// block is zeroes.
     #[inline]
     pub(super) fn place_of(&self, volume: usize, block: u32) -> Option<(usize, u64)> {
         let Some(placement) = &self.placement else {
@@ -76,7 +77,7 @@ impl Pool {
         part.offset..part.end(self.volumes[self.writes[id].volume].block_size)
     }
 
-    /// How many sides a write goes to; none if it needs a place first, or no disk has its blocks.
+    /// How many sides a write goes to; none if the write needs a place first, or if no disk has its blocks.
     #[inline]
     pub(super) fn sides_of(&self, write: &BlockWrite) -> u32 {
         let sides = |member: usize| self.members[member].len() as u32;
@@ -180,7 +181,7 @@ fn part_of(place: Place, block_size: u32) -> Part {
     }
 }
 
-/// Places of one write, joined where one row follows the other.
+/// Places of one write, joined where one row follows another.
 fn runs_of(mut places: Vec<Place>, block_size: u32) -> Vec<Part> {
     places.sort_unstable_by_key(|place| (place.member(), place.row));
     let mut parts: Vec<Part> = Vec::new();
@@ -203,14 +204,14 @@ impl Part {
 
 /// New blocks.
 impl Pool {
-    /// Whether a write can go into the queues of its disks now. If it needs a place first, it waits for
-    /// that; if no disk has any of its blocks, there is nothing to do.
+    /// Whether a write can go into the queues of its disks now. If the write needs a place first, it waits
+    /// for the place. If no disk has any of its blocks, there is nothing to write.
     #[inline]
     pub(super) fn can_be_queued(&mut self, id: u32) -> bool {
         self.writes[id].sides > 0 || self.file(id)
     }
 
-    /// Files a write that cannot be queued now. False.
+    /// Puts a write that cannot be queued now on the list for later. Always returns false.
     #[inline(never)]
     fn file(&mut self, id: u32) -> bool {
         let write = &self.writes[id];
@@ -254,8 +255,8 @@ impl Pool {
         }
     }
 
-    /// Of the members that have room and a short queue, the one with the least queued. If several have
-    /// equally little, it is the one with the most room.
+    /// The member with the least queued, of the members that have room and a short queue. Of members with
+    /// equally little, the one with the most room.
     fn member_for_new(&self) -> Option<usize> {
         let most = self.queue_depth();
         let members = self.placement.iter().flat_map(Placement::left).enumerate();
@@ -272,7 +273,7 @@ impl Pool {
         loads.max().unwrap_or_default()
     }
 
-    /// With fewer I/Os queued, a member takes new blocks.
+    /// A member takes new blocks while it has fewer I/Os queued than this number.
     fn queue_depth(&self) -> u64 {
         let percent = self.tunables.get(Tunable::QueueDepthPct);
         let active = self.tunables.get(Tunable::AsyncWriteMaxActive);
@@ -311,7 +312,8 @@ impl Pool {
         }
     }
 
-    /// Makes the reads in flight of these blocks answer zeroes: their rows may get other blocks.
+    /// Makes the reads in flight of these blocks answer zeroes: the rows of these blocks may get other
+    /// blocks.
     fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
         if self.reads.count() == 0 {
             return;
@@ -322,7 +324,7 @@ impl Pool {
         }
     }
 
-    /// The writes that a sync of a disk will cover if it begins now.
+    /// The writes that a sync of a disk will cover if the sync begins now.
     pub(super) fn covers(&self, disk: usize) -> Covers {
         let member = || self.side_of(disk).0;
         let (placement, mirrors) = (self.placement.as_ref(), self.mirrors.as_ref());

@@ -85,7 +85,7 @@ pub(super) struct Leaf {
     pub(super) disk: PoolDisk,
     pub(super) queue: Queue,
     pub(super) limits: Limits,
-    /// Whether its last sync at the end of a txg failed. That sync will be repeated.
+    /// Whether the disk's last sync at the end of a txg failed. That sync will be repeated.
     pub(super) sync_failed: bool,
 }
 
@@ -99,7 +99,7 @@ impl Leaf {
         }
     }
 
-    /// Zios in its queue and at the disk.
+    /// Zios in the disk's queue and at the disk.
     pub(super) fn outstanding(&self) -> u32 {
         let classes = self.queue.stats().classes.iter();
         classes.map(|class| class.pending + class.active).sum()
@@ -254,7 +254,7 @@ impl Pool {
         Some(request.event(offered, now))
     }
 
-    /// Completes a child's event with its class, and with the zio that it is a part of.
+    /// Completes a child's event with its class, and with the zio that the child is a part of.
     pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
         let (class, parent) = match child.work {
             Work::Picked(picked) => {
@@ -333,7 +333,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// Meets the pool's deadlines.
+    /// Does all in the pool whose time has come.
     pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
         self.repeat_failed(step);
         self.throttle.wake(step.now);
@@ -380,7 +380,7 @@ impl Pool {
         let waiting = self
             .requests
             .ids(|phase| matches!(phase, Phase::Locking(_)));
-        // Do this first, because failing a zio gives its locks to the waiting ones.
+        // Do this first, because failing a zio gives its locks to waiting zios.
         for id in waiting {
             if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
                 self.leave_lock_queue(id, next);
@@ -388,8 +388,8 @@ impl Pool {
             }
         }
         self.fail_held_back(errno, step);
-        // These wait for disks whose rules are about to go. They fail when the disks are done, because no
-        // zio succeeds early.
+        // The other zios wait for disks whose rules are about to go. They fail when the disks are done,
+        // because no zio succeeds early.
         for id in self.requests.ids(|phase| phase != Phase::Reply) {
             if let Some(request) = self.requests.get_mut(id) {
                 request.outcome = request.outcome.and(Err(errno));
@@ -422,7 +422,7 @@ impl Pool {
             } else if self.placement.is_some()
                 && (self.end_done_at_once(step) || self.place_new(step))
             {
-                // There may be more.
+                // There may be more consequences.
             } else if !self.advance_txgs(step) {
                 break;
             }

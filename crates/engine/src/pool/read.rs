@@ -21,7 +21,7 @@ impl Pool {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
-        // Count one more than the blocks, so that the request cannot end before all have begun.
+        // Count one more than the blocks, so that the request cannot end before all blocks have begun.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             let (to, at, length) = (piece.from, piece.at, piece.length);
@@ -55,7 +55,7 @@ impl Pool {
 
 /// Reads of blocks.
 impl Pool {
-    /// Reads a block into a buffer of its own. False if no disk has the block: it is zeroes.
+    /// Reads a block into a buffer of its own. False if no disk has the block, so that the block is zeroes.
     pub(super) fn read_block(
         &mut self,
         zio: ZioId,

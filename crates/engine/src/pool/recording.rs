@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use crate::time::Instant;
 
-/// The knowledge of a mirror before its pool is used.
+/// The driver's knowledge of a mirror before the pool is used.
 #[derive(Clone, Debug, Default)]
 pub struct MirrorStart {
     /// The sides whose bytes the mirror must not read until they are repaired, one bit each.
@@ -34,15 +34,16 @@ pub(super) struct Recording {
     pub(super) is_open: bool,
     /// Whether the driver makes a record now.
     pub(super) is_making: bool,
-    /// Whether it is to make another one, and when at the earliest.
+    /// Whether the driver is to make another record, and when at the earliest.
     pub(super) is_wanted: bool,
     pub(super) not_before: Instant,
-    /// When it drops clean regions.
+    /// When a new record may drop clean regions.
     pub(super) drops_at: Instant,
-    /// Whether it has failed to make the last one.
+    /// Whether the driver has failed to make the last record.
     pub(super) has_failed: bool,
-    /// By member: the sides that are not repaired yet.
+    /// For each member, the sides that are not repaired yet.
     pub(super) stale: Vec<u64>,
-    /// By member with such sides and nothing left to copy: what FLUSHes must cover until the copies are safe.
+    /// For each member with such sides and nothing left to copy, the count that FLUSHes must cover before the
+    /// copies are safe.
     pub(super) copied: Vec<Option<u64>>,
 }

@@ -17,7 +17,7 @@ use super::table::Table;
 /// The state of a region, in the words of dm-raid1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
-    /// The sides hold the same data, and will after a power cut, too.
+    /// The sides hold the same data, and will hold the same data after a power cut.
     #[default]
     Clean,
     /// The sides may differ after a power cut.
@@ -28,17 +28,17 @@ pub(super) enum State {
     Recovering,
 }
 
-/// How a region stands in the record.
+/// The state of a region in the durable record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Record {
-    /// The record may lack it.
+    /// The record may lack the region.
     #[default]
     Absent,
-    /// A write waits until the record has it.
+    /// A write waits until the record has the region.
     Wanted,
-    /// The record that the driver makes now will have it.
+    /// The record that the driver makes now will have the region.
     Asked,
-    /// The record has it.
+    /// The record has the region.
     Present,
 }
 
@@ -53,11 +53,12 @@ pub(super) struct Regions {
     /// How many regions are dirty, and how many are out of sync or recovering.
     dirty: u32,
     nosync: u32,
-    /// How often a region has become quiet: its last write in flight has ended.
+    /// How often regions have become quiet. A region becomes quiet when its last write in flight ends.
     ended: u64,
-    /// By side: how many of these the FLUSHes of its disk have covered.
+    /// For each side, how many of these moments the FLUSHes of its disk have covered.
     covered: Vec<u64>,
-    /// Regions that have become quiet, each once, with the number of that moment.
+    /// Regions that have become quiet, each once, with the number of the moment at which the region became
+    /// quiet.
     quiet: VecDeque<(u32, u64)>,
     /// Where to look for the next region to repair.
     next: u32,
@@ -71,11 +72,11 @@ pub(super) struct Regions {
 struct Region {
     state: State,
     record: Record,
-    /// Whether it is in the list of quiet regions.
+    /// Whether the region is in the list of quiet regions.
     listed: bool,
     /// Writes in flight.
     writes: u32,
-    /// When it last became quiet.
+    /// The number of the moment at which the region last became quiet.
     ended: u64,
 }
 
@@ -84,7 +85,7 @@ impl Regions {
         Regions::at_most(REGIONS_SHIFT, sides, size)
     }
 
-    /// At most two to the power of `regions` regions.
+    /// A mirror with at most two to the power of `regions` regions.
     fn at_most(regions: u32, sides: usize, size: u64) -> Regions {
         let needed = u64::BITS - size.saturating_sub(1).leading_zeros();
         Regions {
@@ -128,7 +129,7 @@ impl Regions {
         start..self.size.min(start + (1 << self.shift))
     }
 
-    /// Whether the sides hold the same at this place, up to writes in flight.
+    /// Whether the sides hold the same bytes at this place, apart from writes in flight.
     pub(super) fn is_in_sync(&self, offset: u64) -> bool {
         let region = self.table.get((offset >> self.shift) as u32);
         matches!(region.state, State::Clean | State::Dirty)
@@ -154,7 +155,7 @@ impl Regions {
         }
     }
 
-    /// Notes that all sides have answered to a write. After a failure its regions are out of sync.
+    /// Notes that all sides have answered to a write. If the write has failed, its regions are out of sync.
     pub(super) fn end(&mut self, range: &Range<u64>, failed: bool) {
         for at in self.of(range) {
             self.change(at, |region| {
@@ -181,7 +182,7 @@ impl Regions {
         }
     }
 
-    /// How often regions have become quiet: a FLUSH that begins now covers these.
+    /// How often regions have become quiet: a FLUSH that begins now covers all these moments.
     pub(super) fn covers(&self) -> u64 {
         self.ended
     }
@@ -227,8 +228,8 @@ impl Regions {
 
 /// Repair.
 impl Regions {
-    /// Forgets the writes in flight. Every dirty region is out of sync; if there is a durable record, those
-    /// that it has.
+    /// Forgets the writes in flight. Every dirty region is then out of sync. If there is a durable record, so
+    /// is every region in the record.
     pub(super) fn power_cut(&mut self) {
         let is_recorded = self.is_recorded;
         for at in self.touched() {
@@ -315,8 +316,8 @@ impl Regions {
 
 /// The least region: 1 MiB.
 const REGION_SHIFT: u32 = 20;
-/// A mirror has at most this many regions, as a power of two. On disks above 1 TiB they are larger, so that a
-/// mirror's table has at most 24 MiB.
+/// A mirror has at most this many regions, as a power of two. On disks above 1 TiB the regions are larger, so
+/// that a mirror's table has at most 24 MiB.
 const REGIONS_SHIFT: u32 = 20;
 const SECTOR: u64 = 512;
 

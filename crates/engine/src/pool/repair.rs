@@ -1,4 +1,5 @@
-//! The repair of mirrors: after a power cut, or after a write that failed, the sides hold the same again.
+//! The repair of mirrors: after a power cut, or after a write that failed, it makes the sides hold the same
+//! bytes again.
 //!
 //! The order of events is that of Linux's dm-raid1. Until a region is in sync, its reads go to the first
 //! side that can be read, so that no client sees a block change that it did not write. The repair copies
@@ -23,8 +24,8 @@ use crate::zio::{Errno, Op, Outcome};
 
 /// Writes.
 impl Pool {
-    /// Marks the regions of a write that is about to be queued. False if it has to wait for the repair or for
-    /// the record, which queues it later.
+    /// Marks the regions of a write that is about to be queued. False if the write has to wait for the repair
+    /// or for the record. The pool then queues the write later.
     #[inline(never)]
     pub(super) fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
         let parts = || {
@@ -261,7 +262,7 @@ impl Pool {
         self.release_held(step);
     }
 
-    /// Makes the copies durable, so that the record need not have their regions any more.
+    /// Makes the copies durable, so that the record no longer needs their regions.
     fn sync_mirrors(&mut self, step: &mut Step<'_>) {
         for member in 0..self.members.len() {
             for side in 0..self.members[member].len() {

@@ -10,19 +10,20 @@ use crate::zio::{Outcome, VolumeId, Zio, ZioId};
 /// The phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It waits for the lock of this block, and has the locks of all blocks before.
+    /// The request waits for the lock of this block, and has the locks of all its earlier blocks.
     Locking(u32),
-    /// It reads the bytes that it asked for, or the rest of its first and last block.
+    /// The pool reads the bytes that the request asked for, or the rest of its first and last
+    /// block.
     Reading,
     /// The pool admits no writes until a disk works again.
     Stalled,
-    /// It waits for the throttle.
+    /// The request waits for the throttle.
     Throttled,
-    /// Its blocks are on their way to the disks.
+    /// The request's blocks are on their way to the disks.
     Writing,
-    /// The disks make it durable.
+    /// The disks make the request durable.
     Syncing,
-    /// The transport sends its reply.
+    /// The transport sends the reply.
     Reply,
 }
 
@@ -33,27 +34,27 @@ pub(super) struct Request {
     pub(super) number: u64,
     /// The volume's index in its pool.
     pub(super) volume: usize,
-    /// How many zios the volume had once it was submitted, itself included.
+    /// How many zios the volume had once this zio was submitted, this zio included.
     depth: u32,
     pub(super) phase: Phase,
     /// When the current phase began.
     since: Instant,
     pub(super) submitted: Instant,
     pub(super) admitted: Instant,
-    /// When the engine asked for its reply.
+    /// When the engine asked for the request's reply.
     pub(super) completed: Instant,
-    /// How many reads, writes, syncs or watched blocks it still waits for.
+    /// How many reads, writes, syncs or watched blocks the request still waits for.
     pub(super) pending: u32,
-    /// Whether it has the locks of all of its blocks.
+    /// Whether the request has the locks of all of its blocks.
     pub(super) locked: bool,
-    /// When it had its locks: the beginning of its transaction.
+    /// When the request got its last lock: the beginning of its transaction.
     pub(super) began: Instant,
-    /// Whether it needs the old content of its first or its last block.
+    /// Whether the request needs the old content of its first or its last block.
     pub(super) has_edges: bool,
     pub(super) outcome: Outcome,
-    /// Whether its connection is gone.
+    /// Whether the client's connection is gone.
     pub(super) aborted: bool,
-    /// Where its id is in the list of all requests.
+    /// Where the request's id is in the list of all requests.
     at: u32,
 }
 
@@ -116,7 +117,7 @@ impl Request {
         }
     }
 
-    /// Its event, once its reply has left.
+    /// The request's event, once its reply has left.
     pub(super) fn event(&self, offered: Instant, now: Instant) -> Event {
         Event {
             number: self.number,
@@ -139,7 +140,8 @@ impl Request {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     slots: Vec<Option<Request>>,
-    /// The ids in use, in no order: there may have been many more once.
+    /// The ids in use, in no order. A list of all ids would be longer: many more may have been in
+    /// use before.
     live: Vec<ZioId>,
 }
 

@@ -28,7 +28,7 @@ pub struct PoolStats {
     pub queued: Traffic,
     /// The zios that reached the disks.
     pub disks: Traffic,
-    /// The regions of its mirrors; `None` if it has no mirrors.
+    /// The regions of the pool's mirrors; `None` if the pool has no mirrors.
     pub mirrors: Option<MirrorStats>,
     /// Transaction groups, the oldest first: the last hundred that are done, and the live ones.
     pub txgs: Vec<TxgStats>,
@@ -36,21 +36,21 @@ pub struct PoolStats {
     pub queues: Vec<QueueStats>,
 }
 
-/// The regions of the mirrors of a pool, and their repair. Regions have 1 MiB, and more on large disks:
-/// above 1 TiB, and above 8 GiB where the driver records them.
+/// The regions of the mirrors of a pool, and their repair. A region has 1 MiB. Regions are larger on disks
+/// above 1 TiB, and on disks above 8 GiB if the driver records the regions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MirrorStats {
     /// Regions with writes that no FLUSH of all sides has covered.
     pub dirty_regions: u32,
     /// Regions whose sides may differ: out of sync, or being repaired.
     pub nosync_regions: u32,
-    /// The bytes of these regions.
+    /// The bytes of the regions whose sides may differ.
     pub nosync_bytes: u64,
     /// The bytes that were copied to other sides since the pool was made.
     pub repaired_bytes: u64,
-    /// Copies that failed. Each is repeated.
+    /// Copies that failed. The pool repeats each of them.
     pub failed_pieces: u64,
-    /// Sides that the mirrors must not believe where they are out of sync, because they were replaced.
+    /// Sides that were replaced. The mirrors must not read a replaced side where it is out of sync.
     pub stale_sides: u32,
     /// Whether the durable record of the dirty regions cannot be written. Writes to other regions wait.
     pub is_unrecorded: bool,
@@ -65,7 +65,7 @@ pub struct ThrottleLevel {
     pub filled: u64,
     /// Writes are delayed above this; `None` for a throttle without delays.
     pub delays_above: Option<u64>,
-    /// Writes stop here.
+    /// Writes stop at this number of bytes.
     pub stops_at: u64,
     /// The delay of a write that would come now.
     pub delay: Duration,
@@ -83,7 +83,7 @@ pub struct PoolState {
     pub repairs: bool,
     /// The live txgs, the oldest first.
     pub txgs: Vec<(u64, TxgState)>,
-    /// By disk, in the order of the configuration.
+    /// The queue of each disk, in the order of the configuration.
     pub queues: Vec<QueueState>,
 }
 
@@ -94,7 +94,7 @@ pub struct QueueState {
     pub disk: DiskId,
     /// Zios that wait, by class in the order of [`Class::ALL`].
     pub pending: [u32; Class::ALL.len()],
-    /// Zios at the disk, by class.
+    /// Zios at the disk, by class in the same order.
     pub active: [u32; Class::ALL.len()],
 }
 
@@ -161,37 +161,37 @@ impl Traffic {
 /// The state of a txg. The letters are those of OpenZFS's `txgs` kstat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxgState {
-    /// It takes writes.
+    /// The txg takes writes.
     Open,
-    /// It takes no more writes, and waits for the txg before it. ZFS's `Q` does not occur: a write
-    /// joins its txg and becomes dirty in one step, so a closed txg is quiesced at once.
+    /// The txg takes no more writes, and waits for the txg before it. ZFS's `Q` does not occur: a write joins
+    /// its txg and becomes dirty in one step, so a closed txg is quiesced at once.
     Quiesced,
-    /// Its blocks go to the disks.
+    /// The blocks of the txg go to the disks.
     Syncing,
-    /// It is on the disks.
+    /// The txg is on the disks.
     Committed,
 }
 
 /// A transaction group (OpenZFS: one line of the `txgs` kstat).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxgStats {
-    /// Its number; the first is 4, as in ZFS.
+    /// The number of the txg; the first number is 4, as in ZFS.
     pub txg: u64,
-    /// When it opened.
+    /// When the txg opened.
     pub birth: Instant,
-    /// Its state.
+    /// The state of the txg.
     pub state: TxgState,
-    /// Its dirty bytes when its sync began.
+    /// The dirty bytes of the txg when its sync began.
     pub dirty: u64,
-    /// Its dirty bytes now.
+    /// The dirty bytes of the txg now.
     pub left: u64,
-    /// The zios that reached the disks of the pool while it synced.
+    /// The zios that reached the disks of the pool while the txg synced.
     pub disks: Traffic,
-    /// How long it was open.
+    /// How long the txg was open.
     pub open: Duration,
-    /// How long it waited for the txg before it.
+    /// How long the txg waited for the txg before it.
     pub wait: Duration,
-    /// How long it synced.
+    /// How long the txg synced.
     pub sync: Duration,
 }
 
@@ -202,7 +202,7 @@ pub enum Class {
     SyncRead,
     /// Writes that a client waits for.
     SyncWrite,
-    /// Reads that no client waits for: those of a repair.
+    /// Reads that no client waits for: the reads of a repair.
     AsyncRead,
     /// The dirty data of a txg, and the writes of a repair.
     AsyncWrite,
@@ -237,7 +237,7 @@ impl Class {
 pub struct QueueStats {
     /// The disk.
     pub disk: DiskId,
-    /// By class, in the order of [`Class::ALL`].
+    /// The counters of each class, in the order of [`Class::ALL`].
     pub classes: [ClassStats; Class::ALL.len()],
 }
 

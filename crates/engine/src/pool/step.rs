@@ -30,7 +30,7 @@ impl Step<'_> {
     }
 }
 
-/// The names of buffers. A name keeps its size, so that the driver can keep its memory.
+/// The names of buffers. A name keeps its size, so that the driver can keep the memory of the buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     /// Free names, by the logarithm of their size.
@@ -71,7 +71,7 @@ pub(crate) struct Children {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Child {
     pub(crate) pool: u32,
-    /// Its disk's index in the pool.
+    /// The index of the child's disk in the pool.
     pub(crate) disk: usize,
     pub(crate) work: Work,
 }
@@ -81,9 +81,9 @@ pub(crate) struct Child {
 pub(crate) enum Work {
     /// An I/O that was picked from the disk's queue.
     Picked(PickedId),
-    /// A sync of the disk. It is not queued, as in ZFS.
+    /// A sync of the disk. As in ZFS, the sync does not go through the queue.
     Sync { who: SyncFor, covers: Covers },
-    /// Nothing any more: its pool has crashed.
+    /// No work any more, because the pool has crashed.
     Orphan,
 }
 

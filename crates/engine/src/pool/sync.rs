@@ -45,7 +45,8 @@ impl Pool {
     fn send_txg_home(&mut self, txg: u64, step: &mut Step<'_>) {
         let slot = slot_of(txg);
         for volume in 0..self.volumes.len() {
-            // Before the blocks: some are newer than an extent of their txg.
+            // Extents come before blocks, because some blocks are newer than an extent of their
+            // txg.
             self.enlist_extents(volume, txg, step.now);
             let blocks = core::mem::take(&mut self.volumes[volume].dirtied[slot]);
             for block in &blocks {
@@ -151,8 +152,8 @@ impl Pool {
         }
     }
 
-    /// Starts with a txg that syncs and another that waits for it, each as large as the limit. They
-    /// are zeroes over the beginning of the volume: this is only for simulations.
+    /// Starts with a txg that syncs and another that waits for it, each as large as the limit. Both
+    /// txgs write zeroes over the beginning of the volume, so this is only for simulations.
     pub(super) fn fill_pipeline(&mut self, step: &mut Step<'_>) {
         let ThrottleConfig::Legacy(legacy) = self.throttle_config else {
             return;

@@ -14,7 +14,7 @@ pub(super) struct Table<T> {
 #[derive(Debug)]
 struct Leaf<T> {
     values: [T; LEAF],
-    /// How many of them differ from the default.
+    /// How many of these values differ from the default.
     used: u32,
 }
 

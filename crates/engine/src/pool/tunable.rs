@@ -35,9 +35,9 @@ pub struct TunableInfo {
     pub unit: Unit,
     /// The smallest value it can have.
     pub min: u64,
-    /// The largest.
+    /// The largest value it can have.
     pub max: u64,
-    /// Its effect, in one sentence.
+    /// The tunable's effect, in one sentence.
     pub help: &'static str,
     default: fn(ram: u64) -> u64,
 }
@@ -169,7 +169,7 @@ const ORDERED: [(Tunable, Tunable); 6] = [
 ];
 
 impl Tunable {
-    /// Its row of the table.
+    /// The tunable's row of the table.
     pub fn info(self) -> &'static TunableInfo {
         &TABLE[self as usize]
     }

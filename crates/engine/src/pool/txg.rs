@@ -3,7 +3,7 @@
 //! At most one txg of each kind lives at a time. A txg begins to sync when the one before it is on
 //! the disks and there is a reason: its dirty data, the time since the last sync began, or a
 //! request that waits. Unlike ZFS, the pool skips txgs without dirty data, so that an idle pool
-//! never wakes up: the timer runs on as if they had synced in no time.
+//! never wakes up: the timer runs on as if the skipped txgs had synced in no time.
 
 use alloc::collections::VecDeque;
 
@@ -77,7 +77,7 @@ impl Txgs {
         self.syncing.map(|txg| txg.number)
     }
 
-    /// Counts an extent of the open txg, or a block that has its first version there.
+    /// Counts an extent of the open txg, or a block that has its first version in the open txg.
     #[inline]
     pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
         let standing = &mut self.standing[slot_of(self.open.number)];
@@ -183,7 +183,7 @@ impl Txgs {
         };
     }
 
-    /// When the timer will close the open txg, unless that happens earlier; or [`Instant::NEVER`].
+    /// When the timer will close the open txg, unless the txg closes earlier; or [`Instant::NEVER`].
     pub(super) fn next_deadline(&self, timeout: Duration) -> Instant {
         let idle = self.syncing.is_none() && self.closed.is_none();
         let dirty = self.standing[slot_of(self.open.number)] > 0;

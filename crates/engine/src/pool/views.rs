@@ -91,7 +91,7 @@ impl Pool {
         })
     }
 
-    /// A client's zio, if it is in flight here.
+    /// A client's zio, if it is in flight in this pool.
     pub(crate) fn view(&self, id: ZioId) -> Option<InFlight> {
         self.requests.get(id).map(Request::view)
     }

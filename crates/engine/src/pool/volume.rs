@@ -15,14 +15,14 @@ use crate::zio::{Op, VolumeId, Zio, ZioId};
 #[derive(Debug)]
 pub(super) struct Volume {
     pub(super) block_size: u32,
-    /// How many blocks it has.
+    /// How many blocks the volume has.
     pub(super) count: u64,
     pub(super) write: WritePolicy,
-    /// Where its blocks begin, on every disk of the pool.
+    /// Where the volume's blocks begin, on every disk of the pool.
     pub(super) base: u64,
     pub(super) blocks: BlockTable,
     pub(super) extents: Extents,
-    /// Blocks that were dirtied, by txg. A block may be listed twice, or have gone home since.
+    /// Blocks that were dirtied, by txg. A block may be listed twice, or may have gone home in the meantime.
     pub(super) dirtied: [Vec<u32>; TXGS],
     /// The bytes of blocks that requests have locked in part: first and end.
     pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
@@ -45,7 +45,7 @@ pub(super) struct Volume {
 pub(super) struct Piece {
     /// The first block.
     pub(super) block: u32,
-    /// How many blocks it has. If there are several, all of them are whole.
+    /// How many blocks the piece has. If there are several, the piece has each of them whole.
     pub(super) count: u32,
     /// First byte in the block.
     pub(super) at: u32,
@@ -60,7 +60,7 @@ impl Piece {
         (self.at, self.at + self.length)
     }
 
-    /// The block after it.
+    /// The block after the piece.
     pub(super) fn end(&self) -> u32 {
         self.block + self.count
     }
@@ -95,7 +95,7 @@ impl Volume {
         }
     }
 
-    /// Where its blocks end, on every disk of a pool with `members` members.
+    /// Where the volume's blocks end, on every disk of a pool with `members` members.
     pub(super) fn end(&self, members: u64) -> u64 {
         self.base + self.count.div_ceil(members) * u64::from(self.block_size)
     }
@@ -142,8 +142,8 @@ impl Volume {
         end.is_some_and(|end| end <= size)
     }
 
-    /// Whether a write can skip its locks: it has whole blocks that no request uses, like most
-    /// writes. If the throttle holds it back, it takes the locks then.
+    /// Whether a write can skip its locks: it has whole blocks that no request uses, like most writes. If the
+    /// throttle holds the write back, the write takes the locks then.
     #[inline]
     pub(super) fn takes_at_once(&self, zio: &Zio<VolumeId>) -> bool {
         let size = u64::from(self.block_size);
@@ -157,8 +157,8 @@ impl Volume {
         whole && self.write == WritePolicy::Back && self.pieces(zio).all(free)
     }
 
-    /// The content of a block in memory, if it is there. A version in the block table is newer than an extent, because a
-    /// newer extent drops the version. `open` is the open txg.
+    /// The content of a block in memory, if memory has the block. A version in the block table is newer than
+    /// an extent, because a newer extent drops the version. `open` is the open txg.
     #[inline]
     pub(super) fn content(&self, block: u32, open: u64) -> Option<Content> {
         let version = self.newest(block, open).map(|(_, content)| content);
@@ -181,7 +181,7 @@ impl Volume {
     }
 }
 
-/// The most bytes in a run of blocks. Runs end at multiples of it.
+/// The most bytes in a run of blocks. A run ends at a multiple of this number.
 const RUN_MAX: u64 = 64 << 20;
 
 /// A pool has one txg that is open, one that is quiesced, and one that syncs.

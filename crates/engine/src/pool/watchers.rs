@@ -10,12 +10,12 @@ use crate::zio::ZioId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watcher {
     pub(super) zio: ZioId,
-    /// How many writes of the block must end until the version that it waits for is home.
+    /// How many writes of the block must end until the version that the request waits for is home.
     pub(super) writes: u8,
 }
 
-/// The watchers of each block, in the order of arrival. Lists in a slab, because a map would allocate for
-/// each of them.
+/// The watchers of each block, in the order of arrival. The lists are in one slab, because a map would
+/// allocate memory for each list.
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
     lists: Table<Option<List>>,
@@ -53,7 +53,7 @@ impl Watchers {
         Some(self.nodes[first].watcher.zio)
     }
 
-    /// Notes that one write of a block has ended. Returns whether a watcher waits for another.
+    /// Notes that one write of a block has ended. Returns whether a watcher waits for another write.
     pub(super) fn written(&mut self, block: u32) -> bool {
         let mut more = false;
         let mut next = self.lists.get(block).map(|list| list.first);
@@ -122,7 +122,7 @@ mod tests {
     use crate::zio::ZioId;
     use alloc::vec::Vec;
 
-    /// Beside a list of watchers for each block.
+    /// Compares the watchers with a plain list for each block.
     #[test]
     fn it_is_a_list_for_each_block() {
         for seed in 0..50 {

@@ -137,7 +137,7 @@ impl Pool {
         self.make_newest(volume, piece.block, content, step);
     }
 
-    /// Makes this the newest version of a block.
+    /// Makes `content` the newest version of a block.
     pub(super) fn make_newest(
         &mut self,
         volume: usize,
@@ -158,7 +158,7 @@ impl Pool {
         }
     }
 
-    /// Makes this the version of a block in the open txg. Returns the version that it replaces.
+    /// Makes `content` the version of a block in the open txg. Returns the version that it replaces.
     pub(super) fn put_version(
         &mut self,
         volume: usize,
@@ -208,8 +208,8 @@ impl Pool {
         buf
     }
 
-    /// The buffer of a block's version in the open txg. `None` if a disk works on it, because such
-    /// a buffer must not be modified.
+    /// The buffer of a block's version in the open txg. `None` if a disk works on the buffer, which must not
+    /// be modified then.
     fn own_buffer(&self, volume: usize, block: u32) -> Option<Buf> {
         let block = self.volumes[volume].blocks.get(block);
         let own = block.version(slot_of(self.txgs.open()))?.buf()?;
@@ -232,7 +232,7 @@ impl Pool {
         }
     }
 
-    /// Frees a replaced version. If it is on its way to a disk, the write frees it later.
+    /// Frees a replaced version. If the version is on its way to a disk, the end of that write frees it.
     fn discard(&mut self, volume: usize, block: u32, before: Content, step: &mut Step<'_>) {
         let under_way = self.volumes[volume].blocks.get(block).write();
         let of_before = |id: &u32| {
@@ -270,7 +270,7 @@ impl Pool {
         let size = self.volumes[volume].block_size;
         let trims = |piece: &Piece| zio.op != Op::Trim || piece.is_whole(size);
         let pieces = self.volumes[volume].pieces(&zio).filter(trims);
-        // Count one more than the blocks, so that the request cannot end before all have begun.
+        // Count one more than the blocks, so that the request cannot end before all blocks have begun.
         self.add_pending(id, 1);
         for piece in pieces {
             let content = match zio.op {
@@ -294,7 +294,7 @@ impl Pool {
 }
 
 impl Request {
-    /// Whether it must be durable before its reply.
+    /// Whether the zio must be durable before its reply.
     pub(super) fn is_durable(&self) -> bool {
         self.zio.fua || self.zio.op == Op::Flush
     }

@@ -11,10 +11,11 @@ pub(crate) struct Queued {
     pub(crate) op: Op,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// The caller's id of the I/O, unique within the queue. Small and dense: the queue indexes by
-    /// it.
+    /// The caller's id of the I/O, unique within the queue. The ids are small and dense, because
+    /// the queue indexes by them.
     pub(crate) tag: u32,
-    /// Whether it must not be joined: it was joined before, and the whole failed.
+    /// Whether the queue must not join the I/O, because it was joined before and the joined I/O
+    /// failed.
     pub(crate) alone: bool,
 }
 
@@ -31,10 +32,10 @@ pub(crate) struct Limits {
     /// Over all classes (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
     pub(crate) min: [u32; Class::ALL.len()],
-    /// By class. The limit of async writes does not count here: it follows the dirty data, and the
-    /// caller gives it at each pick.
+    /// The maximum of each class. The one of async writes is not used: the caller gives a limit at
+    /// each pick, which follows the dirty data.
     pub(crate) max: [u32; Class::ALL.len()],
-    /// The most bytes in an aggregate; 0: nothing is joined (`zfs_vdev_aggregation_limit`).
+    /// The most bytes in an aggregate; with 0 nothing is joined (`zfs_vdev_aggregation_limit`).
     pub(crate) aggregation_limit: u32,
     /// The largest gap between two reads that may be read along with them
     /// (`zfs_vdev_read_gap_limit`).
@@ -53,9 +54,9 @@ pub(crate) struct Picked {
     pub(crate) class: Class,
     pub(crate) op: Op,
     pub(crate) offset: u64,
-    /// From the beginning of the first member to the end of the last one, gaps included.
+    /// The bytes from the beginning of the first member to the end of the last one, gaps included.
     pub(crate) length: u32,
-    /// How many members it has.
+    /// How many members the picked I/O has.
     pub(crate) count: u32,
 }
 
@@ -65,6 +66,6 @@ pub(crate) struct Member {
     pub(crate) tag: u32,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// When it was queued.
+    /// When the I/O was queued.
     pub(crate) queued: Instant,
 }

@@ -5,8 +5,8 @@
 //! of I/O at the disk. I/O that a client waits for is served in the order of arrival. Other I/O is
 //! served in the order of offsets, as by an elevator. Adjacent I/O is joined. Left out are: the
 //! classes of scrub, resilver and the like, with their credits; optional I/O; and the limit of 16
-//! MiB for an aggregate, because the bounds of the tunable keep it. Zeroes are a kind of write that
-//! is joined only with other zeroes.
+//! MiB for an aggregate, because the bounds of the tunable enforce that limit. Zeroes are a kind of
+//! write that is joined only with other zeroes.
 
 mod counts;
 mod io;
@@ -45,7 +45,7 @@ pub(crate) struct Queue {
 #[derive(Clone, Copy, Debug)]
 struct Issued {
     picked: Picked,
-    /// The slot of its first member.
+    /// The slot of the first member.
     first: u32,
     at: Instant,
 }
@@ -142,8 +142,8 @@ impl Queue {
         }
     }
 
-    /// Puts the members of a failed I/O back, each to go by itself: one bad block is not the fault
-    /// of its neighbours (OpenZFS: `zio_vdev_io_assess`). False if the I/O was not joined.
+    /// Puts the members of a failed I/O back, and lets each go alone, because one bad block must
+    /// not fail its neighbours (OpenZFS: `zio_vdev_io_assess`). False if the I/O was not joined.
     pub(crate) fn repeat_apart(&mut self, now: Instant, id: PickedId) -> bool {
         let Issued { picked, first, .. } = self.issued[id.0];
         if picked.count == 1 {
@@ -166,7 +166,7 @@ impl Queue {
     }
 
     /// Moves an I/O to the end of another class, because a client has begun to wait for it
-    /// (OpenZFS: `vdev_queue_change_io_priority`). Does nothing if it has left the queue.
+    /// (OpenZFS: `vdev_queue_change_io_priority`). Does nothing if the I/O has left the queue.
     pub(crate) fn promote(&mut self, tag: u32, to: Class) {
         let Some(slot) = self.waiting.slot_of(tag) else {
             return;
@@ -179,7 +179,7 @@ impl Queue {
         }
     }
 
-    /// Forgets the I/O that waits, and the I/O at the disk. The counts go on.
+    /// Forgets the I/O that waits, and the I/O at the disk. The counters continue.
     pub(crate) fn forget_all(&mut self) {
         self.waiting = Waiting::default();
         self.rule = Rule::default();

@@ -3,8 +3,8 @@
 use super::io::Limits;
 use crate::pool::stats::{Class, ClassStats};
 
-/// Classes that have less at the disk than their minimum take turns. If there are none, the highest
-/// class with less than its maximum is served.
+/// Classes that have less at the disk than their minimum take turns. If there is no such class, the
+/// highest class with less than its maximum is served.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// The class that has the first turn, as an index into [`Class::ALL`].
@@ -12,7 +12,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// The class to serve, or `None` if none may be.
+    /// The class to serve, or `None` if no class may be served.
     pub(super) fn class_to_issue(
         &mut self,
         classes: &[ClassStats; Class::ALL.len()],

@@ -13,7 +13,7 @@ const FULL: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct Sorted<K> {
-    /// In order. None of them is empty.
+    /// The chunks in order. No chunk is empty.
     chunks: VecDeque<Chunk<K>>,
     /// Empty buffers, kept for new chunks.
     spare: Vec<Vec<K>>,
@@ -29,7 +29,7 @@ struct Place {
 
 #[derive(Debug)]
 struct Chunk<K> {
-    /// A lower bound of its keys, and above all keys of the chunk before.
+    /// A lower bound of the chunk's keys. It is above all keys of the chunk before.
     low: K,
     /// The keys from `begin` on are live. Keys leave at the front without a move.
     keys: Vec<K>,
@@ -231,7 +231,7 @@ mod tests {
         let (mut sorted, mut set) = (Sorted::default(), BTreeSet::new());
         let mut near = 0;
         for step in 0..120_000_u64 {
-            // The key is mostly beside the previous one. The list grows for a while, then shrinks.
+            // The key is mostly next to the previous key. The list grows for a while, then shrinks.
             near = match random.below(8) {
                 0 => random.below(5_000),
                 1 => set.first().map_or(0, |first: &u64| first.saturating_sub(1)),

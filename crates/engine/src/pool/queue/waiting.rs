@@ -44,10 +44,10 @@ struct Spot(u128);
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pub(super) entries: Slab<Entry>,
-    /// By tag.
+    /// The slot of each I/O, by its tag.
     slots: Vec<u32>,
     turns: [Sorted<Turn>; Class::ALL.len()],
-    /// I/O that can be joined: reads, and apart from them writes and zeroes.
+    /// The I/O that can be joined: one list for reads, and one for writes and zeroes.
     by_offset: [Sorted<Spot>; 2],
     /// How many I/Os have arrived in FIFO classes.
     arrivals: u64,
@@ -73,8 +73,8 @@ impl Waiting {
         self.slots[tag] = slot;
     }
 
-    /// The I/O of a class to serve next. Among those that came in the same half second as the
-    /// oldest, it is the first at or above `last_end`. If there is none, it is the oldest.
+    /// The I/O of a class to serve next. Of the I/Os that came in the same half second as the oldest, this is
+    /// the first at or above `last_end`. If there is none, this is the oldest.
     pub(super) fn in_turn(&self, class: Class, last_end: u64) -> Option<u32> {
         let turns = &self.turns[class as usize];
         let oldest = turns.first()?;
@@ -91,7 +91,7 @@ impl Waiting {
     }
 
     /// Links the I/O in `slot` with all neighbours that can be joined with it, whatever their
-    /// class. Returns the first and the last (OpenZFS: `vdev_queue_aggregate`).
+    /// class. Returns the first and the last I/O of the chain (OpenZFS: `vdev_queue_aggregate`).
     pub(super) fn join(&mut self, slot: u32, limits: &Limits) -> (u32, u32) {
         let picked = self.entries[slot];
         let (mut first, mut last) = (slot, slot);

@@ -9,7 +9,7 @@ use core::ops::Range;
 use super::{Record, Region, Regions, State};
 
 impl Region {
-    /// Whether the record has it without need.
+    /// Whether the record has the region although the region is clean.
     pub(super) fn is_idle(&self) -> bool {
         self.state == State::Clean && self.record == Record::Present
     }
@@ -30,7 +30,7 @@ impl Region {
 }
 
 impl Regions {
-    /// The same mirror, whose regions are recorded. No region has been written yet.
+    /// The same mirror with a durable record of its regions. No region has been written yet.
     pub(in super::super) fn recorded(&self) -> Regions {
         Regions {
             is_recorded: true,
@@ -38,8 +38,8 @@ impl Regions {
         }
     }
 
-    /// Whether the record has the regions of a range. Those that it lacks are wanted from now on, and so are
-    /// their neighbours, because writes often go on there.
+    /// Whether the record has the regions of a range. Regions that the record lacks are wanted from now on,
+    /// and so are their neighbours, because later writes often touch the neighbours.
     pub(in super::super) fn are_recorded(&mut self, range: &Range<u64>) -> bool {
         let mut all = true;
         for at in self.of(range) {

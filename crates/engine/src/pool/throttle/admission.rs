@@ -22,9 +22,9 @@ use crate::zio::ZioId;
 pub(crate) struct Tx {
     /// The request.
     pub(crate) zio: ZioId,
-    /// When it was complete. Time since then counts as delay served.
+    /// When the request was complete. The time since then counts as delay served.
     pub(crate) started: Instant,
-    /// The most bytes that it can make dirty: its blocks, whole.
+    /// The most bytes that the request can make dirty: those of all its blocks, counted whole.
     pub(crate) bytes: u64,
 }
 
@@ -96,7 +96,7 @@ impl Throttle {
         }
     }
 
-    /// Forgets all dirty data and all waiting writes. The counts go on.
+    /// Forgets all dirty data and all waiting writes. The counters continue.
     pub(crate) fn begin_anew(&mut self, config: ThrottleConfig, tunables: &Tunables, open: u64) {
         *self = Throttle {
             admissions: self.admissions,
@@ -280,7 +280,7 @@ impl Throttle {
     }
 
     /// How many async writes one disk may have now. The scheduler of the legacy throttle did not
-    /// look at dirty data: there the answer is the maximum.
+    /// look at dirty data: with that throttle, the answer is the maximum.
     pub(crate) fn max_async_writes(&self) -> u32 {
         let always_most = matches!(self.policy, Policy::Legacy(_));
         self.marks.max_async_writes(self.dirty.total(), always_most)
@@ -340,8 +340,8 @@ impl Throttle {
 impl Throttle {
     fn assign(&mut self, tx: Tx) {
         self.admissions.assigned += 1;
-        // The write becomes dirty before the next one is admitted. Bytes that it does not use are
-        // not kept for another.
+        // The write becomes dirty before the next one is admitted. Bytes that the write does not use are not
+        // kept for another write.
         self.promised = tx.bytes;
     }
 

@@ -3,11 +3,11 @@
 //! Source: OpenZFS before illumos 4045, `dsl_pool_sync`, `dsl_pool_tempreserve_space` and
 //! `txg_delay`. The limit is the amount that the disks are expected to write in
 //! `zfs_txg_synctime_ms`. A txg that is more than 7/8 full delays each writer by 10 ms, unless it
-//! could quiesce now. A full txg stops all writers until the next one opens.
+//! could quiesce now. A full txg stops all writers until the next txg opens.
 //!
 //! A delay held a lock of its processor, and later writers on that processor queued behind the
 //! sleeper. Here, a writer that finds all slots asleep joins one queue for all slots. The result
-//! differs from one queue for each slot only where delays begin or end, because between these every
+//! differs from one queue for each slot only where delays begin or end, because in between every
 //! slot takes 10 ms.
 //!
 //! The throttle's dependence on memory use (ARC) is not modelled.
@@ -26,7 +26,7 @@ pub(crate) struct Legacy {
     limit: u64,
     /// Bytes that have become dirty in the open txg.
     to_write: u64,
-    /// Bytes that sleeping writers may add to that.
+    /// Bytes that sleeping writers may add to the open txg.
     reserved: u64,
     /// The dirty bytes of the syncing txg when its sync began.
     writing: u64,

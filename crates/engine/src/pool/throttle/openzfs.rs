@@ -14,14 +14,14 @@ pub(crate) struct Marks {
     pub(crate) stop_at: u64,
     /// Writes are delayed above this amount.
     pub(crate) delay_above: u64,
-    /// A txg with more than this is synced at once.
+    /// A txg with more dirty data than this is synced at once.
     pub(crate) sync_above: u64,
     delay_scale: u64,
     fewest_writes: Point,
     most_writes: Point,
 }
 
-/// An amount of dirty data, and the number of async writes that one disk gets there.
+/// An amount of dirty data, and the number of async writes that one disk gets at that amount.
 #[derive(Debug)]
 struct Point {
     dirty: u64,
@@ -50,8 +50,8 @@ impl Marks {
 
     /// The time between two writes that are let go, at this amount of dirty data.
     ///
-    /// The curve has a pole where writes stop. Below the pole it is cut off at ZFS's cap, and from
-    /// the pole on it is the cap, too. No write gets there: the hard stop comes first.
+    /// The curve has a pole where writes stop. Below the pole the delay is at most ZFS's cap, and from the
+    /// pole on the delay is the cap. No write reaches the pole, because the hard stop comes first.
     pub(crate) fn delay(&self, dirty: u64) -> Duration {
         if dirty <= self.delay_above {
             return Duration::ZERO;
@@ -63,8 +63,8 @@ impl Marks {
         Duration::from_nanos(above / (self.stop_at - dirty)).min(DELAY_MAX)
     }
 
-    /// How many async writes one disk may have. It is the maximum if `sync_waiting`, or while much
-    /// data is dirty. It is small while little data is dirty, so that reads find the disk free.
+    /// How many async writes one disk may have. The number is the maximum if `sync_waiting`, or while much
+    /// data is dirty. The number is small while little data is dirty, so that reads find the disk free.
     pub(crate) fn max_async_writes(&self, dirty: u64, sync_waiting: bool) -> u32 {
         let (low, high) = (&self.fewest_writes, &self.most_writes);
         let writes = if sync_waiting || dirty >= high.dirty {
