@@ -7,7 +7,7 @@
 //! Recording cannot be switched off. `recording/zio` measures only the records of a zio under a
 //! constant delay, so `zio` less `recording/zio` is the path without recording. Events are optional:
 //! their cost is `zio/with_events` less `zio/in_flight`, which includes computing the waits.
-//! `recording/waits` measures that part alone.
+//! `recording/waits` measures computing the waits alone.
 
 use std::hint::black_box;
 

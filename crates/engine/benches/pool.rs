@@ -117,7 +117,8 @@ impl Bench {
     }
 }
 
-/// This is enough for whole cycles of txgs, so that all of their work has its share.
+/// The number of writes of one measurement: enough for whole cycles of txgs, so that all their work has its
+/// share.
 const WRITES: u64 = 500_000;
 
 fn writes(criterion: &mut Criterion) {

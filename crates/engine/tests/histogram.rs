@@ -25,7 +25,7 @@ fn every_view_of_four_million_values_equals_counting_them() {
     check_views(&whole, &[samples, edges].concat());
 }
 
-/// Values of all sizes; every fourth is at or beside the edge of a bucket.
+/// Values of all sizes; every fourth value is at or next to the edge of a bucket.
 fn samples() -> Vec<u64> {
     let mut random = Random::new(4);
     let mut sample = |n| match n % 4 {
@@ -111,7 +111,7 @@ fn doublings(unit_ns: u64, within: impl Fn(u64) -> bool) -> usize {
     row
 }
 
-/// The row of `2^(2^-scale)` to the powers of whole numbers, in seconds, upper-inclusive.
+/// Checks the exponential view, whose upper-inclusive bounds are whole powers of `2^(2^-scale)`, in seconds.
 fn check_exponential(histogram: &Histogram, values: &[u64], scale: i32) {
     let per_octave = f64::from(scale).exp2();
     let index_of = |octave: i32| (f64::from(octave) * per_octave).ceil() as i32;

@@ -28,7 +28,7 @@ pub(crate) struct Ask {
     pub(crate) client: ClientId,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// How long the store works on it; the store's result follows.
+    /// How long the store works on the request, and with which result.
     pub(crate) store: Duration,
     pub(crate) outcome: Outcome,
 }

@@ -34,7 +34,7 @@ pub(crate) struct History {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// That many equal zios arrive at once.
+    /// This number of equal zios arrives at once.
     Arrive(usize, Ask),
     /// Aborts the living zios whose serials modulo 16 are in the mask.
     Abort(u16),
@@ -49,7 +49,7 @@ pub(crate) enum Event {
     Inject(u32, RuleSpec),
     /// Updates the armed rule with this number, modulo the count of armed rules.
     Update(usize, RuleSpec),
-    /// Clears the armed rule with this number; all rules if there is none.
+    /// Clears the armed rule with this number, or all rules if there is no number.
     Clear(Option<usize>, bool),
 }
 

@@ -1,7 +1,7 @@
 //! The naive model: the semantics of injection in their plainest and slowest form.
 //!
-//! It keeps lists and scans them. Each question about a zio's wait computes the answer anew from
-//! the bookings, and the model never removes an item only to be faster.
+//! The model keeps lists and scans them. Each question about a zio's wait computes the answer anew
+//! from the bookings, and the model never removes an item only to be faster.
 
 mod commands;
 mod ends;
@@ -50,7 +50,8 @@ struct Booking {
 struct Transfer {
     number: u64,
     rule: RuleId,
-    /// Whether later transfers wait for it. Removing its rule, or the rule's bandwidth, ends that.
+    /// Whether later transfers wait for this one. They no longer wait once its rule, or the rule's
+    /// bandwidth, is removed.
     queued: bool,
     reached: Instant,
     service: Duration,
@@ -71,13 +72,13 @@ struct Charge {
     number: u64,
     at: Instant,
     fault: Option<(RuleId, Fault)>,
-    /// The lowest bandwidth that applies to it; of equal ones the older rule's.
+    /// The lowest bandwidth that applies to the zio; of equal bandwidths, that of the older rule.
     rate: Option<(u64, RuleId, Mode)>,
-    /// Whether it reached the server of the bandwidth before the model asked the store.
+    /// Whether the zio reached the server of the bandwidth before the model asked the store.
     served_before: bool,
     /// When a command last cleared rules with release. The zio cannot have moved on before that.
     released: Instant,
-    /// The rules that took it.
+    /// The rules that took the zio.
     takers: Vec<RuleId>,
     /// Whether this is the flush after a FUA write.
     flush: bool,

@@ -1,6 +1,6 @@
 //! On random histories the engine and the naive model agree, and the engine keeps its promises.
 //!
-//! A failure is written to `properties.regressions` beside this file and is tried first from then
+//! A failure is written to `properties.regressions` next to this file and is tried first from then
 //! on; keep the line. `PROPTEST_CASES=10000` tries more histories than the default.
 
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ proptest! {
     }
 }
 
-/// Plays the history on both, side by side.
+/// Plays the history on the engine and on the model, side by side.
 fn agree(history: &History) -> Result<(), TestCaseError> {
     let mut engine = Play::<Engine>::new(history);
     let mut model = Play::<Naive>::new(history);

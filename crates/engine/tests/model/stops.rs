@@ -95,11 +95,11 @@ impl Bench {
 fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
     for mode in [Mode::Floor, Mode::Add] {
         let mut bench = Bench::new(mode);
-        // Due at 100, 110, 200 and 300; the driver is stopped from 150 to 250.
+        // The holds are due at 100, 110, 200 and 300; the driver is stopped from 150 to 250.
         for (now, id) in [(0, 0), (10, 1), (100, 2)] {
             bench.submit(now, id);
         }
-        // The first ends in time, and the second 30 late without a stop.
+        // The first hold ends in time, and the second ends 30 ns late without a stop.
         bench.step(100, Input::Tick);
         bench.step(140, Input::Tick);
         assert_eq!(bench.counted(140), (2, None), "{mode:?}");

@@ -45,7 +45,7 @@ fn trim(model: &mut [u8], range: &std::ops::Range<usize>) {
     }
 }
 
-/// Runs one zio at a time, and checks each before the next.
+/// Runs one zio at a time, and checks each zio before the next one.
 fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) {
     let mut machine = Machine::new(members, layout, policy, BLOCK, SIZE, seed);
     let mut random = Random::new(seed);

@@ -1,4 +1,5 @@
-//! Power cuts of the host at random moments: all that a flush or FUA had acknowledged is there.
+//! Power cuts of the host at random moments: all data that a flush or FUA had acknowledged is there
+//! afterwards.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,8 @@ use crate::machine::Machine;
 const BLOCK: usize = 1 << 10;
 const BLOCKS: usize = 48;
 
-/// The contents that a volume may have after a power cut: for each block the one at the last flush, and
-/// every one since then.
+/// The contents that a volume may have after a power cut: for each block, its content at the last flush, and
+/// every content since then.
 struct Model {
     now: Vec<Vec<u8>>,
     since_flush: BTreeMap<usize, Vec<Vec<u8>>>,

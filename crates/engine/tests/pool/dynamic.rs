@@ -54,7 +54,7 @@ fn a_new_block_goes_to_the_member_with_the_least_queued() {
     }
     let expected = [(0, Op::Write, 0), (1, Op::Write, 0), (0, Op::Write, 1)];
     assert_eq!(at_disks(&hand), expected);
-    // Disk 0 is done with both, disk 1 with none.
+    // Disk 0 has done both of its zios, and disk 1 has done none.
     hand.working.swap(1, 2);
     assert!(hand.done(Ok(())) && hand.done(Ok(())));
     hand.submit(3, Op::Write, true, 0, 2 * LENGTH);

@@ -150,7 +150,7 @@ fn newer_data_waits_until_an_extent_is_home() {
     }
 }
 
-/// The swarm found this: the part does not meet the extent that the whole waited for.
+/// The swarm found this case: the part does not overlap the extent that the whole trim waited for.
 #[test]
 fn a_part_that_need_not_wait_goes_home() {
     let mut hand = Hand::volume(&[1], ThrottleConfig::None, &[]);
@@ -189,7 +189,7 @@ fn a_failed_extent_is_written_again() {
         trim(&mut hand, 0, 0, 20);
         flush(&mut hand, 1);
         hand.write(2, 3);
-        // Waits for the block, which waits for the extent.
+        // This flush waits for the block, which waits for the extent.
         flush(&mut hand, 3);
         let sides = hand.working.len();
         for side in 0..sides {
@@ -251,7 +251,7 @@ fn a_trim_that_leaves_gives_its_locks_back() {
     }
 }
 
-/// Otherwise a power cut could bring back what was there before the trim.
+/// If the trim did not wait, a power cut could bring back the bytes from before the trim.
 #[test]
 fn a_durable_trim_waits_for_what_has_taken_its_place() {
     let mut hand = Hand::volume(&[1], ThrottleConfig::None, &[]);

@@ -57,7 +57,7 @@ impl Hand {
         })
     }
 
-    /// Makes a volume of 8 KiB blocks over such a pool, whose disks have 1 MiB.
+    /// Makes a volume of 8 KiB blocks over a pool of such members, whose disks have 1 MiB.
     pub(crate) fn volume(
         members: &[usize],
         throttle: ThrottleConfig,
@@ -66,7 +66,7 @@ impl Hand {
         Hand::with_layout(members, Layout::Static, throttle, tunables)
     }
 
-    /// Makes such a volume over a pool with this layout.
+    /// Makes a volume of 8 KiB blocks over a pool with this layout.
     pub(crate) fn with_layout(
         members: &[usize],
         layout: Layout,

@@ -15,7 +15,7 @@ pub(crate) struct Machine {
     pub(crate) engine: Engine,
     pool: PoolConfig,
     volume: VolumeConfig,
-    /// The durable record of the mirrors, and the one that is being made, with its time.
+    /// The durable record of the mirrors, and the record that is being made, with its time.
     record: Vec<MirrorRecord>,
     next_record: Option<(Instant, Vec<MirrorRecord>)>,
     keeps_record: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Machine {
     working: BTreeMap<(Instant, u64), ZioId>,
     started: u64,
     random: Random,
-    /// By disk: of 16 writes, zeroes and trims, the number that fails.
+    /// For each disk, how many of 16 writes, zeroes and trims fail.
     pub(crate) bad: Vec<u64>,
     /// Whether the same share of reads fails.
     pub(crate) bad_reads: bool,
@@ -160,8 +160,8 @@ impl Machine {
         self.step(Input::Command(CommandId(2), repair));
     }
 
-    /// Keeps a durable record of the mirrors from now on. The sides may differ everywhere, and those of `stale`
-    /// are not to be believed.
+    /// Keeps a durable record of the mirrors from now on. The sides may differ everywhere, and the pool must
+    /// not read those of `stale` there.
     pub(crate) fn keep_record(&mut self, stale: u64) {
         self.keeps_record = true;
         let record = |(member, sides): (usize, &Vec<PoolDisk>)| MirrorRecord {
@@ -338,7 +338,7 @@ impl Machine {
         self.step(Input::Done(id, Ok(())));
     }
 
-    /// Fails a zio, whose work the disk has done or not.
+    /// Fails a zio. The disk may have done the work or not.
     fn fail(&mut self, id: ZioId, zio: &Zio) {
         if self.random.below(2) == 0 {
             self.work(id, zio);
@@ -379,7 +379,7 @@ impl Machine {
         }
     }
 
-    /// Whether a zio is a sync, which is noted.
+    /// Notes a zio that is a sync. Returns whether it is one.
     fn note_sync(&mut self, id: ZioId) -> bool {
         let zio = self.engine.child(id).filter(|zio| zio.op == Op::Flush);
         if let Some(zio) = &zio {
@@ -481,7 +481,7 @@ impl Cache {
         self.syncs.clear();
     }
 
-    /// Loses some of the writes that no sync has covered. Syncs in flight then cover no others.
+    /// Loses some of the writes that no sync has covered. Syncs in flight then cover no other writes.
     fn lose_writes(&mut self, random: &mut Random) {
         while !self.writes.is_empty() {
             if random.below(2) == 0 {

@@ -1,5 +1,5 @@
-//! Mirrors after power cuts and failures of single sides: reads stay the same until a client writes, what
-//! was flushed is there, and in the end the sides hold the same.
+//! Mirrors after power cuts and failures of single sides: reads stay the same until a client writes, flushed
+//! data is there, and in the end the sides hold the same bytes.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,8 @@ const USED: [usize; 6] = [0, 1, 3, 1_023, 1_024, 2_047];
 /// The most bytes that are copied at a time.
 const PIECE: u64 = 128 << 10;
 
-/// A mirror, and a model of it: the contents that each used block may hold, each as its last byte.
+/// A mirror, and a model of it. The model has the contents that each used block may hold, and names each
+/// content by its last byte.
 struct Run {
     machine: Machine,
     random: Random,
@@ -79,7 +80,7 @@ impl Run {
         }
     }
 
-    /// Reads a block. If it may hold several contents, it holds this one from now on.
+    /// Reads a block. If the block might hold several contents, it holds the one that was read from now on.
     fn read(&mut self, which: usize) {
         if let Ok(found) = self.ask(Op::Read, false, USED[which], vec![0xdd; BLOCK]) {
             let may_hold = &mut self.may_hold[which];
@@ -87,7 +88,7 @@ impl Run {
                 may_hold.contains(&found),
                 "block {which}: {found} of {may_hold:?}"
             );
-            // If a side cannot be read, another one answers, which may hold something else.
+            // If a side cannot be read, another side answers, which may hold another content.
             if !self.machine.bad_reads {
                 *may_hold = BTreeSet::from([found]);
             }
@@ -143,7 +144,7 @@ impl Run {
         stats.unwrap().mirrors.unwrap()
     }
 
-    /// Lets everything end that goes on by itself, and checks that the sides hold the same.
+    /// Runs until nothing happens by itself any more, and checks that the sides hold the same.
     fn settle(&mut self) {
         while self.machine.advance() {}
         self.machine.bad_reads = false;

@@ -45,7 +45,7 @@ fn draw_range(random: &mut Random) -> Range<u64> {
 fn run(seed: u64) {
     let (mut random, mut naive) = (Random::new(seed), Naive::default());
     let mut regions = Regions::new(SIDES, 16 * MIB);
-    // FLUSHes at the disks: the side, when it began by either count.
+    // FLUSHes at the disks: the side, and when the FLUSH began, by the counts of both models.
     let mut flushes: Vec<(usize, u64, u64)> = Vec::new();
     for _ in 0..400 {
         match random.below(8) {

@@ -49,8 +49,8 @@ impl Naive {
         Ok(Answer::Done)
     }
 
-    /// Lanes that remain keep their bookings. Zios on removed lanes keep their targets. The same
-    /// holds for the bandwidth.
+    /// Lanes that remain keep their bookings. Zios on removed lanes keep their targets. The same is true of
+    /// the bandwidth.
     pub(super) fn update(&mut self, id: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
         let rule = self.rules.iter_mut().find(|rule| rule.state.id == id);
         let rule = rule.ok_or(CommandError::UnknownRule(id))?;

@@ -107,7 +107,7 @@ impl Naive {
         let gone = |id: RuleId| cleared.contains(&id);
         self.rules.retain(|rule| !gone(rule.state.id));
         if release {
-            // For a whole disk, also the zios that earlier cleared rules still hold.
+            // For a whole disk, also release the zios that rules cleared earlier still hold.
             let whole = !matches!(target, Target::Rule(_));
             let gone = |id: RuleId| whole || gone(id);
             for ticket in self.tickets.iter_mut().filter(|t| t.is_waiting()) {

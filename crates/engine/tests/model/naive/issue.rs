@@ -118,7 +118,7 @@ impl Naive {
         });
     }
 
-    /// The lane that is free first, and the moment; the first of equal lanes.
+    /// The lane that is free first, and when it is free. Of equal lanes, the first.
     pub(super) fn soonest_lane(&self, rule: &Rule) -> Option<(Instant, u32)> {
         let lanes = rule.delay().1?;
         (0..lanes)
@@ -132,7 +132,7 @@ impl Naive {
         bookings.map(Booking::end).max().unwrap_or(Instant::ZERO)
     }
 
-    /// Whether a rule takes a zio. Counts the reason if it does not.
+    /// Whether a rule takes a zio. Counts the reason if the rule does not take the zio.
     pub(super) fn triggers(&mut self, rule: usize, zio: &Zio, flush: bool) -> bool {
         if !self.matches(&self.rules[rule], zio, flush) {
             return false;

@@ -3,7 +3,7 @@
 use super::*;
 
 impl Naive {
-    /// When its lanes release it.
+    /// When the zio's lanes release it.
     pub(super) fn lane_target(&self, charge: &Charge) -> Instant {
         let floors = self.winners(charge, Mode::Floor);
         let base = floors.map(Booking::end).max();
@@ -11,7 +11,7 @@ impl Naive {
         target.max(charge.released)
     }
 
-    /// The sum of its `add` lanes.
+    /// The sum of the zio's `add` lanes.
     pub(super) fn held_before(&self, charge: &Charge) -> Duration {
         let mut sum = Duration::ZERO;
         for booking in self.winners(charge, Mode::Add) {
@@ -27,7 +27,7 @@ impl Naive {
             .filter(move |booking| booking.number == number && booking.mode == mode)
     }
 
-    /// When it reaches the server of the bandwidth, if it still has to.
+    /// When the zio reaches the server of the bandwidth, if it still has to.
     pub(super) fn server_due(&self, ticket: &Ticket) -> Option<Instant> {
         let charge = ticket.charge.as_ref()?;
         if charge.rate.is_none() || self.served(charge).is_some() || !ticket.is_waiting() {
@@ -36,13 +36,13 @@ impl Naive {
         Some(self.lane_target(charge))
     }
 
-    /// When the server of the bandwidth finishes it, once it has reached the server.
+    /// When the server of the bandwidth finishes the zio, once the zio has reached the server.
     pub(super) fn served(&self, charge: &Charge) -> Option<Instant> {
         let own = self.transfers.iter().find(|t| t.number == charge.number);
         own.map(Transfer::end)
     }
 
-    /// The earliest moment at which it may complete; None while the server may still delay it.
+    /// The earliest moment at which the zio may complete; None while the server may still delay it.
     pub(super) fn target(&self, charge: &Charge) -> Option<Instant> {
         match charge.fault {
             Some((_, Fault::Hang(_))) => Some(Instant::NEVER),
@@ -52,7 +52,7 @@ impl Naive {
         }
     }
 
-    /// Whether its whole hold comes before the store. False for the flush after a FUA write.
+    /// Whether the zio's whole hold comes before the store. False for the flush after a FUA write.
     pub(super) fn holds_before_only(&self, charge: &Charge) -> bool {
         if charge.flush || self.winners(charge, Mode::Floor).next().is_some() {
             return false;

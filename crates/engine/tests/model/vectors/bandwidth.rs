@@ -64,7 +64,7 @@ fn delay_and_bandwidth() -> [RuleSpec; 2] {
 
 fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
     let mut driver = stack::<M>(&delay_and_bandwidth());
-    // The store finishes the first one after its target.
+    // The store finishes the first zio after its target.
     let store = ms(50);
     let gone = driver.submit(Ask { store, ..read() });
     let kept = driver.submit(read());

@@ -39,7 +39,7 @@ fn releasing_completes_what_is_held<M: Machine>() {
     driver.run_until(at(2));
     clear(&mut driver, 1, true);
     clear(&mut driver, 3, true);
-    // The lanes until 4 and 8 remain. The stores, held back until now, begin.
+    // The lane of the second rule remains, and holds the zios until 4 and 8. The stores begin now.
     assert_eq!(completions(&mut driver), [4, 8]);
     assert_eq!(driver.log().starts, [(at(2), 0), (at(2), 1)]);
     assert_eq!(rule(&driver, 2).held, 2);
@@ -96,8 +96,8 @@ fn suspension_charges_at_resume<M: Machine>() {
     assert_eq!(completions(&mut driver), [60, 50, 70]);
 }
 
-/// Two durable writes: a rule holds the first for `held_ms` before the store, and the flush of the
-/// write that ends first for 20 ms.
+/// Two durable writes: a rule holds the first write for `held_ms` before the store. A rule holds
+/// the flush of the write that ends first for 20 ms.
 fn first_of_two_durable_writes<M: Machine>(held_ms: u64) -> Driver<M> {
     let limit = Limit::First(1);
     let hold = add(of(RuleSpec::delay(ms(held_ms), None), Op::Write));

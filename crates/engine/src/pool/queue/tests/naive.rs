@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 pub(super) struct Waiting {
     pub(super) io: Queued,
     pub(super) queued: u64,
-    /// The order of arrival in its present class.
+    /// The I/O's order of arrival in its present class.
     arrival: u64,
 }
 
@@ -135,7 +135,7 @@ impl Naive {
                 return Some(class);
             }
         }
-        // The first class is then the next in turn.
+        // After the last class, the first class has the next turn.
         self.last_class = 4;
         None
     }

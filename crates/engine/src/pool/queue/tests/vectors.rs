@@ -105,7 +105,8 @@ fn turns_begin_anew_when_none_may_be_served() {
     };
     let mut queue = with(SyncRead, &[(0, 0), (1, 100)]);
     let first = queue.pick(at(0), &limits, 1).unwrap();
-    // The turn was the sync writes'. After a pick that finds none, it is the sync reads'.
+    // It was the turn of the sync writes. After a pick that finds nothing, it is the turn of the
+    // sync reads.
     assert_eq!(queue.pick(at(0), &limits, 1), None);
     queue.done(at(0), first.id, Ok(()));
     queue.push(at(0), io(SyncWrite, 2, 200));

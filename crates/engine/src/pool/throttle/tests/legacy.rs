@@ -109,7 +109,7 @@ fn a_full_txg_stops_writers_until_the_next_one_opens() {
     ask_all(&mut throttle, 0..1, 1);
     throttle.prefill(at(NOW), OPEN + 2, MIB + 1);
     assert!(!throttle.wants_quiesce());
-    // The write asks for the quiesce, and so ends the delay of the one before.
+    // The write asks for the quiesce, and so ends the delay of the write before it.
     ask_all(&mut throttle, 1..4, LIMIT / 2 + 1);
     assert!(throttle.wants_quiesce());
     assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), [0]);

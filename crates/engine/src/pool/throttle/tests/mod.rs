@@ -52,7 +52,8 @@ fn drain(throttle: &mut Throttle, now: Instant, txg: u64, bytes: u64) -> Vec<u32
     admitted
 }
 
-/// Wakes at each moment that the throttle names. Returns the writes that it let go, and the moments.
+/// Wakes at each moment that the throttle names. Returns the writes that the throttle let go, each with its
+/// moment.
 fn run(throttle: &mut Throttle, txg: u64, bytes: u64) -> Vec<(u32, Instant)> {
     let mut admitted = Vec::new();
     while let Some(now) = throttle.next_wake() {

@@ -102,7 +102,7 @@ fn each_change_that_leaves_room_signals_one() {
         (throttle.admissions().dirty_over_max, throttle.next_wake()),
         (4, None)
     );
-    // By then, each write has waited longer than any delay.
+    // By this time, each write has waited longer than any delay.
     let now = at(1_000_000);
     throttle.retired(now, OPEN, 2);
     // The first write makes room for the second, and the second leaves no room.

@@ -143,8 +143,8 @@ impl Flood {
         }
     }
 
-    /// How the writes of ten txgs waited, once they run evenly. A wait above `long_ms` counts as a
-    /// stop.
+    /// How the writes of ten txgs waited, once the txgs follow each other evenly. A wait above `long_ms`
+    /// counts as a stop.
     fn shape(mut self, long_ms: u64) -> Shape {
         self.run_to(OPEN + 5);
         self.waits.clear();
@@ -184,8 +184,8 @@ impl Shape {
 fn a_flood_is_fast_or_delayed_or_stopped_for_seconds() {
     let shape = Flood::new(None, 5_000).shape(1_000);
     // The article estimates 55,000, 8,000 and 1,000 at four seconds. The first 1,000 writes that the
-    // throttle admits in a txg are those that it had stopped. The last 1,000 exceed the limit, because
-    // only half of the sleepers' reservations count: 64,500 are written, and scaled here.
+    // throttle admits in a txg are writes that it had stopped. The last 1,000 exceed the limit, because only
+    // half of the sleepers' reservations count: a txg takes 64,500 writes, which the test scales to 64,000.
     assert_eq!(shape.counts(), [54_574, 8_433, 0, 992]);
     assert_eq!(shape.longest.as_nanos() / 1_000_000, 4_525);
 }
