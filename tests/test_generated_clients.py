@@ -1,7 +1,7 @@
 """The API's document: valid, and good enough for clients that generators make of it.
 
-A validator reads it; a client in Python and one in TypeScript are generated from it, the second is
-compiled, and both are run against a daemon. `scripts/deps` installs the tools under target/.
+A validator reads it; clients in Python, TypeScript and Go are generated from it, the last two are
+compiled, and all are run against a daemon. `scripts/deps` installs the tools under target/.
 """
 
 import json
@@ -18,6 +18,7 @@ TOOLS = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "clients"
 VALIDATOR = TOOLS / "venv/bin/openapi-spec-validator"
 PYTHON_GENERATOR = TOOLS / "venv/bin/openapi-python-client"
 TYPESCRIPT = TOOLS / "npm/node_modules/.bin/openapi-typescript"
+GO_GENERATOR = TOOLS / "go/oapi-codegen"
 DOCUMENT = ROOT / "web/openapi.json"
 SOURCES = ROOT / "tests/clients"
 # The options without which a question has no meaning.
@@ -88,8 +89,20 @@ def test_a_typescript_client_is_generated_compiles_and_runs(tcp, directory):
     check(json.loads(told), tcp)
 
 
+@needs(GO_GENERATOR, "go", "nbdcopy")
+def test_a_go_client_is_generated_compiles_and_runs(tcp, directory):
+    home = directory / "client"
+    shutil.copytree(SOURCES / "go", home)
+    run(GO_GENERATOR, "-config", home / "oapi-codegen.yaml", "-o", home / "api.go", DOCUMENT)
+    # The modules of the code are in Go's cache: nothing is fetched, and go.mod stays as it is.
+    offline = {**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
+    subprocess.run(["go", "build", "-o", "use", "."], cwd=home, env=offline, check=True)
+    told = run(home / "use", env={"API": tcp.base, "TOKEN": tcp.token}).stdout
+    check(json.loads(told), tcp)
+
+
 def check(told, daemon):
-    """Checks that both clients report the same about one daemon, and what they have left there."""
+    """Checks that the clients report the same about one daemon, and what they have left there."""
     assert told["exports"] == ["d", "tank/foo"]
     assert told["refused"] == "no disk 'nothing'"
     assert told["rules"] == ["-D 10ms:1 -T read"]
