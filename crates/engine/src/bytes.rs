@@ -53,7 +53,7 @@ pub enum Move {
     },
     /// Writes zeroes into a buffer.
     Zero(Span),
-    /// Copies a whole buffer to another.
+    /// Copies a whole buffer to another buffer.
     Clone {
         /// The source.
         from: Buf,

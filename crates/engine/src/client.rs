@@ -15,7 +15,7 @@ pub const CLIENTS_TOLD_APART: u8 = 64;
 pub struct ClientId(pub u8);
 
 impl ClientId {
-    /// All clients beyond [`CLIENTS_TOLD_APART`].
+    /// The one id of all clients beyond [`CLIENTS_TOLD_APART`].
     pub const OTHER: ClientId = ClientId(CLIENTS_TOLD_APART);
 
     /// The client with this index, such as a volume at the disks of its pool, by its index in the pool. Clients
@@ -33,7 +33,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Gives `id` a name, in place of its old one.
+    /// Gives `id` a name, which replaces its old name.
     pub(crate) fn join(&mut self, id: ClientId, name: &str) {
         self.names.retain(|(other, _)| *other != id);
         self.names.push((id, name.into()));

@@ -132,8 +132,8 @@ pub enum Command {
     /// when the power is on again after a power cut. Without the command, the pool reads regions that may
     /// differ from one side only.
     Repair(PoolId),
-    /// Makes the pools write all dirty data home, without waiting for a reason to sync. They go on like
-    /// this.
+    /// Makes the pools write all dirty data home, without waiting for a reason to sync. From then on, the
+    /// pools write new dirty data home at once, too.
     Drain,
     /// Fails every zio of a client that is suspended or held, because the daemon ends. The disks of pools
     /// lose their rules and resume, so that acknowledged data reaches the disks.
@@ -156,7 +156,7 @@ pub enum Target {
 pub enum Answer {
     /// The command is done.
     Done,
-    /// These rules were removed, in the order of their ids.
+    /// The command removed these rules, listed in the order of their ids.
     Cleared(Vec<RuleId>),
     /// The disk is suspended, and some zios may still be in flight.
     Suspended {
@@ -172,7 +172,7 @@ pub enum Answer {
     },
 }
 
-/// The reason that a command was refused. Nothing was changed.
+/// The reason that the engine refused a command. The command changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
     /// There is no such disk.

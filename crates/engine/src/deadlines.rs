@@ -205,7 +205,7 @@ impl Deadline {
     }
 }
 
-/// Stands for no zio. It is larger than every id, so it has no entry.
+/// Stands for no zio. The number is larger than every id, so it has no entry.
 const NOBODY: u32 = u32::MAX;
 
 #[cfg(test)]

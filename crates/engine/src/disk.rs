@@ -42,7 +42,7 @@ pub(crate) struct Disk {
     active: u32,
     /// The zios that are submitted, and neither replied to nor dropped.
     occupancy: Occupancy,
-    /// Set when the daemon ends: from then on the disk holds no zio, and takes no new one.
+    /// Set when the daemon ends: from then on the disk holds no zio, and takes no new zio.
     closing: Option<Errno>,
 }
 
@@ -81,7 +81,7 @@ impl Disk {
             self.active += 1;
             self.complete(flight, Err(errno), ctx);
         } else if self.suspension.is_some() || !self.suspended.is_empty() {
-            // A new zio also waits while the disk issues suspended zios, so that it overtakes none.
+            // A new zio also waits while the disk issues suspended zios, so that it overtakes none of them.
             self.suspended.push_back(flight.zio.id);
         } else {
             self.issue(flight, ctx);
@@ -380,9 +380,9 @@ impl Disk {
         self.suspended.len() as u32
     }
 
-    /// Issues at most `most` of the suspended zios, and returns whether none is left. If the disk has
-    /// been suspended again, the rest continues to wait. Each zio begins at its deadline, even if the
-    /// deadline is now, so that all zios, including held ones, keep the order of issue.
+    /// Issues at most `most` of the suspended zios, and returns whether none of these zios is left. If the
+    /// disk has been suspended again, the zios that are left continue to wait. Each zio begins at its
+    /// deadline, even if the deadline is now, so that all zios, including held ones, keep the order of issue.
     pub(crate) fn issue_suspended(
         &mut self,
         most: usize,

@@ -98,7 +98,7 @@ impl Event {
     }
 }
 
-/// The parts of a zio's total latency. They add up to it exactly.
+/// The parts of a zio's total latency. The parts add up exactly to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Receiving: from the zio's header until its payload was complete.

@@ -308,7 +308,7 @@ const NOWHERE: Link = Link {
     ahead: NOBODY,
     behind: NOBODY,
 };
-/// Stands for no zio. It is larger than every id.
+/// Stands for no zio. The number is larger than every id.
 const NOBODY: u32 = u32::MAX;
 /// In place of the zio ahead: the zio is in the set, not in the list.
 const LATE: u32 = NOBODY - 1;

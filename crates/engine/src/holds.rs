@@ -45,8 +45,8 @@ impl Holds {
         lateness.record(late.as_nanos());
     }
 
-    /// Records a service that differs from all before. This is not inlined, because every hold would then
-    /// reserve stack for two histograms.
+    /// Records a service that differs from all before. This function is not inlined, because every hold would
+    /// then reserve stack for two histograms.
     #[inline(never)]
     fn record_service(&mut self, service: Duration, late: Duration) {
         let various = match &mut self.asked {
@@ -131,7 +131,7 @@ impl Holds {
     }
 
     /// The lateness of holds that were late mostly because of stops of the driver
-    /// ([`crate::Input::Stopped`]). They are in [`Holds::lateness`], too.
+    /// ([`crate::Input::Stopped`]). These holds are in [`Holds::lateness`], too.
     pub fn stopped(&self) -> Option<&Histogram> {
         self.stopped.as_deref()
     }
@@ -184,7 +184,7 @@ mod tests {
         compare(|n| 1_000_000 * (1 + n % 7));
     }
 
-    /// Holds that ended late by up to 50 µs, with the services of one phase after the other.
+    /// Holds that ended late by up to 50 µs, with the services of each phase in turn.
     fn holds(phases: &[&[u64]]) -> Holds {
         let mut random = Random::new(17);
         let mut all = Holds::default();

@@ -122,7 +122,7 @@ pub struct RuleStats {
     /// The rule that was chosen for the last of these zios.
     pub beaten_by: Option<RuleId>,
     /// Zios that the rule would have matched, if another rule's error or hang had not decided
-    /// first. They are not in `matched`.
+    /// first. `matched` does not count these zios.
     pub preempted: u64,
     /// The rule that decided first for the last of these zios.
     pub preempted_by: Option<RuleId>,

@@ -30,7 +30,7 @@ impl Instant {
         self.0
     }
 
-    /// The span from `earlier` to `self`, or zero if `earlier` is the later one.
+    /// The span from `earlier` to `self`, or zero if `earlier` is the later moment.
     pub const fn since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }

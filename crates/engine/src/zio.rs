@@ -22,7 +22,7 @@ impl ZioId {
         self.0 >= ZioId::FIRST_CHILD.0
     }
 
-    /// A child's id among the children, if it is one.
+    /// The id among the children, if this zio is a child.
     pub(crate) fn inner(self) -> Option<ZioId> {
         self.is_child()
             .then(|| ZioId(self.0 - ZioId::FIRST_CHILD.0))

@@ -14,7 +14,7 @@ use crate::time::Duration;
 use crate::zio::{DiskId, Errno, PoolId, ZioId};
 
 impl Engine {
-    /// This is not inlined, because a larger [`Engine::step`] would slow down every zio.
+    /// This function is not inlined, because a larger [`Engine::step`] would slow down every zio.
     #[cold]
     pub(super) fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
         let answer = match command {

@@ -52,8 +52,8 @@ pub struct Engine {
     events: Events,
     /// When suspended disks resume automatically.
     resumes: IndexedHeap<Instant>,
-    /// Whether more zios were due than one step is allowed to handle. If so, ticks handle the rest, and
-    /// each step with a new zio handles a few of them.
+    /// Whether more zios were due than one step is allowed to handle. If so, ticks handle the other due zios,
+    /// and each step with a new zio handles a few of them.
     behind: bool,
     /// The unfinished parts of commands.
     parts: VecDeque<Part>,
@@ -388,6 +388,6 @@ impl Engine {
     }
 }
 
-/// How many due zios a step with a new zio wakes while the engine is behind. With more than one, the engine
-/// catches up.
+/// How many due zios a step with a new zio wakes while the engine is behind. The number is larger than one,
+/// so that the engine catches up.
 const ZIOS_PER_SUBMIT: usize = 2;

@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// Does a part. Returns the rest, if there is any.
+    /// Does a part of a command. Returns the part that is left, if there is one.
     fn some_of(&mut self, part: Part, most: usize, actions: &mut Vec<Action>) -> Option<Part> {
         match part {
             Part::Release {

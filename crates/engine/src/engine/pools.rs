@@ -307,8 +307,8 @@ impl Engine {
         self.events.waiting.push(event);
     }
 
-    /// The event of a finished zio of a disk outside of a pool. This is not inlined into
-    /// [`Engine::step`], which need not record events.
+    /// The event of a finished zio of a disk outside of a pool. This function is not inlined into
+    /// [`Engine::step`], which often records no events.
     #[inline(never)]
     pub(super) fn note_alone(&mut self, id: ZioId, offered: Instant) {
         let number = self.events.number();

@@ -211,22 +211,23 @@ impl Histogram {
         counts.filter(|&(_, count)| count > 0)
     }
 
-    /// The powers-of-two view. Row 0 counts the values below one unit, row `i` those in `[2^(i−1),
-    /// 2^i)` units. Rows end with the last occupied one. All values from 2^42 ns (73 minutes) on
-    /// are in one row.
+    /// The powers-of-two view. Row 0 counts the values below one unit, and row `i` counts the
+    /// values in `[2^(i−1), 2^i)` units. The last row is the last one that has a value. All values
+    /// from 2^42 ns (73 minutes) on are in one row.
     pub fn log2_rows(&self, unit: Unit) -> Vec<u64> {
         self.rows(|ns| bit_length(ns / unit.as_nanos()))
     }
 
     /// The view of perf-tools' iolatency, as its code counts and not as its labels say. Row 0
-    /// counts the values up to and including 1 ms, row `i` those in `(2^(i−1), 2^i]` ms.
+    /// counts the values up to and including 1 ms, and row `i` counts the values in `(2^(i−1),
+    /// 2^i]` ms.
     pub fn iolatency_rows(&self) -> Vec<u64> {
         self.rows(|ns| bit_length(ns.saturating_sub(1) / Unit::Millis.as_nanos()))
     }
 
     /// Counts between sorted, upper-inclusive bounds in nanoseconds, as in Prometheus: one row for
-    /// each bound, and one for the values above the last. `None` if a bound is not the bound of a
-    /// bucket.
+    /// each bound, and one row for the values above the last bound. `None` if a bound is not the
+    /// bound of a bucket.
     pub fn rows_between(&self, bounds: &[u64]) -> Option<Vec<u64>> {
         bounds
             .iter()

@@ -1,4 +1,4 @@
-//! A promise of one rule to one zio: a place in a lane, or an effect without one.
+//! A promise of one rule to one zio: a place in a lane, or an effect without a lane.
 //!
 //! The bookings of a disk are in one slab. Each booking is in the list of its zio and, if it has a lane, in
 //! the queue of that lane.

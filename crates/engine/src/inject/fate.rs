@@ -31,8 +31,8 @@ impl Injector {
         }
     }
 
-    /// Counts the fate of one promise. This is not inlined into its caller's loop, which would then need
-    /// more registers than there are.
+    /// Counts the fate of one promise. This function is not inlined into its caller's loop, which would then
+    /// need more registers than the processor has.
     #[inline(never)]
     fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
         let booking = self.bookings.get(id);
@@ -255,9 +255,9 @@ fn fate(booking: &Booking, flight: &Flight) -> Fate {
     }
 }
 
-/// Whether the rule of `booking` decides the zio. Lanes and bandwidth come one after the other, so
-/// each has its own winner: of the lanes, the latest `floor` rule and every `add` rule; of the
-/// bandwidths, the lowest.
+/// Whether the rule of `booking` decides the zio. A zio passes lanes first and the bandwidth next, and each
+/// has its own winners: of the lanes, the latest `floor` rule and every `add` rule; of the bandwidths, the
+/// rule with the lowest one.
 fn decides(booking: &Booking, flight: &Flight) -> bool {
     let slowest = flight.transfer.map(|transfer| transfer.rule);
     match (booking.kind, booking.mode) {
@@ -277,8 +277,8 @@ fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
     }
 }
 
-/// How late a hold ended, and when. A hold before the store ends when the store is asked; a hold
-/// after it ends when the reply is offered.
+/// How late a hold ended, and when. A hold before the store ends when the driver asks the store. A hold after
+/// the store ends when the driver offers the reply.
 fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> (Duration, Instant) {
     match booking.mode {
         Mode::Add if flight.hold_before.is_some() => (flight.late_before, flight.started),

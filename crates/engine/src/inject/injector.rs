@@ -395,7 +395,7 @@ impl Injector {
         }
     }
 
-    /// As its caller does for one promise, for a zio with more than one.
+    /// Finds the same rule and lane for a zio with more than one promise.
     #[cold]
     fn decision_of_many(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
         let rule = self.holder(flight);

@@ -1,7 +1,7 @@
 //! The way of extents: from the zero or trim of a client into the open txg, and home.
 //!
-//! An extent goes home as one zio for each disk. Newer versions of its blocks, and newer extents that
-//! meet it, wait until it is home. An extent whose write failed stays on its way, and the pool repeats the
+//! An extent goes home as one zio for each disk. Newer versions of its blocks, and newer extents that overlap
+//! it, wait until the extent is home. An extent whose write failed stays on its way, and the pool repeats the
 //! write.
 
 use alloc::vec::Vec;
@@ -92,7 +92,7 @@ impl Pool {
             self.watch(volume, block, zio, step);
             self.one_less(zio, Ok(()), step);
         }
-        // The whole extent may have waited for another one, on its way, that overlaps only a part of it.
+        // The whole extent may have waited for another extent on its way, which overlaps only one part of it.
         self.send_waiting(volume, carved.range, step);
     }
 }
@@ -165,7 +165,7 @@ impl Pool {
         self.send_waiting(volume, blocks, step);
     }
 
-    /// Sends the extents in memory that meet a range, if a request waits for them or their txg syncs, and
+    /// Sends the extents in memory that overlap a range, if a request waits for them or their txg syncs, and
     /// they can go.
     fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
         for start in self.volumes[volume].extents.meeting(range) {
@@ -212,7 +212,7 @@ impl Pool {
 
 /// Requests that wait for extents to be home.
 impl Pool {
-    /// Makes a request wait until the extents in memory that meet a range are home.
+    /// Makes a request wait until the extents in memory that overlap a range are home.
     pub(super) fn watch_extents(
         &mut self,
         volume: usize,

@@ -2,11 +2,11 @@
 //!
 //! A separate dirty version of every block of a trim would cost as much memory and time as writing the blocks.
 //! OpenZFS frees such a range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here the range
-//! keeps its place on the disks, so it goes home as a zero or trim of its own.
+//! keeps its place on the disks, so the pool sends the range home as one zero or trim.
 //!
-//! Extents in memory do not overlap each other, and a block with a version of its own is in none of
-//! them: the newer one replaces the older one. Extents on their way do not overlap each other
-//! either. An extent on its way is older than every other version of its blocks in memory.
+//! Extents in memory do not overlap each other, and a block with a version of its own is in none of them: the
+//! newer content replaces the older content. Extents on their way do not overlap each other either. An extent
+//! on its way is older than every other version of its blocks in memory.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -74,7 +74,7 @@ impl Extents {
         !self.dirty.is_empty()
     }
 
-    /// The first blocks of the extents in memory that meet a range.
+    /// The first blocks of the extents in memory that overlap a range.
     pub(super) fn meeting(&self, range: Range<u32>) -> Vec<u32> {
         meeting(&self.dirty, range)
             .map(|(start, _)| start)
@@ -88,7 +88,7 @@ impl Extents {
         ready.map(|(start, _)| *start).collect()
     }
 
-    /// Whether no extent on its way meets a range.
+    /// Whether no extent on its way overlaps a range.
     fn is_clear(&self, range: Range<u32>) -> bool {
         meeting(&self.on_way, range).next().is_none()
     }
@@ -98,8 +98,8 @@ impl Extents {
         self.dirty.get_mut(&start)
     }
 
-    /// Fills the gaps between the extents of a range with new ones. Returns how many extents it has added. An
-    /// extent that was only trimmed becomes zeroes if a client asks for zeroes.
+    /// Fills the gaps between the extents of a range with new extents. Returns how many extents it has added.
+    /// An extent that was only trimmed becomes zeroes if a client asks for zeroes.
     pub(super) fn fill(&mut self, range: Range<u32>, content: Content, txg: u64) -> u32 {
         let (mut gaps, mut from) = (Vec::new(), range.start);
         for start in self.meeting(range.clone()) {
@@ -149,7 +149,7 @@ impl Extents {
         })
     }
 
-    /// Takes an extent out of memory to send it, unless another one of its blocks is on its way.
+    /// Takes an extent out of memory to send it, unless another extent with one of its blocks is on its way.
     pub(super) fn take(&mut self, start: u32) -> Option<Extent> {
         let end = self.dirty.get(&start)?.end;
         match self.is_clear(start..end) {
@@ -213,7 +213,7 @@ fn at<R: Run>(runs: &BTreeMap<u32, R>, block: u32) -> Option<(u32, &R)> {
     (run.end() > block).then_some((*start, run))
 }
 
-/// The runs that meet a range, in order.
+/// The runs that overlap a range, in order.
 fn meeting<R: Run>(runs: &BTreeMap<u32, R>, range: Range<u32>) -> impl Iterator<Item = (u32, &R)> {
     let first = at(runs, range.start).map_or(range.start, |(start, _)| start);
     runs.range(first..range.end)

@@ -56,8 +56,8 @@ pub(super) enum Phase {
 }
 
 impl Mirrors {
-    /// The mirrors among these members, which are given as numbers of sides and the bytes that all sides have.
-    /// `None` if there are none.
+    /// The mirrors among these members. Each member is given as its number of sides and the bytes that every
+    /// side has. `None` if there are no mirrors.
     pub(super) fn new(members: impl Iterator<Item = (usize, u64)>) -> Option<Box<Mirrors>> {
         let regions = members.map(|(sides, size)| (sides > 1).then(|| Regions::new(sides, size)));
         let regions: Vec<Option<Regions>> = regions.collect();

@@ -46,7 +46,7 @@ struct Rows {
     next: u32,
     /// Rows that were given back.
     free: Vec<u32>,
-    /// For each row, the number of the first write that put the present block there.
+    /// For each row, the number of the first write that put the present block into the row.
     firsts: Table<u64>,
     /// How many first writes have ended.
     ended: u64,
@@ -125,7 +125,7 @@ impl Placement {
         self.places[volume].get(block)
     }
 
-    /// The places of the blocks of a range that have one, in the order of blocks.
+    /// The places of the blocks of a range that have a place, in the order of blocks.
     pub(super) fn placed(&self, volume: usize, range: Range<u32>) -> impl Iterator<Item = Place> {
         let places = &self.places[volume];
         places.used(range).filter_map(|block| places.get(block))

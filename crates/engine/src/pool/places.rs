@@ -1,9 +1,9 @@
 //! Where blocks are on the disks, and where new ones go.
 //!
-//! The static layout deals blocks to the members in turn. The dynamic one gives a new block to the
-//! member with the fewest bytes queued. While all members have many I/Os queued, new blocks wait, and
-//! then go to the first member whose queue is short again (OpenZFS: the allocation throttle of
-//! `metaslab.c` and `zio.c`).
+//! With the static layout, the members take blocks in turn. The dynamic layout gives a new block to the
+//! member with the fewest bytes queued. While all members have many I/Os queued, new blocks wait, and then go
+//! to the first member whose queue is short again (OpenZFS: the allocation throttle of `metaslab.c` and
+//! `zio.c`).
 
 use alloc::vec::{self, Vec};
 use core::cmp::Reverse;
@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    /// Whether a member has a part of a range of blocks.
+    /// Whether a member has any block of a range.
     pub(super) fn has_part(&self, volume: usize, range: Range<u32>, member: usize) -> bool {
         let Some(placement) = &self.placement else {
             let members = self.members.len();
@@ -301,7 +301,7 @@ impl Pool {
         };
         let (volume, blocks) = (write.volume, write.block..write.block + write.count);
         match write.content {
-            // The place stays unwritten. The next write of the block goes there.
+            // The place stays unwritten. The next write of the block goes to the same place.
             _ if write.failed => {}
             Content::Trim => {
                 placement.release(volume, blocks.clone());

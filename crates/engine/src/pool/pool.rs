@@ -153,7 +153,7 @@ impl Pool {
         })
     }
 
-    /// Adds a volume after the existing ones. Returns its index in the pool.
+    /// Adds a volume behind the existing volumes. Returns its index in the pool.
     pub(crate) fn add_volume(
         &mut self,
         config: &VolumeConfig,

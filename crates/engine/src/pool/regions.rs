@@ -291,7 +291,7 @@ impl Regions {
         self.change(at, |region| region.state = State::Nosync);
     }
 
-    /// Changes a region, and moves it from the count of its old state to that of its new one.
+    /// Changes a region, and moves it from the count of its old state to the count of its new state.
     fn change(&mut self, at: u32, change: impl FnOnce(&mut Region)) {
         let (before, after) = self.table.edit(at, |region| {
             let before = *region;

@@ -30,7 +30,7 @@ pub struct PoolStats {
     pub disks: Traffic,
     /// The regions of the pool's mirrors; `None` if the pool has no mirrors.
     pub mirrors: Option<MirrorStats>,
-    /// Transaction groups, the oldest first: the last hundred that are done, and the live ones.
+    /// Transaction groups, the oldest first: the last hundred that are done, and the live txgs.
     pub txgs: Vec<TxgStats>,
     /// The queue of each disk, in the order of the configuration.
     pub queues: Vec<QueueStats>,
@@ -105,7 +105,7 @@ pub struct Admissions {
     pub assigned: u64,
     /// Writes that found dirty data above the start of delays (`dmu_tx_dirty_delay`).
     pub dirty_delay: u64,
-    /// Writes that found dirty data at its maximum (`dmu_tx_dirty_over_max`).
+    /// Writes that found the most dirty data that the pool allows (`dmu_tx_dirty_over_max`).
     pub dirty_over_max: u64,
     /// Writes that waited 10 ms, in the legacy throttle (`dmu_tx_delay`).
     pub delay: u64,
@@ -139,7 +139,7 @@ impl Traffic {
         *sum += bytes;
     }
 
-    /// Adds another count to this one.
+    /// Adds another count to this count.
     pub(crate) fn add(&mut self, other: Traffic) {
         self.reads += other.reads;
         self.bytes_read += other.bytes_read;

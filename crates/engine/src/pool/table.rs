@@ -1,5 +1,5 @@
-//! A table of the blocks of a volume. It has two levels, because a map would cost more than the rest
-//! of a write: a leaf is allocated when one of its blocks is first touched.
+//! A table of the blocks of a volume. The table has two levels, because a map would cost more than all other
+//! work of a write. The table allocates a leaf when one of the leaf's blocks is first touched.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

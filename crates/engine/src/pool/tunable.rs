@@ -219,7 +219,8 @@ impl Tunables {
         self.set_all([(tunable, value)])
     }
 
-    /// Sets all of these or none. Tunables that limit each other are compared when all are set.
+    /// Sets all of these tunables or none of them. Tunables that limit each other are compared after all are
+    /// set.
     pub fn set_all(
         &mut self,
         changes: impl IntoIterator<Item = (Tunable, u64)>,
@@ -278,7 +279,7 @@ impl Tunables {
     }
 }
 
-/// The reason that a tunable cannot have a value. Nothing was changed.
+/// The reason that a tunable cannot have a value. The call changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunableError {
     /// The value is outside of the tunable's bounds.

@@ -92,8 +92,8 @@ impl Txgs {
         self.standing[slot_of(txg)] += 1;
     }
 
-    /// Counts a version that is home or was dropped for a newer one. Returns whether it was the last
-    /// of its txg.
+    /// Counts a version that is home, or that a newer version has replaced. Returns whether this was the last
+    /// version of its txg.
     #[inline]
     pub(super) fn settled(&mut self, slot: usize) -> bool {
         self.standing[slot] -= 1;

@@ -4,7 +4,8 @@ use alloc::collections::VecDeque;
 
 use super::stats::Class;
 
-/// Writes that wait for a place, by id. A write may be listed twice, or have got its place since.
+/// Writes that wait for a place, by id. A write may be listed twice, or may have got its place in
+/// the meantime.
 #[derive(Debug, Default)]
 pub(super) struct Unplaced {
     sync: VecDeque<u32>,
@@ -19,7 +20,7 @@ impl Unplaced {
         }
     }
 
-    /// The write that is next: one that a client waits for, if there is one.
+    /// The next write: a write that a client waits for, if there is such a write.
     pub(super) fn next(&mut self, waits: impl Fn(u32, bool) -> bool) -> Option<u32> {
         for (list, is_sync) in [(&mut self.sync, true), (&mut self.other, false)] {
             while let Some(id) = list.front().copied() {

@@ -26,7 +26,7 @@ pub(super) struct Volume {
     pub(super) dirtied: [Vec<u32>; TXGS],
     /// The bytes of blocks that requests have locked in part: first and end.
     pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
-    /// The runs of blocks that requests have locked: first block and end. They do not overlap.
+    /// The runs of blocks that requests have locked: first block and end. The runs do not overlap.
     pub(super) locked_runs: BTreeMap<u32, u32>,
     /// The old content of blocks of which requests replace a part.
     pub(super) edges: BTreeMap<u32, Edge>,

@@ -347,7 +347,7 @@ impl<M: Machine> Play<M> {
         }
     }
 
-    /// Waits for every zio that ends by itself, and removes the others.
+    /// Waits for every zio that ends by itself, and removes the other zios.
     pub(crate) fn end(&mut self, ending: Ending) {
         self.driver.run();
         match ending {

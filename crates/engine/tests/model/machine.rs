@@ -15,7 +15,8 @@ pub(crate) trait Machine {
     fn next_deadline(&self) -> Option<Instant>;
     /// The rules in the order of their ids.
     fn rule_states(&self, now: Instant) -> Vec<RuleState>;
-    /// The same rules, but counting only zios since each rule was armed or last updated.
+    /// The rules in the order of their ids, with counts of only the zios since each rule was armed
+    /// or last updated.
     fn states_since_update(&self, now: Instant) -> Vec<RuleState>;
     /// The zios that the machine still has, in the order of their ids.
     fn waits(&self) -> Vec<Waiting>;

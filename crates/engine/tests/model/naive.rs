@@ -50,8 +50,8 @@ struct Booking {
 struct Transfer {
     number: u64,
     rule: RuleId,
-    /// Whether later transfers wait for this one. They no longer wait once its rule, or the rule's
-    /// bandwidth, is removed.
+    /// Whether later transfers wait for this one. Later transfers no longer wait once the rule of
+    /// this transfer, or the rule's bandwidth, is removed.
     queued: bool,
     reached: Instant,
     service: Duration,

@@ -160,8 +160,8 @@ impl Machine {
         self.step(Input::Command(CommandId(2), repair));
     }
 
-    /// Keeps a durable record of the mirrors from now on. The sides may differ everywhere, and the pool must
-    /// not read those of `stale` there.
+    /// Keeps a durable record of the mirrors from now on. The sides may differ everywhere, so the pool must
+    /// not read the sides of `stale`.
     pub(crate) fn keep_record(&mut self, stale: u64) {
         self.keeps_record = true;
         let record = |(member, sides): (usize, &Vec<PoolDisk>)| MirrorRecord {

@@ -25,8 +25,8 @@ impl Queued {
     }
 }
 
-/// How many I/Os the disk may have, by class in the order of [`Class::ALL`], and how many bytes may
-/// be joined into one.
+/// How many I/Os the disk may have, by class in the order of [`Class::ALL`], and how many bytes the
+/// queue may join into one I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Over all classes (`zfs_vdev_max_active`).

@@ -29,7 +29,7 @@ struct Place {
 
 #[derive(Debug)]
 struct Chunk<K> {
-    /// A lower bound of the chunk's keys. It is above all keys of the chunk before.
+    /// A lower bound of the chunk's keys. This bound is above all keys of the chunk before.
     low: K,
     /// The keys from `begin` on are live. Keys leave at the front without a move.
     keys: Vec<K>,

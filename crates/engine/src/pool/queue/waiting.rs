@@ -73,7 +73,7 @@ impl Waiting {
         self.slots[tag] = slot;
     }
 
-    /// The I/O of a class to serve next. Of the I/Os that came in the same half second as the oldest, this is
+    /// The next I/O of a class to serve. Of the I/Os that came in the same half second as the oldest, this is
     /// the first at or above `last_end`. If there is none, this is the oldest.
     pub(super) fn in_turn(&self, class: Class, last_end: u64) -> Option<u32> {
         let turns = &self.turns[class as usize];
@@ -120,8 +120,8 @@ impl Waiting {
         (first, last)
     }
 
-    /// Whether two I/Os have the same operation, and the second begins where the first ends or a small
-    /// gap above.
+    /// Whether two I/Os have the same operation, and the second I/O begins at the end of the first, or after
+    /// a small gap.
     fn adjoin(&self, first: u32, second: u32, limits: &Limits) -> bool {
         let (first, second) = (&self.entries[first].io, &self.entries[second].io);
         let gap_limit = match first.op {

@@ -30,7 +30,7 @@ impl Region {
 }
 
 impl Regions {
-    /// The same mirror with a durable record of its regions. No region has been written yet.
+    /// These regions as a mirror with a durable record has them. No region has been written yet.
     pub(in super::super) fn recorded(&self) -> Regions {
         Regions {
             is_recorded: true,

@@ -1,9 +1,9 @@
 //! The throttle's interface to the pool, and the queues of waiting writers.
 //!
 //! After each call that can admit a writer, the pool takes the admitted writers out one by one with
-//! [`Throttle::pop_admitted`], and makes the blocks of each dirty before it takes the next. So a writer
-//! sees the dirty data of earlier writers, as one thread sees the effects of another. Writers that a
-//! quiesce lets go still belong to the txg that quiesces, so the pool takes them out before the next
+//! [`Throttle::pop_admitted`], and makes the blocks of each writer dirty before it takes the next writer. So
+//! a writer sees the dirty data of earlier writers, as one thread sees the effects of another thread. Writers
+//! that a quiesce lets go still belong to the txg that quiesces, so the pool takes them out before the next
 //! txg opens.
 
 use alloc::collections::VecDeque;
@@ -122,9 +122,9 @@ impl Throttle {
         verdict
     }
 
-    /// Notes that an admitted write has made this much dirty. The pool calls this for every block
-    /// of the write, with zero for a block that was dirty in its txg already, because each call can
-    /// signal a writer at the hard stop.
+    /// Notes that an admitted write has made `bytes` dirty. The pool calls this for every block of the write,
+    /// because each call can signal a writer at the hard stop. For a block that was dirty in its txg already,
+    /// `bytes` is zero.
     pub(crate) fn dirtied(&mut self, now: Instant, txg: u64, bytes: u64) {
         debug_assert!(
             bytes <= self.promised,

@@ -142,9 +142,9 @@ impl Legacy {
         self.asleep < self.delay_slots
     }
 
-    /// Whether the open txg cannot quiesce yet, because another one is quiesced and waits for the
-    /// syncing one. Only then do delays help. Once a request waits for the quiesce, no writer is
-    /// delayed any more.
+    /// Whether the open txg cannot quiesce yet, because another txg is quiesced and waits for the
+    /// syncing txg. Delays help only in this case. Once a request waits for the quiesce, no writer
+    /// is delayed any more.
     pub(crate) fn pipeline_is_full(&self) -> bool {
         self.syncing + 1 < self.open && !self.quiesce_asked
     }

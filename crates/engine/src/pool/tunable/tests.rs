@@ -103,7 +103,7 @@ fn a_minimum_stays_below_its_maximum() {
                 .set(high, tunables.get(low).wrapping_sub(1))
                 .is_err()
         );
-        // Setting both at once may move each past the other, in any order.
+        // A caller that sets both at once may move either bound past the other's old value, in any order.
         tunables.set_all([(low, above), (high, top)]).unwrap();
         assert_eq!((tunables.get(low), tunables.get(high)), (above, top));
     }

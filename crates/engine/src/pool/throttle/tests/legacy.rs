@@ -122,7 +122,7 @@ fn a_full_txg_stops_writers_until_the_next_one_opens() {
     assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), []);
     throttle.sync_started(OPEN + 1);
     throttle.txg_opened(OPEN + 3);
-    // Two writes fill the next txg, and the third finds it full.
+    // Two writes fill the next txg, and the third write finds the txg full.
     assert_eq!(
         drain(&mut throttle, at(NOW), OPEN + 3, LIMIT / 2 + 1),
         [1, 2]
@@ -162,8 +162,8 @@ fn the_gone_free_their_slots_and_reservations() {
         (Some(at(NOW + 10_000)), 2)
     );
     throttle.forget(at(NOW), |_| true);
-    // Nothing is reserved. With half of the earlier reservation, the txg would be one byte above
-    // the limit.
+    // No bytes are reserved any more. With half of the earlier reservation, the txg would be one
+    // byte above the limit.
     throttle.prefill(at(NOW), OPEN + 2, MIB - 1);
     ask_all(&mut throttle, 3..4, 1);
     assert!(!throttle.wants_quiesce());

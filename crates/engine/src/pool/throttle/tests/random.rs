@@ -150,7 +150,7 @@ impl History {
         self.naive.tuned(self.now, &self.tunables);
     }
 
-    /// Takes out the writes that were let go, and compares the rest.
+    /// Takes out the writes that were let go, and compares the state that is left.
     fn settle(&mut self) {
         loop {
             let zio = self.throttle.pop_admitted(self.now);

@@ -102,7 +102,7 @@ impl Flood {
         }
     }
 
-    /// Makes a write dirty and acknowledges it. Its client sends the next one.
+    /// Makes a write dirty and acknowledges it. The write's client sends the next write.
     fn admitted(&mut self, client: u32) {
         self.throttle.dirtied(self.now, self.open, WRITE);
         let arrived = self.arrived.remove(&client).unwrap();
