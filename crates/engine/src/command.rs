@@ -30,11 +30,11 @@ pub enum Input<'a> {
         /// The moment at which the driver first offered the whole reply to the transport.
         offered: Instant,
     },
-    /// The connection of these zios is gone. The engine answers each with [`Action::Drop`]: at
-    /// once, or when the store has finished its work.
+    /// The connection of these zios is gone. The engine answers each zio with [`Action::Drop`]: at once, or
+    /// when the store has finished its work.
     Abort(&'a [ZioId]),
-    /// A client of a disk or a volume gets a name. Rules match the clients of their disk. The zios that
-    /// a pool sends to its disks are the pool's own, so no rule matches a volume's client.
+    /// A client of a disk or a volume gets a name. Rules match the clients of their disk. The clients of a
+    /// pool's disks are the pool's volumes, so no rule matches a client of a volume.
     Join {
         /// The client's device.
         device: Device,
@@ -45,9 +45,9 @@ pub enum Input<'a> {
     },
     /// A change of rules or of a disk's state.
     Command(CommandId, Command),
-    /// The host kept the driver from running. The driver reports this before the first step that
-    /// meets deadlines from this time. Held zios that are late mostly because of stops have separate
-    /// counts; see [`crate::Holds::stopped`].
+    /// The host kept the driver from running. The driver reports this before the first step that handles
+    /// deadlines from this time. Held zios that are late mostly because of stops have separate counts; see
+    /// [`crate::Holds::stopped`].
     Stopped {
         /// The moment at which the driver should have run.
         from: Instant,

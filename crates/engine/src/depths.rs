@@ -11,12 +11,12 @@ use crate::time::Duration;
 /// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] stands for all larger
 /// numbers.
 ///
-/// The engine counts here twice for each zio, so a count is one addition. It computes how long the
+/// The engine counts here twice for each zio, so a count is one addition. The engine computes how long the
 /// device was busy, and how many zios it had in that time, only when a caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
-    /// Nanoseconds by number of zios, from 0 to the greatest number so far. So the list grows only a few
-    /// times.
+    /// The nanoseconds spent with each number of zios, from 0 to the greatest number so far. So the list
+    /// grows only a few times.
     times: Vec<u64>,
     /// The integral of the zios beyond [`DepthTimes::DEEPEST`], in zio-nanoseconds.
     above: u128,

@@ -18,7 +18,7 @@ pub struct Event {
     pub parent: Option<u64>,
     /// The zio's disk or volume.
     pub device: Device,
-    /// The client that sent it; at a disk of a pool, the volume for which it was sent.
+    /// The client that sent the zio; at a disk of a pool, the volume for which the pool sent the zio.
     pub client: ClientId,
     /// The zio's class in the queue of a pool's disk.
     pub class: Option<Class>,
@@ -55,7 +55,7 @@ pub struct Event {
     pub ended: Instant,
     /// The rule that decided the zio's target or error.
     pub rule: Option<RuleId>,
-    /// The lane of that rule that the zio used, from 0.
+    /// The lane that the zio used, among the lanes of the deciding rule, from 0.
     pub lane: Option<u32>,
 }
 

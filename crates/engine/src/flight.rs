@@ -42,7 +42,7 @@ pub(crate) struct Transfer {
 pub(crate) struct Flight {
     pub(crate) zio: Zio,
     pub(crate) state: State,
-    /// The order of issue. Equal deadlines are met in this order.
+    /// The order of issue. Zios with equal deadlines wake in this order.
     pub(crate) order: u64,
     /// How many zios the disk had once this zio was submitted, this zio included.
     pub(crate) depth: u32,
@@ -310,7 +310,7 @@ const NOWHERE: Link = Link {
 };
 /// Stands for no zio. The number is larger than every id.
 const NOBODY: u32 = u32::MAX;
-/// In place of the zio ahead: the zio is in the set, not in the list.
+/// Stands in place of the zio ahead if a zio is in the set, not in the list.
 const LATE: u32 = NOBODY - 1;
 /// The table puts a zio ahead of at most this many later zios in the list. With more, the zio goes
 /// into the set.

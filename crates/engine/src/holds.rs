@@ -1,8 +1,8 @@
 //! The holds of one rule: the requested times, the achieved times, and their lateness.
 //!
 //! Most rules hold every zio for a constant time: the achieved time is the constant plus the lateness. So the
-//! engine records only lateness until a hold asks for a different time. It computes the rest when a caller
-//! asks for it.
+//! engine records only lateness until a hold asks for a different time. The engine computes the other times
+//! when a caller asks for them.
 
 use alloc::boxed::Box;
 

@@ -1,4 +1,4 @@
-//! The root: routes each input to its disk or volume, and meets deadlines.
+//! The root: routes each input to its disk or volume, and wakes zios at their deadlines.
 
 mod commands;
 mod part;
@@ -235,7 +235,7 @@ impl Engine {
         }
     }
 
-    /// Tells the disks of a stop, before any deadline is met.
+    /// Tells the disks of a stop, before the engine acts on any deadline.
     #[cold]
     fn note_stop(&mut self, from: Instant, until: Instant) {
         for disk in &mut self.disks {
@@ -324,7 +324,7 @@ impl Engine {
         }
     }
 
-    /// This is not inlined into [`Engine::step`], because most steps have no deadline to meet.
+    /// This function is not inlined into [`Engine::step`], because most steps have no deadline to meet.
     #[inline(never)]
     fn meet_deadlines(&mut self, actions: &mut Vec<Action>) {
         while let Some((at, disk)) = self.resumes.peek() {

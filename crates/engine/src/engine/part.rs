@@ -29,6 +29,6 @@ pub(super) enum Part {
     },
 }
 
-/// How many due zios a step wakes, releases, issues or fails. A zio may end here, and its reply may
-/// take as long as all of the other work.
+/// How many due zios a step wakes, releases, issues or fails. A zio may end in this way, and its
+/// reply may take as long as all its other work.
 pub(super) const ZIOS_PER_STEP: usize = 256;

@@ -1,4 +1,4 @@
-//! Pools and their volumes: their inputs, and the zios between them and their disks.
+//! Pools and their volumes: their inputs, and the zios between pools and their disks.
 
 use alloc::vec::Vec;
 

@@ -57,7 +57,7 @@ impl Injector {
         }
     }
 
-    /// The time that a rule asked for: its service, plus the transfer if the rule caused that.
+    /// The time that a rule asked for: its service, plus the transfer if the rule caused the transfer.
     fn service_of(&self, booking: &Booking, flight: &Flight) -> Duration {
         match flight.place().map(|place| self.bookings.get(place)) {
             Some(transfer) if transfer.rule == booking.rule => booking.service + transfer.service,
@@ -112,7 +112,7 @@ impl Injector {
         self.count_with(flight, true, |now| *now += 1);
     }
 
-    /// Takes back the count of `count`, before the zio's bookings change.
+    /// Takes back what `count` has counted, before the zio's bookings change.
     fn uncount(&mut self, flight: &Flight) {
         self.count_with(flight, true, |now| *now -= 1);
     }

@@ -18,7 +18,7 @@ use crate::zio::{Errno, OpSet, ZioId};
 /// The rules of one disk and all their promises.
 #[derive(Debug, Default)]
 pub(crate) struct Injector {
-    /// Sorted by id, which is the order of their registration.
+    /// The rules, sorted by id, which is the order of their registration.
     pub(super) rules: Vec<Rule>,
     pub(super) bookings: Bookings,
     pub(super) bandwidth: Bandwidth,
@@ -240,7 +240,7 @@ impl Injector {
         };
         let reached = flight.target;
         let index = self.index(transfer.rule);
-        // A zio whose rule has been removed since need not wait, nor do others wait for it.
+        // If its rule has been removed meanwhile, the zio need not wait, and no other zio waits for it.
         let queued = index.is_ok_and(|index| self.rules[index].spec.bandwidth.is_some());
         let place = self.bookings.insert(Booking {
             rule: transfer.rule,
@@ -278,8 +278,8 @@ impl Injector {
         self.survey();
     }
 
-    /// Replaces what a rule says. Lanes that remain keep their bookings; transfers keep theirs if
-    /// the rule still has a bandwidth. Returns the zios that are served sooner now.
+    /// Replaces what a rule says. Lanes that remain keep their bookings; transfers keep their bookings if the
+    /// rule still has a bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn update(
         &mut self,
         id: RuleId,

@@ -59,7 +59,7 @@ impl Lanes {
         self.soonest.set(lane, (bookings.get(id).end(), lane));
     }
 
-    /// Takes a booking out of its lane's queue. Returns whether that leaves a gap there.
+    /// Takes a booking out of its lane's queue. Returns whether the booking leaves a gap.
     pub(crate) fn leave(
         &mut self,
         lane: u32,

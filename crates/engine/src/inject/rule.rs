@@ -103,7 +103,8 @@ impl Rule {
             .map(|glob| clients.matching(glob));
     }
 
-    /// Whether the rule injects an error or a hang. These rules are asked before those with delays.
+    /// Whether the rule injects an error or a hang. The disk asks these rules before it asks rules with
+    /// delays.
     pub(crate) fn is_fault(&self) -> bool {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }

@@ -51,7 +51,7 @@ pub struct QuantileTable {
 pub enum QuantileError {
     /// There are no knots.
     Empty,
-    /// The knot at this index is not above the one before it in q, or is below it in time.
+    /// The knot at this index is not above the knot before it in q, or is below that knot in time.
     Order(usize),
 }
 

@@ -101,7 +101,7 @@ pub enum SpecError {
     Bandwidth,
     /// The range is empty.
     Range,
-    /// The limit is the first 0 zios, or every 0th.
+    /// The limit is the first 0 zios, or every 0th zio.
     Limit,
     /// The rule matches no operation.
     Ops,

@@ -59,7 +59,7 @@ pub(super) struct BlockRead {
     /// The block's member, and where the block begins there.
     pub(super) member: usize,
     pub(super) offset: u64,
-    /// Whether the block has been trimmed since, and lost its place.
+    /// Whether a trim has taken the block's place away since the read began.
     pub(super) trimmed: bool,
     /// The sides that have failed, one bit each.
     pub(super) tried: u64,

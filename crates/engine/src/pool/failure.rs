@@ -1,6 +1,6 @@
 //! A pool with failing disks: acknowledged data stays dirty and is written again.
 //!
-//! Until the second write succeeds, the volume's FLUSH fails, and the pool's writes wait or fail
+//! Until the repeated write succeeds, the volume's FLUSH fails, and the pool's writes wait or fail
 //! (ZFS: `failmode`).
 
 use super::block_io::Retry;

@@ -461,7 +461,7 @@ impl Pool {
     }
 }
 
-/// A zio of no volume and without a range. It gets its id when it is sent.
+/// A zio of no volume and without a range. The zio gets its id when the pool sends it.
 fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
     Zio {
         id: ZioId::FIRST_CHILD,

@@ -182,7 +182,7 @@ impl Pool {
         })
     }
 
-    /// The record after all disks have synced for the last time: only what is out of sync.
+    /// The record after all disks have synced for the last time: only the regions that are out of sync.
     pub(crate) fn last_record(&self) -> Vec<MirrorRecord> {
         let mirrors = self.mirrors.as_ref();
         let mut records = mirrors.map_or_else(Vec::new, |mirrors| {
@@ -198,5 +198,5 @@ impl Pool {
     }
 }
 
-/// How long after a record a new one drops the regions that are clean by then.
+/// The time after a record until a new record drops the regions that are clean.
 const DROPS_AFTER: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The mirrors of a pool: their regions, and the piece of one that is being repaired.
+//! The mirrors of a pool: their regions, and the piece of a region that is being repaired.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -492,7 +492,7 @@ impl Pool {
 /// blocks are useful for comparison.
 const BLOCK_MAX: u32 = 1 << 20;
 
-/// The number of a mirror's sides, and the bytes that all of them have.
+/// The number of a mirror's sides, and the bytes that every side has.
 fn sides_of(sides: &[PoolDisk]) -> (usize, u64) {
     let smallest = sides.iter().map(|disk| disk.size).min();
     (sides.len(), smallest.unwrap_or(0))

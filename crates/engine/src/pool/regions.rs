@@ -55,7 +55,7 @@ pub(super) struct Regions {
     nosync: u32,
     /// How often regions have become quiet. A region becomes quiet when its last write in flight ends.
     ended: u64,
-    /// For each side, how many of these moments the FLUSHes of its disk have covered.
+    /// For each side, how many of the moments in `ended` the FLUSHes of its disk have covered.
     covered: Vec<u64>,
     /// Regions that have become quiet, each once, with the number of the moment at which the region became
     /// quiet.
@@ -277,8 +277,8 @@ impl Regions {
         self.table.used(range).find(is_nosync)
     }
 
-    /// Ends the repair of a region. The sides of the region hold the same, unless a write to it has failed meanwhile.
-    /// The copies are in caches of disks, so the region is dirty.
+    /// Ends the repair of a region. The sides of the region hold the same bytes, unless a write to it has
+    /// failed meanwhile. The copies are in caches of disks, so the region is dirty.
     pub(super) fn recovered(&mut self, at: u32) {
         if self.table.get(at).state == State::Recovering {
             self.change(at, |region| region.state = State::Dirty);

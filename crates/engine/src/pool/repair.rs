@@ -1,5 +1,5 @@
-//! The repair of mirrors: after a power cut, or after a write that failed, it makes the sides hold the same
-//! bytes again.
+//! The repair of mirrors: after a power cut, or after a write that failed, the pool makes the sides hold the
+//! same bytes again.
 //!
 //! The order of events is that of Linux's dm-raid1. Until a region is in sync, its reads go to the first
 //! side that can be read, so that no client sees a block change that it did not write. The repair copies from
@@ -100,8 +100,8 @@ impl Pool {
 
 /// Copies.
 impl Pool {
-    /// Begins to repair what a power cut has left, once the power is on again. If only the disks have lost their
-    /// caches, the dirty regions are out of sync.
+    /// Begins to repair the regions that a power cut has left out of sync, once the power is on again. If
+    /// only the disks have lost their caches, the dirty regions are out of sync.
     pub(crate) fn repair(&mut self, step: &mut Step<'_>) {
         let ends = self.closing.is_some() || self.drains;
         if let Some(mirrors) = &mut self.mirrors {

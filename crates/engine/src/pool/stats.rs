@@ -63,7 +63,7 @@ pub struct ThrottleLevel {
     /// The bytes that the throttle watches: the dirty bytes of the pool or, in the legacy throttle,
     /// the bytes that the open txg has taken.
     pub filled: u64,
-    /// Writes are delayed above this; `None` for a throttle without delays.
+    /// Writes are delayed above this number of bytes; `None` for a throttle without delays.
     pub delays_above: Option<u64>,
     /// Writes stop at this number of bytes.
     pub stops_at: u64,
@@ -158,7 +158,7 @@ impl Traffic {
     }
 }
 
-/// The state of a txg. The letters are those of OpenZFS's `txgs` kstat.
+/// The state of a txg. OpenZFS's `txgs` kstat shows each state as a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxgState {
     /// The txg takes writes.

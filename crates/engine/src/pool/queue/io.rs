@@ -32,8 +32,8 @@ pub(crate) struct Limits {
     /// Over all classes (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
     pub(crate) min: [u32; Class::ALL.len()],
-    /// The maximum of each class. The one of async writes is not used: the caller gives a limit at
-    /// each pick, which follows the dirty data.
+    /// The maximum of each class. The maximum of async writes is not used, because the caller gives
+    /// a limit at each pick, which follows the dirty data.
     pub(crate) max: [u32; Class::ALL.len()],
     /// The most bytes in an aggregate; with 0 nothing is joined (`zfs_vdev_aggregation_limit`).
     pub(crate) aggregation_limit: u32,

@@ -35,9 +35,9 @@ struct Turn {
     spot: Spot,
 }
 
-/// A place on the disk: the offset, and below it the tag and the slot of the I/O, in one integer,
-/// because nothing is compared more often. The tag orders equal offsets; ZFS orders these by their
-/// address in memory.
+/// A place on the disk, in one integer: the offset in the high bits, then the tag and the slot of the I/O.
+/// The queue compares these more often than anything else. The tag orders equal offsets; ZFS orders these by
+/// their address in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Spot(u128);
 
@@ -202,7 +202,7 @@ fn is_fifo(class: Class) -> bool {
     }
 }
 
-/// The index of an operation's list by offset, if it can be joined.
+/// The index of the list that can join an I/O, if there is such a list.
 fn index_of(io: &Queued) -> Option<usize> {
     match io.op {
         _ if io.alone => None,

@@ -30,7 +30,7 @@ impl Region {
 }
 
 impl Regions {
-    /// These regions as a mirror with a durable record has them. No region has been written yet.
+    /// The regions of the same mirror, which a durable record can hold. No region has been written yet.
     pub(in super::super) fn recorded(&self) -> Regions {
         Regions {
             is_recorded: true,

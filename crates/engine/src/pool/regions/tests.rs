@@ -23,7 +23,7 @@ impl Naive {
         self.moment
     }
 
-    /// Whether the sides hold the same at a place, even after a power cut.
+    /// Whether the sides hold the same bytes at a place, even after a power cut.
     fn is_safe(&self, at: u64) -> bool {
         let covered = |ended: u64| {
             let has = |flushes: &Vec<u64>| flushes.iter().any(|began| *began > ended);

@@ -228,7 +228,7 @@ impl Throttle {
         self.dirty.add(txg, u64::from(bytes));
     }
 
-    /// Notes that a request waits for the open txg to quiesce. Returns whether that has let any
+    /// Notes that a request waits for the open txg to quiesce. Returns whether the request has let any
     /// sleeper go.
     pub(crate) fn quiesce_asked(&mut self) -> bool {
         let Policy::Legacy(legacy) = &mut self.policy else {

@@ -2,8 +2,8 @@
 //!
 //! Source: OpenZFS before illumos 4045, `dsl_pool_sync`, `dsl_pool_tempreserve_space` and
 //! `txg_delay`. The limit is the amount that the disks are expected to write in
-//! `zfs_txg_synctime_ms`. A txg that is more than 7/8 full delays each writer by 10 ms, unless it
-//! could quiesce now. A full txg stops all writers until the next txg opens.
+//! `zfs_txg_synctime_ms`. A txg that is more than 7/8 full delays each writer by 10 ms, unless the
+//! txg could quiesce now. A full txg stops all writers until the next txg opens.
 //!
 //! A delay held a lock of its processor, and later writers on that processor queued behind the
 //! sleeper. Here, a writer that finds all slots asleep joins one queue for all slots. The result
@@ -60,7 +60,7 @@ pub(crate) enum Attempt {
     Delayed(Duration),
     /// The writer waits for the next txg, then tries again.
     Blocked,
-    /// The writer waits for one that sleeps, then tries again.
+    /// The writer waits for a writer that sleeps, then tries again.
     Behind,
 }
 
