@@ -5,24 +5,24 @@ use dashpot_engine::{Duration, Instant, Random};
 /// When requests start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// A request starts whenever fewer than the depth are in flight.
+    /// A request starts whenever fewer requests than the depth are in flight.
     Closed,
     /// Requests start in bursts of a random size. A burst starts when the previous one is answered.
     ClosedBursts {
         /// The least and the most requests in a burst.
         burst: (u32, u32),
     },
-    /// Requests start at this rate, in bursts of a random size, whether or not earlier ones are
+    /// Requests start at this rate, in bursts of a random size, whether or not earlier requests are
     /// answered.
     Open {
         /// Requests per second on average.
         rate: u32,
-        /// The least and the most requests in a burst. `(1, 1)` is evenly spaced.
+        /// The least and the most requests in a burst. With `(1, 1)`, requests are evenly spaced.
         burst: (u32, u32),
     },
 }
 
-/// The times to come.
+/// The start times of the next requests.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     pace: Pace,
@@ -71,7 +71,7 @@ impl Arrivals {
         }
     }
 
-    /// When the next request may begin, if that does not depend on replies.
+    /// When the next request may begin, if this time does not depend on replies.
     pub(super) fn next_at(&self) -> Instant {
         match self.pace {
             Pace::Open { .. } => self.at,

@@ -16,19 +16,20 @@ pub struct LoadConfig {
     pub connections: u32,
     /// The most requests in flight, on all connections together.
     pub depth: u32,
-    /// The bytes of a read or a write.
+    /// The length of a read or a write, in bytes.
     pub block: u32,
-    /// How many of a million requests are writes. The next field says how many are flushes.
+    /// How many of a million requests are writes.
     pub writes_ppm: u32,
-    /// See `writes_ppm`.
+    /// How many of a million requests are flushes.
     pub flushes_ppm: u32,
     /// Whether offsets follow one another. Otherwise they are random.
     pub sequential: bool,
     /// When requests start.
     pub pace: Pace,
-    /// How long requests start; `None`: until the caller stops the load.
+    /// For how long requests start; `None` if they start until the caller stops the load.
     pub lasts: Option<Duration>,
-    /// Whether to poll instead of sleeping. Then no latency includes a wake-up, but a CPU is busy.
+    /// Whether to poll instead of sleeping. When the load polls, no latency includes a wake-up, but a
+    /// CPU is busy.
     pub busy: bool,
     /// Whether to check that reads give zeroes, or the data that this load writes.
     pub verify: bool,

@@ -1,10 +1,10 @@
 //! A load generator that is not the bottleneck: many requests per system call, one thread for all
 //! connections, latencies to four digits.
 //!
-//! In a closed loop, as many requests are in flight as the depth, and a new one starts when one is
-//! answered. In an open loop, requests start at a fixed rate, evenly spaced or in bursts, whether
-//! or not earlier ones are answered. A latency counts from the intended start of its request, so
-//! that a slow disk cannot hide by delaying requests (coordinated omission).
+//! In a closed loop, as many requests are in flight as the depth, and a new request starts when an
+//! earlier one is answered. In an open loop, requests start at a fixed rate, evenly spaced or in
+//! bursts, whether or not earlier requests are answered. A latency counts from the intended start of
+//! its request, so that a slow disk cannot hide by delaying requests (coordinated omission).
 
 #![warn(missing_docs)]
 
@@ -24,11 +24,11 @@ pub use self::arrivals::Pace;
 pub use self::config::LoadConfig;
 pub use self::report::{LoadError, LoadReport, OpReport};
 
-/// Runs a load until its time is over, a connection breaks, or `stop` returns true. It calls `stop`
-/// a few times a second with the report so far.
+/// Runs a load until its time is over, a connection breaks, or `stop` returns true. The load calls
+/// `stop` a few times a second with the report so far.
 ///
 /// # Errors
-/// Fails if the load cannot begin. An error that ends a running load is in its report.
+/// Fails if the load cannot begin. If an error ends a running load, the report contains the error.
 pub fn run(
     config: &LoadConfig,
     stop: impl FnMut(&LoadReport) -> bool,

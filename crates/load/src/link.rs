@@ -85,7 +85,7 @@ impl Link {
         Ok(())
     }
 
-    /// Encodes the next requests, as many as fit into a cache. False if there are none.
+    /// Encodes the next requests, as many as fit into a cache. Returns false if there are no requests.
     fn encode(&mut self) -> bool {
         self.unsent.clear();
         self.sent = 0;
@@ -113,7 +113,7 @@ impl Link {
         self.has_unsent()
     }
 
-    /// Takes the replies that have come.
+    /// Takes the replies that have arrived.
     pub(super) fn receive(&mut self, report: &mut LoadReport) -> Result<(), LoadError> {
         self.received.reserve(RECEIVE_LENGTH);
         let spare = spare_capacity(&mut self.received);

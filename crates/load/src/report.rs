@@ -13,7 +13,8 @@ pub struct LoadReport {
     pub elapsed: Duration,
     /// The figures of reads, writes and flushes, as in [`Op`].
     pub ops: [OpReport; 3],
-    /// Requests without a reply [`super::DRAIN_MAX`] after the end. They are in no latency.
+    /// Requests without a reply when [`super::DRAIN_MAX`] has passed after the end. No latency includes
+    /// them.
     pub unanswered: u32,
     /// The error that ended the load early, if there was one. The rest of the report covers the time
     /// before the error.
@@ -66,7 +67,7 @@ impl LoadReport {
         })
     }
 
-    /// The figures of an operation; `None` for one that loads do not use.
+    /// The figures of an operation; `None` for an operation that loads do not use.
     pub fn op(&self, op: Op) -> Option<&OpReport> {
         self.ops.get(op as usize)
     }

@@ -1,4 +1,4 @@
-//! For how long a device had I/O in flight, and how many, from the times of its I/Os alone.
+//! How long a device had I/O in flight, and how many I/Os, from the times of its I/Os alone.
 
 /// The intervals of a period, with the time that a device was busy in each.
 #[derive(Clone, Debug)]
@@ -8,7 +8,7 @@ pub struct Busy {
     end_ns: u64,
     /// The busy time of each interval, and the integral of the number in flight, in nanoseconds.
     intervals: Vec<(u64, u128)>,
-    /// The times in which something was in flight, apart from each other and in their order.
+    /// The times in which at least one I/O was in flight, in order and without overlaps.
     covered: Vec<(u64, u64)>,
 }
 
@@ -34,7 +34,8 @@ impl Busy {
         self.cover(from_ns, to_ns);
     }
 
-    /// Adds an I/O that was in flight, and may have been added, or be added later, as one that ended.
+    /// Adds an I/O that was seen in flight. The same I/O may have been added as an ended one before, or
+    /// may be added later.
     pub fn cover(&mut self, from_ns: u64, to_ns: u64) {
         let (from_ns, to_ns) = self.within(from_ns, to_ns);
         if from_ns >= to_ns {
@@ -57,16 +58,16 @@ impl Busy {
         self.add_busy(new_ns, to_ns);
         self.covered.splice(first..next, [whole]);
         if self.covered.len() > COVERED_MAX {
-            // I/Os come in the order in which they ended, so the oldest times are hardly met again. The time
-            // between them counts as covered: at worst a little busy time is missing.
+            // I/Os come in the order in which they ended, so later I/Os hardly overlap the oldest
+            // times. The time between these counts as covered: at worst a little busy time is missing.
             let oldest = self.covered.len() / 2;
             let until_ns = self.covered[oldest].1;
             self.covered.splice(..=oldest, [(self.start_ns, until_ns)]);
         }
     }
 
-    /// For how long it was busy in the interval that begins at this moment, and the integral of the number in
-    /// flight, in nanoseconds.
+    /// How long the device was busy in the interval that begins at this moment, and the integral of the
+    /// number of I/Os in flight, in nanoseconds.
     pub fn interval(&self, start_ns: u64) -> (u64, u128) {
         let at = start_ns.saturating_sub(self.start_ns) / self.step_ns;
         let interval = usize::try_from(at)
@@ -81,7 +82,8 @@ impl Busy {
         });
     }
 
-    /// Calls for each interval of a time, with how much of the time is in it.
+    /// Calls `of` for each interval that a stretch of time touches, with the length of the stretch in
+    /// that interval.
     fn each_interval(
         &mut self,
         from_ns: u64,

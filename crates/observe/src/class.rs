@@ -7,7 +7,8 @@ use dashpot_rules::{format_size, nice_number};
 use super::dimension::Unit;
 use super::size::{size_class, size_name};
 
-/// A class of numbers, lowest first. Each has a name, and a breakdown has at most a few hundred of them.
+/// A class of numbers, lowest first. Each class has a name, and a breakdown has at most a few hundred
+/// classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Class(u64);
 
@@ -21,7 +22,7 @@ impl Class {
         })
     }
 
-    /// Its name.
+    /// The name of the class.
     pub(crate) fn name(self, unit: Unit) -> String {
         match unit {
             Unit::Bytes => size_name(self.0 as u32),
@@ -62,8 +63,8 @@ fn edge(class: u64) -> String {
 const LEAST_NS: u64 = 1_000;
 const STEPS: [u64; 3] = [1, 2, 5];
 
-/// Ranges of offsets. All have the same length, which grows until the offsets seen so far are in at most
-/// [`RANGES_MAX`] of them.
+/// Ranges of offsets. All ranges have the same length, which grows until the offsets seen so far are in
+/// at most [`RANGES_MAX`] ranges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offsets {
     shift: u32,
@@ -81,7 +82,7 @@ impl Offsets {
         Class(offset >> self.shift)
     }
 
-    /// Makes ranges long enough for this offset. Returns by how many doublings they have grown.
+    /// Makes ranges long enough for this offset. Returns how many times their length has doubled.
     pub(crate) fn reach(&mut self, offset: u64) -> u32 {
         let before = self.shift;
         while offset >> self.shift >= RANGES_MAX {
@@ -90,7 +91,7 @@ impl Offsets {
         self.shift - before
     }
 
-    /// The range that a range has become part of.
+    /// The longer range of which a range has become a part.
     pub(crate) fn merged(class: Class, doublings: u32) -> Class {
         Class(class.0 >> doublings)
     }
@@ -107,8 +108,8 @@ const RANGES_MAX: u64 = 64;
 /// Ranges begin with this length: 1 MiB.
 const LEAST_SHIFT: u32 = 20;
 
-/// The rank of a value's name among those of its breakdown. Names of classes have their order, and come before
-/// others.
+/// The rank of a value's name among the names of its breakdown. Names of classes are in the order of
+/// the classes, and come before other names.
 pub(crate) fn class_order(name: &str, unit: Unit) -> (bool, u128) {
     let rank = match unit {
         Unit::Name => None,
@@ -132,7 +133,7 @@ fn time_rank(lower: &str) -> Option<u128> {
     Some(u128::from(ns.as_nanos()) + 1)
 }
 
-/// The least sizes have no unit, and `8E` has one that sizes on the command line lack.
+/// The smallest sizes have no unit, and `8E` has a unit that sizes on the command line lack.
 fn size_rank(lower: &str) -> Option<u128> {
     let classes =
         (0..=u64::BITS).map(|class| class.checked_sub(1).map_or(0, |power| 1_u64 << power));

@@ -1,11 +1,12 @@
 //! The container or the unit of systemd that a cgroup belongs to, as far as its path tells.
 //!
-//! Docker, Podman, containerd and CRI-O name a cgroup after the id of its container, of 64 hexadecimal digits; with
-//! systemd `docker-ID.scope`, without it `/docker/ID`. Their tools show the first 12 digits, and so does this. The
-//! name that a user gave the container is in no path.
+//! Docker, Podman, containerd and CRI-O name a cgroup after the id of its container, which has 64
+//! hexadecimal digits. With systemd the name is `docker-ID.scope`; without systemd it is `/docker/ID`.
+//! The tools show the first 12 digits, and so does this module. No path contains the name that a user
+//! gave the container.
 
-/// The name of the innermost container of a path, or of its unit; the path itself if it has neither. It is a part of
-/// the path.
+/// The name of the innermost container of a path, or of its unit. If the path has neither, the whole
+/// path. The result is a part of the path.
 pub(crate) fn container(path: &str) -> &str {
     let parts = || path.split('/').rev();
     let own = parts().find_map(of_id).or_else(|| parts().find_map(of_lxc));
@@ -20,7 +21,7 @@ fn of_id(part: &str) -> Option<&str> {
     let (before, digits) = (name.get(..id)?, name.get(id..)?);
     let is_id = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_whole = before.is_empty() || before.ends_with('-');
-    // A container's monitor, such as that of Podman, is no part of it.
+    // A container's monitor, such as that of Podman, is no part of the container.
     (is_id && is_whole && !before.contains("conmon")).then(|| &name[..id + SHOWN])
 }
 
@@ -29,7 +30,7 @@ fn of_lxc(part: &str) -> Option<&str> {
     part.starts_with("lxc.payload.").then_some(part)
 }
 
-/// The length of an id, and how much of it is shown.
+/// The length of an id, and how many of its digits are shown.
 const ID: usize = 64;
 const SHOWN: usize = 12;
 /// The kinds of units that processes run in.

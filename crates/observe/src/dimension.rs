@@ -11,55 +11,55 @@ use super::layer::Layer;
 /// A fact about an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimension {
-    /// The name of its device.
+    /// The name of the I/O's device.
     Device,
-    /// Its operation, in dashpot's words.
+    /// The I/O's operation, in dashpot's words.
     Op,
-    /// Its operation in the kernel's letters, or in dashpot's words if there are none.
+    /// The I/O's operation in the kernel's letters, or in dashpot's words if there are no letters.
     Type,
     /// `yes` for a write that must be durable before its reply.
     Fua,
-    /// The client that sent it to dashpot.
+    /// The client that sent the I/O to dashpot.
     Client,
-    /// The name of the process that asked the kernel for it.
+    /// The name of the process that asked the kernel for the I/O.
     Process,
-    /// The id of that thread.
+    /// The id of the thread that asked the kernel for the I/O.
     Pid,
-    /// The cgroup of that process.
+    /// The cgroup of the process that asked for the I/O.
     Cgroup,
-    /// The container or the unit of that cgroup, as far as its path tells.
+    /// The container or the unit of that cgroup, as far as the cgroup's path tells.
     Container,
-    /// Its length.
+    /// The I/O's length.
     Size,
-    /// Its first byte.
+    /// The I/O's first byte.
     Offset,
-    /// How many I/Os its device had once it arrived, itself included.
+    /// How many I/Os the device had once the I/O arrived, itself included.
     Depth,
-    /// Its time at the device.
+    /// The I/O's time at the device.
     Latency,
-    /// Its time from arrival until it ended.
+    /// The I/O's time from arrival until it ended.
     Total,
-    /// The wait for its payload.
+    /// The wait for the I/O's payload.
     Recv,
-    /// The wait for its pool's throttle.
+    /// The wait for the pool's throttle.
     Throttle,
     /// The wait in a queue.
     Queue,
-    /// The wait while its disk was suspended.
+    /// The wait while the disk was suspended.
     Suspend,
     /// The time in the store.
     Store,
-    /// The time for which rules held it.
+    /// The time for which rules held the I/O.
     Hold,
     /// dashpot's own error.
     Late,
     /// The wait until the client took the reply.
     Reply,
-    /// The id of the rule that decided its latency or its error.
+    /// The id of the rule that decided the I/O's latency or its error.
     Rule,
     /// The lane of that rule.
     Lane,
-    /// The error that it ended with.
+    /// The error that the I/O ended with.
     Error,
 }
 
@@ -147,7 +147,7 @@ impl Dimension {
     ///
     /// # Errors
     ///
-    /// There is none; the error names the nearest one, or all.
+    /// If there is no such dimension. The error names the nearest dimension, or all dimensions.
     pub fn parse(word: &str) -> Result<Dimension, ParseError> {
         let mut all = Dimension::ALL.into_iter();
         all.find(|dimension| dimension.word() == word)
@@ -201,23 +201,23 @@ impl Dimension {
         }
     }
 
-    /// The word on the command line.
+    /// The dimension's word on the command line.
     pub fn word(self) -> &'static str {
         self.row().word
     }
 
-    /// Its meaning, in a few words.
+    /// The dimension's meaning, in a few words.
     pub fn meaning(self) -> &'static str {
         self.row().meaning
     }
 
-    /// The unit of its values.
+    /// The unit of the dimension's values.
     pub fn unit(self) -> Unit {
         self.row().unit
     }
 
-    /// Whether it names the process that asked for the I/O, which the kernel's events show only if the
-    /// probe looks at processes.
+    /// Whether the dimension names the process that asked for the I/O, which the kernel's events show
+    /// only if the probe looks at processes.
     pub fn is_who(self) -> bool {
         matches!(
             self,
@@ -225,12 +225,13 @@ impl Dimension {
         )
     }
 
-    /// Whether it takes the cgroup of the process, which the probe knows only if it follows all processes.
+    /// Whether the dimension takes the cgroup of the process, which the probe knows only if it follows all
+    /// processes.
     pub fn is_cgroup(self) -> bool {
         matches!(self, Dimension::Cgroup | Dimension::Container)
     }
 
-    /// Whether a source knows it.
+    /// Whether a source knows the dimension.
     pub fn is_known(self, knows: Knows) -> bool {
         match self {
             Dimension::Process | Dimension::Pid | Dimension::Cgroup | Dimension::Container => {
@@ -251,7 +252,8 @@ impl Dimension {
         }
     }
 
-    /// The value of an I/O. `None` if the source does not know it, or the I/O has none, such as no error.
+    /// The dimension's value for an I/O. `None` if the source does not know the value, or if the I/O has
+    /// no such value.
     pub fn of(self, io: &FinishedIo) -> Option<Value<'_>> {
         let who = io.who.as_ref();
         Some(match self {
@@ -279,7 +281,7 @@ impl Dimension {
         })
     }
 
-    /// The number of an I/O; `None` as for [`Dimension::of`], and for names.
+    /// The dimension's number for an I/O; `None` as for [`Dimension::of`], and for names.
     pub fn number(self, io: &FinishedIo) -> Option<u64> {
         match self.of(io)? {
             Value::Number(number) => Some(number),
@@ -325,7 +327,7 @@ impl Serialize for Dimension {
     }
 }
 
-/// The nearest dimension, or all of them.
+/// The nearest dimension, or all dimensions.
 fn remedy(word: &str) -> String {
     let words = Dimension::ALL.map(Dimension::word);
     match nearest(word, words) {

@@ -22,32 +22,32 @@ pub struct FinishedIo {
     pub fua: bool,
     /// The operation in the kernel's letters, if the kernel's events showed it.
     pub letters: Option<Arc<str>>,
-    /// Its first byte on the device.
+    /// The I/O's first byte on the device.
     pub offset_bytes: u64,
-    /// Its length.
+    /// The I/O's length.
     pub length_bytes: u64,
-    /// How many I/Os the device had once it arrived, itself included.
+    /// How many I/Os the device had once this I/O arrived, itself included.
     pub depth: Option<u32>,
-    /// When it arrived or was queued, on the clock of the source; when it was issued, if no event showed the
-    /// queueing.
+    /// When the I/O arrived or was queued, on the clock of the source. If no event showed the queueing,
+    /// when the I/O was issued.
     pub begun_ns: u64,
-    /// When it ended, on the same clock.
+    /// When the I/O ended, on the same clock.
     pub ended_ns: u64,
-    /// When it ended, in nanoseconds since 1970; in a simulation, since its beginning.
+    /// When the I/O ended, in nanoseconds since 1970; in a simulation, since its beginning.
     pub at_ns: u64,
-    /// The parts of its latency.
+    /// The parts of the I/O's latency.
     pub waits: IoWaits,
-    /// The client or the process that asked for it.
+    /// The client or the process that asked for the I/O.
     pub who: Option<Who>,
-    /// The id of the rule that decided its latency or its error.
+    /// The id of the rule that decided the I/O's latency or its error.
     pub rule: Option<u32>,
-    /// The lane of that rule that it used, from 0.
+    /// The lane of that rule that the I/O used, from 0.
     pub lane: Option<u32>,
-    /// How many bios and requests have joined it.
+    /// How many bios and requests have joined the I/O.
     pub merged: u32,
-    /// How often the driver has returned it to the queue.
+    /// How often the driver has returned the I/O to the queue.
     pub requeued: u32,
-    /// The error that it ended with, by its name in C or by its number.
+    /// The error that the I/O ended with, by its name in C or by its number.
     pub error: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub enum IoWaits {
     Zio(Waits),
     /// The waits of one of the kernel's I/Os.
     Kernel {
-        /// The time before the driver got it, if an event showed the queueing.
+        /// The time before the driver got the I/O, if an event showed the queueing.
         queue_ns: Option<u64>,
         /// The time with the driver.
         device_ns: u64,
@@ -93,13 +93,14 @@ impl FinishedIo {
         }
     }
 
-    /// The time from its beginning until its end.
+    /// The time from the I/O's beginning until its end.
     pub fn total_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.begun_ns)
     }
 
-    /// The time at its device, as reports count it: at a disk from the issue until the reply was offered, at a
-    /// volume the wait for the throttle, too; of the kernel's disks the time with the driver.
+    /// The I/O's time at its device, as reports count it. At a disk, the time from the issue until the
+    /// reply was offered. At a volume, the wait for the throttle, too. For the kernel's disks, the time
+    /// with the driver.
     pub fn at_device_ns(&self) -> u64 {
         self.waits.at_device_ns(self.layer)
     }
@@ -112,7 +113,7 @@ impl FinishedIo {
         }
     }
 
-    /// The bytes that it moved.
+    /// The bytes that the I/O moved.
     pub fn bytes_done(&self) -> u64 {
         match self.has_moved() {
             true => self.length_bytes,
@@ -120,7 +121,8 @@ impl FinishedIo {
         }
     }
 
-    /// Whether it moved its bytes. A zio that failed moved none; the kernel does not tell how far such an I/O got.
+    /// Whether the I/O moved its bytes. A zio that failed moved none. The kernel does not report how
+    /// far a failed I/O got.
     pub fn has_moved(&self) -> bool {
         !matches!((&self.waits, &self.error), (IoWaits::Zio(_), Some(_)))
     }

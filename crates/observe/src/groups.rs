@@ -23,7 +23,7 @@ pub struct Group {
     pub value: String,
     /// How many I/Os there are.
     pub count: u64,
-    /// Their bytes.
+    /// The bytes of these I/Os.
     pub bytes: u64,
     /// The distribution of their latencies, or of another number.
     pub numbers: Histogram,
@@ -50,8 +50,8 @@ impl Groups {
         self.groups.push(group);
     }
 
-    /// The groups with any I/O, in this order. Beyond 16, or 65 if they are classes, the least groups become one,
-    /// [`OTHER`], which comes last.
+    /// The groups with any I/O, in this order. Beyond 16 groups, or 65 if they are classes, the
+    /// smallest groups become one group, [`OTHER`], which comes last.
     pub fn shown(self, order: Order) -> Vec<Group> {
         let mut groups = self.ranked(order);
         let has_other = groups.last().is_some_and(|group| group.value == OTHER);
@@ -72,7 +72,7 @@ impl Groups {
         order.arrange(self.ranked(order))
     }
 
-    /// The groups with any I/O, those with most first, and [`OTHER`] last.
+    /// The groups with any I/O, the largest groups first, and [`OTHER`] last.
     fn ranked(self, order: Order) -> Vec<Group> {
         let rank = |group: &Group| {
             let amount = match order {

@@ -17,23 +17,24 @@ use super::percentiles::Percentiles;
 pub struct InFlight {
     /// How many zios there are.
     pub zios: u64,
-    /// The age of the oldest, in nanoseconds.
+    /// The age of the oldest zio, in nanoseconds.
     pub oldest_ns: Option<u64>,
-    /// The device of the oldest.
+    /// The device of the oldest zio.
     pub device: Option<String>,
-    /// The reason that the oldest waits.
+    /// The reason that the oldest zio waits.
     pub wait: Option<String>,
-    /// How long the oldest has waited for that reason, in nanoseconds.
+    /// How long the oldest zio has waited for that reason, in nanoseconds.
     pub wait_ns: Option<u64>,
-    /// The rule that holds the oldest.
+    /// The rule that holds the oldest zio.
     pub rule: Option<u32>,
 }
 
 /// The zios in flight that the text of a report mentions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mention {
-    /// The I/Os that were in flight for the whole interval. A younger one will be in the next
-    /// interval's report at the latest. Without an older one, the text is exactly the original tool's.
+    /// The I/Os that were in flight for the whole interval. A younger I/O will be in the next
+    /// interval's report at the latest. Without an older I/O, the text is exactly that of the original
+    /// tool.
     #[default]
     WholeInterval,
     /// All I/Os in flight, because no later report follows.
@@ -50,7 +51,8 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// How long the oldest has waited for its present reason, if it waited for another before.
+    /// How long the oldest zio has waited for its present reason, if it waited for another reason
+    /// before.
     fn part_in_wait_ns(&self) -> Option<u64> {
         let (age_ns, wait_ns) = (self.oldest_ns?, self.wait_ns?);
         (age_ns.saturating_sub(wait_ns) >= SHOWN_NS).then_some(wait_ns)
@@ -58,8 +60,8 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// The [`line`](InFlight::line) for a report of ended zios. It also mentions a young zio that
-    /// has already waited longer than nearly all of these took.
+    /// The [`line`](InFlight::line) for a report of ended zios. The line also mentions a young zio that
+    /// has already waited longer than nearly all ended zios took.
     pub fn line_beside(
         &self,
         mention: Mention,
@@ -75,9 +77,9 @@ impl InFlight {
     }
 }
 
-/// Whether an age makes latencies of ended zios misleading, because only the fast ones have ended.
-/// That is the case if 99.9 % of them were shorter. If there are too few for that, the age must be at
-/// least twice the longest.
+/// Whether an age makes latencies of ended zios misleading, because only the fast ones have ended. That
+/// is the case if 99.9 % of the ended zios took less time. If there are too few ended zios for this
+/// percentile, the age must be at least twice the longest latency.
 pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
     let most_ns = ended
         .p99_9_ns
@@ -114,16 +116,16 @@ impl fmt::Display for InFlight {
 /// zios do not show this. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outlasting {
-    /// How many have waited longer than the 99.9th percentile of the ended zios.
+    /// How many zios in flight have waited longer than the 99.9th percentile of the ended zios.
     pub longer_than_p99_9: u64,
-    /// How many have waited longer than every ended zio.
+    /// How many zios in flight have waited longer than every ended zio.
     pub longer_than_all: u64,
 }
 
 impl Outlasting {
     /// Compares the ages of zios in flight with the latencies of ended zios.
     pub fn of(ages_ns: impl IntoIterator<Item = u64>, ended: &Histogram) -> Outlasting {
-        // With fewer than a thousand values there is no such percentile.
+        // With fewer than a thousand values there is no 99.9th percentile.
         let p99_9_ns = Percentiles::of(ended).p99_9_ns.or(ended.max());
         let mut outlasting = Outlasting::default();
         for age_ns in ages_ns {

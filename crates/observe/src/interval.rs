@@ -39,26 +39,26 @@ pub struct OpInterval {
     pub by: Option<String>,
     /// How many I/Os ended in the interval.
     pub completed: u64,
-    /// Their bytes.
+    /// The bytes of these I/Os.
     pub bytes: u64,
-    /// The sum of their latencies at the disk, in nanoseconds.
+    /// The sum of the I/Os' latencies at the disk, in nanoseconds.
     pub time_ns: u128,
-    /// I/Os that joined others before these were issued, where a source counts them.
+    /// I/Os that joined other I/Os before the issue, if the source counts these.
     pub merged: u64,
-    /// Latencies from arrival until the reply was accepted. For the kernel's disks they count from
-    /// queueing if `-Q` asked for it, and otherwise equal `disk`.
+    /// Latencies from arrival until the reply was accepted. For the kernel's disks, these latencies
+    /// count from queueing if `-Q` asked for it, and otherwise equal `disk`.
     pub total: Histogram,
     /// Latencies from issue until the reply was offered; for the kernel's disks, until completion.
     pub disk: Histogram,
     /// Latencies of the store alone, without the injection, if the source knows them.
     pub store: Option<Histogram>,
-    /// The numbers that the question measures, if it measures some and the I/Os have them.
+    /// The numbers that the question measures, if it measures numbers and the I/Os have them.
     pub measured: Option<Histogram>,
 }
 
 impl DeviceInterval {
-    /// Appends the next interval. The I/Os in flight are those at its end. A breakdown distinguishes at
-    /// most `room` new values; the rest become `other`.
+    /// Appends the next interval. The I/Os in flight are those at the end of `next`. A breakdown
+    /// distinguishes at most `room` new values; all further values become `other`.
     pub fn go_on(&mut self, next: DeviceInterval, mut room: usize) {
         self.elapsed += next.elapsed;
         self.busy += next.busy;
@@ -115,7 +115,8 @@ impl OpInterval {
         }
     }
 
-    /// The latencies at a layer; if `queued`, those from arrival. A store has no queue.
+    /// The latencies at a layer. With `queued`, these are the latencies from arrival. A store has no
+    /// queue.
     pub fn measured(&self, layer: Layer, queued: bool) -> Option<&Histogram> {
         match (layer, queued) {
             (Layer::Volume | Layer::Disk | Layer::Fs, true) => Some(&self.total),

@@ -27,11 +27,11 @@ pub struct Span {
     pub start_ns: u64,
     /// When the interval ended.
     pub end_ns: u64,
-    /// How long the interval should have been; `None` if it lasts until it is closed.
+    /// How long the interval should have been; `None` if the interval lasts until it is closed.
     pub asked_ns: Option<u64>,
     /// How many intervals were due to end before this one ended, and are missing for that reason.
     pub missed: u64,
-    /// Whether it is the last.
+    /// Whether this interval is the last.
     pub is_last: bool,
 }
 
@@ -63,14 +63,14 @@ impl Intervals {
         self.left == Some(1)
     }
 
-    /// Ends the present interval at a moment; `None` if it is not yet due.
+    /// Ends the present interval at a moment; `None` if the interval is not yet due.
     pub fn end(&mut self, at_ns: u64) -> Option<Span> {
         let is_due = self.due_ns().is_some_and(|due_ns| at_ns >= due_ns);
         is_due.then(|| self.end_at(at_ns))
     }
 
-    /// Ends the present interval at a moment, due or not, as the last one. `None` if there was
-    /// none, or if no time has passed in it.
+    /// Ends the present interval at a moment, due or not, as the last one. `None` if there was no
+    /// interval, or if no time has passed in it.
     pub fn close(&mut self, at_ns: u64) -> Option<Span> {
         let is_there = !self.is_over() && at_ns > self.start_ns;
         let span = is_there.then(|| self.end_at(at_ns));
@@ -97,7 +97,8 @@ impl Intervals {
     }
 
     fn end_at(&mut self, at_ns: u64) -> Span {
-        // How many due moments have come by then. An interval that ends early has only its own.
+        // How many due moments have come by then. An interval that ends early has only its own due
+        // moment.
         let come = match at_ns.checked_sub(self.due_ns) {
             Some(late_ns) => late_ns / self.period_ns + 1,
             None => 1,
@@ -122,7 +123,7 @@ impl Span {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
-    /// The I/Os in flight that its report mentions.
+    /// The I/Os in flight that the interval's report mentions.
     pub fn mention(&self) -> Mention {
         match self.is_last {
             true => Mention::All,
@@ -130,7 +131,7 @@ impl Span {
         }
     }
 
-    /// Its length, as reports show it.
+    /// The interval's length, as reports show it.
     pub fn length(&self) -> Length {
         Length {
             elapsed: std::time::Duration::from_nanos(self.elapsed_ns()),

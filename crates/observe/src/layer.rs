@@ -21,7 +21,7 @@ impl Layer {
     /// The words for all layers.
     pub const WORDS: [&str; 4] = ["volume", "disk", "store", "fs"];
 
-    /// Its word.
+    /// The layer's word.
     pub fn word(self) -> &'static str {
         match self {
             Layer::Volume => "volume",

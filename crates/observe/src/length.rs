@@ -1,4 +1,4 @@
-//! The actual length of an interval, beside the intended one.
+//! The actual length of an interval, and the intended length.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 /// `"elapsed_ns": 6003000000, "missed": 5, "stopped_ns": 0`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Length {
-    /// The actual length. Rates are divided by it.
+    /// The actual length. Rates are amounts divided by this length.
     pub elapsed: Duration,
     /// The intended length, if there was one.
     pub asked: Option<Duration>,
     /// How many intervals are missing because this one took their place.
     pub missed: u64,
-    /// How long the host kept a daemon from running in it. Requests that clients sent in that time
-    /// waited unread, and no latency contains that wait.
+    /// How long the host kept a daemon from running in the interval. Requests that clients sent in that
+    /// time waited unread, and no latency contains that wait.
     pub stopped: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Length {
         }
     }
 
-    /// The same length, but with the time that devices saw: a source reads them one after another.
+    /// The same length, but with the time that devices saw: a source reads devices one after another.
     pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }
@@ -40,7 +40,8 @@ impl Length {
         self.asked.is_some_and(is_off)
     }
 
-    /// A line for the text of a report or beside it: about a length that is off, and about a stop.
+    /// A line for the text of a report or next to the text: about a length that is off, and about a
+    /// stop.
     pub fn line(&self) -> Option<String> {
         let lines = [self.line_of_length(), stop_line(self.stopped)];
         let lines: Vec<String> = lines.into_iter().flatten().collect();

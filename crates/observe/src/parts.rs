@@ -45,8 +45,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Makes ranges of offsets long enough for an I/O. Returns by how many doublings they have grown: then
-    /// [`Part::merged`] is the range that an earlier one has become part of.
+    /// Makes ranges of offsets long enough for an I/O. Returns how many times their length has doubled.
+    /// After that, [`Part::merged`] is the longer range of which an earlier range has become a part.
     pub(crate) fn reach(&mut self, by: Dimension, io: &FinishedIo) -> u32 {
         match by {
             Dimension::Offset => self.offsets.reach(io.offset_bytes),
@@ -84,7 +84,7 @@ impl Parts {
 }
 
 impl Part {
-    /// The part that a range of offsets has become part of.
+    /// The longer range of which a range of offsets has become a part.
     pub(crate) fn merged(self, doublings: u32) -> Part {
         match self {
             Part::Class(class) => Part::Class(Offsets::merged(class, doublings)),
@@ -114,5 +114,5 @@ impl Names {
     }
 }
 
-/// The most names, those of devices and types included.
+/// The most names, including the names of devices and types.
 pub(crate) const NAMES_MAX: usize = 4_096;

@@ -23,7 +23,7 @@ pub struct Percentiles {
     pub p99_ns: Option<u64>,
     /// The 99.9th percentile.
     pub p99_9_ns: Option<u64>,
-    /// The longest.
+    /// The longest latency.
     pub max_ns: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ impl Percentiles {
         }
     }
 
-    /// The percentiles and the longest, in the order in which tables show them.
+    /// The percentiles and the longest latency, in the order in which tables show them.
     pub fn figures(&self) -> [Option<u64>; 6] {
         [
             self.p50_ns,
@@ -59,7 +59,7 @@ pub fn percentile(latencies: &Histogram, ppm: u32) -> Option<u64> {
     is_enough(latencies.count(), ppm).then(|| latencies.quantile(ppm))?
 }
 
-/// Whether `n` zios are enough for a percentile: at least one is expected above it.
+/// Whether `n` zios are enough for a percentile: at least one zio is expected above it.
 pub fn is_enough(n: u64, ppm: u32) -> bool {
     n >= 1_000_000 / u64::from(1_000_000 - ppm.min(999_999))
 }

@@ -8,7 +8,7 @@ use dashpot_engine::pool::{Class, Traffic, TxgStats};
 /// The I/O of a pool in an interval.
 #[derive(Clone, Debug)]
 pub struct PoolInterval {
-    /// Its name.
+    /// The pool's name.
     pub name: String,
     /// The length of the interval.
     pub elapsed: Duration,

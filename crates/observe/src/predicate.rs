@@ -45,17 +45,17 @@ enum Operator {
 }
 
 impl Predicates {
-    /// Whether an I/O meets all of them.
+    /// Whether an I/O meets all conditions.
     pub fn select(&self, io: &FinishedIo) -> bool {
         self.0.iter().all(|predicate| predicate.selects(io))
     }
 
-    /// Whether an I/O meets those on names.
+    /// Whether an I/O meets the conditions on names.
     pub(crate) fn select_names(&self, io: &FinishedIo) -> bool {
         self.meets(io, |test| *test == Test::Name)
     }
 
-    /// Whether an I/O meets those on numbers.
+    /// Whether an I/O meets the conditions on numbers.
     pub(crate) fn select_numbers(&self, io: &FinishedIo) -> bool {
         self.meets(io, |test| *test != Test::Name)
     }
@@ -65,18 +65,19 @@ impl Predicates {
         asked.all(|predicate| predicate.selects(io))
     }
 
-    /// Whether there is none.
+    /// Whether there is no condition.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// These and more.
+    /// These conditions and more conditions.
     pub fn and(mut self, more: Predicates) -> Predicates {
         self.0.extend(more.0);
         self
     }
 
-    /// The times at the device that the selected I/Os took: those that all conditions on `latency` allow.
+    /// The times at the device that the selected I/Os took: all times that the conditions on `latency`
+    /// allow.
     pub fn latencies(&self) -> RangeInclusive<u64> {
         let ranges = self.0.iter().filter_map(Predicate::latencies);
         ranges.fold(0..=u64::MAX, |all, own| {
@@ -84,23 +85,23 @@ impl Predicates {
         })
     }
 
-    /// The dimensions of the conditions that [`Predicates::latencies`] does not say.
+    /// The dimensions of the conditions that [`Predicates::latencies`] does not express.
     pub(crate) fn beside_latencies(&self) -> impl Iterator<Item = Dimension> {
         let others = self.0.iter().filter(|one| one.latencies().is_none());
         others.map(|predicate| predicate.dimension)
     }
 
-    /// Adds one.
+    /// Adds a condition.
     pub fn push(&mut self, predicate: Predicate) {
         self.0.push(predicate);
     }
 
-    /// Their dimensions.
+    /// The dimensions of the conditions.
     pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
         self.0.iter().map(|predicate| predicate.dimension)
     }
 
-    /// Their English: `op write and latency at least 10ms`.
+    /// The conditions in English: `op write and latency at least 10ms`.
     pub fn phrase(&self) -> String {
         let phrases: Vec<String> = self.0.iter().map(Predicate::phrase).collect();
         phrases.join(" and ")
@@ -144,7 +145,7 @@ impl FromStr for Predicates {
 }
 
 impl fmt::Display for Predicates {
-    /// As in the name of a statistic: `[op=write][latency>=10ms]`.
+    /// Prints the conditions as in the name of a statistic: `[op=write][latency>=10ms]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .iter()
@@ -163,7 +164,7 @@ impl Predicate {
         }
     }
 
-    /// The times at the device that it allows, if it is a range of these.
+    /// The times at the device that the condition allows, if it is a condition on these times.
     fn latencies(&self) -> Option<RangeInclusive<u64>> {
         match &self.test {
             Test::Number(range)
@@ -240,7 +241,7 @@ impl fmt::Display for Operator {
     }
 }
 
-/// The comparisons; a longer one comes before its beginning.
+/// The comparisons. A longer operator comes before a shorter one with the same beginning.
 const OPERATORS: [(&str, Operator); 6] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -250,7 +251,7 @@ const OPERATORS: [(&str, Operator); 6] = [
     ("<", Operator::Below),
 ];
 
-/// Splits at the first comparison. A value may contain others: `client=uid=0 pid=7`.
+/// Splits at the first comparison. A value may contain other comparisons: `client=uid=0 pid=7`.
 fn split(text: &str) -> Option<(&str, Operator, &str)> {
     let at = text.find(['=', '<', '>', '!'])?;
     let (word, rest) = text.split_at(at);
@@ -308,8 +309,8 @@ fn number_test(
     Ok(range)
 }
 
-/// The numbers from the first on and before the second; without a first, from the least on; without a
-/// second, up to the greatest.
+/// The numbers from `from` on and before `to`. Without `from`, the range begins at the least number.
+/// Without `to`, it ends at the greatest.
 fn range(unit: Unit, from: &str, to: &str) -> Result<RangeInclusive<u64>, ParseError> {
     let least = match from {
         "" => 0,

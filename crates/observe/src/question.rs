@@ -14,13 +14,13 @@ use super::predicate::Predicates;
 pub struct Question {
     /// The devices or pools that the report is about.
     pub subject: Subject,
-    /// The I/Os that count; of a question about I/Os one by one, those that are given.
+    /// The I/Os that count. For a question about single I/Os, the I/Os that the source gives.
     pub predicates: Predicates,
     /// The breakdown of each operation.
     pub by: Option<Dimension>,
-    /// The numbers whose distribution is needed, beside those of latencies.
+    /// The numbers whose distribution is needed, in addition to the latencies.
     pub measure: Option<Dimension>,
-    /// Whether counts and bytes are enough. A source may leave the latencies out then.
+    /// Whether counts and bytes are enough. If they are, a source may leave the latencies out.
     pub counts_only: bool,
     /// Whether latencies from arrival are needed. On the kernel's disks they take more events.
     pub queued: bool,
@@ -31,9 +31,9 @@ pub struct Question {
 /// The facts about single I/Os that a question needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Their names, such as those of devices and processes, and their bytes.
+    /// The names in the I/Os, such as those of devices and processes, and the I/Os' bytes.
     Names,
-    /// Their times at the device, too.
+    /// The I/Os' times at the device, too.
     Latencies,
     /// Other facts.
     All,
@@ -56,9 +56,9 @@ pub enum Subject {
 /// A stretch of time up to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Past {
-    /// Its length.
+    /// The length of the stretch.
     pub last: Duration,
-    /// Whether each second is an interval. If not, the whole is one.
+    /// Whether each second is an interval. If not, the whole stretch is one interval.
     pub each_second: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct Wanted {
     pub ops: Option<OpSet>,
     /// The least time of an I/O, in nanoseconds.
     pub min_ns: u64,
-    /// The watch ends after this many; `None` if only its schedule ends it.
+    /// The watch ends after this many I/Os; `None` if only its schedule ends it.
     pub count: Option<u64>,
 }
 
@@ -121,13 +121,14 @@ impl Question {
         self.dimensions().any(Dimension::is_who)
     }
 
-    /// The facts about I/Os that it asks for, beside those that each source has.
+    /// The facts about I/Os that the question asks for, in addition to the facts that each source has.
     pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
         let own = [self.by, self.measure].into_iter().flatten();
         own.chain(self.predicates.dimensions())
     }
 
-    /// How much of single I/Os it needs, once those outside the range of latencies that it asks for are left out.
+    /// The facts about single I/Os that the question needs, once I/Os outside the wanted range of
+    /// latencies are left out.
     pub fn needs(&self) -> Needs {
         let own = self
             .by
@@ -143,12 +144,12 @@ impl Question {
         }
     }
 
-    /// Whether counters of operations suffice: it has no breakdown and no condition.
+    /// Whether counters of operations suffice: the question has no breakdown and no condition.
     pub fn is_plain(&self) -> bool {
         self.dimensions().next().is_none()
     }
 
-    /// Whether it asks for averages and merges, and how busy the devices were.
+    /// Whether the question asks for averages and merges, and how busy the devices were.
     pub fn has_averages(&self) -> bool {
         matches!(self.subject, Subject::Averages(_))
     }

@@ -15,7 +15,7 @@ use super::pool::PoolInterval;
 pub struct Seen {
     /// When the interval began and ended, on the clock of the source.
     pub span: Span,
-    /// When it ended, in nanoseconds since 1970; in a simulation, since its beginning.
+    /// When the interval ended, in nanoseconds since 1970; in a simulation, since its beginning.
     pub at_ns: u64,
     /// The watched disks, in the same order each time. A disk that has vanished is left out.
     pub disks: Vec<DeviceInterval>,
@@ -29,29 +29,30 @@ pub struct Seen {
     pub left_out: u64,
     /// How many events are missing because a buffer was full.
     pub lost: u64,
-    /// How many completions had no visible beginning, because it was lost or came before the watch.
-    /// `None` if the source sees every beginning.
+    /// How many completions had no visible beginning, because the beginning was lost or came before the
+    /// watch. `None` if the source sees every beginning.
     pub unmatched: Option<u64>,
     /// How long the host kept the source's daemon from running. The kernel and a simulation date their
     /// events themselves.
     pub stopped: Duration,
     /// Devices that no longer exist.
     pub gone: Vec<String>,
-    /// Those of them that existed when the interval began.
+    /// The devices in `gone` that existed when the interval began.
     pub vanished: Vec<VanishedDevice>,
 }
 
 /// A device that no longer exists.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct VanishedDevice {
-    /// Its name.
+    /// The device's name.
     pub name: String,
-    /// Whether another disk has its name and its number now.
+    /// Whether another disk has the device's name and its number now.
     pub is_replaced: bool,
 }
 
 impl VanishedDevice {
-    /// A warning if its last I/Os may be another disk's: events have only a disk's number, which both disks have.
+    /// A warning if the device's last I/Os may be another disk's: events have only a disk's number,
+    /// which both have.
     pub fn warning(&self) -> Option<&'static str> {
         let warning = "another disk has the name now; the last I/Os may be that disk's";
         self.is_replaced.then_some(warning)
@@ -81,8 +82,8 @@ impl Seen {
         }
     }
 
-    /// The devices of a layer. A store's figures are in those of its disk; a source of calls that sync has the devices
-    /// of their file systems as disks.
+    /// The devices of a layer. A store's figures are part of its disk's figures. In a source of calls
+    /// that sync, the disks are the devices of the file systems.
     pub fn at(&self, layer: Layer) -> &[DeviceInterval] {
         match layer {
             Layer::Volume => &self.volumes,

@@ -2,8 +2,8 @@
 
 use dashpot_rules::nice_number;
 
-/// The class of a size in bytes: 0 for no bytes, otherwise 1 plus the exponent of the greatest
-/// power of two that is not greater.
+/// The class of a size in bytes: 0 for no bytes, otherwise 1 plus the exponent of the greatest power of
+/// two that is not greater than the size.
 pub fn size_class(bytes: u64) -> u32 {
     bytes.checked_ilog2().map_or(0, |exponent| exponent + 1)
 }

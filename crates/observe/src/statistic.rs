@@ -32,7 +32,7 @@ pub struct Statistic {
 pub enum Metric {
     /// The number of I/Os.
     Ops,
-    /// Their bytes.
+    /// The bytes of the I/Os.
     Bytes,
     /// The number of I/Os that failed.
     Errors,
@@ -54,7 +54,7 @@ impl Metric {
         }
     }
 
-    /// Its meaning, in a few words.
+    /// The metric's meaning, in a few words.
     pub fn meaning(self) -> &'static str {
         match self {
             Metric::Ops => "the number of I/Os",
@@ -83,7 +83,8 @@ impl Metric {
     }
 }
 
-/// Whether the values of a dimension are amounts, of which a distribution makes sense: ids are none.
+/// Whether the values of a dimension are amounts, of which a distribution makes sense: ids are not
+/// amounts.
 fn is_measure(dimension: Dimension) -> bool {
     match dimension.unit() {
         Unit::Bytes | Unit::Time => true,
@@ -92,13 +93,13 @@ fn is_measure(dimension: Dimension) -> bool {
     }
 }
 
-/// Whether each interval has the distribution of a number, asked for or not.
+/// Whether each interval has the distribution of a number, even if the question does not ask for it.
 fn is_always_measured(dimension: Dimension) -> bool {
     matches!(dimension, Dimension::Latency | Dimension::Total)
 }
 
 impl Statistic {
-    /// Its question to a source.
+    /// The statistic's question to a source.
     pub fn question(&self) -> Question {
         Question {
             by: self.breakdown(),
@@ -110,7 +111,7 @@ impl Statistic {
         }
     }
 
-    /// The distribution of its number among the I/Os of an operation.
+    /// The distribution of the statistic's number among the I/Os of an operation.
     pub fn numbers<'a>(&self, op: &'a OpInterval) -> Option<&'a Histogram> {
         match self.measure()? {
             Dimension::Latency => Some(&op.disk),
@@ -119,7 +120,7 @@ impl Statistic {
         }
     }
 
-    /// The breakdown. A number without another one is broken down by its own classes.
+    /// The breakdown. A number without another breakdown is broken down by its own classes.
     pub fn breakdown(&self) -> Option<Dimension> {
         match self.metric {
             Metric::Of(number) => self.by.or(Some(number)),
@@ -127,7 +128,7 @@ impl Statistic {
         }
     }
 
-    /// The number whose distribution it shows.
+    /// The number whose distribution the statistic shows.
     pub fn measure(&self) -> Option<Dimension> {
         match self.metric {
             Metric::Of(number) => Some(number),
@@ -135,7 +136,7 @@ impl Statistic {
         }
     }
 
-    /// The conditions, with that of errors.
+    /// The conditions, including the condition that selects errors.
     fn selected(&self) -> Predicates {
         let mut selected = self.predicates.clone();
         if self.metric == Metric::Errors {
@@ -144,7 +145,7 @@ impl Statistic {
         selected
     }
 
-    /// Its English: `Disk I/Os with op write and latency at least 10ms, by client`.
+    /// The statistic in English: `Disk I/Os with op write and latency at least 10ms, by client`.
     pub fn title(&self) -> String {
         let ios = match self.layer {
             Layer::Fs => "sync calls".to_owned(),

@@ -1,7 +1,8 @@
 //! A tally of finished I/Os: the I/Os that a question selects, by device, type and value of a breakdown.
 //!
-//! Sources that get single I/Os (the kernel, a simulation, a recording, a daemon's events) count with this. A
-//! daemon also counts on its data path. Its collector has a table of its own, because it keeps each second.
+//! Sources that get single I/Os (the kernel, a simulation, a recording, a daemon's events) count them
+//! in a tally. A daemon also counts on its data path. The daemon's collector has a table of its own,
+//! because it keeps each second.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -48,9 +49,9 @@ struct Place(usize);
 /// The facts that a tally keeps about I/Os with the same names, until it is cleared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alike {
-    /// Whether their names meet the predicates.
+    /// Whether the I/Os' names meet the predicates.
     is_selected: Option<bool>,
-    /// Where they count, if their names alone decide it.
+    /// The place where the I/Os count, if their names alone decide it.
     place: Option<Place>,
 }
 
@@ -60,7 +61,7 @@ struct Counted {
     bytes: u64,
     merged: u64,
     disk: Histogram,
-    /// Empty while the latency of each I/O equals that at the device.
+    /// Empty while the latency of each I/O equals its latency at the device.
     total: Option<Histogram>,
     store: Option<Histogram>,
     measured: Option<Histogram>,
@@ -159,8 +160,9 @@ impl Tally {
         }
     }
 
-    /// Counts I/Os of which only the device, the layer, the operation and the times from their beginning to their
-    /// end are known, if they are selected. `like` has what they share.
+    /// Counts I/Os of which only the device, the layer, the operation and the times from their
+    /// beginning to their end are known, if they are selected. `like` has the facts that these I/Os
+    /// share.
     pub fn add_counted(&mut self, like: &FinishedIo, bytes: u64, latencies: &Histogram) {
         if !self.predicates.select(like) {
             return;
@@ -228,7 +230,7 @@ impl Tally {
         self.parts.of(by, io)
     }
 
-    /// Joins the counts of ranges of offsets that have become one.
+    /// Joins the counts of ranges of offsets that have become one range.
     fn merge_ranges(&mut self, doublings: u32) {
         let counted = std::mem::take(&mut self.counted);
         for (key, Place(place)) in std::mem::take(&mut self.places) {

@@ -1,8 +1,8 @@
 //! A ring of the kernel's io_uring that signals an event descriptor.
 //!
-//! One thread uses such a ring. In return, the kernel completes the ring's work during that thread's own
-//! calls, and never interrupts the thread for it. This takes Linux 6.1. The ring does not wake a poller
-//! itself: it signals the event descriptor, and the poller watches that.
+//! One thread uses such a ring. In return, the kernel completes the ring's work during that thread's
+//! own calls, and never interrupts the thread for this work. Such a ring takes Linux 6.1. The ring does
+//! not wake a poller itself: it signals the event descriptor, and the poller watches this descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,7 +19,7 @@ pub(crate) struct BellRing {
 
 impl BellRing {
     /// Makes a ring with this many places for operations that the kernel does not have yet. Only the
-    /// thread that [enables](BellRing::enable) it may use it.
+    /// thread that [enables](BellRing::enable) the ring may use the ring.
     pub(crate) fn new(entries: u32) -> io::Result<BellRing> {
         let mut builder = IoUring::builder();
         builder.setup_r_disabled().setup_single_issuer();
@@ -45,17 +45,18 @@ impl BellRing {
     /// Signals the descriptor, as the kernel does.
     #[cfg(feature = "ublk")]
     pub(crate) fn ring_bell(&self) {
-        // It fails only if the descriptor is readable already.
+        // The write fails only if the descriptor is readable already.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// The kernel's next completion, if the ring has at most `in_flight` operations. If the kernel keeps
-    /// completions back, this makes calls for them.
+    /// The kernel's next completion, if the ring has at most `in_flight` operations. If the kernel
+    /// keeps completions back, this method makes calls to get them.
     ///
-    /// A call may give none although the kernel keeps more back: since Linux 6.13 a call runs 20 pieces of
-    /// work, and each may be an operation that begins again in a thread, because it would have waited. So
-    /// there are calls enough for all operations; for what comes later the kernel signals again. But the
-    /// kernel's flag may stay set when nothing is kept back, so there are no more.
+    /// A call may give no completion although the kernel keeps more back. Since Linux 6.13 a call runs
+    /// 20 pieces of work, and each piece may be an operation that begins again in a thread, because it
+    /// would have waited. So this method makes enough calls for all operations. For later completions,
+    /// the kernel signals again. The number of calls is bounded, because the kernel's flag may stay set
+    /// when nothing is kept back.
     pub(crate) fn next_entry(&mut self, in_flight: usize) -> Option<cqueue::Entry> {
         for _ in 0..in_flight / WORK_OF_A_CALL + 2 {
             if let Some(entry) = self.ring.completion().next() {

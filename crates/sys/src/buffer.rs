@@ -16,24 +16,24 @@ impl Buffer {
     pub fn of(mut self, length: usize) -> Buffer {
         let pages = length.div_ceil(PAGE);
         if pages > self.pages.len() {
-            // If there is no memory, this ends the process as any other allocation does.
+            // If there is no memory, this allocation ends the process, as any other allocation does.
             self.pages = vec![Page::new_zeroed(); pages];
         }
         self.length = length;
         self
     }
 
-    /// Its bytes.
+    /// The buffer's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.pages.as_bytes()[..self.length]
     }
 
-    /// Its bytes, to change them.
+    /// The buffer's bytes, for the caller to change.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.pages.as_mut_bytes()[..self.length]
     }
 
-    /// How many bytes of memory it takes.
+    /// How many bytes of memory the buffer takes.
     pub fn capacity(&self) -> usize {
         self.pages.len() * PAGE
     }

@@ -1,25 +1,25 @@
-//! Descriptors that the process that started this one has left open for it.
+//! Descriptors that this process has inherited from the process that started it.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
-/// A descriptor of its own for the file that was left open as `number`. Programs that this process
-/// starts inherit neither.
+/// A new descriptor for the file that this process has inherited as `number`. Programs that this
+/// process starts inherit neither of the two descriptors.
 pub fn duplicate_inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: the number is not -1. The borrow is used for two calls, which fail with EBADF if no file is
-    // open there; nothing is closed, so whatever owns that descriptor keeps it.
+    // SAFETY: the number is not -1. The borrow is used for two calls, which fail with EBADF if no file
+    // is open under this number. The calls close nothing, so the owner of that descriptor keeps it.
     let inherited = unsafe { BorrowedFd::borrow_raw(number) };
     let own = fcntl_dupfd_cloexec(inherited, FIRST_FREE)?;
     fcntl_setfd(inherited, FdFlags::CLOEXEC)?;
     Ok(own)
 }
 
-/// The standard streams have the numbers below.
+/// The lowest number that is not the number of a standard stream.
 const FIRST_FREE: RawFd = 3;
 
 #[cfg(test)]

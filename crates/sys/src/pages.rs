@@ -17,7 +17,7 @@ impl Pages {
     /// If the kernel refuses to map more memory for the process.
     pub fn map(length: usize) -> io::Result<Pages> {
         let pages = MmapMut::map_anon(length)?;
-        // A kernel without huge pages uses small ones.
+        // A kernel without huge pages uses small pages.
         let _ = pages.advise(memmap2::Advice::HugePage);
         Ok(Pages(pages))
     }
@@ -33,9 +33,9 @@ impl Pages {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let (start, length) = (bytes.as_mut_ptr(), bytes.len());
-        // SAFETY: the range has whole pages of this mapping, as was checked. The mapping is private and
-        // anonymous, so its pages become zeroes, which are valid bytes. `&mut self` means that there is no
-        // reference to them.
+        // SAFETY: the range has whole pages of this mapping, as the code above has checked. The mapping
+        // is private and anonymous, so its pages become zeroes, which are valid bytes. `&mut self`
+        // means that there is no reference to these bytes.
         let advise = |advice| unsafe { madvise(start.cast(), length, advice) };
         // Locked memory needs another advice, `MADV_DONTNEED_LOCKED`, which kernels know since
         // 5.18.

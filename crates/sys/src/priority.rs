@@ -2,12 +2,14 @@
 
 use std::io;
 
-/// Makes this thread run before all threads of normal priority, whatever their nice values, cgroups and sessions.
-/// The kernel still keeps a twentieth of each CPU for the others. Threads that it makes later are normal ones.
+/// Makes this thread run before all threads of normal priority, whatever their nice values, cgroups and
+/// sessions. The kernel still keeps a twentieth of each CPU for other threads. Threads that this thread
+/// makes later have normal priority.
 ///
 /// # Errors
 ///
-/// The kernel refuses it to users without that right, and in cgroups without time for such threads.
+/// The kernel refuses the call to users without the right to such a priority, and in cgroups without
+/// time for such threads.
 pub fn run_before_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;

@@ -1,9 +1,10 @@
 //! A ring of the kernel's io_uring for reads, writes and syncs of files opened for direct I/O.
 //!
-//! While an operation is in flight, the ring owns the buffer and the file that the kernel uses. So
-//! a caller can neither free nor change them too early.
+//! While an operation is in flight, the ring owns the buffer and the file that the kernel uses. So a
+//! caller can neither free nor change the buffer or the file too early.
 //!
-//! Only the thread that [enables](Ring::enable) a ring uses it, and a poller watches its event descriptor.
+//! Only the thread that [enables](Ring::enable) a ring uses the ring, and a poller watches the ring's
+//! event descriptor.
 
 use std::fs::File;
 use std::io;
@@ -43,7 +44,7 @@ pub enum Work<'a> {
         offset: u64,
         /// The bytes. The ring copies them.
         from: &'a [u8],
-        /// Whether they must be durable before the write is complete.
+        /// Whether the bytes must be durable before the write is complete.
         durable: bool,
     },
     /// Makes all completed writes durable.
@@ -53,7 +54,7 @@ pub enum Work<'a> {
 /// An operation that has ended.
 #[derive(Debug)]
 pub struct Completion {
-    /// The caller's name for it.
+    /// The caller's number for the operation.
     pub token: u64,
     /// The number of bytes read or written, or the kernel's reason.
     pub result: Result<usize, Errno>,
@@ -65,13 +66,13 @@ pub struct Completion {
 struct Flight {
     token: u64,
     buffer: Buffer,
-    /// Keeps the descriptor open until the kernel has seen it.
+    /// Keeps the descriptor open until the kernel has seen the operation.
     _file: Arc<File>,
 }
 
 impl Ring {
-    /// Makes a ring that takes this many operations between two calls of [`Ring::submit`]. More may be
-    /// in flight.
+    /// Makes a ring that takes this many operations between two calls of [`Ring::submit`]. More
+    /// operations may be in flight.
     pub fn new(entries: u32) -> io::Result<Ring> {
         Ok(Ring {
             base: BellRing::new(entries)?,
@@ -87,8 +88,8 @@ impl Ring {
         self.base.enable()
     }
 
-    /// Queues an operation on a file that is open for direct I/O. `token` comes back with its
-    /// [`Completion`]. Fails if the kernel takes no more at the moment.
+    /// Queues an operation on a file that is open for direct I/O. `token` comes back with the
+    /// operation's [`Completion`]. Fails if the kernel takes no more operations at the moment.
     pub fn start(&mut self, file: &Arc<File>, token: u64, work: Work<'_>) -> io::Result<()> {
         if self.base.ring.submission().is_full() {
             self.submit()?;
@@ -117,12 +118,12 @@ impl Ring {
         Ok(())
     }
 
-    /// Gives the queued operations to the kernel. Makes no call when there are none. Operations
-    /// that the kernel does not take now stay queued.
+    /// Gives the queued operations to the kernel. Makes no call when no operations are queued.
+    /// Operations that the kernel does not take now stay queued.
     ///
-    /// If one call has more than two operations, the kernel merges neighbouring ones, and the
-    /// device would see fewer and larger requests than the caller has started. So each call has at
-    /// most two.
+    /// If one call has more than two operations, the kernel merges neighbouring operations. The device
+    /// would then see fewer and larger requests than the caller has started. So each call has at most
+    /// two operations.
     pub fn submit(&mut self) -> io::Result<()> {
         let mut queued = self.base.ring.submission().len();
         while queued > 0 {
@@ -150,8 +151,8 @@ impl Ring {
         !self.base.ring.submission().is_empty()
     }
 
-    /// Makes the descriptor unreadable for a poller until another operation ends. Afterwards the
-    /// caller takes completions until there is none.
+    /// Makes the descriptor unreadable for a poller until another operation ends. Afterwards the caller
+    /// takes completions until there are no more.
     pub fn hear(&self) {
         self.base.hear();
     }
@@ -199,7 +200,7 @@ impl Ring {
         spare.unwrap_or_default().of(length)
     }
 
-    /// Waits until the kernel has completed everything.
+    /// Waits until the kernel has completed all operations.
     fn drain(&mut self) -> io::Result<()> {
         while self.in_flight > 0 {
             match self.base.ring.submit_and_wait(1) {
@@ -228,7 +229,7 @@ impl Drop for Ring {
     }
 }
 
-/// The kernel's form of an operation. It has the address of the bytes of `buffer`.
+/// The kernel's form of an operation. The entry contains the address of the bytes of `buffer`.
 fn entry(file: &File, work: &Work<'_>, buffer: &mut Buffer) -> Entry {
     let file = types::Fd(file.as_raw_fd());
     let bytes = buffer.bytes_mut();

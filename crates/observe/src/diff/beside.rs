@@ -1,8 +1,8 @@
 //! The I/Os that were in flight elsewhere when slow I/Os were issued: the culprit is seldom the victim.
 //!
-//! A bounded sample of the moments at which slow I/Os were issued is compared with one of other moments. At each
-//! moment the I/Os of other devices count that were in flight then. So a second look at the I/Os is needed, once
-//! the moments are known.
+//! A bounded sample of the moments at which slow I/Os were issued is compared with a sample of other
+//! moments. At each moment, the I/Os count that other devices had in flight then. So a second look at
+//! the I/Os is needed, once the moments are known.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Moments {
         }
     }
 
-    /// How many there are.
+    /// How many moments there are.
     pub(super) fn count(&self) -> u64 {
         self.kept.len() as u64
     }
@@ -98,7 +98,7 @@ impl Moments {
     }
 }
 
-/// More moments would say no more about their mean.
+/// The most moments in the sample. More moments would say no more about their mean.
 const KEPT_MAX: usize = 2_048;
-/// Values beyond these do not count.
+/// The most values that are counted.
 const KEYS_MAX: usize = 16_384;

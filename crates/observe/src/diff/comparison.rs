@@ -21,25 +21,27 @@ use crate::parts::Part;
 pub struct Comparison {
     /// The side in question.
     pub here: SideSum,
-    /// The side that it was compared with; `None` if slow I/Os were compared with the rest of theirs.
+    /// The side that it was compared with; `None` if slow I/Os were compared with the other I/Os of
+    /// their side.
     pub there: Option<SideSum>,
     /// Whether there is enough slow time to ask where it is.
     pub finding: Finding,
     /// The dimensions by which the slow time differs, most telling first.
     pub differs: Vec<Compared>,
-    /// The dimensions by which it does not differ.
+    /// The dimensions by which the slow time does not differ.
     pub alike: Vec<Dimension>,
-    /// The dimensions by which it may differ: each value that says so has fewer than [`IOS_LEAST`] slow I/Os.
+    /// The dimensions by which the slow time may differ: each value that differs has fewer than [`IOS_LEAST`]
+    /// slow I/Os.
     pub too_few: Vec<Dimension>,
     /// Where the slow I/Os spent their time, the most first.
     pub spent: Vec<Spent>,
     /// The values whose I/Os were in flight elsewhere when slow I/Os were issued, more than otherwise.
     pub beside: Vec<Beside>,
-    /// The values that did much more here, slow or not: the one that rose most first.
+    /// The values that did much more here, slow or not. The value that rose most comes first.
     pub rose: Vec<Rate>,
     /// The values that did much less here.
     pub fell: Vec<Rate>,
-    /// The values whose I/Os failed, and did so much less there.
+    /// The values whose I/Os failed here, and failed much less on the other side.
     pub failed: Vec<Rate>,
     /// The devices with I/Os here that had been in flight for 1 s or more when a file was sealed.
     pub hung: Vec<Hung>,
@@ -49,24 +51,24 @@ pub struct Comparison {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
-    /// There is.
+    /// There is enough slow time.
     Slow,
     /// There are fewer than [`IOS_LEAST`] slow I/Os.
     TooFew,
-    /// Here is no slower than there.
+    /// The side in question is no slower than the other side.
     NotSlower,
 }
 
 /// The I/Os of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SideSum {
-    /// How long it lasted.
+    /// How long the side lasted.
     pub elapsed_ns: u64,
-    /// How many I/Os it had.
+    /// How many I/Os the side had.
     pub count: u64,
-    /// How many were slow.
+    /// How many I/Os were slow.
     pub slow_count: u64,
-    /// Their slow time.
+    /// The slow time of the slow I/Os.
     pub slow_ns: u64,
 }
 
@@ -75,9 +77,9 @@ pub struct SideSum {
 pub struct Compared {
     /// The dimension.
     pub dimension: Dimension,
-    /// By how much its most telling value differs, in percentage points.
+    /// By how much the dimension's most telling value differs, in percentage points.
     pub points: f64,
-    /// Its values with the most slow time, the most telling first.
+    /// The dimension's values with the most slow time, the most telling first.
     pub values: Vec<ValueShare>,
 }
 
@@ -86,11 +88,11 @@ pub struct Compared {
 pub struct ValueShare {
     /// The value.
     pub value: String,
-    /// Its share of the slow time that was added here, in percent.
+    /// The value's share of the slow time that was added here, in percent.
     pub slow_percent: f64,
-    /// Its share of the I/Os here, in percent.
+    /// The value's share of the I/Os here, in percent.
     pub ios_percent: f64,
-    /// How many of its I/Os were slow.
+    /// How many of the value's I/Os were slow.
     pub slow_count: u64,
 }
 
@@ -99,7 +101,7 @@ pub struct ValueShare {
 pub struct Spent {
     /// The wait.
     pub wait: Dimension,
-    /// Its share of all waits of slow I/Os, in percent.
+    /// The wait's share of all waits of slow I/Os, in percent.
     pub percent: f64,
 }
 
@@ -110,14 +112,16 @@ pub struct Beside {
     pub dimension: Dimension,
     /// The value.
     pub value: String,
-    /// How many of its I/Os were in flight on other devices when a slow I/O was issued, on average.
+    /// How many of the value's I/Os were in flight on other devices when a slow I/O was issued, on
+    /// average.
     pub slow_mean: f64,
-    /// Likewise when another I/O was issued: on the other side, if there is one.
+    /// The same mean when another I/O was issued: on the other side, if there is one.
     pub usual_mean: f64,
 }
 
 impl Diff {
-    /// The comparison of two sides, of these lengths. Without another side, slow I/Os are compared with all.
+    /// The comparison of two sides, of these lengths. Without another side, slow I/Os are compared with all
+    /// I/Os.
     pub fn compare(&self, here: Duration, there: Option<Duration>) -> Comparison {
         let side = |sums: &Sums, lasted: Duration| SideSum {
             elapsed_ns: lasted.as_nanos(),
@@ -155,7 +159,7 @@ impl Diff {
 }
 
 impl Comparison {
-    /// How many I/Os ended per second here and there, if there were so many more.
+    /// How many I/Os ended per second here and there, if far more I/Os ended there.
     pub fn fewer(&self) -> Option<(f64, f64)> {
         let per_s = |side: &SideSum| ratio(side.count as f64, side.elapsed_ns as f64 / 1e9);
         let there = self
@@ -202,7 +206,7 @@ fn by_dimension(diff: &Diff) -> ByDimension {
             answers.alike.push(*dimension);
         }
     }
-    // The sort is stable: dimensions that say the same keep the order of the list of dimensions.
+    // The sort is stable: dimensions with equal points keep the order of the list of dimensions.
     let by_points =
         |one: &Compared, other: &Compared| other.points.round().total_cmp(&one.points.round());
     answers.differs.sort_by(by_points);
@@ -232,7 +236,7 @@ fn values_of(diff: &Diff, dimension: Dimension) -> (Vec<ValueShare>, Vec<ValueSh
 
 /// The most telling of these values, the first one first.
 fn compared(dimension: Dimension, mut values: Vec<ValueShare>) -> Compared {
-    // The sort is stable: values that say the same keep the order of the parts.
+    // The sort is stable: values with equal points keep the order of the parts.
     values.sort_by(|one, other| other.points().total_cmp(&one.points()));
     values.truncate(SHOWN_MAX);
     Compared {
@@ -243,7 +247,7 @@ fn compared(dimension: Dimension, mut values: Vec<ValueShare>) -> Compared {
 }
 
 impl ValueShare {
-    /// By how many percentage points its share of the slow time exceeds that of the I/Os.
+    /// By how many percentage points the value's share of the slow time exceeds its share of the I/Os.
     pub fn points(&self) -> f64 {
         self.slow_percent - self.ios_percent
     }
@@ -280,7 +284,7 @@ fn beside(diff: &Diff) -> Vec<Beside> {
     beside
 }
 
-/// The slow time of a value here, beyond what its I/Os would have had there.
+/// The slow time of a value here, beyond the slow time that its I/Os would have had there.
 fn added_ns(diff: &Diff, by: Dimension, part: Part, here: &Sum) -> f64 {
     let there = match diff.there.get((by, part)) {
         few if few.ios < IOS_LEAST => diff.there.all,

@@ -16,9 +16,9 @@ pub struct Rate {
     pub value: String,
     /// The figure.
     pub metric: Metered,
-    /// Its value per second on the other side; of the depth, the mean.
+    /// The figure's value per second on the other side. For the depth, the mean.
     pub there_per_s: f64,
-    /// Likewise here.
+    /// The same value on this side.
     pub here_per_s: f64,
 }
 
@@ -41,7 +41,7 @@ type Lasting<'a> = (&'a Sums, Duration);
 
 /// A value that did at least twice as much on one side.
 struct Excess {
-    /// By how many percentage points of all that the side did.
+    /// By how many percentage points of all that the side did the value exceeds the other side.
     points: f64,
     dimension: Dimension,
     value: String,
@@ -50,7 +50,7 @@ struct Excess {
     less: f64,
 }
 
-/// The values that did at least twice as much here, and account for a good part of the work.
+/// The values that did at least twice as much here as there, and account for a good part of the work.
 pub(super) fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let metrics = [Metered::Ops, Metered::Bytes, Metered::Depth];
     let sides = ((&diff.here, here), (&diff.there, there));
@@ -58,7 +58,7 @@ pub(super) fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     sorted(each.into_iter().flatten().map(Excess::here))
 }
 
-/// The values that did at most half as much here.
+/// The values that did at most half as much here as there.
 pub(super) fn fell(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let sides = ((&diff.there, there), (&diff.here, here));
     let each = [Metered::Ops, Metered::Bytes].map(|metric| exceeding(diff, metric, &ACTORS, sides));
@@ -97,7 +97,7 @@ impl Excess {
     }
 }
 
-/// The values that did at least twice as much on the first side.
+/// The values that did at least twice as much on the first side as on the second.
 fn exceeding(
     diff: &Diff,
     metric: Metered,
@@ -154,7 +154,8 @@ impl Metered {
         }
     }
 
-    /// A few I/Os are no evidence of a rate, but no error is usual.
+    /// A few I/Os are no evidence of a rate. Even a few errors are evidence, because errors are
+    /// unusual.
     fn is_enough(self, sum: &Sum) -> bool {
         self == Metered::Errors || sum.ios >= IOS_LEAST
     }

@@ -12,11 +12,12 @@ use crate::predicate::Predicates;
 /// The I/Os that count as slow.
 #[derive(Debug)]
 pub enum Slow {
-    /// Those beyond what is usual: only the time beyond it counts.
+    /// I/Os that took longer than usual: only the time beyond the usual time counts.
     Beyond(Usual),
-    /// Those that meet conditions: their whole time counts.
+    /// I/Os that meet conditions: their whole time counts.
     Where(Predicates),
-    /// Those that also ended in this time, in nanoseconds of the source's clock: a rectangle of a heat map.
+    /// I/Os that meet conditions, and that ended in this time, in nanoseconds of the source's clock: a
+    /// rectangle of a heat map.
     Inside(Range<u64>, Predicates),
 }
 
@@ -44,13 +45,13 @@ impl Slow {
 }
 
 impl Usual {
-    /// Counts an I/O of the side that is compared with.
+    /// Counts an I/O of the side that shows what is usual.
     pub fn add(&mut self, io: &FinishedIo) {
         self.times.entry(io.kind).or_default().record(waited_ns(io));
     }
 
-    /// The 99th percentile of an operation; of too few, the longest. `None` if there were none: then nothing
-    /// is known to be slow.
+    /// The 99th percentile of an operation's times. If there are too few I/Os, the longest time. `None`
+    /// if there were no I/Os: then no I/O is known to be slow.
     fn limit_ns(&self, kind: Kind) -> Option<u64> {
         let times = self.times.get(&kind)?;
         match times.count() {

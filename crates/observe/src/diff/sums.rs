@@ -32,9 +32,9 @@ pub struct Diff {
     parts: Parts,
     pub(super) here: Sums,
     pub(super) there: Sums,
-    /// The moments at which slow I/Os were issued here, …
+    /// The moments at which slow I/Os were issued here.
     pub(super) slow_moments: Moments,
-    /// … and those at which others were: there, or here if there is no other side.
+    /// The moments at which other I/Os were issued: there, or here if there is no other side.
     pub(super) usual_moments: Moments,
     /// The ages of I/Os that had been in flight here for long, by device and by their beginning and first byte.
     hung: BTreeMap<(Arc<str>, u64, u64), u64>,
@@ -45,9 +45,9 @@ pub struct Diff {
 pub struct Hung {
     /// The device.
     pub device: String,
-    /// How many there were.
+    /// How many such I/Os there were.
     pub count: u64,
-    /// The age of the oldest.
+    /// The age of the oldest such I/O.
     pub oldest_ns: u64,
 }
 
@@ -122,7 +122,8 @@ impl Diff {
         self.waits = waits;
     }
 
-    /// Looks again at an I/O of a side, once all have been counted: was it in flight when others were issued?
+    /// Looks again at an I/O of a side, once all I/Os have been counted: was it in flight when others were
+    /// issued?
     pub fn look_beside(&mut self, side: Side, io: &FinishedIo) {
         if side == Side::Here {
             self.slow_moments.look(io, &BESIDE, &mut self.parts);
@@ -278,5 +279,5 @@ const BESIDE: [Dimension; 5] = [
 
 /// An I/O that has been in flight for this long hangs.
 const HUNG_NS: u64 = 1_000_000_000;
-/// The most of them that are told apart.
+/// The most hanging I/Os that are told apart.
 const HUNG_MAX: usize = 65_536;

@@ -89,7 +89,7 @@ fn compared(here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
     compared_within(LASTED, here, there)
 }
 
-/// As many I/Os as on the other side, in the usual time.
+/// Compares as many I/Os as on the other side, in the usual time.
 fn compared_within(lasted: Duration, here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
     let mut usual = Usual::default();
     there.iter().for_each(|io| usual.add(io));
@@ -145,7 +145,8 @@ fn an_effect_on_few_ios_is_the_first_line() {
     );
 }
 
-/// As many I/Os are beyond the 99th percentile as on the other side, but these are far beyond it.
+/// As many I/Os are beyond the 99th percentile as on the other side, but the slow I/Os here are far
+/// beyond it.
 #[test]
 fn a_few_ios_that_are_much_slower_make_it_slow() {
     let few = |io: &FinishedIo| &*io.device == "d3" && io.offset_bytes.is_multiple_of(17);
@@ -248,7 +249,8 @@ fn the_sums_are_those_of_the_ios() {
     assert!((value.ios_percent - 100.0 * of_d3 as f64 / IOS as f64).abs() < 1e-9);
 }
 
-/// A queue behind another device: while `d7` has 30 I/Os in flight, those of the other devices take longer.
+/// A queue behind another device: while `d7` has 30 I/Os in flight, the I/Os of the other devices take
+/// longer.
 #[test]
 fn what_was_in_flight_elsewhere_is_told() {
     let burst = |second: u64| second % 10 == 3;

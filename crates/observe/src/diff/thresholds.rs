@@ -1,4 +1,4 @@
-//! How large a difference must be to be told: one set of thresholds for all questions.
+//! How large a difference must be to be reported: one set of thresholds for all questions.
 
 /// Fewer slow I/Os, or fewer I/Os of a value, are no evidence.
 pub const IOS_LEAST: u64 = 30;
@@ -7,12 +7,12 @@ pub const POINTS_LEAST: f64 = 12.0;
 /// The side in question is slower if its share of slow I/Os, or its mean slow time, is at least this many
 /// times that of the other side.
 pub const FACTOR_LEAST: f64 = 2.0;
-/// Fewer I/Os in flight elsewhere than these, beyond the usual ones, do not count.
+/// The least number of I/Os in flight elsewhere, beyond the usual number, that counts.
 pub(super) const BESIDE_LEAST: f64 = 0.5;
-/// The most values of a dimension, and the most that rose.
+/// The most values of a dimension that are shown, and the most values that rose.
 pub(super) const SHOWN_MAX: usize = 5;
 
-/// A part of a whole; of nothing, none.
+/// The ratio of a part to a whole; 0 if the whole is 0.
 pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     match whole > 0.0 {
         true => part / whole,

@@ -1,4 +1,4 @@
-//! A tally beside a plain list of I/Os.
+//! Compares a tally with a plain list of I/Os.
 
 use std::collections::BTreeMap;
 
@@ -192,7 +192,7 @@ fn some_io() -> impl Strategy<Value = FinishedIo> {
         )
 }
 
-/// Conditions, each beside the plain Rust that means the same.
+/// Conditions, each with the plain Rust that means the same.
 type Plain = (&'static str, fn(&FinishedIo) -> bool);
 const CONDITIONS: [Plain; 8] = [
     ("op=write", |io| io.kind == Kind::Op(Op::Write)),

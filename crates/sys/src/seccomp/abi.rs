@@ -1,7 +1,8 @@
 //! The numbers of the notified calls, for the machine's own programs and for programs of another word size.
 //!
-//! A filter that looked at the numbers of 64-bit programs alone would overlook each call of a 32-bit program.
-//! From the kernel's arch/*/entry/syscalls tables and include/uapi/linux/audit.h.
+//! A filter that looked at the numbers of 64-bit programs alone would overlook each call of a 32-bit
+//! program. The numbers come from the kernel's arch/*/entry/syscalls tables and
+//! include/uapi/linux/audit.h.
 
 /// A call that a filter can notify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,7 +90,7 @@ pub(super) struct Row {
     name: &'static str,
     x86_64: &'static [u32],
     arm64: &'static [u32],
-    /// Its numbers for programs of another word size.
+    /// The call's numbers for programs of another word size.
     x32: &'static [u32],
     i386: &'static [u32],
     arm: &'static [u32],
@@ -137,24 +138,24 @@ impl SystemCall {
         SystemCall::Execveat,
     ];
 
-    /// Its name, as in the manual.
+    /// The call's name, as in the manual.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Whether this machine's programs have it.
+    /// Whether this machine's programs have the call.
     pub fn exists(self) -> bool {
         NUMBERINGS
             .iter()
             .any(|numbering| numbering.abi == Abi::Native && !self.numbers(numbering).is_empty())
     }
 
-    /// Its numbers in an ABI: none, if it does not exist there, or is only counted.
+    /// The call's numbers in an ABI: none, if the call does not exist in that ABI, or is only counted.
     pub(super) fn numbers(self, numbering: &Numbering) -> &'static [u32] {
         (numbering.numbers)(self.row())
     }
 
-    /// The flags for which a call is notified, if not every such call is.
+    /// The flags for which a call is notified, if the filter does not notify every such call.
     pub(super) fn conditions(self) -> &'static [Condition] {
         match self {
             SystemCall::Msync => const { &[any(2, libc::MS_SYNC)] },
@@ -165,7 +166,7 @@ impl SystemCall {
                 const {
                     &[
                         any(2, libc::PROT_WRITE),
-                        // Also in MAP_SHARED_VALIDATE.
+                        // MAP_SHARED_VALIDATE has this bit, too.
                         any(3, libc::MAP_SHARED),
                         none(3, libc::MAP_ANONYMOUS),
                     ]
@@ -185,7 +186,7 @@ impl SystemCall {
 pub(super) struct Condition {
     pub(super) argument: usize,
     pub(super) bits: u32,
-    /// Whether the call must have one of them, or none.
+    /// Whether the call must have one of the flags, or none of them.
     pub(super) set: bool,
 }
 
@@ -207,7 +208,7 @@ const fn none(argument: usize, bits: i32) -> Condition {
 /// One way for programs to make calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abi {
-    /// That of the machine's own programs.
+    /// The way of the machine's own programs.
     Native,
     /// The way of programs of another word size.
     Foreign,
@@ -231,7 +232,8 @@ pub(super) fn find(architecture: u32, number: u32) -> Option<(SystemCall, Abi)> 
     })
 }
 
-/// The ABIs of this machine. None: this machine's numbers are not known here, and no filter is installed.
+/// The ABIs of this machine. The list is empty if the machine's numbers are not known here: then no
+/// filter is installed.
 #[cfg(target_arch = "x86_64")]
 pub(super) const NUMBERINGS: &[Numbering] = &[
     Numbering {
@@ -239,7 +241,7 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
         architecture: 0xc000_003e,
         numbers: |row| row.x86_64,
     },
-    // A program of 32 bits for the x32 ABI: another number for the same architecture.
+    // A program of 32 bits for the x32 ABI makes its calls by other numbers in the same architecture.
     Numbering {
         abi: Abi::Foreign,
         architecture: 0xc000_003e,

@@ -1,7 +1,8 @@
 //! The filter: a program for the kernel's classic BPF that picks the calls to notify.
 //!
-//! No crate writes it for us: libseccomp needs a C library, and seccompiler has no action that notifies and
-//! kills programs of a foreign architecture. The program has no jump out of a block, so it needs no labels.
+//! No crate writes this program for us: libseccomp needs a C library, and seccompiler has no action
+//! that notifies and kills programs of a foreign architecture. The program has no jump out of a block,
+//! so it needs no labels.
 
 use libc::{sock_filter, sock_fprog};
 
@@ -12,13 +13,14 @@ use super::abi::{Condition, NUMBERINGS, Numbering, SystemCall};
 pub struct Notified {
     /// The call.
     pub call: SystemCall,
-    /// Whether each one is notified. Otherwise only one whose flags make data durable or, for a mapping,
-    /// let stores change a file; a call without such flags is notified in any case.
+    /// Whether every such call is notified. If not, the filter notifies only calls whose flags make
+    /// data durable or, for a mapping, let stores change a file. Calls that cannot have such flags are
+    /// notified in any case.
     pub always: bool,
 }
 
-/// The program that notifies these calls in each ABI, and every call of an architecture that is not known.
-/// It lets all others go on.
+/// The program that notifies these calls in each ABI, and every call of an architecture that is not
+/// known. The program lets all other calls go on.
 pub(super) fn program(calls: &[Notified]) -> Vec<sock_filter> {
     let mut program = Vec::new();
     let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();
@@ -36,7 +38,7 @@ pub(super) fn program(calls: &[Notified]) -> Vec<sock_filter> {
     program
 }
 
-/// The program as the system call takes it. It borrows the instructions.
+/// The program as the system call takes it. The returned value borrows the instructions.
 pub(super) fn borrowed(program: &mut [sock_filter]) -> sock_fprog {
     sock_fprog {
         len: program.len() as u16,
@@ -88,7 +90,7 @@ fn unless_met_allow(condition: &Condition) -> [sock_filter; 3] {
     ]
 }
 
-/// Skips `count` instructions unless the loaded word is this one. A longer block takes a second jump.
+/// Skips `count` instructions unless the loaded word is `word`. A long block takes a second jump.
 fn unless_equal_skip(word: u32, count: usize) -> Vec<sock_filter> {
     match u8::try_from(count) {
         Ok(count) => vec![jump(libc::BPF_JEQ, word, 0, count)],

@@ -10,24 +10,24 @@ use rustix::process::Pid;
 use super::abi::{Abi, NUMBERINGS, SystemCall, find};
 use super::filter::{Notified, borrowed, program};
 
-/// A listener. It is readable when a call waits, and hung up when no filtered thread is left.
+/// A listener. The listener is readable when a call waits, and hung up when no filtered thread is left.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
-/// The kernel's name for a call that waits. Each later call has a higher one.
+/// The kernel's number for a call that waits. Each later call has a higher number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
 /// A call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Its name in the kernel.
+    /// The call's number in the kernel.
     pub id: CallId,
-    /// The thread that makes it, if this process sees its namespace.
+    /// The thread that makes the call, if this process sees the thread's namespace.
     pub thread: Option<Pid>,
     /// The call, and the kind of program that makes it.
     pub caller: Caller,
-    /// Its arguments.
+    /// The call's arguments.
     pub arguments: [u64; 6],
 }
 
@@ -45,18 +45,18 @@ pub enum Caller {
 /// The answer to a call that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The kernel does the call, and does not tell when the call ends.
+    /// The kernel does the call, and does not report when the call ends.
     GoOn,
-    /// It fails at once.
+    /// The call fails at once.
     Fail(Errno),
 }
 
 /// Why no filter was installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotInstalled {
-    /// A filter of this thread has a listener already. The kernel allows no second one.
+    /// A filter of this thread has a listener already. The kernel allows no second listener.
     HasListener,
-    /// The kernel, or a sandbox around this process, has no such notifications.
+    /// The kernel, or a sandbox around this process, does not offer such notifications.
     Missing,
     /// A sandbox around this process forbids filters.
     Forbidden,
@@ -67,8 +67,8 @@ pub enum NotInstalled {
 }
 
 impl Listener {
-    /// Installs a filter that notifies these calls of the calling thread and of its later descendants. From
-    /// here on they cannot gain privileges by execve.
+    /// Installs a filter that notifies these calls of the calling thread and of its later descendants.
+    /// From then on, these threads cannot gain privileges by execve.
     pub fn install(calls: &[Notified]) -> Result<Listener, NotInstalled> {
         if NUMBERINGS.is_empty() {
             return Err(NotInstalled::UnknownMachine);
@@ -76,8 +76,8 @@ impl Listener {
         rustix::thread::set_no_new_privs(true).map_err(NotInstalled::Failed)?;
         let mut program = program(calls);
         let listens = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        // With the second flag, a signal that does not kill a caller waits until its call is answered.
-        // Kernels before 5.19 do not have it.
+        // With the second flag, a signal that does not kill a caller waits until the caller's call is
+        // answered. Kernels before 5.19 do not have this flag.
         let holding = listens | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
         let fd = match set_filter(&mut program, holding) {
             Err(Errno::INVAL) => set_filter(&mut program, listens),
@@ -91,8 +91,8 @@ impl Listener {
         Listener(fd)
     }
 
-    /// Asks the kernel to wake a caller, and the receiver, on the CPU of the other: the one waits while the
-    /// other works. Kernels before 6.6 refuse it, and wake them anywhere.
+    /// Asks the kernel to wake the caller and the receiver on each other's CPU, because one of the two
+    /// waits while the other works. Kernels before 6.6 refuse the request, and wake both on any CPU.
     pub fn wake_nearby(&self) {
         // include/uapi/linux/seccomp.h: SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP.
         const SYNC_WAKE_UP: libc::c_ulong = 1;
@@ -100,8 +100,8 @@ impl Listener {
         let _ = unsafe { libc::ioctl(self.raw(), SET_FLAGS, SYNC_WAKE_UP) };
     }
 
-    /// The next call that waits. Waits for one itself, so ask the poller first. `None` if the caller was
-    /// killed meanwhile.
+    /// The next call that waits. If no call waits yet, this method blocks, so ask the poller first.
+    /// `None` if the caller was killed meanwhile.
     pub fn receive(&self) -> io::Result<Option<Call>> {
         // SAFETY: all-zero bytes are a valid value of this struct of integers, and the kernel demands them.
         let mut message: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -115,16 +115,16 @@ impl Listener {
         }
     }
 
-    /// Whether a call still waits. If it does, facts that were gathered about its thread since the call was
-    /// received were not those of a later thread with the same number.
+    /// Whether a call still waits. If it does, the facts gathered since the call was received are about
+    /// the call's own thread, and not about a later thread with the same number.
     pub fn waits(&self, id: CallId) -> bool {
         // SAFETY: the kernel reads one u64 from its argument, which lives until the call returns.
         let result = unsafe { libc::ioctl(self.raw(), IS_VALID, &raw const id.0) };
         result == 0
     }
 
-    /// Answers a call. False if it does not wait for this answer: its thread was killed, another owner has
-    /// answered, or no owner has received it yet.
+    /// Answers a call. Returns false if the call does not wait for this answer: its thread was killed,
+    /// another owner has answered, or no owner has received the call yet.
     pub fn answer(&self, id: CallId, answer: Answer) -> rustix::io::Result<bool> {
         let (error, flags) = match answer {
             Answer::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),

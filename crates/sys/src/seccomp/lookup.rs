@@ -29,32 +29,33 @@ pub enum Lookup {
     Status(String),
     /// The content of a file.
     Content(String),
-    /// The content of memory, from an address on, up to a length. The answer ends where the memory does.
+    /// The content of memory, from an address on, up to a length. The answer ends where the memory ends.
     Memory(String, u64, u32),
-    /// Where does a name lead that a thread uses, from a directory of the thread on? If the last part of the
-    /// name is to be followed and exists, the answer is the path of its file; otherwise the path of its
-    /// directory, with that part. The answer is a [`Place`].
+    /// The place to which a name leads that a thread uses, starting from a directory of the thread. If
+    /// the last part of the name is to be followed and exists, the answer is the path of the named
+    /// file. Otherwise the answer is the path of its directory, followed by the last part. The answer
+    /// is a [`Place`].
     Name(String, Vec<u8>, bool),
 }
 
-/// The facts about a file by which it is known again.
+/// The facts about a file by which dashpot recognises the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The number of its file system.
+    /// The number of the file's file system.
     pub device: u64,
-    /// Its number there.
+    /// The file's number in its file system.
     pub inode: u64,
-    /// How many names it has.
+    /// How many names the file has.
     pub names: u64,
-    /// Its length in bytes.
+    /// The file's length in bytes.
     pub length: u64,
-    /// Its kind and permissions.
+    /// The file's kind and permissions.
     pub mode: u32,
-    /// The number of the mount through which it was reached.
+    /// The number of the mount through which the file was reached.
     pub mount: u64,
 }
 
-/// Where a name leads.
+/// The place to which a name leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The number of the file system.
@@ -66,7 +67,7 @@ pub struct Place {
 }
 
 impl Lookup {
-    /// Looks it up as this process.
+    /// Answers the question with the rights of this process.
     pub fn answer(&self) -> Result<Vec<u8>, Errno> {
         match self {
             Lookup::Link(path) => link(path),
@@ -128,7 +129,8 @@ impl Lookup {
 impl Status {
     /// The file at a path.
     pub fn of(path: impl Arg) -> Result<Status, Errno> {
-        // A file system whose server is away, or is a program that waits for this process, is not asked.
+        // With this flag, the kernel does not ask a file system whose server is away or waits for this
+        // process.
         let flags = AtFlags::STATX_DONT_SYNC;
         let asked = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let found = statx(CWD, path, flags, asked)?;
@@ -249,7 +251,7 @@ fn trimmed(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether the last part of a name is a directory of its own kind, and not an entry.
+/// Whether the last part of a name is `.` or `..`, and so no entry of a directory.
 fn is_dots(name: &[u8]) -> bool {
     let last = name.rsplit(|byte| *byte == b'/').next();
     matches!(last, Some(b"." | b".."))

@@ -44,7 +44,7 @@ fn filtered<T: Send>(
     })
 }
 
-/// Waits until a call waits; false if no filtered thread is left.
+/// Waits until a call waits. Returns false if no filtered thread is left.
 fn waits_for_call(listener: &Listener) -> bool {
     let mut polled = [PollFd::new(listener, PollFlags::IN)];
     poll(&mut polled, None).unwrap();
@@ -118,7 +118,8 @@ fn pwritev2(file: &File, flags: i32) -> isize {
     unsafe { libc::pwritev2(file.as_raw_fd(), &raw const bytes, 1, 0, flags) }
 }
 
-/// A program of 32 bits makes its calls by other numbers: each of them must reach the listener by name.
+/// A program of 32 bits makes its calls by other numbers. Each call must reach the listener by its
+/// name.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_calls_of_32_bit_programs_are_told_apart() {
@@ -179,7 +180,7 @@ fn a_shared_listener_answers_what_the_first_owner_has_received() {
     assert!(!waits_for_nobody());
 }
 
-/// A call that no longer exists is not answered.
+/// Whether a listener takes an answer for a call that does not exist.
 fn waits_for_nobody() -> bool {
     let (give, take) = channel();
     thread::spawn(move || give.send(Listener::install(&[]).unwrap()).unwrap());

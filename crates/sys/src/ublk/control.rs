@@ -14,25 +14,26 @@ use zerocopy::IntoBytes;
 use super::layout::{ControlCommand, DeviceInfo, Geometry, Params};
 use crate::bell_ring::is_transient;
 
-/// The device that takes the commands. It takes root.
+/// The device that takes the commands. Only root may open it.
 pub const CONTROL: &str = "/dev/ublk-control";
 
 /// An open [`CONTROL`].
 pub struct Control {
     device: File,
     ring: IoUring<Entry128, cqueue::Entry>,
-    /// The bytes that a command reads or fills. They stay where they are.
+    /// The bytes that a command reads or fills. They stay at the same address.
     bytes: Box<[u8; BYTES]>,
-    /// How many commands have been given to the kernel. It is also the name of the last one.
+    /// How many commands have been given to the kernel. This number is also the name of the last
+    /// command.
     given: u64,
 }
 
 impl Control {
-    /// Opens it.
+    /// Opens [`CONTROL`].
     ///
     /// # Errors
-    /// If the driver is not loaded, if the caller has no right to it, or if the kernel refuses a ring of
-    /// io_uring (see [`why_no_ring`](crate::why_no_ring)).
+    /// If the driver is not loaded, if the caller may not open the device, or if the kernel refuses a
+    /// ring of io_uring (see [`why_no_ring`](crate::why_no_ring)).
     pub fn open() -> io::Result<Control> {
         let device = OpenOptions::new().read(true).write(true).open(CONTROL)?;
         Ok(Control {
@@ -43,7 +44,7 @@ impl Control {
         })
     }
 
-    /// Whether the driver has what this module needs, as that of Linux 6.9 has.
+    /// Whether the driver has what this module needs, as the driver of Linux 6.9 has.
     pub fn is_sufficient(&mut self) -> bool {
         let release = rustix::system::uname();
         let is_new = is_at_least(&release.release().to_string_lossy(), DELETES_AT_ONCE);
@@ -73,13 +74,14 @@ impl Control {
         Ok(zerocopy::transmute!(self.filled::<INFO>()))
     }
 
-    /// Says what a new device is.
+    /// Tells the driver the geometry of a new device.
     pub fn set_geometry(&mut self, number: u32, geometry: &Geometry) -> io::Result<()> {
         self.run(SET_PARAMS, number, Params::of(geometry).as_bytes())
     }
 
-    /// Makes the block device, once the process with the number `server` serves the queue. The kernel may
-    /// read the partition table before this returns. Meanwhile this calls `waits` again and again.
+    /// Makes the block device, once the process with the number `server` serves the queue. The kernel
+    /// may read the partition table before the call returns. Meanwhile this method calls `waits` again
+    /// and again.
     pub fn start(&mut self, number: u32, server: u32, mut waits: impl FnMut()) -> io::Result<()> {
         self.give(START, number, 0, server.into())?;
         let pause = types::Timespec::from(PAUSE);
@@ -107,7 +109,7 @@ impl Control {
         self.run(DELETE, number, &[])
     }
 
-    /// Runs a command that reads or fills this buffer, and waits for it.
+    /// Runs a command that reads or fills this buffer, and waits until the command has ended.
     fn run(&mut self, command: u32, number: u32, bytes: &[u8]) -> io::Result<()> {
         self.bytes[..bytes.len()].copy_from_slice(bytes);
         self.give(command, number, bytes.len() as u16, 0)?;
@@ -195,8 +197,8 @@ const DELETE: u32 = command(Direction::Read, 0x14);
 /// The driver has this command since Linux 6.9, and names no feature for it.
 const DELETES_AT_ONCE: (u32, u32) = (6, 9);
 
-/// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. Without `UBLK_F_UNPRIVILEGED_DEV`, with which the
-/// kernel kills a server that holds a request for 30 s.
+/// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. `UBLK_F_UNPRIVILEGED_DEV` is left out: with that
+/// flag, the kernel kills a server that holds a request for 30 s.
 const FLAGS: u64 = 1 << 6 | 1 << 7;
 /// Stands for any number of a device.
 const ANY: u32 = u32::MAX;

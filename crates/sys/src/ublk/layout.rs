@@ -10,11 +10,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Descriptor {
     /// The [operation](op) in the lowest byte, and [flags](flag) above it.
     pub op_flags: u32,
-    /// Its length, in sectors of 512 bytes.
+    /// The request's length, in sectors of 512 bytes.
     pub sectors: u32,
-    /// Its first sector of 512 bytes.
+    /// The request's first sector of 512 bytes.
     pub first_sector: u64,
-    /// The address of its data in other modes of the driver.
+    /// The address of the request's data in other modes of the driver.
     pub address: u64,
 }
 
@@ -25,7 +25,7 @@ impl Descriptor {
         (self.op_flags & 0xff) as u8
     }
 
-    /// Whether it has a flag.
+    /// Whether the request has a flag.
     #[inline]
     pub fn has(&self, flag: u32) -> bool {
         self.op_flags & flag != 0
@@ -87,22 +87,22 @@ pub struct DeviceInfo {
 /// How programs may use a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// They may read and write.
+    /// Programs may read and write.
     ReadWrite,
-    /// They may only read.
+    /// Programs may only read.
     ReadOnly,
 }
 
 /// The size of a device, and the properties that its driver reports to the block layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
-    /// Its size, in bytes.
+    /// The device's size, in bytes.
     pub size: u64,
-    /// Its sector size, in bytes: a power of two from 512 to 4096.
+    /// The device's sector size, in bytes: a power of two from 512 to 4096.
     pub sector: u32,
     /// The smallest write that needs no read before it, in bytes: a power of two, not less than `sector`.
     pub block: u32,
-    /// How programs may use it.
+    /// How programs may use the device.
     pub access: Access,
     /// The largest read or write, in bytes.
     pub longest_io: u32,
@@ -179,8 +179,8 @@ pub(super) struct ControlCommand {
     pub(super) _reserved: u32,
 }
 
-/// A command for a queue: `ublksrv_io_cmd`. Its address is zero, because the driver copies no data
-/// itself.
+/// A command for a queue: `ublksrv_io_cmd`. The address is zero, because the driver itself copies no
+/// data.
 #[derive(Clone, Copy, Debug, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct QueueCommand {
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(size_of::<DeviceInfo>(), 64);
         assert_eq!(size_of::<ControlCommand>(), 32);
         assert_eq!(size_of::<QueueCommand>(), 16);
-        // Up to `ublk_param_devt`.
+        // The length up to the field `ublk_param_devt`.
         assert_eq!(size_of::<Params>(), 64);
     }
 

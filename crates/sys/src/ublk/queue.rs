@@ -13,17 +13,17 @@ use rustix::ioctl::{Direction, opcode as ioctl};
 use super::layout::{Descriptor, QueueCommand, data_offset};
 use crate::bell_ring::{BellRing, is_transient};
 
-/// The queue of a device, which this process serves. Only the thread that made it may use it: the driver
-/// takes commands from no other.
+/// The queue of a device, which this process serves. Only the thread that made the queue may use it:
+/// the driver takes commands from no other thread.
 ///
-/// The driver keeps commands of the server, each of which waits for a request. They end with the block
-/// device, or with the thread. If a queue is dropped earlier, its ring stays until the thread ends.
-/// Otherwise the kernel would take the commands back while the driver completes them.
+/// The driver keeps commands of the server, each of which waits for a request. These commands end with
+/// the block device, or with the thread. If a queue is dropped earlier, its ring stays until the thread
+/// ends. Otherwise the kernel would take the commands back while the driver completes them.
 pub struct Queue {
     ring: ManuallyDrop<BellRing>,
     descriptors: MmapRaw,
     device: OwnedFd,
-    /// By tag: whether the server has a request with it.
+    /// For each tag: whether the server has a request with this tag.
     held: Vec<bool>,
     /// How many commands the driver has, or will get.
     commands: usize,
@@ -34,9 +34,9 @@ pub struct Queue {
 pub enum Event {
     /// There is a request. The server answers it with [`Queue::finish`].
     Request {
-        /// The driver's name for it, below the depth of the queue.
+        /// The driver's number for the request, below the depth of the queue.
         tag: u16,
-        /// The driver's description of it.
+        /// The driver's description of the request.
         descriptor: Descriptor,
     },
     /// The device is about to go: the driver sends no more requests.
@@ -90,7 +90,7 @@ impl Queue {
     }
 
     /// Answers a request: with the number of bytes that were read or written, with 0, or with an error.
-    /// Does nothing if the server has no such request. The driver takes it with the next
+    /// Does nothing if the server has no such request. The driver takes the answer with the next
     /// [`Queue::submit`].
     pub fn finish(&mut self, tag: u16, result: Result<u32, Errno>) -> io::Result<()> {
         let at = usize::from(tag);
@@ -106,7 +106,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Gives the driver the answers. Makes no call when there are none.
+    /// Gives the driver the answers. Makes no call when there are no answers.
     pub fn submit(&mut self) -> io::Result<()> {
         while !self.ring.ring.submission().is_empty() {
             match self.ring.ring.submit() {
@@ -123,7 +123,7 @@ impl Queue {
     /// Answers all requests that the server has with an error.
     pub fn fail_held(&mut self) {
         for tag in 0..self.held.len() as u16 {
-            // If it fails, the driver takes nothing any more.
+            // If the call fails, the driver takes no more answers.
             let _ = self.finish(tag, Err(Errno::IO));
         }
         let _ = self.submit();
@@ -134,8 +134,8 @@ impl Queue {
         self.commands > 0
     }
 
-    /// Makes the descriptor unreadable for a poller until there is more news. Afterwards the caller takes
-    /// news until there is none, or [rings](Queue::ring_again).
+    /// Makes the descriptor unreadable for a poller until there is more news. Afterwards the caller
+    /// takes news until there is no more, or [rings](Queue::ring_again).
     pub fn hear(&self) {
         self.ring.hear();
     }
@@ -150,7 +150,7 @@ impl Queue {
     /// # Errors
     /// If the request is gone, or has another length. `into` is then as it was.
     pub fn read_data(&self, tag: u16, into: &mut Vec<u8>, length: usize) -> io::Result<()> {
-        // With more room than the request has bytes, the driver would say a wrong number.
+        // With more room than the request has bytes, the driver would report a wrong number of bytes.
         let room = into.spare_capacity_mut().get_mut(..length);
         let room = room.ok_or(io::ErrorKind::InvalidInput)?;
         let (read, _) = rustix::io::pread(&self.device, room, data_offset(tag))?;
@@ -221,7 +221,8 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// The driver notices the end of the thread by the commands that it has. So it gets all of them.
+    /// The driver notices the end of the thread by the commands that the driver has, so it gets all
+    /// commands.
     fn drop(&mut self) {
         while self.next_event().is_some() {}
         self.fail_held();
@@ -242,9 +243,9 @@ const fn command(number: u8) -> u32 {
     )
 }
 
-/// Takes the next request with a tag. A new server begins with it.
+/// Takes the next request with a tag. A new server begins with this command.
 const FETCH: u32 = command(0x20);
-/// Answers the request with a tag, and takes the next one.
+/// Answers the request with a tag, and takes the next request.
 const COMMIT_AND_FETCH: u32 = command(0x21);
 
 #[cfg(test)]
