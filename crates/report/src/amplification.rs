@@ -2,8 +2,8 @@
 //! and at the disks.
 //!
 //! A volume with blocks larger than its clients' writes reads and writes whole blocks, a mirror writes each block
-//! to all of its sides, and data that is overwritten while it is dirty never reaches the disks. So each level may
-//! carry more than the one above, or less. Flushes are not counted.
+//! to all of its sides, and data that is overwritten while it is dirty never reaches the disks. So each
+//! level may carry more operations and bytes than the level above it, or fewer. Flushes are not counted.
 
 mod report;
 
@@ -44,27 +44,27 @@ pub struct PoolLevels {
 pub struct Levels {
     /// The operations that clients asked of the volumes.
     pub volumes: TrafficSum,
-    /// The zios that went into the queues, before adjacent ones were joined.
+    /// The zios that went into the queues, counted before adjacent zios were joined.
     pub queued: TrafficSum,
     /// The zios that reached the disks.
     pub disks: TrafficSum,
-    /// Operations and bytes in the queues for each one at the volumes.
+    /// Operations and bytes in the queues, divided by those at the volumes.
     pub amplification_queued: Ratios,
-    /// Operations and bytes at the disks for each one at the volumes.
+    /// Operations and bytes at the disks, divided by those at the volumes.
     pub amplification: Ratios,
 }
 
-/// Operations and bytes at a lower level for each one at the volumes; null without any there.
+/// Operations and bytes at a lower level, divided by those at the volumes; null if the volumes had none.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratios {
     reads: Option<f64>,
     read_bytes: Option<f64>,
     writes: Option<f64>,
     written_bytes: Option<f64>,
-    /// Lower reads for each higher write, if clients only write: to write a part of a block, the pool
-    /// must read the rest.
+    /// Reads at the lower level for each write at the volumes, if clients only write: to write a part of a
+    /// block, the pool must read the rest of the block.
     reads_per_write: Option<f64>,
-    /// The bytes of these reads for each byte written above.
+    /// The bytes of the lower level's reads for each byte that clients wrote, if clients only write.
     read_bytes_per_written_byte: Option<f64>,
 }
 
@@ -133,7 +133,7 @@ impl Levels {
         ]
     }
 
-    /// A note about the reads of a pool that clients' writes have caused; empty if there were none.
+    /// A note about the reads of a pool that clients' writes have caused; empty if writes caused no reads.
     pub fn reads_of_writes(&self, pool: &str) -> String {
         let times = self.amplification;
         match (times.reads_per_write, times.read_bytes_per_written_byte) {

@@ -2,12 +2,12 @@
 
 use dashpot_observe::{Dimension, OpInterval, Order, Unit};
 
-/// Whether each source distinguishes its values without being asked.
+/// Whether each source distinguishes this dimension's values without being asked.
 pub(crate) fn is_always_apart(by: Dimension) -> bool {
     matches!(by, Dimension::Device | Dimension::Type | Dimension::Op)
 }
 
-/// The order of its groups, if amounts are I/Os.
+/// The order of this dimension's groups, if amounts are I/Os.
 pub(crate) fn order_of(by: Dimension) -> Order {
     match by.unit() {
         Unit::Name => Order::ByCount,

@@ -1,4 +1,4 @@
-//! The loss in a power cut, in words.
+//! The text about the data that a power cut destroyed.
 
 use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, PoolCrashed, ThenWord};
 use dashpot_rules::{nice_number, short_time};
@@ -19,7 +19,7 @@ const WRITES: [Column; 5] = [
     Column::Text("client"),
 ];
 
-/// The text about the power cut of a disk. It lists at most `top` of the lost writes, and fits the
+/// The text about the power cut of a disk. The text lists at most `top` of the lost writes, and fits the
 /// screen.
 pub fn text(room: Room, crashed: &Crashed, top: usize) -> String {
     prose_within(room, &sentences(crashed)) + &lists(room, crashed, top)
@@ -50,7 +50,7 @@ fn lists(room: Room, crashed: &Crashed, top: usize) -> String {
     text
 }
 
-/// The text about the power cut of a pool. It lists at most `top` of the lost writes of each disk.
+/// The text about the power cut of a pool. The text lists at most `top` of the lost writes of each disk.
 pub fn pool_text(room: Room, crashed: &PoolCrashed, top: usize) -> String {
     let PoolCrashed { pool, then, .. } = crashed;
     if crashed.was_off {
@@ -121,7 +121,7 @@ fn to_restart(name: &str, then: ThenWord) -> String {
     }
 }
 
-/// The choice of the writes that survive, so that the user can repeat it.
+/// Words for the choice of the writes that survive, so that the user can choose the same writes again.
 fn kept(keep: KeepWord, tear_bytes: Option<u64>, seed: u64) -> String {
     match (keep, tear_bytes) {
         (KeepWord::None, _) => "keep none".to_owned(),

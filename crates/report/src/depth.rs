@@ -1,9 +1,10 @@
-//! Notes on the depth of clients: on a rule whose effect it hides, and on an interval in which it hardly
-//! changed.
+//! Notes on the depth of clients: on a rule whose effect the depth hides, and on an interval in which the
+//! depth hardly changed.
 
 use dashpot_api::{Depth, Rule, RuleEffect};
 
-/// A note on a delay whose lanes or whose time had no effect, because the clients' own depth was too small.
+/// A note on a delay whose lanes clients could not fill, or whose zios wait longer because clients hold them
+/// back.
 pub fn depth_note(rule: &Rule) -> Option<String> {
     let depth = &rule.depth;
     if rule.fields.effect != RuleEffect::Delay || depth.most == 0 || !depth.is_exact() {
@@ -22,8 +23,9 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
     }
 }
 
-/// The words for clients that nearly always kept the same number of I/Os in flight, perhaps because they may not
-/// send more. `zios` is the number of all their I/Os: a single burst shows no bound.
+/// The words for clients that nearly always kept the same number of I/Os in flight, perhaps because the
+/// clients may not have more in flight. `zios` is the number of all their I/Os: a single burst shows no
+/// bound.
 pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     let Depth {
         most,
@@ -38,7 +40,7 @@ pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     })
 }
 
-/// Clients came back to a depth if there were this many times as many zios.
+/// Clients reached a depth repeatedly if they sent at least this many times as many zios.
 const BURSTS: u64 = 4;
 
 #[cfg(test)]

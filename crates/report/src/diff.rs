@@ -11,7 +11,7 @@ use dashpot_observe::diff::{
 };
 use dashpot_rules::{nice_number, short_time, thousands, visible};
 
-/// The comparison, whose JSON is that of [`Comparison`].
+/// The report. Its JSON is the JSON of the [`Comparison`].
 #[derive(Clone, Debug)]
 pub struct DiffReport {
     /// The comparison.
@@ -91,7 +91,7 @@ impl DiffReport {
         }
     }
 
-    /// A difference although the I/Os that ended were not slower.
+    /// A sentence about a difference in other I/Os, although the I/Os that ended were not slower.
     fn beside_slowness(&self) -> Option<String> {
         let found = &self.comparison;
         let hung = found.hung.first().map(|hung| {
@@ -183,7 +183,7 @@ fn words_of(dimensions: &[Dimension]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// Of the kernel's I/Os, the time at the device is the driver's part.
+/// The word for a wait. For I/Os of the kernel, the wait at the device is the time that the driver takes.
 fn wait_word(wait: Dimension) -> &'static str {
     match wait {
         Dimension::Latency => "device",
@@ -218,7 +218,7 @@ fn rate_line(what: &str, rate: &Rate) -> String {
     format!("{what}: {}", figures(rate))
 }
 
-/// A value with its rates here and there.
+/// A value, with its rates on each of the two sides.
 fn figures(rate: &Rate) -> String {
     let amount = |figure: f64| match rate.metric {
         Metered::Ops => format!("{figure:.0} I/Os per second"),

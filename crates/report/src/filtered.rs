@@ -5,15 +5,15 @@ use dashpot_observe::{Predicates, Question, Schedule, Seen};
 use crate::report::{Pages, Report, Tells, Words};
 use crate::surface::Surface;
 
-/// A report that prints its conditions first, and then covers only the I/Os that meet
-/// them.
+/// A report that prints its conditions first, and then covers only the I/Os that meet these conditions.
 pub struct Filtered {
     report: Box<dyn Report>,
     predicates: Predicates,
 }
 
 impl Filtered {
-    /// The report, over the I/Os that meet these; without any, the report itself.
+    /// Limits the report to I/Os that meet these conditions; without conditions, returns the report
+    /// unchanged.
     pub fn of(report: Box<dyn Report>, predicates: &Predicates) -> Box<dyn Report> {
         match predicates.is_empty() {
             true => report,

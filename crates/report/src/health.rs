@@ -87,8 +87,8 @@ fn state(shard: &Shard) -> String {
     }
 }
 
-/// Lines about the memory that clients make shards hold, and that callers use in the API, beside
-/// the bounds.
+/// Lines about the memory that clients make shards hold, and that callers use in the API, next to the
+/// bounds.
 pub fn memory_lines(room: Room, shards: &[Shard], memory: &Memory) -> String {
     let clients = |shard: &Shard| {
         let held = &shard.memory;
@@ -144,7 +144,7 @@ fn promise_row(promise: &Promise) -> Vec<String> {
     ]
 }
 
-/// A note that a shard has more work than it can do, so that all rules of its disks are late.
+/// A note that a shard has more work than it can do, so that all rules of the shard's disks are late.
 pub fn overload_note(shard: &Shard) -> Option<String> {
     let Load {
         busy_percent,

@@ -1,5 +1,6 @@
-//! A report as one HTML file, to attach to a ticket or to keep as an artefact of a pipeline. It opens from a file
-//! and asks no host: its policy lets only its own script and styles in, by their hashes, and its data is inert text.
+//! A report as one HTML file, to attach to a ticket or to keep as an artefact of a pipeline. A browser can
+//! open the file from a disk, and the file loads nothing from any host. The page's security policy lets in
+//! only the page's own script and styles, by their hashes. The data in the page is inert text.
 
 use std::fmt::Write;
 
@@ -12,13 +13,13 @@ use sha2::{Digest, Sha256};
 pub struct Document {
     /// The command line, which prints the same report again.
     pub command: String,
-    /// The facts about it, such as its time and its host.
+    /// The facts about the report, such as its time and its host.
     pub facts: Vec<(&'static str, String)>,
-    /// Its picture, if it has one.
+    /// The report's picture, if the report has one.
     pub svg: Option<String>,
-    /// Its text.
+    /// The report's text.
     pub text: String,
-    /// Its pages as JSON, each a value.
+    /// The report's pages, each as one JSON value.
     pub pages: Vec<serde_json::Value>,
     /// How many pages were left out, because the file would be too large.
     pub left_out: u64,
@@ -39,7 +40,7 @@ impl Document {
              <h1>{title}</h1>\n<dl>"
         );
         for (name, words) in &self.facts {
-            // A String takes every text.
+            // Writing to a String cannot fail.
             let _ = write!(html, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(words));
         }
         html += "</dl>\n";
@@ -58,7 +59,7 @@ impl Document {
             "<h2>Figures</h2>\n<div id=\"figure\"></div>\n\
              <div id=\"table\" class=\"scroll\" tabindex=\"0\"></div>\n"
         );
-        // A picture in letters adds nothing to one that is drawn.
+        // With an SVG picture, the page needs no picture made of characters.
         if picture.is_empty() {
             let _ = writeln!(html, "<h2>Report</h2>\n<pre>{}</pre>", escape(&self.text));
         }
@@ -73,7 +74,7 @@ impl Document {
     }
 }
 
-/// The policy. A style in the picture has a hash of its own.
+/// The policy. A style in the picture has its own hash.
 fn policy(picture: &str) -> String {
     let own = picture.split("<style>").skip(1);
     let own = own.filter_map(|rest| rest.split("</style>").next());
@@ -92,13 +93,14 @@ fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 
-/// A picture for a page that is always light.
+/// The picture in the colours of a light page: the page is always light.
 fn lit(svg: &str) -> String {
     let begin = svg.find("<svg").unwrap_or(0);
     svg[begin..].replace("(prefers-color-scheme: dark)", "not all")
 }
 
-/// Words as text of HTML, whatever they hold. A control character could end a line early, or hide what follows.
+/// Any words as HTML text. Control characters are replaced: they could end a line early, or hide the words
+/// after them.
 fn escape(words: &str) -> String {
     let mut escaped = String::with_capacity(words.len());
     for letter in words.chars() {
@@ -157,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_policy_names_each_script_and_style_by_its_hash() {
-        // The hash of the empty text, as the standard gives it.
+        // The hash of the empty text, from the standard.
         assert_eq!(
             hash(""),
             "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"

@@ -2,10 +2,10 @@
 //!
 //! Source: perf-tools' iolatency by B. Gregg, its man page and example file.
 //!
-//! Differences: the report does not forget an I/O that outlasts an interval. A line at the end
-//! names I/O that was in flight for the whole interval, or at the end of the last one. A row
-//! contains the latencies that its label says, `>=` and `<`; the original puts a power of two into
-//! the row below ([`Boundary::AsOriginal`]).
+//! Differences: the report does not forget an I/O that outlasts an interval. A line at the end names I/O
+//! that was in flight for the whole interval, or at the end of the last interval. A row contains the
+//! latencies that its label says, `>=` and `<`; the original tool puts a power of two into the row below its
+//! label ([`Boundary::AsOriginal`]).
 //!
 //! Beyond the original: a histogram for each value of a breakdown, each below a line that names it,
 //! and a table of percentiles in place of histograms.
@@ -41,9 +41,9 @@ pub fn opening(interval_s: impl fmt::Display, endless: bool) -> String {
 /// The row of a latency of exactly 2^k ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {
-    /// The row that begins with it, as the labels say.
+    /// The row that begins with this latency, as the labels say.
     AsLabelled,
-    /// The row that ends with it, as the original compares (`--compat=iolatency`).
+    /// The row that ends with this latency, as in the original tool (`--compat=iolatency`).
     AsOriginal,
 }
 
@@ -75,7 +75,7 @@ pub struct Interval {
     /// How the text shows latencies; JSON has both.
     #[serde(skip)]
     pub style: Style,
-    /// The ones of these that the remark mentions; JSON has all.
+    /// The I/Os in flight that the remark mentions; JSON has all I/Os in flight.
     #[serde(skip)]
     pub mention: Mention,
     /// The room for the text.
@@ -103,7 +103,7 @@ pub enum Scope {
 pub struct Value {
     /// The value's name.
     pub value: String,
-    /// Its latencies.
+    /// The latencies of this value.
     #[serde(flatten)]
     pub distribution: Distribution,
 }
@@ -149,7 +149,7 @@ impl Serialize for Row {
 }
 
 impl Value {
-    /// Its line in a table of percentiles.
+    /// The value's line in a table of percentiles.
     fn line(&self) -> (&str, &Percentiles) {
         (&self.value, &self.distribution.latency)
     }
@@ -174,8 +174,8 @@ impl Page for Interval {
         Some(self)
     }
 
-    /// A remark about the zios in flight. It is not part of the text, which stays byte for byte the
-    /// original tool's.
+    /// A remark about the zios in flight. The remark is not part of the text: the text has exactly the
+    /// original tool's bytes.
     fn remark(&self) -> Option<String> {
         let (mention, elapsed) = (self.mention, self.length.elapsed);
         match self.slowest() {
@@ -186,7 +186,7 @@ impl Page for Interval {
 }
 
 impl Interval {
-    /// The latencies of ended zios; in a breakdown, those of the value with the longest tail.
+    /// The latencies of ended zios; in a breakdown, the latencies of the value with the longest tail.
     fn slowest(&self) -> Option<&Percentiles> {
         let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
         match &self.scope {
@@ -230,8 +230,8 @@ impl fmt::Display for Interval {
     }
 }
 
-/// Writes a table for each value below its name, with an empty line between them. Without values,
-/// writes the table of no I/O.
+/// Writes each value's name and its table, with an empty line between values. Without values, writes a table
+/// without I/Os.
 fn write_tables(f: &mut impl fmt::Write, room: Room, by: &str, values: &[Value]) -> fmt::Result {
     if values.is_empty() {
         return write_table(f, &labelled(&[]));

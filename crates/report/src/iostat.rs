@@ -1,13 +1,13 @@
 //! `iostat`: averages per disk over an interval.
 //!
 //! Source: sysstat 12's iostat, with its columns, widths and units. Differences: dashpot's disks never merge I/O, so
-//! their merge columns are zero. Their times are exact, where the kernel counts whole milliseconds. A line at the end
-//! names I/O that has been in flight for the whole interval; in the first and the last report, all I/O in flight. The
-//! extended reports also name a depth that the clients kept for nearly all of the busy time. As in the kernel's
-//! statistics, writing zeroes counts as writing, and a trim is a discard.
+//! their merge columns are zero. Their times are exact, whereas the kernel counts whole milliseconds. A line
+//! at the end names I/O that has been in flight for the whole interval; in the first and the last report, it
+//! names all I/O in flight. The extended reports also name a depth that the clients kept for nearly all of
+//! the busy time. As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
 //!
 //! On a screen that is too narrow for all columns, the basic report becomes sysstat's short one,
-//! and the extended report has only the columns that fit 80.
+//! and the extended report has only the columns that fit into 80 characters.
 
 mod report;
 
@@ -43,17 +43,17 @@ pub struct Interval {
     pub depth_time: u128,
     /// The time during which at least one zio was in flight.
     pub busy: Duration,
-    /// How many were in flight at most, and for the longest time; `None` for the kernel's disks, whose
-    /// counters do not show it.
+    /// The most zios in flight, and the number in flight for the longest time; `None` for the kernel's
+    /// disks, whose counters show neither.
     pub depth: Option<Depth>,
-    /// The I/Os in flight at the end.
+    /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
 }
 
 /// Zios of one kind that completed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Completed {
-    /// How many.
+    /// The number of zios.
     pub zios: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -98,7 +98,7 @@ pub struct Iostat {
 }
 
 impl Completed {
-    /// The sum of both.
+    /// The sum of these zios and the other zios.
     fn with(&self, other: &Completed) -> Completed {
         Completed {
             zios: self.zios + other.zios,
@@ -179,7 +179,7 @@ struct Column {
     decimals: usize,
     /// Whether a narrow screen shows the column.
     narrow: bool,
-    /// The figure, or `None` if it is an average of no I/Os.
+    /// The column's figure, or `None` for an average without I/Os.
     figure: fn(&Interval) -> Option<f64>,
 }
 
@@ -320,7 +320,7 @@ impl fmt::Display for Iostat {
         let shortened = |name| self.room.name_beside(width(&columns), name);
         let names = self.disks.iter().map(|disk| disk.disk.as_str());
         let widest = match self.room {
-            // As in sysstat, a longer name shifts the rest of its line.
+            // As in sysstat, a name longer than this shifts the rest of its line.
             Room::UNBOUNDED => NAME_WIDTH,
             room => room.widest_name(width(&columns), names).max(NAME_WIDTH),
         };

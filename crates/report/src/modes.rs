@@ -1,5 +1,5 @@
-//! Latencies of two kinds with little between them, so that hardly any I/O takes the mean or the
-//! median.
+//! Latencies of two kinds, fast and slow, with few latencies in between: then the mean and the median are
+//! the times of hardly any I/O.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
 use dashpot_rules::short_time;
@@ -11,17 +11,17 @@ use serde::Serialize;
 pub struct TwoModes {
     /// How many I/Os belong to the fast kind.
     pub fast: u64,
-    /// The longest latency of these.
+    /// The longest latency of the fast kind.
     pub fast_upto_ns: u64,
     /// How many I/Os belong to the slow kind.
     pub slow: u64,
-    /// The shortest latency of these.
+    /// The shortest latency of the slow kind.
     pub slow_from_ns: u64,
 }
 
 /// Each kind has at least one in this many of the I/Os.
 const KIND: u64 = 10;
-/// At most one in this many of the I/Os is between the kinds.
+/// At most one in this many of the I/Os is between the two kinds.
 const BETWEEN: u64 = 8;
 /// The slow kind takes at least this many times as long as the fast one.
 const APART: u64 = 50;
@@ -74,8 +74,8 @@ impl TwoModes {
     }
 }
 
-/// The first bucket of the slow kind, and the number of its I/Os. At most `between` I/Os may come
-/// before it, and it is the last such bucket. `above` has the buckets above the fast kind, with
+/// The first bucket of the slow kind, and the number of its I/Os. The bucket is the last one that has at
+/// most `between` I/Os between the fast kind and itself. `above` has the buckets above the fast kind, with
 /// `left` I/Os.
 fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, u64)> {
     let mut slow = left;

@@ -27,7 +27,7 @@ pub struct Observation {
     pub length: Length,
     /// The devices, in display order.
     pub devices: Vec<Line>,
-    /// How many events were lost. No figure includes their I/Os.
+    /// How many events were lost. No figure includes the I/Os of lost events.
     pub lost: u64,
     /// How many completions had no visible start; null if the source sees every start.
     pub unmatched: Option<u64>,
@@ -42,7 +42,7 @@ pub struct Observation {
 /// The figures of a device.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    /// Its name.
+    /// The device's name.
     pub device: String,
     reads_per_s: f64,
     writes_per_s: f64,

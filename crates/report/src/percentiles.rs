@@ -10,8 +10,8 @@ use super::table::Room;
 /// Writes a table of percentiles, with a line for each name. Long names are shortened if the screen
 /// has no room for them.
 ///
-/// Times have three digits, and a percentile of too few zios is a dash:
-/// `      n    p50    p90    p95    p99  p99.9    max`.
+/// Times have three significant digits, and a percentile of too few zios is a dash: `      n    p50    p90
+/// p95    p99  p99.9    max`.
 pub fn write_percentiles<'a>(
     f: &mut impl fmt::Write,
     room: Room,

@@ -1,9 +1,9 @@
-//! Proof of injection: the requested and the achieved latencies of a rule, their difference, and
-//! whether it is within the caller's tolerance.
+//! Proof of injection: the requested and the achieved latencies of a rule, their difference, and whether the
+//! difference is within the caller's tolerance.
 //!
 //! The figures contain only zios that the rule held: their requested service, and the time from the
-//! end of their wait for a lane until the reply was offered. Percentiles of a constant are exact to
-//! the bucket of lateness; those of a distribution, to 1.2 %. Means and extremes are exact.
+//! end of their wait for a lane until the reply was offered. Percentiles of a constant delay are exact to
+//! the bucket of lateness; percentiles of a distribution are exact to 1.2 %. Means and extremes are exact.
 
 mod causes;
 mod figures;
@@ -37,7 +37,7 @@ const BAR_WIDTH: usize = 20;
 pub struct Proof {
     /// The rule, as the API has it.
     pub rule: Rule,
-    /// Whether it was kept.
+    /// Whether the rule was kept.
     pub verdict: Verdict,
     /// Whether the rule did what it says, regardless of time.
     as_asked: bool,
@@ -58,7 +58,7 @@ pub struct Proof {
     /// The precision of the percentiles; null if all delays were equal, so that they are exact.
     resolution: Option<Resolution>,
     rows: Vec<Row>,
-    /// The service time, if there was only one.
+    /// The service time, if all zios had the same.
     #[serde(skip)]
     constant_ns: Option<u64>,
 }
@@ -71,7 +71,7 @@ struct Limits {
     n: u64,
 }
 
-/// dashpot's own promise on this host. It does not affect the verdict.
+/// dashpot's own promise on this host. The promise does not affect the verdict.
 #[derive(Clone, Debug, Serialize)]
 struct Promise {
     /// The median lateness.
@@ -126,7 +126,7 @@ impl Proof {
         format!("rule {id}{name} on {disk}: {rule}")
     }
 
-    /// The fates of the matching zios. Rare ones are mentioned only if they occurred.
+    /// The fates of the matching zios. The text mentions rare fates only if they occurred.
     fn counts(&self) -> String {
         let counters = self.rule.present();
         let rare = [
@@ -255,7 +255,7 @@ impl Proof {
         )
     }
 
-    /// The label of a row. Beside a constant, it is the time that is added to the constant.
+    /// The label of a row. For a constant delay, the label is the time that is added to the constant.
     fn label(&self, index: usize, row: &Row) -> String {
         match self.constant_ns {
             Some(service) if index > 0 => {

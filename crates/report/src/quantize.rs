@@ -1,5 +1,5 @@
 //! `quantize`: latencies in powers of two of a microsecond, with average, standard deviation,
-//! rate and throughput, for all disks together or for each.
+//! rate and throughput, for all disks together or for each disk.
 //!
 //! Source: the two DTrace scripts of D. P. Surya's article on zinject (2015), and the layout and
 //! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()` and `printa()`.
@@ -38,7 +38,7 @@ pub struct Quantize {
     /// The time that the report covers.
     #[serde(flatten)]
     pub length: Length,
-    /// The numbers.
+    /// The latencies and rates.
     #[serde(flatten)]
     pub scope: Scope,
     /// The I/Os in flight at the end.
@@ -53,24 +53,24 @@ pub struct Quantize {
     pub room: Room,
 }
 
-/// The numbers of all disks together, or of each disk.
+/// The figures of all disks together, or of each disk.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// All I/O together.
     Total(Aggregation),
-    /// Each disk, under its name.
+    /// Each disk separately, with its name.
     #[serde(rename = "devices")]
     Disks(Vec<Disk>),
 }
 
-/// A disk's numbers. JSON: those of [`Aggregation`], and `"device": "c1t1d0"`.
+/// A disk's figures. JSON: the keys of [`Aggregation`], and `"device": "c1t1d0"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Disk {
-    /// Its name.
+    /// The disk's name.
     #[serde(rename = "device")]
     pub disk: String,
-    /// Its numbers.
+    /// The disk's figures.
     #[serde(flatten)]
     pub aggregation: Aggregation,
 }
@@ -104,7 +104,7 @@ pub struct Aggregation {
     pub latency: Percentiles,
 }
 
-/// Latencies from `value_us` to less than its double; for 0, those below 1 µs.
+/// Latencies from `value_us` to less than twice `value_us`; for 0, latencies below 1 µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The lower edge.
@@ -114,8 +114,9 @@ pub struct Row {
 }
 
 impl Aggregation {
-    /// Aggregates the I/O of `elapsed`. Rates divide by that time. The scripts divide by its whole
-    /// seconds: for their minute that is the same; for 1.9 s it gives nearly twice the true rate.
+    /// Aggregates the I/O of `elapsed`. Rates are divided by `elapsed`. The original scripts divide by whole
+    /// seconds, which for 1.9 s gives nearly twice the true rate. For the scripts' interval of a minute,
+    /// both divisions give the same.
     pub fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
         let moments = Moments {
             sum: latencies.sum(),
@@ -135,8 +136,8 @@ impl Aggregation {
         }
     }
 
-    /// The key by which DTrace sorts distributions: the sum of the rows' values, then the count of
-    /// row 0.
+    /// The key by which DTrace sorts distributions: first the sum of the rows' values, then the count of row
+    /// 0.
     fn weight(&self) -> (i128, u64) {
         let values = self.rows.iter();
         let sum = values.map(|row| i128::from(row.value_us) * i128::from(row.count));
@@ -188,7 +189,7 @@ impl fmt::Display for Quantize {
             Scope::Total(aggregation) => write_total(f, aggregation)?,
             Scope::Disks(disks) => write_disks(f, self.room, disks)?,
         }
-        // No later report could count these I/Os.
+        // The report has only this interval, so no later report could count these I/Os.
         let elapsed = self.length.elapsed;
         let in_flight = match self.slowest() {
             Some(ended) => self.in_flight.line_beside(Mention::All, elapsed, ended),
@@ -201,7 +202,7 @@ impl fmt::Display for Quantize {
 }
 
 impl Quantize {
-    /// The latencies of ended zios; of several disks, those with the longest tail.
+    /// The latencies of ended zios; for several disks, the latencies of the disk with the longest tail.
     fn slowest(&self) -> Option<&Percentiles> {
         let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
         match &self.scope {
@@ -224,7 +225,7 @@ fn write_total(f: &mut impl fmt::Write, aggregation: &Aggregation) -> fmt::Resul
 fn write_disks(f: &mut impl fmt::Write, room: Room, disks: &[Disk]) -> fmt::Result {
     writeln!(f, "\nhistogram of latencies (us):\n")?;
     for disk in sorted_by_key(disks, |disk| disk.aggregation.weight()) {
-        // DTrace ends the key with a blank; in the script's format it comes before the value.
+        // DTrace ends the key with a space, because the script's format has a space before the value.
         writeln!(f, "{} ", room.name_beside(1, &disk.disk))?;
         write_distribution(f, &disk.aggregation.rows)?;
         writeln!(f)?;
@@ -244,7 +245,7 @@ fn write_disks(f: &mut impl fmt::Write, room: Room, disks: &[Disk]) -> fmt::Resu
     })
 }
 
-/// Sorts disks by a key, ascending, and equal ones by name.
+/// Sorts disks by a key, ascending, and disks with equal keys by name.
 fn sorted_by_key<K: Ord>(disks: &[Disk], key: impl Fn(&Disk) -> K) -> Vec<&Disk> {
     let mut sorted: Vec<&Disk> = disks.iter().collect();
     sorted.sort_by(|a, b| (key(a), &a.disk).cmp(&(key(b), &b.disk)));

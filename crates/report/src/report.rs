@@ -1,5 +1,6 @@
 //! The common interface of reports. A report has a question for a source, takes the intervals that
-//! the source gives, and makes pages from them. It knows neither the source nor the place of its pages.
+//! the source gives, and makes pages from them. A report knows neither its source nor the place where its
+//! pages are shown.
 
 use std::fmt;
 
@@ -9,13 +10,13 @@ use super::surface::Surface;
 
 /// A running report.
 pub trait Report {
-    /// Its question to the source.
+    /// The report's question to the source.
     fn question(&self) -> Question;
 
-    /// Its intervals.
+    /// The intervals of the report.
     fn schedule(&self) -> Schedule;
 
-    /// The warnings that its own text contains, so that the caller need not print them.
+    /// The warnings that the report's text contains, so that the caller need not print them.
     fn tells(&self) -> Tells {
         Tells::NOTHING
     }
@@ -33,7 +34,7 @@ pub trait Report {
         Pages::new()
     }
 
-    /// The whole report as an SVG picture, if it can be one.
+    /// The whole report as an SVG picture, if the report has a picture.
     fn svg(&self) -> Option<String> {
         None
     }
@@ -44,12 +45,12 @@ pub trait Page: fmt::Display {
     /// The output of `--json`; `None` for words that only the text has.
     fn json(&self) -> Option<&dyn erased_serde::Serialize>;
 
-    /// The output of `--csv`, of a report that has it.
+    /// The output of `--csv`, if the report has such an output.
     fn rows(&self) -> Option<Rows> {
         None
     }
 
-    /// A remark to print beside the text, if the text must stay the original tool's byte for byte.
+    /// A remark to print beside the text, if the text must have exactly the original tool's bytes.
     fn remark(&self) -> Option<String> {
         None
     }
@@ -63,7 +64,7 @@ pub trait Page: fmt::Display {
 /// A table of plain figures, for other programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// The name of each column, with its unit. It is the same for each page of a report.
+    /// The name of each column, with its unit. All pages of a report have the same names.
     pub head: Vec<&'static str>,
     /// The cells. An absent figure is an empty cell.
     pub rows: Vec<Vec<String>>,
@@ -75,9 +76,9 @@ pub type Pages = Vec<Box<dyn Page>>;
 /// The warnings that a report's text contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tells {
-    /// Whether it mentions an interval's length that differs from the intended one.
+    /// Whether the text mentions the length of an interval whose length differs from the intended length.
     pub length: bool,
-    /// Whether it mentions lost events.
+    /// Whether the text mentions lost events.
     pub lost: bool,
 }
 
@@ -92,7 +93,7 @@ impl Tells {
         length: true,
         lost: false,
     };
-    /// The text contains both.
+    /// The text contains the interval's length and the lost events.
     pub const ALL: Tells = Tells {
         length: true,
         lost: true,

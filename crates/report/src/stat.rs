@@ -1,5 +1,5 @@
 //! `stat`: any statistic, once per interval: I/Os and bytes by the values of its breakdown, and the
-//! distribution of its number, if it has one.
+//! distribution of the statistic's number, if the statistic has one.
 
 mod numbers;
 mod report;
@@ -24,13 +24,13 @@ pub use self::report::StatReport;
 /// "count": 5, "bytes": 20480, "numbers": numbers, "by": "client", "values": [{"value": "uid=0 pid=7",
 /// "count": 5, "bytes": 20480, "numbers": numbers}, …], "in_flight": in flight, "lost": 0}`. Only a statistic
 /// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`, with `_bytes` after the names for bytes, and
-/// nothing for counts. Only a breakdown has `by` and `values`. For the kernel's disks it also has
-/// `"unmatched": 0`.
+/// no unit after the names for counts. Only a breakdown has `by` and `values`. For the kernel's disks the
+/// object also has `"unmatched": 0`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stat {
     /// The statistic's name.
     pub statistic: String,
-    /// Its English.
+    /// The statistic in English words.
     pub title: String,
     /// The interval's end.
     pub at_ns: u64,
@@ -40,7 +40,7 @@ pub struct Stat {
     /// All selected I/Os.
     #[serde(flatten)]
     pub all: Amount,
-    /// Their breakdown.
+    /// The breakdown of the selected I/Os.
     #[serde(flatten)]
     pub values: Option<Values>,
     /// The I/Os in flight at the interval's end.
@@ -69,7 +69,7 @@ pub struct Stat {
 pub struct Amount {
     /// How many I/Os.
     pub count: u64,
-    /// Their bytes.
+    /// The bytes of these I/Os.
     pub bytes: u64,
     /// The distribution of the statistic's number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,8 @@ pub struct Values {
     by: &'static str,
     /// Each value, in display order.
     each: Vec<(String, Amount)>,
-    /// Whether the text shows numbers of each value. For a class of these numbers, its edges.
+    /// Whether the text shows numbers of each value. If each value is a class of these numbers, the text
+    /// shows only the class's edges.
     with_numbers: bool,
 }
 
@@ -107,7 +108,7 @@ impl Serialize for Values {
 }
 
 impl Amount {
-    /// The I/O of a group, with its numbers in this unit.
+    /// The I/O of a group, with the group's numbers in this unit.
     fn of(group: &Group, unit: Option<Unit>) -> Amount {
         Amount {
             count: group.count,

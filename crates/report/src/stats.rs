@@ -1,4 +1,4 @@
-//! `stats`: the words of statistics, and the devices that have each.
+//! `stats`: the words of statistics, and the devices that have each word.
 
 use std::fmt;
 
@@ -21,19 +21,19 @@ pub struct Stats {
 #[derive(Clone, Debug, Serialize)]
 struct Word {
     word: &'static str,
-    /// Whether a statistic can count or measure it.
+    /// Whether a statistic can count or measure what the word names.
     metric: bool,
-    /// Whether conditions and breakdowns can take it.
+    /// Whether conditions and breakdowns can use the word.
     dimension: bool,
-    /// Whether dashpot's disks and volumes have it, those of simulations included.
+    /// Whether dashpot's disks and volumes, including those in simulations, have the word.
     of_dashpot: bool,
-    /// Whether the kernel's disks have it.
+    /// Whether the kernel's disks have the word.
     of_the_kernel: bool,
     meaning: &'static str,
 }
 
 impl Stats {
-    /// All of them.
+    /// All words of statistics.
     pub fn new(room: Room) -> Stats {
         let counts = Metric::COUNTS.into_iter().map(Word::of_count);
         Stats {

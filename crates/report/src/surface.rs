@@ -3,7 +3,7 @@
 use super::chart::Screen;
 use super::table::Room;
 
-/// The capabilities of that place.
+/// The capabilities of the place where a report is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Surface {
     /// The room for tables.
@@ -17,7 +17,7 @@ pub struct Surface {
 /// The way in which pictures are shown.
 #[derive(Clone, Copy, Debug)]
 pub enum Pictures {
-    /// Pictures are drawn again and again, each over the one before.
+    /// A picture is drawn again and again, each time over the previous picture.
     Moving(Screen),
     /// A picture is drawn once, when it is complete.
     Still(Screen),
@@ -26,13 +26,13 @@ pub enum Pictures {
 }
 
 impl Surface {
-    /// Whether a program reads the output. A program gets every value; a person gets as many as fit a
+    /// Whether a program reads the output. A program gets every value; a person gets as many values as fit a
     /// screen.
     pub fn is_for_programs(&self) -> bool {
         matches!(self.pictures, Pictures::Hidden)
     }
 
-    /// The room for a table. It is unbounded if the user wants it `wide`.
+    /// The room for a table. The room is unbounded if the user wants a `wide` table.
     pub fn room(&self, wide: bool) -> Room {
         match wide {
             true => Room::UNBOUNDED,
@@ -40,7 +40,7 @@ impl Surface {
         }
     }
 
-    /// The local time of a moment, counted from a midnight.
+    /// The local time for a given time, counted from a midnight.
     pub(crate) fn local_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add_signed(self.zone_ns)
     }

@@ -3,8 +3,8 @@
 //! Source: the columns, widths and letters of OpenZFS's kstat `txgs` (2.2).
 //!
 //! Differences: a time is 0 until it has ended. qtime is always 0, because a closed txg is quiesced
-//! at once. The line of the kstat's own counters is left out. A narrow screen shows only columns
-//! that fit 80.
+//! at once. The line of the kstat's own counters is left out. A narrow screen shows only the columns that
+//! fit into 80 characters.
 
 mod report;
 
@@ -24,7 +24,7 @@ pub use self::report::TxgsReport;
 /// "open_ns": …, "quiesce_ns": …, "wait_ns": …, "sync_ns": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txgs {
-    /// The pool's name, if the text has it above the table.
+    /// The pool's name, if the text shows the name above the table.
     pub pool: Option<String>,
     /// The groups, the oldest first.
     pub txgs: Vec<TxgStats>,
@@ -214,7 +214,7 @@ mod tests {
             sync: Duration::ZERO,
             ..txg(5, TxgState::Open)
         };
-        // The blanks at the ends of lines are the kstat's own.
+        // The kstat, too, has spaces at the ends of lines.
         let text = all(vec![txg(4, TxgState::Committed), open]).to_string();
         expect![[r#"
             txg      birth            state ndirty       nread        nwritten     reads    writes   otime        qtime        wtime        stime       |

@@ -4,11 +4,10 @@
 //! `-q`, `-w` and `-r`. Averages under `-l` are computed as in ZFS, from buckets of powers of two,
 //! and are up to a third off. `--json` has percentiles of the finer buckets, and exact means.
 //!
-//! Differences: a pool gives space to a volume when it makes the volume, so `alloc` is the sum of
-//! their sizes. There is no scrub and no rebuild, so their columns stay empty. For a
-//! daemon's pools, the first report covers the time since the daemon started; in a simulation, each report
-//! covers one interval. If the screen is too narrow for all groups of columns, the report shows the most
-//! important ones.
+//! Differences: a pool allocates a volume's space when it creates the volume, so `alloc` is the sum of the
+//! volumes' sizes. There is no scrub and no rebuild, so their columns stay empty. For a daemon's pools, the
+//! first report covers the time since the daemon started; in a simulation, each report covers one interval.
+//! If the screen is too narrow for all groups of columns, the report shows the most important ones.
 
 mod columns;
 mod json;
@@ -38,7 +37,7 @@ pub use self::report::ZpoolIostatReport;
 pub struct ZpoolIostat {
     /// The columns of the text; JSON has all of them.
     pub view: View,
-    /// Whether titles come before the lines. A table always has them.
+    /// Whether titles come before the lines. A table always has titles.
     pub titled: bool,
     /// The room for the text.
     pub room: Room,
@@ -160,7 +159,7 @@ fn write_head(
     write_dashes(f, groups, width)
 }
 
-/// Centres a title over columns as ZFS does: a long title goes over the edge.
+/// Centres a title over columns as ZFS does: a title longer than its columns extends beyond them.
 fn push_centred(line: &mut String, title: &str, columns: usize) {
     let whole = CELL_WIDTH * columns + 2 * (columns - 1);
     let start = (whole / columns).saturating_sub(title.len() / columns);
@@ -201,7 +200,7 @@ fn waits(
 }
 
 /// A histogram in ZFS's rows. Row `i` has the values from 2^i to less than 2^(i+1). The first row
-/// also has zero, and the last has everything above.
+/// also has zero, and the last row has all greater values.
 fn zfs_rows(histogram: &Histogram, rows: usize) -> Vec<u64> {
     let mut counts = vec![0; rows];
     for (row, count) in histogram.log2_rows(Unit::Nanos).into_iter().enumerate() {
@@ -210,7 +209,7 @@ fn zfs_rows(histogram: &Histogram, rows: usize) -> Vec<u64> {
     counts
 }
 
-/// ZFS's average of a histogram. It takes each I/O as in the middle of its row, and rounds down.
+/// ZFS's average of a histogram. ZFS counts each I/O as the middle of its row, and rounds down.
 fn zfs_average(rows: &[u64]) -> u64 {
     let count: u128 = rows.iter().map(|&count| u128::from(count)).sum();
     let middles = (0..rows.len()).map(|row| (1_u128 << row) + (1_u128 << row) / 2);
@@ -261,7 +260,7 @@ fn latency_rows(pool: &PoolInterval) -> Vec<Vec<u64>> {
     ]
 }
 
-/// The classes in the order of ZFS's columns. ZFS has two more, which do not exist here.
+/// The classes in the order of ZFS's columns. ZFS has two more classes, which dashpot does not have.
 const QUEUE_COLUMNS: [Option<Class>; 7] = [
     Some(Class::SyncRead),
     Some(Class::SyncWrite),

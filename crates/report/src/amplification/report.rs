@@ -9,7 +9,7 @@ use crate::surface::Surface;
 /// The report: the operations and bytes of pools at each level, once per interval.
 #[derive(Clone, Copy, Debug)]
 pub struct AmplificationReport {
-    /// Its intervals.
+    /// The intervals of the report.
     pub schedule: Schedule,
 }
 

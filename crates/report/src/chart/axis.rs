@@ -2,7 +2,7 @@
 
 /// A linear axis from 0.
 pub(super) struct Linear {
-    /// The value at its end.
+    /// The value at the end of the axis.
     end: f64,
     step: f64,
     from: f64,

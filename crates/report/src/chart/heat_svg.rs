@@ -1,5 +1,5 @@
-//! A heat map as SVG. Pointing at a cell shows its time, its latencies, its count, and the
-//! percentiles there.
+//! A heat map as SVG. When the user points at a cell, the picture shows the cell's time, latencies and
+//! count, and the percentiles at the cell.
 
 use std::fmt::Write;
 
@@ -12,12 +12,12 @@ use super::ticks::ticks;
 use crate::clock::time_of_day_ms;
 use crate::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
 
-/// Shades from one I/O to the highest count: darker on a light page.
+/// The shades on a light page, from one I/O to the highest count: more I/Os are darker.
 const LIGHT: [&str; SHADES] = [
     "fbd267", "fdb94a", "fd9c3c", "fb7a32", "f3562a", "e03322", "c31524", "9c0a2a", "730727",
     "47051b",
 ];
-/// Brighter on a dark page.
+/// The shades on a dark page: more I/Os are brighter.
 const DARK: [&str; SHADES] = [
     "5a2a86", "7b2f8e", "9d3390", "c03a88", "dd4c79", "f0666b", "fa8763", "fdab6e", "fdd08a",
     "fcf4b6",
@@ -28,7 +28,7 @@ const GROUNDS: [&str; 2] = ["f3f5f7", "171c23"];
 const TOP: f64 = 84.0;
 const MAP_HEIGHT: f64 = 400.0;
 const BAND_HEIGHT: std::ops::RangeInclusive<f64> = 5.0..=16.0;
-/// The height below the map, for moments and the title of the axis.
+/// The height below the map, for the times along the axis and the title of the axis.
 const FOOT: f64 = 58.0;
 const COLUMN_WIDTH_MIN: f64 = 3.0;
 const TICK_WIDTH: f64 = 84.0;
@@ -143,7 +143,7 @@ impl<'a> Picture<'a> {
     }
 
     fn draw_column(&self, svg: &mut Svg, at: usize, column: &Cells) {
-        // Neighbours share an edge to the last digit.
+        // Neighbouring cells have exactly the same number for their common edge.
         let (left, right) = (tenth(self.place(at)), tenth(self.place(at + 1)));
         let mut below = 0;
         for (band, &count) in column.counts.iter().enumerate() {
@@ -160,8 +160,8 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// The words of a cell: its time, its latencies, its count, and how many I/Os of the column
-    /// were not slower.
+    /// The words of a cell: its time, its latencies, its count, and how many I/Os of the column took no
+    /// longer than the cell's latencies.
     fn words(&self, column: &Cells, band: &Band, count: u64, below: u64) -> String {
         let from = short_time(band.from_ns);
         let range = match band.to_ns {

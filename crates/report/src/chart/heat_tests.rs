@@ -9,7 +9,7 @@ use expect_test::expect;
 use super::{Screen, heat_svg, heat_text};
 use crate::heatmap::{Column, Crop, HeatMap};
 
-/// Reads of 10 ms. From the fourth second on, others take 100 µs, and one takes half a second.
+/// Reads of 10 ms. From the fourth second on, other reads take 100 µs, and one read takes half a second.
 fn heat() -> HeatMap {
     let column = |second: u64| {
         let mut latencies = Histogram::of(10_020_000, 40);

@@ -1,5 +1,5 @@
-//! A heat map in the characters of a terminal. With colour, each line shows two bands on a
-//! background of its own, so that the shades are the same on every terminal. Without colour, denser
+//! A heat map in the characters of a terminal. With colour, each line of text shows two bands, and the
+//! picture has its own background, so that the shades are the same on every terminal. Without colour, denser
 //! characters mean more I/Os.
 
 use std::fmt::Write;
@@ -31,9 +31,9 @@ const COLOURS: [u8; 11] = [55, 91, 127, 163, 198, 204, 209, 215, 221, 227, 229];
 const GROUND: u8 = 234;
 const CHARACTERS: [char; 9] = ['.', ':', '-', '=', '+', '*', '#', '%', '@'];
 const LABEL_WIDTH: usize = 8;
-/// The width of a time of day and a blank.
+/// The width of a time of day and a space.
 const TICK_WIDTH: usize = 10;
-/// The other lines: title, axis, times, legend, in flight.
+/// The number of lines without cells: title, axis, times, legend, I/Os in flight.
 const OTHER_LINES: usize = 5;
 const LINES_MIN: usize = 4;
 /// The largest width of a column.
@@ -218,7 +218,7 @@ impl<'a> Picture<'a> {
         for (column, name) in ticks(&starts, TICK_WIDTH.div_ceil(self.width)) {
             let place = self.free + column * self.width;
             axis[place] = b'+';
-            // At the right end, the name is before its moment.
+            // A name that would go over the right end is moved to the left.
             let start = place.min(length.saturating_sub(name.len()));
             if start >= names.len() {
                 let gap = start - names.len();
@@ -256,7 +256,7 @@ impl<'a> Picture<'a> {
 }
 
 impl Band {
-    /// Its name along the axis, if it has one.
+    /// The line's name along the axis, if the line has one.
     fn name(&self) -> Option<String> {
         let round = self.round_ns.map(|ns| Duration::from_nanos(ns).to_string());
         Some(match self.place {

@@ -10,7 +10,7 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 pub struct LatencyChart<'a> {
     /// The title above the picture.
     pub title: String,
-    /// The time that it covers, and the I/Os that it leaves out.
+    /// The time that the picture covers, and the I/Os that the picture leaves out.
     pub note: String,
     /// The series, in the order of the legend.
     pub series: Vec<LatencySeries<'a>>,
@@ -18,7 +18,7 @@ pub struct LatencyChart<'a> {
 
 /// The latencies of one series.
 pub struct LatencySeries<'a> {
-    /// Its name in the legend.
+    /// The name of the series in the legend.
     pub name: String,
     /// The latencies that are counted.
     pub latencies: &'a Histogram,
@@ -51,7 +51,7 @@ impl LatencyChart<'_> {
         let most = all().map(|bin| bin.to).fold(1.0, f64::max);
         let fullest = all().map(|bin| bin.count).max().unwrap_or(1);
         let x = Log::new(least.min(most), most, LEFT, RIGHT);
-        // The bar of one I/O has a visible height.
+        // The axis begins at half an I/O, so that the bar of a single I/O has a visible height.
         let y = Log::new(0.5, fullest as f64 * 1.2, bottom, top);
         draw_axes(&mut svg, &x, &y, top, bottom);
         for (at, (series, bins)) in self.series.iter().zip(&bins).enumerate() {
@@ -99,7 +99,8 @@ struct Bin {
     count: u64,
 }
 
-/// The edges of the bin of a latency. Latencies below the axis have a decade of their own.
+/// The edges of the bin of a latency. Latencies shorter than the axis begins share one bin that is a decade
+/// wide.
 fn edges(ns: f64) -> (f64, f64) {
     if ns < LEAST_NS {
         return (LEAST_NS / 10.0, LEAST_NS);

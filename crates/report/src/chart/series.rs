@@ -7,7 +7,7 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 pub struct SeriesChart {
     /// The title above the picture.
     pub title: String,
-    /// The time that it covers, and the part of it that counts.
+    /// The time that the picture covers, and the part of that time that counts.
     pub note: String,
     /// Length of the warm-up in seconds, in which no latency counts.
     pub warmup: f64,
@@ -27,12 +27,12 @@ pub struct Panel {
     pub lines: Vec<Line>,
 }
 
-/// Moments in seconds, each with its figure.
+/// Times in seconds, each with the figure at that time.
 pub type Line = Vec<(f64, f64)>;
 
 const PANEL_HEIGHT: f64 = 140.0;
 const GAP: f64 = 44.0;
-/// The height below the last panel, for moments and the title of the axis.
+/// The height below the last panel, for the times along the axis and the title of the axis.
 const FOOT: f64 = 56.0;
 
 impl SeriesChart {

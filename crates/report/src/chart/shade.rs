@@ -1,7 +1,7 @@
 //! The shade of a cell of a heat map, by the number of I/Os in it.
 //!
-//! The shade grows with the logarithm of the count, so that one I/O differs from none, and a
-//! thousand from a million. A linear shade would hide the few slow I/Os that a reader looks for.
+//! The shade grows with the logarithm of the count, so that readers can tell one I/O from no I/O, and a
+//! thousand I/Os from a million. A linear shade would hide the few slow I/Os that a reader looks for.
 
 /// Maps counts to shades.
 pub struct Shades {
@@ -10,7 +10,8 @@ pub struct Shades {
 }
 
 impl Shades {
-    /// Shades up to that of the highest count. Each low count has a shade of its own.
+    /// Makes `steps` shades, the last of which is for the highest count, `most`. Each low count has its own
+    /// shade.
     pub fn new(most: u64, steps: usize) -> Shades {
         Shades {
             most: most.max(steps as u64),

@@ -105,9 +105,8 @@ impl Svg {
         self.push(&format!("{shape}><title>{}</title></rect>", escape(words)));
     }
 
-    /// The line of one of several series through these points. With fewer than two points there is
-    /// none. The first series is drawn first and widest, so that all are visible where they
-    /// overlap.
+    /// Draws the line of one of several series through these points. With fewer than two points it draws
+    /// nothing. The first series is drawn first and widest, so that overlapping lines all stay visible.
     pub(super) fn line(&mut self, (series, of): (usize, usize), points: &[(f64, f64)]) {
         if points.len() > 1 {
             let style = series % STYLES;
@@ -117,7 +116,7 @@ impl Svg {
         }
     }
 
-    /// Fills the area below such a line.
+    /// Fills the area below the line of a series.
     pub(super) fn area(&mut self, series: usize, points: &[(f64, f64)]) {
         self.path(&format!("area f{}", series % STYLES), points, "Z");
     }
@@ -162,7 +161,7 @@ pub(super) fn legend_height(names: &[String]) -> f64 {
     LEGEND_ROW * names.len().div_ceil(legend_columns(names)) as f64
 }
 
-/// How many names fit beside one another.
+/// How many names fit next to one another.
 fn legend_columns(names: &[String]) -> usize {
     let longest = names.iter().map(|name| name.chars().count()).max();
     let width = 60.0 + LETTER_WIDTH * longest.unwrap_or(0) as f64;

@@ -20,11 +20,11 @@ pub struct Column {
     pub start_ns: u64,
     /// The length of the interval.
     pub elapsed: Duration,
-    /// The I/Os in flight at its end.
+    /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
-    /// How many events are missing in it.
+    /// How many of the interval's events are missing.
     lost: u64,
-    /// How many intervals before it have no column of their own.
+    /// How many intervals just before this one have no column.
     missed: u64,
     /// Rows with I/Os, the lowest first, and their counts.
     pub(super) rows: Vec<(usize, u64)>,
@@ -41,7 +41,7 @@ pub struct HeatMap {
     pub columns: Vec<Column>,
     /// The offset of the time zone: `start_ns` plus this is the time of day.
     pub zone_ns: i64,
-    /// The part that is drawn at full height.
+    /// The part of the latencies that is drawn at full height.
     pub crop: Crop,
 }
 
@@ -90,7 +90,7 @@ impl Column {
         self.lost
     }
 
-    /// How many I/Os it contains.
+    /// How many I/Os the column contains.
     pub fn count(&self) -> u64 {
         self.rows.iter().map(|(_, count)| count).sum()
     }
@@ -154,7 +154,7 @@ impl Serialize for Column {
 pub struct Crop {
     /// The lowest latency of that part, if it has a bound.
     pub min_ns: Option<u64>,
-    /// The highest, if it has a bound.
+    /// The highest latency of that part, if it has a bound.
     pub max_ns: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
 pub struct Size {
     /// The most columns.
     pub columns: usize,
-    /// The most bands, without those beyond a crop.
+    /// The most bands, without the bands outside of a crop.
     pub bands: usize,
 }
 
@@ -21,23 +21,23 @@ pub struct Map {
     pub bands: Vec<Band>,
     /// The columns, the oldest first.
     pub columns: Vec<Cells>,
-    /// How many columns of the heat map make one column here.
+    /// How many columns of the heat map are joined to one column of the picture.
     pub joined: usize,
     /// The highest count of any cell.
     pub most: u64,
 }
 
-/// Latencies from one bound to another, both included.
+/// Latencies from `from_ns` to `to_ns`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// Its first row.
+    /// The first row of the band.
     pub(super) row: usize,
     /// The round latency that labels the band, if it has one. It is the band's beginning, or its
     /// end if the whole band is below a crop.
     pub round_ns: Option<u64>,
-    /// The lowest latency in it.
+    /// The lowest latency in the band.
     pub from_ns: u64,
-    /// The highest latency in it.
+    /// The highest latency in the band.
     pub to_ns: u64,
     /// The band's place relative to the crop.
     pub place: Place,
@@ -54,10 +54,10 @@ pub enum Place {
     Above,
 }
 
-/// A column as it is drawn.
+/// A column of the picture.
 #[derive(Clone, Debug)]
 pub struct Cells {
-    /// When it began.
+    /// When the column began.
     pub start_ns: u64,
     /// Number of I/Os in each band, the lowest band first.
     pub counts: Vec<u64>,
@@ -85,7 +85,7 @@ impl Map {
 }
 
 impl Map {
-    /// Whether the band below names the latency where this one begins.
+    /// Whether the band below already names the latency at which this band begins.
     pub fn is_named_below(&self, band: usize) -> bool {
         let below = band.checked_sub(1).and_then(|below| self.bands.get(below));
         below.is_some_and(|below| below.place == Place::Below)
@@ -105,14 +105,14 @@ impl Cells {
         }
     }
 
-    /// How many I/Os it contains.
+    /// How many I/Os the column contains.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
-/// The bands from the lowest to the highest latency of all columns, or of the crop. At most `most`
-/// bands, plus those beyond a crop.
+/// The bands from the lowest to the highest latency of all columns, or of the crop. There are at most `most`
+/// bands, plus the bands outside of a crop.
 fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     let rows = rows_shown(heat);
     let count = |joined: usize| rows.end.div_ceil(joined) - rows.start / joined;
@@ -136,8 +136,8 @@ fn rows_occupied(heat: &HeatMap) -> impl Iterator<Item = usize> {
 }
 
 /// The rows that have I/Os, extended to the next round latencies and to at least a factor of ten.
-/// Rows below 1 µs are left out: only I/O that takes no time in a simulation is there. A crop
-/// overrides all of this.
+/// Rows below 1 µs are left out: they hold only I/Os that take no time in a simulation. A crop overrides all
+/// of this.
 fn rows_shown(heat: &HeatMap) -> Range<usize> {
     let floor = row_at(FLOOR_NS);
     let least = rows_occupied(heat)

@@ -17,15 +17,15 @@ use crate::surface::{Pictures, Surface};
 pub struct HeatmapReport {
     /// The layer at which latencies are measured.
     pub layer: Layer,
-    /// Its columns.
+    /// The intervals, each of which becomes a column.
     pub schedule: Schedule,
-    /// The past that it covers; `None` if it begins now.
+    /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
     /// Whether latencies begin with the I/O's arrival (`-Q`).
     pub queued: bool,
-    /// The operations that it takes; `None` takes all.
+    /// The operations that the report takes; `None` takes all operations.
     pub ops: Option<OpSet>,
-    /// Whether it also makes an SVG picture of all columns.
+    /// Whether the report also makes an SVG picture of all columns.
     pub svg: bool,
     /// The picture so far.
     pub map: HeatMap,
@@ -107,7 +107,7 @@ impl HeatmapReport {
             .without(seen.lost)
     }
 
-    /// The screen, if the picture moves on it. A picture of the past does not move.
+    /// The screen, if the picture moves. A picture of the past does not move.
     fn moving(&self, surface: &Surface) -> Option<Screen> {
         match surface.pictures {
             Pictures::Moving(screen) if self.past.is_none() => Some(screen),
@@ -127,7 +127,7 @@ impl HeatmapReport {
         }
     }
 
-    /// Draws the picture over the last one.
+    /// Draws the picture over the previous picture.
     fn redraw(&mut self, screen: Screen) -> String {
         let picture = heat_text(&self.map, screen);
         let back = match self.drawn {
@@ -164,5 +164,5 @@ impl Page for Drawn {
     }
 }
 
-/// More columns than a terminal has.
+/// The most columns that are shown: more than any terminal has.
 const SHOWN_MAX: usize = 1_000;

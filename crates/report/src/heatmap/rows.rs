@@ -11,7 +11,7 @@ use dashpot_engine::histogram::{BUCKETS, lower_bound, upper_bound};
 
 /// The number of rows for each factor of ten.
 pub(super) const PER_DECADE: usize = NUMBERS.len();
-/// The last row begins at 4,000 s, and has all latencies above.
+/// The number of rows. The last row begins at 4,000 s, and has all longer latencies.
 pub(super) const ROWS: usize = 127;
 
 const NUMBERS: [u64; 10] = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
@@ -22,7 +22,8 @@ pub(super) fn row_at(ns: u64) -> usize {
     after.saturating_sub(1)
 }
 
-/// The lowest latency of a row, in nanoseconds. The row after the last begins where the last one ends.
+/// The lowest latency of a row, in nanoseconds. For the number after the last row, this is the end of the
+/// last row.
 pub(super) fn start_of(row: usize) -> u64 {
     STARTS.get(row).copied().unwrap_or(u64::MAX)
 }
@@ -46,8 +47,8 @@ fn number_of(row: usize) -> u64 {
     hundredths / 100
 }
 
-/// The lowest latency of each row. Some rows of the first few nanoseconds are empty, and begin
-/// where the next one does.
+/// The lowest latency of each row. Some rows of the first few nanoseconds are empty, and begin where the
+/// next row begins.
 static STARTS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let buckets: Vec<u64> = (0..BUCKETS).map(upper_bound).collect();
     let start = |row| match row {

@@ -84,7 +84,7 @@ fn a_map_is_of_the_latencies_that_there_are() {
         edges(&whole(&[300_000, 40_000_000])),
         (Some(200_000), Some(50_000_000))
     );
-    // A map of a constant still has at least a factor of ten.
+    // A map of equal latencies still spans at least a factor of ten.
     let constant = whole(&[10_000_000]);
     assert_eq!(edges(&constant), (Some(5_000_000), Some(50_000_000)));
     assert_eq!(edges(&whole(&[])), (Some(100_000), Some(100_000_000)));
@@ -112,7 +112,7 @@ fn what_is_beyond_a_crop_is_one_band() {
     assert_eq!(map.columns[0].counts[21], 2);
 }
 
-/// A crop beyond all latencies still shows a factor of ten beside it.
+/// A crop whose bound is beyond all latencies still shows a factor of ten within the bound.
 #[test]
 fn a_crop_stands_wherever_the_latencies_are() {
     let room = Size {

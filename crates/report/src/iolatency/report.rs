@@ -18,15 +18,15 @@ use crate::surface::Surface;
 pub struct IolatencyReport {
     /// The layer at which latencies are measured.
     pub layer: Layer,
-    /// Its intervals.
+    /// The intervals of the report.
     pub schedule: Schedule,
-    /// Whether it ends only with Ctrl-C.
+    /// Whether the report ends only with Ctrl-C.
     pub endless: bool,
-    /// The past that it covers; `None` if it begins now.
+    /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
     /// Whether latencies begin with the I/O's arrival (`-Q`).
     pub queued: bool,
-    /// The types that it takes, as a glob over the kernel's letters; `None` for all.
+    /// The types of I/O that the report takes, as a glob over the kernel's letters; `None` takes all types.
     pub types: Option<String>,
     /// The breakdown; `None` for a single histogram.
     pub by: Option<Dimension>,
@@ -36,7 +36,7 @@ pub struct IolatencyReport {
     pub style: Style,
     /// Whether the time of day comes before each interval (`-T`).
     pub timestamp: bool,
-    /// Whether names are shown whole where the terminal is narrow.
+    /// Whether a narrow terminal, too, gets whole names.
     pub wide: bool,
 }
 

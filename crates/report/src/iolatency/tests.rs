@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::*;
 use crate::table::assert_fits;
 
-/// Every histogram of the example file of perf-tools' iolatency, as printed there.
+/// Every histogram of the example file of perf-tools' iolatency, unchanged.
 const EXAMPLES: &str = include_str!("../fixtures/iolatency.txt");
 
 /// The counts of a printed histogram.

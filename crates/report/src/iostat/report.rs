@@ -14,11 +14,11 @@ use crate::surface::Surface;
 pub struct IostatReport {
     /// The layer: disks or volumes.
     pub layer: Layer,
-    /// Its intervals.
+    /// The intervals of the report.
     pub schedule: Schedule,
     /// The columns.
     pub columns: Columns,
-    /// Whether all columns are shown where the terminal is narrow.
+    /// Whether a narrow terminal, too, gets all columns.
     pub wide: bool,
 }
 

@@ -9,9 +9,9 @@ use crate::surface::Surface;
 /// The report: rates and percentiles, in a table for each interval.
 #[derive(Clone, Copy, Debug)]
 pub struct ObserveReport {
-    /// Its intervals.
+    /// The intervals of the report.
     pub schedule: Schedule,
-    /// Whether all columns are shown where the terminal is narrow.
+    /// Whether a narrow terminal, too, gets all columns.
     pub wide: bool,
 }
 

@@ -44,7 +44,7 @@ impl Facts<'_> {
         let alone = (self.host.cpus < 2).then(|| "daemon and clients share one CPU".to_owned());
         let mut causes = self.distortions();
         causes.extend([steal, alone, self.gaps()].into_iter().flatten());
-        // Stops have a sentence of their own in the verdict.
+        // The verdict already has a sentence about stops.
         if causes.is_empty() && self.stopped.count() == 0 {
             causes
                 .push("nothing known explains it, 'dashpot doctor' examines this host".to_owned());
@@ -52,7 +52,8 @@ impl Facts<'_> {
         causes
     }
 
-    /// How long the shard left its sockets unread: the same cause also makes it miss deadlines.
+    /// How long the shard left its sockets unread: whatever delays the reading also makes the shard miss
+    /// deadlines.
     fn gaps(&self) -> Option<String> {
         let shard = self.shard?;
         let gap = shard.loop_gap.p99_ns?;

@@ -1,4 +1,4 @@
-//! A few figures of a histogram, and the difference of two.
+//! A few figures of a histogram, and the difference of two sets of figures.
 
 use dashpot_engine::histogram::{Histogram, bucket_of, lower_bound, upper_bound};
 use dashpot_observe::percentile;
@@ -19,7 +19,7 @@ pub(super) struct Figures {
     pub(super) max_ns: Option<u64>,
 }
 
-/// The achieved time less the requested time, as a time and as a share of the requested time.
+/// The achieved time minus the requested time, as a time and as a share of the requested time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Error {
     pub(super) mean_ns: Option<i64>,
@@ -44,8 +44,8 @@ impl Figures {
         }
     }
 
-    /// The same figures with other percentiles: those of the lateness, plus the constant. The
-    /// lateness is shorter, so its buckets are finer.
+    /// The same figures with other percentiles: the percentiles of the lateness, plus the constant delay.
+    /// The lateness is shorter than the whole time, so its buckets are finer.
     pub(super) fn at_percentiles_of(self, lateness: &Figures, constant_ns: u64) -> Figures {
         let late = |late: Option<u64>| late.map(|late| constant_ns + late);
         Figures {
@@ -119,7 +119,7 @@ impl Error {
 }
 
 /// The precision of the percentiles of a distribution, and so of their difference: the width of their
-/// buckets. A smaller error shows in the mean alone.
+/// buckets. Only the mean shows an error smaller than a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Resolution {
     p50_ns: Option<u64>,

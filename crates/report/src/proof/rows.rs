@@ -3,7 +3,7 @@
 use dashpot_engine::histogram::{Histogram, Unit, lower_bound, upper_bound};
 use serde::Serialize;
 
-/// Roughly how many rows show a distribution.
+/// The approximate number of rows that show a distribution.
 const ROWS: f64 = 12.0;
 
 /// The zios with latencies from `from_ns` to `to_ns`, both included.
@@ -28,8 +28,8 @@ pub(super) fn constant(histogram: &Histogram) -> Option<u64> {
     histogram.min().filter(|min| histogram.max() == Some(*min))
 }
 
-/// A row at the constant, and then rows of lateness in powers of two of 1 us. In rows of the whole
-/// latency, nearly all zios would be in one.
+/// A row at the constant, and then rows of lateness in powers of two of 1 us. If rows showed the whole
+/// latency, one row would have nearly all zios.
 fn beside_a_constant(service: u64, n: u64, lateness: &Histogram) -> Vec<Row> {
     let counts = lateness.log2_rows(Unit::Micros);
     let occupied = counts.iter().position(|&count| count > 0);

@@ -1,12 +1,13 @@
-//! The verdict on a rule. It answers two questions.
+//! The verdict on a rule. The verdict answers two questions.
 //!
-//! *Was it injected as asked?* The rule must have matched and held zios. It holds no zio about which another rule
-//! decides, or for which the store is slower than the rule. *How far off was it?* The error, achieved less requested,
-//! must be within the caller's tolerance, at the median and at p99. If only the zios that fell due while the host had
-//! stopped the shard put it outside, the host is to blame, and the verdict is "cannot tell".
+//! *Was it injected as asked?* The rule must have matched and held zios. The rule holds no zio about which
+//! another rule decides, and no zio for which the store is slower than the rule's delay. *How far off was
+//! it?* The error, which is the achieved time minus the requested time, must be within the caller's
+//! tolerance, at the median and at p99. If the error is outside only because of zios that fell due while the
+//! host had stopped the shard, the host is to blame, and the verdict is "cannot tell".
 //!
-//! dashpot's promise about its own lateness (microseconds, see SPECIFICATION.md) does not change
-//! the verdict: it depends on the host, and no test of an application needs it.
+//! dashpot's promise about its own lateness (microseconds, see SPECIFICATION.md) does not change the
+//! verdict: this lateness depends on the host, and no test of an application needs the promise.
 
 use std::fmt;
 
@@ -24,11 +25,11 @@ use super::figures::{Error, share, signed};
 pub enum Verdict {
     /// The rule did what it says, within the tolerances.
     Kept,
-    /// It did not.
+    /// The rule did not do what it says, or its error is outside the tolerances.
     NotKept,
     /// The host's own stops explain the shortfall.
     CannotTell,
-    /// There is too little to judge by.
+    /// There are too few facts for a verdict.
     Unproven,
 }
 
@@ -39,7 +40,7 @@ pub struct Tolerance {
     pub within: Allowance,
     /// The bound at p99.
     pub tail: Allowance,
-    /// With fewer zios than this there is no verdict.
+    /// With fewer held zios than this there is no verdict.
     pub min: u64,
 }
 
@@ -66,15 +67,16 @@ pub struct Facts<'a> {
     pub lateness: &'a Histogram,
     /// The lateness of zios that fell due while the host kept the shard from running.
     pub stopped: &'a Histogram,
-    /// Whether the rule that beat it last shares its lanes, so that this is not a fault.
+    /// Whether the last rule that took precedence over this rule is in the same group of rules with common
+    /// lanes, which is not a fault.
     pub beaten_within_group: bool,
-    /// Its disk.
+    /// The rule's disk.
     pub disk: &'a Disk,
     /// The time that clients added on average by sending a request and reading its reply.
     pub outside_ns: u64,
     /// The age of the oldest zio that the rule holds, if it exceeds every latency of the disk.
     pub outlasting_ns: Option<u64>,
-    /// The shard of its disk, if the daemon has reported it.
+    /// The shard of the rule's disk, if the daemon has reported the shard.
     pub shard: Option<&'a Shard>,
     /// The host of the daemon.
     pub host: &'a Host,
@@ -84,7 +86,7 @@ pub struct Facts<'a> {
     pub tolerance: Tolerance,
 }
 
-/// The answer to both questions.
+/// The answers to the verdict's two questions.
 pub(super) struct Judgement {
     pub(super) verdict: Verdict,
     /// Whether the rule did what it says, regardless of time.
@@ -114,13 +116,13 @@ impl Facts<'_> {
         self.disk.io.mean_depth().min(lanes)
     }
 
-    /// The least number of zios. A rule for the first few zios needs only that many.
+    /// The least number of zios. A rule for the first few zios needs no more than those zios.
     pub(super) fn min(&self) -> u64 {
         let first = self.rule.fields.first.unwrap_or(u64::MAX);
         self.tolerance.min.min(first).max(1)
     }
 
-    /// Judges the rule. `error` is the achieved time less the requested time.
+    /// Judges the rule. `error` is the achieved time minus the requested time.
     pub(super) fn judge(&self, error: &Error) -> Judgement {
         if let Some((verdict, why)) = self.not_as_asked() {
             return Judgement {
@@ -169,8 +171,8 @@ impl Facts<'_> {
         self.beaten().map(not_kept)
     }
 
-    /// A fault if the store was too slow for too many zios: the rule could not delay them, so they
-    /// are in none of its figures.
+    /// A fault if the store was too slow for too many zios: the rule could not delay these zios, so none of
+    /// its figures includes them.
     fn overrun(&self) -> Option<String> {
         let counters = self.rule.present();
         let (overrun, all) = (counters.overrun, counters.overrun + counters.held);
@@ -183,8 +185,7 @@ impl Facts<'_> {
         })
     }
 
-    /// A fault if a rule of another group decided too many zios. A rule for a tail may decide a
-    /// few.
+    /// A fault if a rule of another group decided too many zios. A rule for a tail may decide a few zios.
     fn beaten(&self) -> Option<String> {
         let counters = self.rule.present();
         let all = counters.beaten + counters.injected;
@@ -198,7 +199,7 @@ impl Facts<'_> {
         })
     }
 
-    /// The reason that the rule has injected nothing, and the operations that its disk did get.
+    /// The reason that the rule has injected nothing, and the operations that the rule's disk received.
     fn nothing(&self, why: &str) -> String {
         if self.rule.present().matched > 0 {
             return format!(
@@ -280,8 +281,8 @@ impl Facts<'_> {
         )
     }
 
-    /// The verdict on the other zios, if the zios that fell due while the host kept the shard from
-    /// running explain the shortfall.
+    /// The verdict on the other zios, if the rule missed its tolerances only because of zios that fell due
+    /// while the host kept the shard from running.
     fn without_stops(&self) -> Option<String> {
         let stopped = self.stopped.count();
         if stopped == 0 {

@@ -13,15 +13,15 @@ use crate::surface::Surface;
 /// The report: latencies in powers of two, over one interval.
 #[derive(Clone, Debug)]
 pub struct QuantizeReport {
-    /// The layers at which latencies are measured. Each has a page of its own.
+    /// The layers at which latencies are measured. Each layer has its own page.
     pub layers: Vec<Layer>,
-    /// Its one interval.
+    /// The only interval of the report.
     pub schedule: Schedule,
-    /// The past that it covers; `None` if it begins now.
+    /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
-    /// The operations that it takes.
+    /// The operations that the report takes.
     pub ops: OpSet,
-    /// Whether each disk has numbers of its own.
+    /// Whether each disk has its own figures.
     pub by_disk: bool,
 }
 

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::table::assert_fits;
 
-/// Every output of the article's scripts, as printed there, separated by `%%`. The page has lost
-/// the blanks at the ends of lines.
+/// Every output of the article's scripts, as the article prints it, separated by `%%`. The article's page
+/// has lost the spaces at the ends of lines.
 const EXAMPLES: &str = include_str!("../fixtures/quantize.txt");
 
 /// A parsed output. For each disk (or for all, without a name) it has the counts of the rows, then
@@ -54,7 +54,8 @@ fn latencies(counts: &[u64]) -> Histogram {
         .collect()
 }
 
-/// The article's figures: the distribution from the counts, the rest as printed.
+/// The article's figures: the distribution is computed from the counts, and the other figures are the
+/// printed ones.
 fn aggregation(counts: &[u64], figures: &[String]) -> Aggregation {
     let figures: Vec<u64> = figures.iter().map(|word| word.parse().unwrap()).collect();
     Aggregation {

@@ -1,5 +1,5 @@
-//! The columns of a table: for dashpot's own disks and volumes the waits of each zio and the rule behind
-//! them, for the kernel's disks the process.
+//! The columns of a table. For dashpot's own disks and volumes they show the waits of each zio and the rule
+//! that held the zio; for the kernel's disks they show the process.
 
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Who};
@@ -35,7 +35,7 @@ impl Wait {
             .collect()
     }
 
-    /// The waits that any of these had.
+    /// The waits that any of these I/Os had.
     pub(super) fn of_ios(ios: &[FinishedIo]) -> Vec<Wait> {
         let is_met = |wait: &Wait| ios.iter().any(|io| wait.of(io) > Duration::ZERO);
         WAITS.into_iter().filter(is_met).collect()
@@ -45,7 +45,7 @@ impl Wait {
         self.1(&waits(io))
     }
 
-    /// A wait of no time is a dash, so that the others stand out.
+    /// A wait of no time is a dash, so that the other waits stand out.
     fn column(self) -> Column {
         Column::right(self.0, LATENCY_WIDTH, move |io| match self.of(io) {
             Duration::ZERO => "-".to_owned(),
@@ -142,8 +142,8 @@ fn op(io: &FinishedIo) -> String {
     format!("{}{}", io.kind.word(), if io.fua { "+f" } else { "" })
 }
 
-/// The longest wait of a zio. Only a zio with a target can be late. If no rule held it, the time
-/// counts as the shard's work or a stop.
+/// The longest wait of a zio. Only a zio with a target can be late. If no rule held the zio, the time counts
+/// as the shard's work or a stop.
 fn longest_wait(io: &FinishedIo) -> String {
     let longest = WAITS.iter().max_by_key(|wait| wait.of(io));
     let longest = longest.filter(|wait| wait.of(io) > Duration::ZERO);
@@ -175,7 +175,7 @@ fn thread(io: &FinishedIo) -> Option<(i32, &str)> {
     }
 }
 
-/// The waits of a zio. An I/O of the kernel has none of these.
+/// The waits of a zio. An I/O of the kernel has no such waits.
 fn waits(io: &FinishedIo) -> Waits {
     match io.waits {
         IoWaits::Zio(waits) => waits,
@@ -183,7 +183,7 @@ fn waits(io: &FinishedIo) -> Waits {
     }
 }
 
-/// The time before and with the driver.
+/// The time before the driver got the I/O, and the time that the driver had the I/O.
 fn kernel_waits(io: &FinishedIo) -> (Option<u64>, Option<u64>) {
     match io.waits {
         IoWaits::Zio(_) => (None, None),

@@ -25,13 +25,13 @@ pub struct SnoopReport {
 /// The lines of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// Zios that are still to come, on disks with these names.
+    /// Zios that finish from now on, on disks with these names.
     OfDisks(Vec<String>),
-    /// I/Os that are still to come, on devices of the kernel with these names.
+    /// I/Os that finish from now on, on devices of the kernel with these names.
     OfKernel(Vec<String>),
-    /// Calls of this host's processes that are still to come, on devices with these names.
+    /// Calls of this host's processes that finish from now on, on devices with these names.
     OfCalls(Vec<String>),
-    /// Zios that come all at once. Waits that none of them had are left out.
+    /// Zios that are all known when the table begins. The table omits waits that none of these zios had.
     OfThePast,
 }
 
@@ -48,7 +48,7 @@ struct Missed {
 }
 
 impl SnoopReport {
-    /// A report. Lines are shortened to fit the terminal unless they are `wide`.
+    /// A report. Lines are shortened to fit the terminal unless the report is `wide`.
     pub fn new(schedule: Schedule, wanted: Wanted, lines: Lines, wide: bool) -> SnoopReport {
         SnoopReport {
             schedule,
@@ -84,7 +84,7 @@ impl SnoopReport {
         )
     }
 
-    /// Decides on the columns, and gives the line of titles.
+    /// Chooses the columns, and returns the line of titles.
     fn begin(&mut self, ios: &[FinishedIo], surface: &Surface) -> Pages {
         let table = self.table.insert(self.table_of(ios, surface));
         vec![Box::new(Words(table.header()))]

@@ -6,7 +6,7 @@ use dashpot_rules::visible;
 use crate::clock::time_of_day_ms;
 use crate::table::Room;
 
-/// The side on which a column's words stand.
+/// The side of a column on which its words are aligned.
 #[derive(Clone, Copy)]
 enum Side {
     Left,
@@ -23,7 +23,7 @@ pub(super) struct Column {
 
 type Word = Box<dyn Fn(&FinishedIo) -> String>;
 
-/// A table. Its columns keep their widths.
+/// A table. The columns keep their widths.
 pub(super) struct Table(Vec<Column>);
 
 impl Column {

@@ -69,7 +69,7 @@ fn at(at_ns: u64, io: FinishedIo) -> FinishedIo {
     FinishedIo { at_ns, ..io }
 }
 
-/// The table of zios that are still to come.
+/// The table of zios that finish from now on.
 fn zios(names: &[&str], wide: bool, room: Room, zone_ns: i64) -> Table {
     let columns = of_zios(&Wait::of_lone_disks(), wide);
     Table::new(names.iter().copied(), columns, room, zone_ns)

@@ -21,7 +21,7 @@ impl Numbers {
         }
     }
 
-    /// The names of its figures, with the unit.
+    /// The names of the figures, with the unit.
     pub fn columns(&self) -> [&'static str; 6] {
         match self.unit {
             Unit::Time => ["p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns", "max_ns"],
@@ -37,7 +37,7 @@ impl Numbers {
         }
     }
 
-    /// Its figures; `None` where there are too few I/Os.
+    /// The figures; `None` for each figure that too few I/Os support.
     pub fn figures(&self) -> [Option<u64>; 6] {
         self.percentiles.figures()
     }

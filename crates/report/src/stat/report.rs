@@ -16,11 +16,11 @@ use crate::surface::Surface;
 pub struct StatReport {
     /// The statistic.
     pub statistic: Statistic,
-    /// Its intervals.
+    /// The intervals of the report.
     pub schedule: Schedule,
-    /// The past that it covers; `None` if it begins now.
+    /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
-    /// Whether names are shown whole where the terminal is narrow.
+    /// Whether a narrow terminal, too, gets whole names.
     pub wide: bool,
 }
 

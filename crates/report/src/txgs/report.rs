@@ -10,7 +10,7 @@ use crate::surface::Surface;
 /// The report: the transaction groups of pools, as they are now; in a simulation, at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct TxgsReport {
-    /// Whether all columns are shown where the terminal is narrow.
+    /// Whether a narrow terminal, too, gets all columns.
     pub wide: bool,
 }
 

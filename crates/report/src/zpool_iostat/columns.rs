@@ -107,7 +107,7 @@ impl View {
         let mut groups = self.groups();
         groups.retain(|group| group.rank <= rank);
         let cells: usize = groups.iter().map(|group| group.columns.len()).sum();
-        // The title of the very last group goes over the edge.
+        // The title of the very last group is longer than its columns.
         let spill = if rank == EMPTY { TITLE_SPILL } else { 0 };
         (groups, cells * (CELL_WIDTH + 2) + spill)
     }

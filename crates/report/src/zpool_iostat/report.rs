@@ -9,11 +9,11 @@ use crate::surface::Surface;
 /// The report: the I/O of pools, once per interval.
 #[derive(Clone, Debug)]
 pub struct ZpoolIostatReport {
-    /// Its intervals.
+    /// The intervals of the report.
     pub schedule: Schedule,
-    /// The columns that it shows.
+    /// The columns that the report shows.
     pub view: View,
-    /// Whether all columns are shown where the terminal is narrow.
+    /// Whether a narrow terminal, too, gets all columns.
     pub wide: bool,
     /// Whether the titles have been shown.
     pub titled: bool,

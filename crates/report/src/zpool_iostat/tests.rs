@@ -56,7 +56,7 @@ fn text(view: View, pools: Vec<PoolInterval>) -> String {
         room: Room::UNBOUNDED,
         pools,
     };
-    // A bar marks the blanks at the ends of lines, which ZFS has, too.
+    // A bar marks the spaces at the ends of lines, which ZFS has, too.
     report.to_string().replace('\n', "|\n")
 }
 

@@ -279,7 +279,7 @@ fn percentiles_of_few_zios_are_none() {
     assert_eq!(proof["verdict"], "kept");
 }
 
-/// The verdict is about the rule's present words, not about its effect before the update.
+/// The verdict is about the rule as it reads now, not about its effect before the update.
 #[test]
 fn a_rule_that_was_updated_is_judged_by_what_it_met_since() {
     let since = Case::new().hold(100, 10_000_000, 5_000);
