@@ -1,4 +1,4 @@
-//! How long a device had I/O in flight, and how many I/Os, from the times of its I/Os alone.
+//! How long a device had I/O in flight, and how many I/Os, computed only from the times of its I/Os.
 
 /// The intervals of a period, with the time that a device was busy in each.
 #[derive(Clone, Debug)]
@@ -8,12 +8,12 @@ pub struct Busy {
     end_ns: u64,
     /// The busy time of each interval, and the integral of the number in flight, in nanoseconds.
     intervals: Vec<(u64, u128)>,
-    /// The times in which at least one I/O was in flight, in order and without overlaps.
+    /// The stretches of time in which any I/O was in flight: separate, and in order.
     covered: Vec<(u64, u64)>,
 }
 
 impl Busy {
-    /// Intervals of this length from a moment on; the last one ends with the period.
+    /// Intervals of this length from `start_ns` on; the last interval ends with the period.
     pub fn new(start_ns: u64, end_ns: u64, step_ns: u64) -> Busy {
         let step_ns = step_ns.clamp(1, end_ns.saturating_sub(start_ns).max(1));
         let count = end_ns.saturating_sub(start_ns).div_ceil(step_ns);
@@ -26,7 +26,7 @@ impl Busy {
         }
     }
 
-    /// Adds an I/O that was in flight from one moment to another.
+    /// Adds an I/O that was in flight from `from_ns` to `to_ns`.
     pub fn add(&mut self, from_ns: u64, to_ns: u64) {
         self.each_interval(from_ns, to_ns, |(_, depth_ns), ns| {
             *depth_ns += u128::from(ns);
@@ -34,8 +34,8 @@ impl Busy {
         self.cover(from_ns, to_ns);
     }
 
-    /// Adds an I/O that was seen in flight. The same I/O may have been added as an ended one before, or
-    /// may be added later.
+    /// Adds only the busy time of an I/O that was in flight. The caller may also add the same I/O with
+    /// [`Busy::add`].
     pub fn cover(&mut self, from_ns: u64, to_ns: u64) {
         let (from_ns, to_ns) = self.within(from_ns, to_ns);
         if from_ns >= to_ns {
@@ -58,15 +58,16 @@ impl Busy {
         self.add_busy(new_ns, to_ns);
         self.covered.splice(first..next, [whole]);
         if self.covered.len() > COVERED_MAX {
-            // I/Os come in the order in which they ended, so later I/Os hardly overlap the oldest
-            // times. The time between these counts as covered: at worst a little busy time is missing.
+            // I/Os come in the order in which they ended, so later I/Os hardly ever reach back to the oldest
+            // stretches. The gaps between the oldest stretches count as covered: at worst a little busy time
+            // is missing.
             let oldest = self.covered.len() / 2;
             let until_ns = self.covered[oldest].1;
             self.covered.splice(..=oldest, [(self.start_ns, until_ns)]);
         }
     }
 
-    /// How long the device was busy in the interval that begins at this moment, and the integral of the
+    /// How long the device was busy in the interval that begins at `start_ns`, and the integral of the
     /// number of I/Os in flight, in nanoseconds.
     pub fn interval(&self, start_ns: u64) -> (u64, u128) {
         let at = start_ns.saturating_sub(self.start_ns) / self.step_ns;
@@ -82,8 +83,7 @@ impl Busy {
         });
     }
 
-    /// Calls `of` for each interval that a stretch of time touches, with the length of the stretch in
-    /// that interval.
+    /// Calls a function for each interval that a stretch of time overlaps, with the length of the overlap.
     fn each_interval(
         &mut self,
         from_ns: u64,
@@ -106,7 +106,7 @@ impl Busy {
     }
 }
 
-/// The most times that are kept apart: 16 MiB.
+/// The most stretches of time that are kept separate: they take 16 MiB.
 const COVERED_MAX: usize = 1 << 20;
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use dashpot_rules::{format_size, nice_number};
 use super::dimension::Unit;
 use super::size::{size_class, size_name};
 
-/// A class of numbers, lowest first. Each class has a name, and a breakdown has at most a few hundred
-/// classes.
+/// A class of numbers. Classes are ordered from the lowest numbers up, each has a name, and a breakdown has
+/// at most a few hundred classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Class(u64);
 
 impl Class {
-    /// The class of a number of this unit. Offsets have [`Offsets`] instead.
+    /// The class of a number of this unit. For offsets, [`Offsets`] finds the class.
     pub(crate) fn of(number: u64, unit: Unit) -> Class {
         Class(match unit {
             Unit::Bytes => size_class(number).into(),
@@ -22,7 +22,7 @@ impl Class {
         })
     }
 
-    /// The name of the class.
+    /// The class's name.
     pub(crate) fn name(self, unit: Unit) -> String {
         match unit {
             Unit::Bytes => size_name(self.0 as u32),
@@ -63,8 +63,8 @@ fn edge(class: u64) -> String {
 const LEAST_NS: u64 = 1_000;
 const STEPS: [u64; 3] = [1, 2, 5];
 
-/// Ranges of offsets. All ranges have the same length, which grows until the offsets seen so far are in
-/// at most [`RANGES_MAX`] ranges.
+/// Ranges of offsets. All ranges have the same length, which grows so that at most [`RANGES_MAX`] ranges
+/// hold all offsets so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offsets {
     shift: u32,
@@ -82,7 +82,7 @@ impl Offsets {
         Class(offset >> self.shift)
     }
 
-    /// Makes ranges long enough for this offset. Returns how many times their length has doubled.
+    /// Makes the ranges long enough for this offset. Returns how often their length has doubled.
     pub(crate) fn reach(&mut self, offset: u64) -> u32 {
         let before = self.shift;
         while offset >> self.shift >= RANGES_MAX {
@@ -91,7 +91,7 @@ impl Offsets {
         self.shift - before
     }
 
-    /// The longer range of which a range has become a part.
+    /// The longer range that now contains an earlier range.
     pub(crate) fn merged(class: Class, doublings: u32) -> Class {
         Class(class.0 >> doublings)
     }
@@ -108,8 +108,8 @@ const RANGES_MAX: u64 = 64;
 /// Ranges begin with this length: 1 MiB.
 const LEAST_SHIFT: u32 = 20;
 
-/// The rank of a value's name among the names of its breakdown. Names of classes are in the order of
-/// the classes, and come before other names.
+/// The rank of a value's name among those of its breakdown. Names of classes have the order of their
+/// classes, and come before all other names.
 pub(crate) fn class_order(name: &str, unit: Unit) -> (bool, u128) {
     let rank = match unit {
         Unit::Name => None,
@@ -133,7 +133,7 @@ fn time_rank(lower: &str) -> Option<u128> {
     Some(u128::from(ns.as_nanos()) + 1)
 }
 
-/// The smallest sizes have no unit, and `8E` has a unit that sizes on the command line lack.
+/// The smallest sizes have no unit, and the unit `E` of `8E` is not allowed in sizes on the command line.
 fn size_rank(lower: &str) -> Option<u128> {
     let classes =
         (0..=u64::BITS).map(|class| class.checked_sub(1).map_or(0, |power| 1_u64 << power));

@@ -1,12 +1,11 @@
-//! The container or the unit of systemd that a cgroup belongs to, as far as its path tells.
+//! The container or the systemd unit that a cgroup belongs to, as far as the cgroup's path shows.
 //!
-//! Docker, Podman, containerd and CRI-O name a cgroup after the id of its container, which has 64
-//! hexadecimal digits. With systemd the name is `docker-ID.scope`; without systemd it is `/docker/ID`.
-//! The tools show the first 12 digits, and so does this module. No path contains the name that a user
-//! gave the container.
+//! Docker, Podman, containerd and CRI-O name a cgroup after its container's id, which has 64 hexadecimal
+//! digits: `docker-ID.scope` with systemd, `/docker/ID` without systemd. Like their tools, dashpot shows the
+//! first 12 digits. No path contains the name that a user gave the container.
 
-/// The name of the innermost container of a path, or of its unit. If the path has neither, the whole
-/// path. The result is a part of the path.
+/// The name of the innermost container in a path, or of the systemd unit; the path itself if it names
+/// neither. The returned name is a part of the path.
 pub(crate) fn container(path: &str) -> &str {
     let parts = || path.split('/').rev();
     let own = parts().find_map(of_id).or_else(|| parts().find_map(of_lxc));
@@ -14,18 +13,18 @@ pub(crate) fn container(path: &str) -> &str {
     own.or_else(unit).unwrap_or(path)
 }
 
-/// `docker-0123456789ab` of `docker-ID.scope`, and `0123456789ab` of an id alone.
+/// `docker-0123456789ab` of `docker-ID.scope`, and `0123456789ab` of a bare id.
 fn of_id(part: &str) -> Option<&str> {
     let name = part.strip_suffix(".scope").unwrap_or(part);
     let id = name.len().checked_sub(ID)?;
     let (before, digits) = (name.get(..id)?, name.get(id..)?);
     let is_id = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_whole = before.is_empty() || before.ends_with('-');
-    // A container's monitor, such as that of Podman, is no part of the container.
+    // A container's monitor process, such as Podman's `conmon`, is not part of the container.
     (is_id && is_whole && !before.contains("conmon")).then(|| &name[..id + SHOWN])
 }
 
-/// `lxc.payload.NAME`, as LXC and Incus have it.
+/// `NAME` of `lxc.payload.NAME`, which LXC and Incus use.
 fn of_lxc(part: &str) -> Option<&str> {
     part.starts_with("lxc.payload.").then_some(part)
 }

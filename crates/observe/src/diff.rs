@@ -1,9 +1,10 @@
 //! The difference between the I/Os of two sides, by every fact about them.
 //!
-//! The slow I/Os of the side in question took longer than is usual on the other side, or a condition
-//! selects them. For each value of each dimension, the value's share of the slow time is compared with
-//! its share of the I/Os. A value with 98 % of the slow time and 2 % of the I/Os differs by 96 points.
-//! So an effect on few I/Os is found, and a client that only does most of the work is not blamed.
+//! The slow I/Os of the side in question are the I/Os that took longer than is usual on the other side, or
+//! the I/Os that a condition selects. For each value of each dimension, its share of the slow time is
+//! compared with its share of the I/Os: a value with 98 % of the slow time and 2 % of the I/Os differs by 96
+//! points. So the comparison finds an effect on few I/Os, and does not blame a client merely because it does
+//! most of the work.
 
 mod beside;
 mod comparison;

@@ -13,9 +13,9 @@ use super::layer::Layer;
 pub enum Dimension {
     /// The name of the I/O's device.
     Device,
-    /// The I/O's operation, in dashpot's words.
+    /// The operation, in dashpot's words.
     Op,
-    /// The I/O's operation in the kernel's letters, or in dashpot's words if there are no letters.
+    /// The operation in the kernel's letters, or in dashpot's words if the source has no letters.
     Type,
     /// `yes` for a write that must be durable before its reply.
     Fua,
@@ -27,17 +27,17 @@ pub enum Dimension {
     Pid,
     /// The cgroup of the process that asked for the I/O.
     Cgroup,
-    /// The container or the unit of that cgroup, as far as the cgroup's path tells.
+    /// The container or the systemd unit of the cgroup, as far as the cgroup's path shows.
     Container,
     /// The I/O's length.
     Size,
     /// The I/O's first byte.
     Offset,
-    /// How many I/Os the device had once the I/O arrived, itself included.
+    /// How many I/Os the device had when this I/O arrived, including this I/O.
     Depth,
     /// The I/O's time at the device.
     Latency,
-    /// The I/O's time from arrival until it ended.
+    /// The time from the I/O's arrival until its end.
     Total,
     /// The wait for the I/O's payload.
     Recv,
@@ -55,18 +55,18 @@ pub enum Dimension {
     Late,
     /// The wait until the client took the reply.
     Reply,
-    /// The id of the rule that decided the I/O's latency or its error.
+    /// The id of the rule that decided the I/O's latency or error.
     Rule,
-    /// The lane of that rule.
+    /// The lane of the rule that decided the I/O's latency.
     Lane,
-    /// The error that the I/O ended with.
+    /// The error with which the I/O ended.
     Error,
 }
 
-/// The source of I/Os, as far as it decides which facts are known.
+/// The kind of source of I/Os, which decides which facts are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knows {
-    /// Disks or volumes of dashpot's, or of a simulation.
+    /// Disks or volumes of dashpot or of a simulation.
     Zios,
     /// Disks of the kernel.
     Kernel,
@@ -147,7 +147,7 @@ impl Dimension {
     ///
     /// # Errors
     ///
-    /// If there is no such dimension. The error names the nearest dimension, or all dimensions.
+    /// No dimension has this word; the error names the nearest dimension, or all dimensions.
     pub fn parse(word: &str) -> Result<Dimension, ParseError> {
         let mut all = Dimension::ALL.into_iter();
         all.find(|dimension| dimension.word() == word)
@@ -206,7 +206,7 @@ impl Dimension {
         self.row().word
     }
 
-    /// The dimension's meaning, in a few words.
+    /// The meaning of the dimension, in a few words.
     pub fn meaning(self) -> &'static str {
         self.row().meaning
     }
@@ -216,7 +216,7 @@ impl Dimension {
         self.row().unit
     }
 
-    /// Whether the dimension names the process that asked for the I/O, which the kernel's events show
+    /// Whether the dimension names the process that asked for the I/O. The kernel's events show that process
     /// only if the probe looks at processes.
     pub fn is_who(self) -> bool {
         matches!(
@@ -225,7 +225,7 @@ impl Dimension {
         )
     }
 
-    /// Whether the dimension takes the cgroup of the process, which the probe knows only if it follows all
+    /// Whether the dimension needs the cgroup of the process. The probe knows cgroups only if it follows all
     /// processes.
     pub fn is_cgroup(self) -> bool {
         matches!(self, Dimension::Cgroup | Dimension::Container)
@@ -252,8 +252,8 @@ impl Dimension {
         }
     }
 
-    /// The dimension's value for an I/O. `None` if the source does not know the value, or if the I/O has
-    /// no such value.
+    /// The value of an I/O. `None` if the source does not know the value, or the I/O has none, such as no
+    /// error.
     pub fn of(self, io: &FinishedIo) -> Option<Value<'_>> {
         let who = io.who.as_ref();
         Some(match self {
@@ -281,7 +281,7 @@ impl Dimension {
         })
     }
 
-    /// The dimension's number for an I/O; `None` as for [`Dimension::of`], and for names.
+    /// The number of an I/O in this dimension; `None` for names, and where [`Dimension::of`] returns `None`.
     pub fn number(self, io: &FinishedIo) -> Option<u64> {
         match self.of(io)? {
             Value::Number(number) => Some(number),

@@ -26,28 +26,28 @@ pub struct FinishedIo {
     pub offset_bytes: u64,
     /// The I/O's length.
     pub length_bytes: u64,
-    /// How many I/Os the device had once this I/O arrived, itself included.
+    /// How many I/Os the device had when this I/O arrived, including this I/O.
     pub depth: Option<u32>,
-    /// When the I/O arrived or was queued, on the clock of the source. If no event showed the queueing,
-    /// when the I/O was issued.
+    /// When the I/O arrived or was queued, on the clock of the source; when it was issued, if no event
+    /// showed the queueing.
     pub begun_ns: u64,
-    /// When the I/O ended, on the same clock.
+    /// When the I/O ended, on the clock of the source.
     pub ended_ns: u64,
-    /// When the I/O ended, in nanoseconds since 1970; in a simulation, since its beginning.
+    /// When the I/O ended, in nanoseconds since 1970; in a simulation, since the simulation's beginning.
     pub at_ns: u64,
     /// The parts of the I/O's latency.
     pub waits: IoWaits,
     /// The client or the process that asked for the I/O.
     pub who: Option<Who>,
-    /// The id of the rule that decided the I/O's latency or its error.
+    /// The id of the rule that decided the I/O's latency or error.
     pub rule: Option<u32>,
-    /// The lane of that rule that the I/O used, from 0.
+    /// The lane of that rule that the I/O used, counted from 0.
     pub lane: Option<u32>,
-    /// How many bios and requests have joined the I/O.
+    /// How many bios and requests have joined this I/O.
     pub merged: u32,
     /// How often the driver has returned the I/O to the queue.
     pub requeued: u32,
-    /// The error that the I/O ended with, by its name in C or by its number.
+    /// The error with which the I/O ended: its name in C or its number.
     pub error: Option<String>,
 }
 
@@ -60,13 +60,13 @@ pub enum IoWaits {
     Kernel {
         /// The time before the driver got the I/O, if an event showed the queueing.
         queue_ns: Option<u64>,
-        /// The time with the driver.
+        /// The time that the driver had the I/O.
         device_ns: u64,
     },
 }
 
 impl FinishedIo {
-    /// An I/O of which a source knows no more than this: it began and ended at 0, and had no waits.
+    /// An I/O of which a source knows only these facts: the I/O begins and ends at 0, and has no waits.
     pub fn bare(layer: Layer, device: Arc<str>, kind: Kind) -> FinishedIo {
         FinishedIo {
             layer,
@@ -98,9 +98,9 @@ impl FinishedIo {
         self.ended_ns.saturating_sub(self.begun_ns)
     }
 
-    /// The I/O's time at its device, as reports count it. At a disk, the time from the issue until the
-    /// reply was offered. At a volume, the wait for the throttle, too. For the kernel's disks, the time
-    /// with the driver.
+    /// The time at the device, as reports count it. At a disk, it lasts from the issue until the reply was
+    /// offered. At a volume, it includes the wait for the throttle. At a disk of the kernel, it is the time
+    /// that the driver had the I/O.
     pub fn at_device_ns(&self) -> u64 {
         self.waits.at_device_ns(self.layer)
     }
@@ -121,8 +121,8 @@ impl FinishedIo {
         }
     }
 
-    /// Whether the I/O moved its bytes. A zio that failed moved none. The kernel does not report how
-    /// far a failed I/O got.
+    /// Whether the I/O moved its bytes. A failed zio moved none. For a failed I/O of the kernel, no event
+    /// says how many bytes it moved.
     pub fn has_moved(&self) -> bool {
         !matches!((&self.waits, &self.error), (IoWaits::Zio(_), Some(_)))
     }

@@ -36,7 +36,7 @@ pub enum Order {
     ByCount,
     /// By bytes, the most first; then by name.
     ByBytes,
-    /// By value, the smallest first. The names are those of classes of this unit.
+    /// By value, the smallest first. The names are names of classes of this unit.
     ByValue(Unit),
 }
 
@@ -50,8 +50,8 @@ impl Groups {
         self.groups.push(group);
     }
 
-    /// The groups with any I/O, in this order. Beyond 16 groups, or 65 if they are classes, the
-    /// smallest groups become one group, [`OTHER`], which comes last.
+    /// The groups with any I/O, in this order. If there are more than 16 groups, or more than 65 classes,
+    /// the smallest groups are merged into [`OTHER`], which comes last.
     pub fn shown(self, order: Order) -> Vec<Group> {
         let mut groups = self.ranked(order);
         let has_other = groups.last().is_some_and(|group| group.value == OTHER);
@@ -72,7 +72,7 @@ impl Groups {
         order.arrange(self.ranked(order))
     }
 
-    /// The groups with any I/O, the largest groups first, and [`OTHER`] last.
+    /// The groups with any I/O, the largest first, and [`OTHER`] last.
     fn ranked(self, order: Order) -> Vec<Group> {
         let rank = |group: &Group| {
             let amount = match order {
@@ -89,7 +89,7 @@ impl Groups {
 }
 
 impl Order {
-    /// Groups that are ranked, in this order.
+    /// Ranked groups, rearranged in this order.
     fn arrange(self, mut groups: Vec<Group>) -> Vec<Group> {
         if let Order::ByValue(unit) = self {
             groups.sort_by_cached_key(|group| class_order(&group.value, unit));
@@ -97,7 +97,7 @@ impl Order {
         groups
     }
 
-    /// The most groups that are shown, including the group of the rest.
+    /// The most groups that are shown, including [`OTHER`].
     fn most(self) -> usize {
         match self {
             Order::ByCount | Order::ByBytes => NAMES_MAX,
@@ -114,9 +114,9 @@ impl Group {
     }
 }
 
-/// The most names that a reader compares.
+/// The most names that are shown: a reader cannot compare more.
 const NAMES_MAX: usize = 16;
-/// The most classes: as many as offsets have ranges, with the rest.
+/// The most classes: as many as there are ranges of offsets, plus [`OTHER`].
 const CLASSES_MAX: usize = 65;
 
 #[cfg(test)]

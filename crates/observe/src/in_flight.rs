@@ -32,9 +32,9 @@ pub struct InFlight {
 /// The zios in flight that the text of a report mentions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mention {
-    /// The I/Os that were in flight for the whole interval. A younger I/O will be in the next
-    /// interval's report at the latest. Without an older I/O, the text is exactly that of the original
-    /// tool.
+    /// The I/Os that were in flight for the whole interval. A younger I/O will be in the next interval's
+    /// report at the latest. If no I/O was in flight for the whole interval, the text is exactly the
+    /// original tool's.
     #[default]
     WholeInterval,
     /// All I/Os in flight, because no later report follows.
@@ -42,7 +42,7 @@ pub enum Mention {
 }
 
 impl InFlight {
-    /// A line for the end of the text of a report over `interval`, if there is anything to mention.
+    /// A line for the end of the text of a report over `interval`, if there are I/Os to mention.
     pub fn line(&self, mention: Mention, interval: Duration) -> Option<String> {
         let oldest = Duration::from_nanos(self.oldest_ns?);
         let is_mentioned = mention == Mention::All || oldest >= interval;
@@ -51,8 +51,7 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// How long the oldest zio has waited for its present reason, if it waited for another reason
-    /// before.
+    /// How long the oldest zio has waited for its present reason, if it waited for another reason before.
     fn part_in_wait_ns(&self) -> Option<u64> {
         let (age_ns, wait_ns) = (self.oldest_ns?, self.wait_ns?);
         (age_ns.saturating_sub(wait_ns) >= SHOWN_NS).then_some(wait_ns)
@@ -60,8 +59,8 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// The [`line`](InFlight::line) for a report of ended zios. The line also mentions a young zio that
-    /// has already waited longer than nearly all ended zios took.
+    /// The [`line`](InFlight::line) for a report of ended zios. The line also mentions a young zio that has
+    /// already waited longer than nearly all ended zios took.
     pub fn line_beside(
         &self,
         mention: Mention,
@@ -77,9 +76,9 @@ impl InFlight {
     }
 }
 
-/// Whether an age makes latencies of ended zios misleading, because only the fast ones have ended. That
-/// is the case if 99.9 % of the ended zios took less time. If there are too few ended zios for this
-/// percentile, the age must be at least twice the longest latency.
+/// Whether a zio in flight is so old that the latencies of ended zios mislead, because only fast zios have
+/// ended. This is so if 99.9 % of the ended zios took less than its age; with too few ended zios, if the age
+/// is more than twice the longest latency.
 pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
     let most_ns = ended
         .p99_9_ns
@@ -87,7 +86,7 @@ pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
     most_ns.is_some_and(|most_ns| age_ns > most_ns)
 }
 
-/// The text shows milliseconds. Smaller differences do not show.
+/// The text shows milliseconds, so it cannot show smaller differences.
 const SHOWN_NS: u64 = 1_000_000;
 
 impl fmt::Display for InFlight {
@@ -116,9 +115,9 @@ impl fmt::Display for InFlight {
 /// zios do not show this. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outlasting {
-    /// How many zios in flight have waited longer than the 99.9th percentile of the ended zios.
+    /// How many zios have waited longer than the 99.9th percentile of the ended zios.
     pub longer_than_p99_9: u64,
-    /// How many zios in flight have waited longer than every ended zio.
+    /// How many zios have waited longer than every ended zio took.
     pub longer_than_all: u64,
 }
 
@@ -136,8 +135,8 @@ impl Outlasting {
         outlasting
     }
 
-    /// A warning for the reader of those latencies, if one is needed: `302 writes of client wait
-    /// longer than any that was counted …`.
+    /// A warning for the reader of the ended zios' latencies, if a warning is needed: `302 writes of client
+    /// wait longer than any that was counted …`.
     pub fn line(&self, op: &str, whose: &str, ended: &Histogram) -> Option<String> {
         let wait = |count| match count {
             1 => format!("1 {op} of {whose} waits"),

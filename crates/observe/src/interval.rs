@@ -11,7 +11,7 @@ use super::layer::Layer;
 
 /// The I/O of a device in an interval.
 pub struct DeviceInterval {
-    /// The device's name: a disk or volume of dashpot's, or one of the kernel's disks.
+    /// The device's name. The device is a disk or volume of dashpot, or one of the kernel's disks.
     pub device: String,
     /// The length of the interval.
     pub elapsed: Duration,
@@ -21,13 +21,14 @@ pub struct DeviceInterval {
     pub busy: Duration,
     /// The integral of the number of I/Os in flight, in I/O-nanoseconds.
     pub depth_time_ns: u128,
-    /// The time with each number of I/Os in flight, if the source knows it: the kernel does not count it.
+    /// The time with each number of I/Os in flight. `None` for the kernel's disks, because the kernel does
+    /// not count this time.
     pub depths: Option<DepthTimes>,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
 }
 
-/// The I/O of one operation of a device; in a breakdown, of one value.
+/// The I/O of one operation of a device; in a breakdown, the I/O of one value.
 #[derive(Clone)]
 pub struct OpInterval {
     /// The operation.
@@ -39,26 +40,26 @@ pub struct OpInterval {
     pub by: Option<String>,
     /// How many I/Os ended in the interval.
     pub completed: u64,
-    /// The bytes of these I/Os.
+    /// The bytes of the I/Os that ended.
     pub bytes: u64,
-    /// The sum of the I/Os' latencies at the disk, in nanoseconds.
+    /// The sum of the latencies at the disk, in nanoseconds.
     pub time_ns: u128,
-    /// I/Os that joined other I/Os before the issue, if the source counts these.
+    /// The I/Os that were joined to other I/Os before the issue, if the source counts them.
     pub merged: u64,
-    /// Latencies from arrival until the reply was accepted. For the kernel's disks, these latencies
-    /// count from queueing if `-Q` asked for it, and otherwise equal `disk`.
+    /// Latencies from arrival until the reply was accepted. For the kernel's disks, the latencies begin with
+    /// the queueing if `-Q` asked for that, and otherwise equal `disk`.
     pub total: Histogram,
     /// Latencies from issue until the reply was offered; for the kernel's disks, until completion.
     pub disk: Histogram,
     /// Latencies of the store alone, without the injection, if the source knows them.
     pub store: Option<Histogram>,
-    /// The numbers that the question measures, if it measures numbers and the I/Os have them.
+    /// The numbers that the question measures, if the question measures numbers and the I/Os have them.
     pub measured: Option<Histogram>,
 }
 
 impl DeviceInterval {
-    /// Appends the next interval. The I/Os in flight are those at the end of `next`. A breakdown
-    /// distinguishes at most `room` new values; all further values become `other`.
+    /// Appends the next interval, and takes over the I/Os in flight at the end of that interval. A breakdown
+    /// distinguishes at most `room` new values; further values become `other`.
     pub fn go_on(&mut self, next: DeviceInterval, mut room: usize) {
         self.elapsed += next.elapsed;
         self.busy += next.busy;
@@ -78,7 +79,7 @@ impl DeviceInterval {
         }
     }
 
-    /// Adds the I/O of an operation to the I/O of the same operation, if there is any.
+    /// Adds the I/O of an operation to the I/O of the same operation so far.
     pub fn add(&mut self, op: OpInterval) {
         match self.ops.iter_mut().find(|known| known.is_like(&op)) {
             Some(known) => known.add(&op),
@@ -107,7 +108,8 @@ impl OpInterval {
         }
     }
 
-    /// The latencies at a layer, if they are known. For a volume, these are its latencies as a device.
+    /// The latencies at a layer, if they are known. The latencies of a volume are those that it has as a
+    /// device.
     pub fn at(&self, layer: Layer) -> Option<&Histogram> {
         match layer {
             Layer::Volume | Layer::Disk | Layer::Fs => Some(&self.disk),
@@ -115,8 +117,7 @@ impl OpInterval {
         }
     }
 
-    /// The latencies at a layer. With `queued`, these are the latencies from arrival. A store has no
-    /// queue.
+    /// The latencies at a layer; if `queued`, the latencies from arrival. A store has no queue.
     pub fn measured(&self, layer: Layer, queued: bool) -> Option<&Histogram> {
         match (layer, queued) {
             (Layer::Volume | Layer::Disk | Layer::Fs, true) => Some(&self.total),

@@ -1,11 +1,11 @@
 //! The intervals of a report: when each should end, and how an early or late end changes the
 //! following ones. Daemon, kernel, simulation and `top` all use this state machine.
 //!
-//! It reads no clock. The caller passes in every moment, always of the same clock: a daemon's, this
-//! host's, or the virtual one. Intervals are due at multiples of their length after the beginning,
-//! so they do not drift. Each begins where the one before has ended. An interval that ends late keeps
-//! its true length. The schedule does not repeat intervals whose due moments have passed by then, but
-//! counts them as missed.
+//! The state machine reads no clock. The caller passes in every time, always from the same clock: a daemon's
+//! clock, this host's clock, or a virtual clock. Intervals are due at multiples of their length after the
+//! beginning, so they do not drift. Each interval begins where the previous interval has ended. An interval
+//! that ends late keeps its true length. The schedule does not repeat intervals that were due before the
+//! late end, but counts them as missed.
 
 use super::in_flight::Mention;
 use super::length::Length;
@@ -29,15 +29,16 @@ pub struct Span {
     pub end_ns: u64,
     /// How long the interval should have been; `None` if the interval lasts until it is closed.
     pub asked_ns: Option<u64>,
-    /// How many intervals were due to end before this one ended, and are missing for that reason.
+    /// How many other intervals were due to end before this interval ended. They are missing for that
+    /// reason.
     pub missed: u64,
-    /// Whether this interval is the last.
+    /// Whether the interval is the last one.
     pub is_last: bool,
 }
 
 impl Intervals {
-    /// Intervals of one length from a moment on: `count` of them, or until [`Intervals::close`]. A
-    /// length of [`u64::MAX`] is never due.
+    /// Intervals of one length from `start_ns` on: `count` intervals, or intervals until
+    /// [`Intervals::close`]. A length of [`u64::MAX`] is never due.
     pub fn new(start_ns: u64, period_ns: u64, count: Option<u64>) -> Intervals {
         let period_ns = period_ns.max(1);
         Intervals {
@@ -63,13 +64,13 @@ impl Intervals {
         self.left == Some(1)
     }
 
-    /// Ends the present interval at a moment; `None` if the interval is not yet due.
+    /// Ends the present interval at `at_ns`; `None` if the interval is not yet due.
     pub fn end(&mut self, at_ns: u64) -> Option<Span> {
         let is_due = self.due_ns().is_some_and(|due_ns| at_ns >= due_ns);
         is_due.then(|| self.end_at(at_ns))
     }
 
-    /// Ends the present interval at a moment, due or not, as the last one. `None` if there was no
+    /// Ends the present interval at `at_ns`, due or not, as the last interval. `None` if there was no
     /// interval, or if no time has passed in it.
     pub fn close(&mut self, at_ns: u64) -> Option<Span> {
         let is_there = !self.is_over() && at_ns > self.start_ns;
@@ -81,7 +82,7 @@ impl Intervals {
         })
     }
 
-    /// Ends the present interval at a moment if it is due, or in any case if `is_last`. See
+    /// Ends the present interval at `at_ns` if the interval is due, or in any case if `is_last`. See
     /// [`Intervals::end`] and [`Intervals::close`].
     pub fn end_or_close(&mut self, at_ns: u64, is_last: bool) -> Option<Span> {
         match is_last {
@@ -97,8 +98,8 @@ impl Intervals {
     }
 
     fn end_at(&mut self, at_ns: u64) -> Span {
-        // How many due moments have come by then. An interval that ends early has only its own due
-        // moment.
+        // How many due times have come by `at_ns`. An interval that ends early uses up only its own due
+        // time.
         let come = match at_ns.checked_sub(self.due_ns) {
             Some(late_ns) => late_ns / self.period_ns + 1,
             None => 1,
@@ -171,7 +172,7 @@ mod tests {
         let expected = [(0, 100, 0), (100, 650, 4), (650, 700, 0)];
         assert_eq!(ends(&mut intervals, &[100, 650, 700]), expected);
         assert_eq!(intervals.due_ns(), Some(800 * MS));
-        // The last of ten intervals lasts until its end; no interval is missed after it.
+        // This is the last of ten intervals, so no later interval can be missed.
         let last = intervals.end(9_000 * MS).unwrap();
         assert_eq!((last.elapsed_ns(), last.missed), (8_300 * MS, 2));
         assert!(last.is_last && intervals.is_over() && intervals.due_ns().is_none());
@@ -225,7 +226,7 @@ mod tests {
         prop::collection::vec(step, 1..200)
     }
 
-    /// The naive model: all due moments, listed beforehand and struck out one by one.
+    /// The naive model: a list of all due times, which the model strikes out one by one.
     struct Model {
         due: std::collections::VecDeque<u64>,
         start: u64,
@@ -240,7 +241,8 @@ mod tests {
             }
         }
 
-        /// The start, the end, the number of missed intervals, and whether it is the last.
+        /// The start and the end of the interval, the number of missed intervals, and whether the interval
+        /// is the last.
         fn end(&mut self, at: u64) -> Option<(u64, u64, u64, bool)> {
             self.due.front().filter(|due| **due <= at)?;
             let mut struck = 0;

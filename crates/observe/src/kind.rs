@@ -2,12 +2,12 @@
 
 use dashpot_engine::{Op, OpSet};
 
-/// An operation of dashpot's, or another operation of the kernel's disks.
+/// An operation that dashpot knows, or another operation of the kernel's disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// An operation of dashpot's.
+    /// An operation that dashpot knows.
     Op(Op),
-    /// Another operation, such as a command of a driver.
+    /// Another operation, such as a driver's command.
     Other,
 }
 
@@ -18,8 +18,8 @@ impl Kind {
         op.map_or(Kind::Other, Kind::Op)
     }
 
-    /// The kind for the kernel's letters. An `F` before an operation asks for a flush first. An `F`
-    /// without an operation after it is a flush.
+    /// The kind for the kernel's letters. An `F` before the operation asks for a flush first. An `F` without
+    /// an operation is a flush.
     pub fn of_letters(rwbs: &[u8]) -> Kind {
         let flushes = rwbs.iter().take_while(|&&letter| letter == b'F').count();
         match (&rwbs[flushes..], flushes) {
@@ -46,12 +46,12 @@ impl Kind {
         ops.chain([Kind::Other]).map(Kind::word).collect()
     }
 
-    /// Whether the kind is one of these operations.
+    /// Whether this kind is one of these operations.
     pub fn is_any(self, ops: &[Op]) -> bool {
         matches!(self, Kind::Op(op) if ops.contains(&op))
     }
 
-    /// Whether a user's set of operations contains the kind. Writes that ask for durability count as
+    /// Whether a user's set of operations contains this kind. Writes that ask for durability count as
     /// writes, so `fua` selects all writes.
     pub fn is_in(self, ops: OpSet) -> bool {
         match self {

@@ -12,15 +12,15 @@ pub struct Length {
     pub elapsed: Duration,
     /// The intended length, if there was one.
     pub asked: Option<Duration>,
-    /// How many intervals are missing because this one took their place.
+    /// How many intervals are missing because this interval ended after they were due.
     pub missed: u64,
-    /// How long the host kept a daemon from running in the interval. Requests that clients sent in that
+    /// How long the host kept a daemon from running in this interval. Requests that clients sent in that
     /// time waited unread, and no latency contains that wait.
     pub stopped: Duration,
 }
 
 impl Length {
-    /// A length without an intended one.
+    /// An actual length without an intended length.
     pub fn of(elapsed: Duration) -> Length {
         Length {
             elapsed,
@@ -28,20 +28,20 @@ impl Length {
         }
     }
 
-    /// The same length, but with the time that devices saw: a source reads devices one after another.
+    /// The same length, with the elapsed time of the devices in place of the schedule's: a source reads its
+    /// devices one after another.
     pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }
 
-    /// Whether the actual length is off by more than 5 % and 50 ms.
+    /// Whether the actual length differs from the intended length by more than 5 % and by more than 50 ms.
     pub fn is_off(&self) -> bool {
         let tolerated = |asked: Duration| (asked / 20).max(TOLERATED);
         let is_off = |asked: Duration| self.elapsed.abs_diff(asked) > tolerated(asked);
         self.asked.is_some_and(is_off)
     }
 
-    /// A line for the text of a report or next to the text: about a length that is off, and about a
-    /// stop.
+    /// A line about a wrong length and about a stop, to print in the text of a report or after it.
     pub fn line(&self) -> Option<String> {
         let lines = [self.line_of_length(), stop_line(self.stopped)];
         let lines: Vec<String> = lines.into_iter().flatten().collect();
@@ -72,7 +72,7 @@ impl Serialize for Length {
     }
 }
 
-/// A sentence about a time in which the host kept a daemon from running, if it is long enough.
+/// A sentence about a time in which the host kept a daemon from running, if the time is long enough.
 pub fn stop_line(stopped: Duration) -> Option<String> {
     (stopped >= TOLERATED).then(|| {
         format!(

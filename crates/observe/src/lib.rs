@@ -1,4 +1,4 @@
-//! Observed I/O of devices, from any source: intervals, the I/O of each, the I/O still in flight,
+//! Observed I/O of devices, from any source: intervals, the I/O of each interval, the I/O still in flight,
 //! and percentiles with their number of I/Os.
 //!
 //! A source (a daemon, the kernel, a simulation) fills these values in, and a report reads them. So

@@ -22,7 +22,7 @@ pub(crate) enum Part {
     Named(Name),
     /// The I/O has no such fact.
     Missing,
-    /// There was no room for another value.
+    /// The I/O's value came when there was no room for a further value.
     Other,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Makes ranges of offsets long enough for an I/O. Returns how many times their length has doubled.
-    /// After that, [`Part::merged`] is the longer range of which an earlier range has become a part.
+    /// Makes ranges of offsets long enough for an I/O. Returns how often the length of the ranges has
+    /// doubled: [`Part::merged`] then gives the longer range that contains an earlier range.
     pub(crate) fn reach(&mut self, by: Dimension, io: &FinishedIo) -> u32 {
         match by {
             Dimension::Offset => self.offsets.reach(io.offset_bytes),
@@ -54,7 +54,7 @@ impl Parts {
         }
     }
 
-    /// The part of an I/O, which is within reach.
+    /// The part of an I/O. If parts are ranges of offsets, they must be long enough: see [`Parts::reach`].
     pub(crate) fn of(&mut self, by: Dimension, io: &FinishedIo) -> Part {
         match by.of(io) {
             None => Part::Missing,
@@ -84,7 +84,7 @@ impl Parts {
 }
 
 impl Part {
-    /// The longer range of which a range of offsets has become a part.
+    /// The part that now contains this range of offsets.
     pub(crate) fn merged(self, doublings: u32) -> Part {
         match self {
             Part::Class(class) => Part::Class(Offsets::merged(class, doublings)),

@@ -6,9 +6,9 @@ use serde::Serialize;
 /// Percentiles of a latency. JSON: `{"n": 250, "p50_ns": 10025000, "p90_ns": …, "p95_ns": …,
 /// "p99_ns": …, "p99_9_ns": null, "max_ns": …}`.
 ///
-/// A percentile is `null` unless at least one zio is expected above it: p99 needs 100 zios. It is
-/// at most 1.2 % off (the bucket's width). `n` is exact. The maximum is exact, too, but the maximum
-/// of an interval can be rounded up to its bucket's edge.
+/// A percentile is `null` unless at least one zio is expected above it: p99 needs 100 zios. A percentile is
+/// at most 1.2 % off (the bucket's width). `n` is exact. The maximum is exact, too, but the maximum of an
+/// interval can be rounded up to its bucket's edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
     /// The number of I/Os.

@@ -18,7 +18,7 @@ pub struct PoolInterval {
     pub free: u64,
     /// The operations that clients asked of the volumes.
     pub volumes: Traffic,
-    /// The zios that went into the queues of the disks, before adjacent ones were joined.
+    /// The zios that went into the queues of the disks, counted before adjacent zios were joined.
     pub queued: Traffic,
     /// The zios and bytes that the pool sent to its disks.
     pub traffic: Traffic,
@@ -43,9 +43,9 @@ pub struct ClassInterval {
     pub disk_wait: Histogram,
     /// The times in the queue.
     pub queue_wait: Histogram,
-    /// Sizes in bytes of the zios that were not joined with others.
+    /// Sizes in bytes of the zios that were not joined with other zios.
     pub alone: Histogram,
-    /// Sizes in bytes of the zios that the queue aggregated into one.
+    /// Sizes in bytes of the zios that the queue made by joining several zios.
     pub joined: Histogram,
 }
 
@@ -55,7 +55,7 @@ impl PoolInterval {
         &self.classes[class as usize]
     }
 
-    /// A count of the interval as a whole number per second.
+    /// A count of the interval per second, as a whole number.
     pub fn per_second(&self, count: u64) -> u64 {
         let elapsed = self.elapsed.as_nanos().max(1);
         let rate = u128::from(count) * 1_000_000_000 / elapsed;

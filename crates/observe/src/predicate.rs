@@ -70,14 +70,13 @@ impl Predicates {
         self.0.is_empty()
     }
 
-    /// These conditions and more conditions.
+    /// These conditions, and more conditions.
     pub fn and(mut self, more: Predicates) -> Predicates {
         self.0.extend(more.0);
         self
     }
 
-    /// The times at the device that the selected I/Os took: all times that the conditions on `latency`
-    /// allow.
+    /// The times at the device that all conditions on `latency` allow.
     pub fn latencies(&self) -> RangeInclusive<u64> {
         let ranges = self.0.iter().filter_map(Predicate::latencies);
         ranges.fold(0..=u64::MAX, |all, own| {
@@ -85,7 +84,7 @@ impl Predicates {
         })
     }
 
-    /// The dimensions of the conditions that [`Predicates::latencies`] does not express.
+    /// The dimensions of the conditions that [`Predicates::latencies`] does not cover.
     pub(crate) fn beside_latencies(&self) -> impl Iterator<Item = Dimension> {
         let others = self.0.iter().filter(|one| one.latencies().is_none());
         others.map(|predicate| predicate.dimension)
@@ -111,8 +110,8 @@ impl Predicates {
 impl FromStr for Predicates {
     type Err = ParseError;
 
-    /// Parses conditions with commas between them: `op=write,latency>=10ms`. A comma of a name has a backslash
-    /// before it.
+    /// Parses conditions with commas between them: `op=write,latency>=10ms`. A comma in a name has a
+    /// backslash before it.
     fn from_str(text: &str) -> Result<Predicates, ParseError> {
         let mut pieces = vec![String::new()];
         let mut letters = text.chars();
@@ -145,7 +144,7 @@ impl FromStr for Predicates {
 }
 
 impl fmt::Display for Predicates {
-    /// Prints the conditions as in the name of a statistic: `[op=write][latency>=10ms]`.
+    /// Writes the conditions as in the name of a statistic: `[op=write][latency>=10ms]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .iter()
@@ -164,7 +163,7 @@ impl Predicate {
         }
     }
 
-    /// The times at the device that the condition allows, if it is a condition on these times.
+    /// The times at the device that the condition allows, if it is a condition on such times.
     fn latencies(&self) -> Option<RangeInclusive<u64>> {
         match &self.test {
             Test::Number(range)
@@ -241,7 +240,7 @@ impl fmt::Display for Operator {
     }
 }
 
-/// The comparisons. A longer operator comes before a shorter one with the same beginning.
+/// The comparisons. A longer operator comes before a shorter one with which it begins.
 const OPERATORS: [(&str, Operator); 6] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -251,7 +250,7 @@ const OPERATORS: [(&str, Operator); 6] = [
     ("<", Operator::Below),
 ];
 
-/// Splits at the first comparison. A value may contain other comparisons: `client=uid=0 pid=7`.
+/// Splits at the first comparison. The value may contain further comparisons: `client=uid=0 pid=7`.
 fn split(text: &str) -> Option<(&str, Operator, &str)> {
     let at = text.find(['=', '<', '>', '!'])?;
     let (word, rest) = text.split_at(at);
@@ -309,8 +308,8 @@ fn number_test(
     Ok(range)
 }
 
-/// The numbers from `from` on and before `to`. Without `from`, the range begins at the least number.
-/// Without `to`, it ends at the greatest.
+/// The numbers from `from` up to, but without, `to`. An empty `from` means the least number; an empty `to`
+/// means that there is no upper bound.
 fn range(unit: Unit, from: &str, to: &str) -> Result<RangeInclusive<u64>, ParseError> {
     let least = match from {
         "" => 0,

@@ -14,28 +14,29 @@ use super::predicate::Predicates;
 pub struct Question {
     /// The devices or pools that the report is about.
     pub subject: Subject,
-    /// The I/Os that count. For a question about single I/Os, the I/Os that the source gives.
+    /// The conditions on the I/Os that count. If the question is about single I/Os, the source gives only
+    /// these I/Os.
     pub predicates: Predicates,
     /// The breakdown of each operation.
     pub by: Option<Dimension>,
-    /// The numbers whose distribution is needed, in addition to the latencies.
+    /// The numbers whose distribution is needed in addition to latencies.
     pub measure: Option<Dimension>,
     /// Whether counts and bytes are enough. If they are, a source may leave the latencies out.
     pub counts_only: bool,
-    /// Whether latencies from arrival are needed. On the kernel's disks they take more events.
+    /// Whether latencies from arrival are needed. On the kernel's disks, such latencies need more events.
     pub queued: bool,
-    /// The past that the report covers; `None` if it begins now.
+    /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
 }
 
 /// The facts about single I/Os that a question needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// The names in the I/Os, such as those of devices and processes, and the I/Os' bytes.
+    /// The I/Os' names, such as names of devices and processes, and the I/Os' bytes.
     Names,
-    /// The I/Os' times at the device, too.
+    /// The names, the bytes, and the times at the device.
     Latencies,
-    /// Other facts.
+    /// Further facts, too.
     All,
 }
 
@@ -44,11 +45,11 @@ pub enum Needs {
 pub enum Subject {
     /// Devices at these layers, with their latencies.
     Latencies(Vec<Layer>),
-    /// Devices at a layer, with counts and sums only. The kernel has these even if nothing watches it.
+    /// Devices at a layer, with counts and sums only. The kernel has these even if no probe watches it.
     Averages(Layer),
     /// Pools.
     Pools,
-    /// Finished I/Os, one by one. The source gives them as soon as it can, several times in one interval of
+    /// Finished I/Os, one by one. The source gives I/Os as soon as it can, several times in one interval of
     /// the schedule.
     Ios(Wanted),
 }
@@ -69,7 +70,7 @@ pub struct Schedule {
     pub interval: Duration,
     /// The number of intervals; `None` if they follow until the source ends.
     pub count: Option<u64>,
-    /// Whether another interval comes first, from the devices' start until now.
+    /// Whether an additional interval comes first, from the devices' start until now.
     pub since_start: bool,
 }
 
@@ -82,7 +83,7 @@ pub struct Wanted {
     pub ops: Option<OpSet>,
     /// The least time of an I/O, in nanoseconds.
     pub min_ns: u64,
-    /// The watch ends after this many I/Os; `None` if only its schedule ends it.
+    /// The watch ends after this many I/Os; `None` if only the schedule ends the watch.
     pub count: Option<u64>,
 }
 
@@ -127,8 +128,8 @@ impl Question {
         own.chain(self.predicates.dimensions())
     }
 
-    /// The facts about single I/Os that the question needs, once I/Os outside the wanted range of
-    /// latencies are left out.
+    /// Which facts about single I/Os the question needs, if the source leaves out I/Os outside the
+    /// question's range of latencies.
     pub fn needs(&self) -> Needs {
         let own = self
             .by
@@ -149,12 +150,12 @@ impl Question {
         self.dimensions().next().is_none()
     }
 
-    /// Whether the question asks for averages and merges, and how busy the devices were.
+    /// Whether the question asks for averages, for merges, and for how busy the devices were.
     pub fn has_averages(&self) -> bool {
         matches!(self.subject, Subject::Averages(_))
     }
 
-    /// Whether latencies of stores are needed, which are known only from events.
+    /// Whether the question needs latencies of stores, which only events show.
     pub fn has_store(&self) -> bool {
         self.layers().contains(&Layer::Store)
     }
@@ -182,7 +183,7 @@ impl Wanted {
 }
 
 impl Schedule {
-    /// Intervals of this length: `count` of them, or for ever.
+    /// Intervals of this length: `count` intervals, or endlessly many.
     pub fn every(interval: Duration, count: Option<u64>) -> Schedule {
         Schedule {
             interval,
@@ -191,7 +192,7 @@ impl Schedule {
         }
     }
 
-    /// The intervals, the first of which begins at this moment.
+    /// The intervals of the schedule. The first begins at `start_ns`.
     pub fn begin(&self, start_ns: u64) -> Intervals {
         Intervals::new(start_ns, self.interval.as_nanos(), self.count)
     }

@@ -15,7 +15,8 @@ use super::pool::PoolInterval;
 pub struct Seen {
     /// When the interval began and ended, on the clock of the source.
     pub span: Span,
-    /// When the interval ended, in nanoseconds since 1970; in a simulation, since its beginning.
+    /// When the interval ended, in nanoseconds since 1970; in a simulation, since the simulation's
+    /// beginning.
     pub at_ns: u64,
     /// The watched disks, in the same order each time. A disk that has vanished is left out.
     pub disks: Vec<DeviceInterval>,
@@ -25,19 +26,19 @@ pub struct Seen {
     pub pools: Vec<PoolInterval>,
     /// The finished I/Os that the question asks for one by one.
     pub ios: Vec<FinishedIo>,
-    /// How many more I/Os there were for which the source had no room.
+    /// How many more finished I/Os there were, for which the source had no room.
     pub left_out: u64,
     /// How many events are missing because a buffer was full.
     pub lost: u64,
     /// How many completions had no visible beginning, because the beginning was lost or came before the
     /// watch. `None` if the source sees every beginning.
     pub unmatched: Option<u64>,
-    /// How long the host kept the source's daemon from running. The kernel and a simulation date their
-    /// events themselves.
+    /// How long the host kept the source's daemon from running. The kernel and a simulation set the times of
+    /// their events themselves, so no such stop matters.
     pub stopped: Duration,
     /// Devices that no longer exist.
     pub gone: Vec<String>,
-    /// The devices in `gone` that existed when the interval began.
+    /// The devices that existed when the interval began and no longer exist.
     pub vanished: Vec<VanishedDevice>,
 }
 
@@ -46,13 +47,13 @@ pub struct Seen {
 pub struct VanishedDevice {
     /// The device's name.
     pub name: String,
-    /// Whether another disk has the device's name and its number now.
+    /// Whether another disk has the device's name and number now.
     pub is_replaced: bool,
 }
 
 impl VanishedDevice {
-    /// A warning if the device's last I/Os may be another disk's: events have only a disk's number,
-    /// which both have.
+    /// A warning if the device's last I/Os may belong to another disk: events have only a disk's number, and
+    /// both disks have the same number.
     pub fn warning(&self) -> Option<&'static str> {
         let warning = "another disk has the name now; the last I/Os may be that disk's";
         self.is_replaced.then_some(warning)
@@ -60,8 +61,8 @@ impl VanishedDevice {
 }
 
 impl Seen {
-    /// The I/O of disks and volumes from their start until a moment. The interval has no intended length. The
-    /// report mentions all I/Os in flight, because none is older than such a long interval.
+    /// The I/O of disks and volumes from their start until `at_ns`. The interval has no intended length. The
+    /// report mentions all I/Os in flight, because no I/O is older than such a long interval.
     pub fn since_start(
         disks: Vec<DeviceInterval>,
         volumes: Vec<DeviceInterval>,
@@ -82,8 +83,8 @@ impl Seen {
         }
     }
 
-    /// The devices of a layer. A store's figures are part of its disk's figures. In a source of calls
-    /// that sync, the disks are the devices of the file systems.
+    /// The devices of a layer. The figures of a store are part of its disk's figures. A source of calls that
+    /// sync has, as disks, the devices of the file systems.
     pub fn at(&self, layer: Layer) -> &[DeviceInterval] {
         match layer {
             Layer::Volume => &self.volumes,

@@ -41,7 +41,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The metrics that count.
+    /// The metrics that are counts.
     pub const COUNTS: [Metric; 3] = [Metric::Ops, Metric::Bytes, Metric::Errors];
 
     /// The word in a statistic's name.
@@ -64,7 +64,7 @@ impl Metric {
         }
     }
 
-    /// All metrics: those that count, and the dimensions that are numbers.
+    /// All metrics: the counts, and the dimensions that are numbers.
     pub fn all() -> impl Iterator<Item = Metric> {
         let numbers = Dimension::ALL.into_iter().filter(|one| is_measure(*one));
         Metric::COUNTS.into_iter().chain(numbers.map(Metric::Of))
@@ -83,8 +83,7 @@ impl Metric {
     }
 }
 
-/// Whether the values of a dimension are amounts, of which a distribution makes sense: ids are not
-/// amounts.
+/// Whether a dimension's values are amounts, so that their distribution makes sense. Ids are not amounts.
 fn is_measure(dimension: Dimension) -> bool {
     match dimension.unit() {
         Unit::Bytes | Unit::Time => true,
@@ -120,7 +119,7 @@ impl Statistic {
         }
     }
 
-    /// The breakdown. A number without another breakdown is broken down by its own classes.
+    /// The breakdown. A statistic of a number without a breakdown is broken down by classes of the number.
     pub fn breakdown(&self) -> Option<Dimension> {
         match self.metric {
             Metric::Of(number) => self.by.or(Some(number)),
@@ -136,7 +135,7 @@ impl Statistic {
         }
     }
 
-    /// The conditions, including the condition that selects errors.
+    /// The conditions, including the condition that the I/Os failed if the metric is errors.
     fn selected(&self) -> Predicates {
         let mut selected = self.predicates.clone();
         if self.metric == Metric::Errors {

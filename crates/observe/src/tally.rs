@@ -1,8 +1,8 @@
 //! A tally of finished I/Os: the I/Os that a question selects, by device, type and value of a breakdown.
 //!
-//! Sources that get single I/Os (the kernel, a simulation, a recording, a daemon's events) count them
-//! in a tally. A daemon also counts on its data path. The daemon's collector has a table of its own,
-//! because it keeps each second.
+//! Sources that get single I/Os (the kernel, a simulation, a recording, a daemon's events) count with a
+//! tally. A daemon also counts on its data path, where its collector has a separate table, because the
+//! collector keeps each second.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ struct Counted {
     bytes: u64,
     merged: u64,
     disk: Histogram,
-    /// Empty while the latency of each I/O equals its latency at the device.
+    /// `None` while the latency of each I/O equals its latency at the device.
     total: Option<Histogram>,
     store: Option<Histogram>,
     measured: Option<Histogram>,
@@ -77,7 +77,7 @@ impl Tally {
         }
     }
 
-    /// Counts the I/Os that a question selects, with its breakdown and what it measures.
+    /// Counts the I/Os that a question selects, with the breakdown and the measured numbers of the question.
     pub fn of(question: &Question) -> Tally {
         Tally {
             measure: question.measure,
@@ -86,7 +86,7 @@ impl Tally {
         }
     }
 
-    /// Counts an I/O, if it is selected.
+    /// Counts an I/O if the predicates select it.
     pub fn add(&mut self, io: &FinishedIo) {
         self.add_alike(io, &mut Alike::default());
     }
@@ -150,8 +150,9 @@ impl Tally {
         }
     }
 
-    /// Counts I/Os that share their names, if they are selected: `like` is one of them. Their times at the device
-    /// are in the range that the question asks for, which must need no other number: see [`Question::needs`].
+    /// Counts I/Os that have the same names as `like`, if the predicates select them. Their times at the
+    /// device are in the range that the question asks for. The question must need no other number: see
+    /// [`Question::needs`].
     pub fn add_counts(&mut self, like: &FinishedIo, count: u64, bytes: u64) {
         if self.predicates.select_names(like) {
             let Place(place) = self.place(like);
@@ -160,9 +161,8 @@ impl Tally {
         }
     }
 
-    /// Counts I/Os of which only the device, the layer, the operation and the times from their
-    /// beginning to their end are known, if they are selected. `like` has the facts that these I/Os
-    /// share.
+    /// Counts I/Os if the predicates select them. Only the I/Os' device, layer, operation and times from
+    /// beginning to end are known. `like` has the facts that they share.
     pub fn add_counted(&mut self, like: &FinishedIo, bytes: u64, latencies: &Histogram) {
         if !self.predicates.select(like) {
             return;
@@ -230,7 +230,7 @@ impl Tally {
         self.parts.of(by, io)
     }
 
-    /// Joins the counts of ranges of offsets that have become one range.
+    /// Adds up the counts of ranges of offsets that have become one range.
     fn merge_ranges(&mut self, doublings: u32) {
         let counted = std::mem::take(&mut self.counted);
         for (key, Place(place)) in std::mem::take(&mut self.places) {
@@ -326,8 +326,8 @@ impl Counted {
     }
 }
 
-/// The most sets of histograms in an interval. At 10 to 20 KiB for a histogram they take at most 120
-/// MiB. Values beyond that are counted as [`OTHER`](super::interval::OTHER).
+/// The most sets of histograms in an interval. At 10 to 20 KiB for a histogram, the sets take at most 120
+/// MiB. Further values are counted as [`OTHER`](super::interval::OTHER).
 pub const KEYS_MAX: usize = 2_048;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 //! The party that asked for an I/O: a client of dashpot's, or a thread of this machine.
 //!
-//! Processes dirty pages, and the kernel writes them back later, when no event tells which process
-//! dirtied a page. The kernel's threads for this have hundreds of names, such as `kworker/u8:5`, which
-//! help no reader: all their writes are named [`WRITE_BACK`]. So are the writes of `xfsaild`, which
-//! writes back metadata. The threads of a journal (`jbd2/vda-8`, `btrfs-transacti`) keep their names,
-//! because the caller of fsync waits for them. `kswapd0` also keeps its name, because it runs when
-//! memory is short. Reads of a `kworker` are no write-back, and are named `kworker`. A `kworker` also
-//! queues the writes that `io.max` has held back; no event distinguishes these writes from write-back.
+//! Processes dirty pages, and the kernel writes them back later, when no event says which process dirtied
+//! them. The kernel threads that write back have hundreds of names, such as `kworker/u8:5`, which help no
+//! reader: all their writes are named [`WRITE_BACK`]. The writes of `xfsaild`, which writes back metadata,
+//! also have this name. The threads of a journal (`jbd2/vda-8`, `btrfs-transacti`) keep their names, because
+//! the caller of fsync waits for them. `kswapd0`, which runs because memory is short, keeps its name, too.
+//! Reads of a `kworker` are not write-back, and are named `kworker`. A `kworker` also queues the writes that
+//! `io.max` has held back; no event distinguishes them from write-back.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::kind::Kind;
 /// The client or the thread that asked for an I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// A client of dashpot's, by its name.
+    /// A client of dashpot, by name.
     Client(Arc<str>),
     /// A thread of this machine.
     Thread {
@@ -25,7 +25,7 @@ pub enum Who {
         pid: i32,
         /// The thread's name.
         comm: Arc<str>,
-        /// The path of the cgroup that governs the thread's I/O, if the source has asked for it.
+        /// The path of the cgroup that governs the thread's I/O, if the source has asked for the path.
         cgroup: Option<Arc<str>>,
     },
 }
@@ -75,7 +75,7 @@ fn writes_back(comm: &str, kind: Kind) -> bool {
 /// The name for writes that the kernel made on behalf of other processes.
 pub const WRITE_BACK: &str = "write-back";
 
-/// Threads of the kernel that write back data that other threads have dirtied.
+/// Threads of the kernel that write back data that other processes have dirtied.
 const WRITERS: [&str; 2] = ["kworker/", "xfsaild/"];
 
 #[cfg(test)]

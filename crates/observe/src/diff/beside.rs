@@ -1,8 +1,9 @@
-//! The I/Os that were in flight elsewhere when slow I/Os were issued: the culprit is seldom the victim.
+//! The I/Os that were in flight on other devices when slow I/Os were issued: the I/Os that cause a slowness
+//! are seldom the slow I/Os.
 //!
-//! A bounded sample of the moments at which slow I/Os were issued is compared with a sample of other
-//! moments. At each moment, the I/Os count that other devices had in flight then. So a second look at
-//! the I/Os is needed, once the moments are known.
+//! The code samples a bounded number of moments at which slow I/Os were issued, and of moments at which
+//! other I/Os were issued. For each moment it counts the I/Os that were in flight on other devices. So it
+//! must read all I/Os a second time, once it has chosen the moments.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use crate::dimension::Dimension;
 use crate::finished::FinishedIo;
 use crate::parts::{Part, Parts};
 
-/// A sample of moments, each of which was equally likely to be kept.
+/// A random sample of moments. Each moment was equally likely to be kept.
 #[derive(Debug)]
 pub(super) struct Moments {
     random: Random,
     seen: u64,
     kept: Vec<Moment>,
     is_sorted: bool,
-    /// How many I/Os were in flight elsewhere, at all moments together.
+    /// For each value, the I/Os in flight on other devices, summed over all moments.
     pub(super) beside: HashMap<(Dimension, Part), u64, RandomState>,
 }
 
@@ -66,12 +67,12 @@ impl Moments {
         }
     }
 
-    /// How many moments there are.
+    /// The number of kept moments.
     pub(super) fn count(&self) -> u64 {
         self.kept.len() as u64
     }
 
-    /// Counts an I/O at the moments of other devices at which it was in flight.
+    /// Counts an I/O for each moment of another device at which the I/O was in flight.
     pub(super) fn look(&mut self, io: &FinishedIo, by: &[Dimension], parts: &mut Parts) {
         if !self.is_sorted {
             self.kept.sort_unstable_by_key(|moment| moment.at_ns);
@@ -98,7 +99,7 @@ impl Moments {
     }
 }
 
-/// The most moments in the sample. More moments would say no more about their mean.
+/// The most moments that are kept: more would hardly make the mean more precise.
 const KEPT_MAX: usize = 2_048;
-/// The most values that are counted.
+/// The most values that are counted; further values are ignored.
 const KEYS_MAX: usize = 16_384;

@@ -21,23 +21,24 @@ use crate::parts::Part;
 pub struct Comparison {
     /// The side in question.
     pub here: SideSum,
-    /// The side that it was compared with; `None` if slow I/Os were compared with the other I/Os of
-    /// their side.
+    /// The side that `here` was compared with; `None` if slow I/Os were compared with the other I/Os of
+    /// their own side.
     pub there: Option<SideSum>,
-    /// Whether there is enough slow time to ask where it is.
+    /// Whether there is enough slow time to look for its causes.
     pub finding: Finding,
-    /// The dimensions by which the slow time differs, most telling first.
+    /// The dimensions by which the slow time differs, with the greatest difference first.
     pub differs: Vec<Compared>,
     /// The dimensions by which the slow time does not differ.
     pub alike: Vec<Dimension>,
-    /// The dimensions by which the slow time may differ: each value that differs has fewer than [`IOS_LEAST`]
-    /// slow I/Os.
+    /// The dimensions by which the slow time may differ: only values with fewer than [`IOS_LEAST`] slow I/Os
+    /// differ enough.
     pub too_few: Vec<Dimension>,
-    /// Where the slow I/Os spent their time, the most first.
+    /// The waits in which the slow I/Os spent their time, the longest first.
     pub spent: Vec<Spent>,
-    /// The values whose I/Os were in flight elsewhere when slow I/Os were issued, more than otherwise.
+    /// The values that had more I/Os in flight on other devices when slow I/Os were issued than at other
+    /// times.
     pub beside: Vec<Beside>,
-    /// The values that did much more here, slow or not. The value that rose most comes first.
+    /// The values that did much more here, slow or not: the value that rose most comes first.
     pub rose: Vec<Rate>,
     /// The values that did much less here.
     pub fell: Vec<Rate>,
@@ -47,7 +48,7 @@ pub struct Comparison {
     pub hung: Vec<Hung>,
 }
 
-/// Whether there is slow time to ask about.
+/// Whether there is enough slow time to look for its causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
@@ -66,7 +67,7 @@ pub struct SideSum {
     pub elapsed_ns: u64,
     /// How many I/Os the side had.
     pub count: u64,
-    /// How many I/Os were slow.
+    /// How many of the side's I/Os were slow.
     pub slow_count: u64,
     /// The slow time of the slow I/Os.
     pub slow_ns: u64,
@@ -77,9 +78,9 @@ pub struct SideSum {
 pub struct Compared {
     /// The dimension.
     pub dimension: Dimension,
-    /// By how much the dimension's most telling value differs, in percentage points.
+    /// The difference of the value that differs most, in percentage points.
     pub points: f64,
-    /// The dimension's values with the most slow time, the most telling first.
+    /// The dimension's values that differ most, with the greatest difference first.
     pub values: Vec<ValueShare>,
 }
 
@@ -105,23 +106,23 @@ pub struct Spent {
     pub percent: f64,
 }
 
-/// A value whose I/Os were in flight elsewhere when slow I/Os were issued.
+/// A value whose I/Os were in flight on other devices when slow I/Os were issued.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Beside {
     /// The dimension.
     pub dimension: Dimension,
     /// The value.
     pub value: String,
-    /// How many of the value's I/Os were in flight on other devices when a slow I/O was issued, on
-    /// average.
+    /// The mean number of the value's I/Os in flight on other devices when a slow I/O was issued.
     pub slow_mean: f64,
-    /// The same mean when another I/O was issued: on the other side, if there is one.
+    /// The mean number of the value's I/Os in flight on other devices when an I/O was issued on the other
+    /// side, or, without another side, when an I/O that is not slow was issued.
     pub usual_mean: f64,
 }
 
 impl Diff {
-    /// The comparison of two sides, of these lengths. Without another side, slow I/Os are compared with all
-    /// I/Os.
+    /// The comparison of two sides with these lengths. Without another side, slow I/Os are compared with all
+    /// I/Os of their own side.
     pub fn compare(&self, here: Duration, there: Option<Duration>) -> Comparison {
         let side = |sums: &Sums, lasted: Duration| SideSum {
             elapsed_ns: lasted.as_nanos(),
@@ -159,7 +160,8 @@ impl Diff {
 }
 
 impl Comparison {
-    /// How many I/Os ended per second here and there, if far more I/Os ended there.
+    /// The I/Os that ended per second on each side, if the other side had so many more that the difference
+    /// counts.
     pub fn fewer(&self) -> Option<(f64, f64)> {
         let per_s = |side: &SideSum| ratio(side.count as f64, side.elapsed_ns as f64 / 1e9);
         let there = self
@@ -185,7 +187,7 @@ fn finding(diff: &Diff, has_other: bool) -> Finding {
     }
 }
 
-/// The dimensions, by the answer for each.
+/// The dimensions, grouped by whether the slow time differs by them.
 #[derive(Default)]
 struct ByDimension {
     differs: Vec<Compared>,
@@ -206,14 +208,14 @@ fn by_dimension(diff: &Diff) -> ByDimension {
             answers.alike.push(*dimension);
         }
     }
-    // The sort is stable: dimensions with equal points keep the order of the list of dimensions.
+    // The sort is stable: dimensions with equal differences keep the order of the list of dimensions.
     let by_points =
         |one: &Compared, other: &Compared| other.points.round().total_cmp(&one.points.round());
     answers.differs.sort_by(by_points);
     answers
 }
 
-/// The shares of the values of a dimension: of those with too few slow I/Os, and of the others.
+/// The shares of a dimension's values: first of the values with too few slow I/Os, then of the other values.
 fn values_of(diff: &Diff, dimension: Dimension) -> (Vec<ValueShare>, Vec<ValueShare>) {
     let mut own: Vec<(Part, Sum, f64)> = diff
         .here
@@ -234,9 +236,9 @@ fn values_of(diff: &Diff, dimension: Dimension) -> (Vec<ValueShare>, Vec<ValueSh
     shares.partition(|share| share.slow_count < IOS_LEAST)
 }
 
-/// The most telling of these values, the first one first.
+/// The dimension, with the values that differ most, the greatest difference first.
 fn compared(dimension: Dimension, mut values: Vec<ValueShare>) -> Compared {
-    // The sort is stable: values with equal points keep the order of the parts.
+    // The sort is stable: values with equal differences keep the order of the parts.
     values.sort_by(|one, other| other.points().total_cmp(&one.points()));
     values.truncate(SHOWN_MAX);
     Compared {
@@ -253,7 +255,8 @@ impl ValueShare {
     }
 }
 
-/// The values with twice as many I/Os in flight elsewhere when slow I/Os were issued as otherwise.
+/// The values with at least twice as many I/Os in flight on other devices when slow I/Os were issued as at
+/// other times.
 fn beside(diff: &Diff) -> Vec<Beside> {
     let (slow, usual) = (&diff.slow_moments, &diff.usual_moments);
     if slow.count() < IOS_LEAST || usual.count() < IOS_LEAST {
@@ -284,7 +287,7 @@ fn beside(diff: &Diff) -> Vec<Beside> {
     beside
 }
 
-/// The slow time of a value here, beyond the slow time that its I/Os would have had there.
+/// The slow time of a value here, minus the slow time that as many I/Os would have had on the other side.
 fn added_ns(diff: &Diff, by: Dimension, part: Part, here: &Sum) -> f64 {
     let there = match diff.there.get((by, part)) {
         few if few.ios < IOS_LEAST => diff.there.all,

@@ -1,4 +1,4 @@
-//! Values that did more or less than on the other side, slow or not.
+//! Values that did more or less on one side than on the other side, slow or not.
 
 use dashpot_engine::Duration;
 use serde::Serialize;
@@ -16,9 +16,9 @@ pub struct Rate {
     pub value: String,
     /// The figure.
     pub metric: Metered,
-    /// The figure's value per second on the other side. For the depth, the mean.
+    /// The figure per second on the other side; for the depth, the mean.
     pub there_per_s: f64,
-    /// The same value on this side.
+    /// The figure per second on the side in question; for the depth, the mean.
     pub here_per_s: f64,
 }
 
@@ -30,7 +30,7 @@ pub enum Metered {
     Ops,
     /// Bytes per second.
     Bytes,
-    /// The mean number in flight.
+    /// The mean number of I/Os in flight.
     Depth,
     /// I/Os that failed, per second.
     Errors,
@@ -41,7 +41,7 @@ type Lasting<'a> = (&'a Sums, Duration);
 
 /// A value that did at least twice as much on one side.
 struct Excess {
-    /// By how many percentage points of all that the side did the value exceeds the other side.
+    /// The difference, in percentage points of all work of the side that did more.
     points: f64,
     dimension: Dimension,
     value: String,
@@ -50,7 +50,8 @@ struct Excess {
     less: f64,
 }
 
-/// The values that did at least twice as much here as there, and account for a good part of the work.
+/// The values that did at least twice as much here as on the other side, and account for a good part of the
+/// work.
 pub(super) fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let metrics = [Metered::Ops, Metered::Bytes, Metered::Depth];
     let sides = ((&diff.here, here), (&diff.there, there));
@@ -58,7 +59,7 @@ pub(super) fn rose(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     sorted(each.into_iter().flatten().map(Excess::here))
 }
 
-/// The values that did at most half as much here as there.
+/// The values that did at most half as much here as on the other side.
 pub(super) fn fell(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let sides = ((&diff.there, there), (&diff.here, here));
     let each = [Metered::Ops, Metered::Bytes].map(|metric| exceeding(diff, metric, &ACTORS, sides));
@@ -73,13 +74,13 @@ pub(super) fn failed(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> 
 }
 
 impl Excess {
-    /// The rate of a value that did more here.
+    /// The rate of a value that did more here than on the other side.
     fn here(self) -> (f64, Rate) {
         let (here, there) = (self.more, self.less);
         self.rate(there, here)
     }
 
-    /// The rate of a value that did more there.
+    /// The rate of a value that did more on the other side than here.
     fn there(self) -> (f64, Rate) {
         let (there, here) = (self.more, self.less);
         self.rate(there, here)
@@ -105,7 +106,7 @@ fn exceeding(
     (more, less): (Lasting<'_>, Lasting<'_>),
 ) -> Vec<Excess> {
     let all = metric.of(&more.0.all, more.1);
-    // A client that takes the place of another one adds nothing.
+    // If one client only took the place of another, the work of all clients has not grown.
     if 100.0 * ratio(all - metric.of(&less.0.all, less.1), all) < POINTS_LEAST {
         return Vec::new();
     }
@@ -154,14 +155,13 @@ impl Metered {
         }
     }
 
-    /// A few I/Os are no evidence of a rate. Even a few errors are evidence, because errors are
-    /// unusual.
+    /// Whether there are enough I/Os: a few I/Os are no evidence of a rate, but even one error is unusual.
     fn is_enough(self, sum: &Sum) -> bool {
         self == Metered::Errors || sum.ios >= IOS_LEAST
     }
 }
 
-/// The dimensions whose values do I/O, and so can do more than before.
+/// The dimensions whose values do I/O, and so can do more I/O than on the other side.
 const ACTORS: [Dimension; 4] = [
     Dimension::Device,
     Dimension::Client,
@@ -169,7 +169,7 @@ const ACTORS: [Dimension; 4] = [
     Dimension::Cgroup,
 ];
 
-/// The dimensions that tell errors apart.
+/// The dimensions by which errors are counted.
 const FAILING: [Dimension; 4] = [
     Dimension::Error,
     Dimension::Device,

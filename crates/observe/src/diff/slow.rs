@@ -12,12 +12,12 @@ use crate::predicate::Predicates;
 /// The I/Os that count as slow.
 #[derive(Debug)]
 pub enum Slow {
-    /// I/Os that took longer than usual: only the time beyond the usual time counts.
+    /// The I/Os that took longer than usual: only the time beyond the usual time counts.
     Beyond(Usual),
-    /// I/Os that meet conditions: their whole time counts.
+    /// The I/Os that meet conditions: their whole time counts.
     Where(Predicates),
-    /// I/Os that meet conditions, and that ended in this time, in nanoseconds of the source's clock: a
-    /// rectangle of a heat map.
+    /// The I/Os that meet conditions and ended in this range of time, in nanoseconds of the source's clock:
+    /// a rectangle of a heat map.
     Inside(Range<u64>, Predicates),
 }
 
@@ -45,13 +45,13 @@ impl Slow {
 }
 
 impl Usual {
-    /// Counts an I/O of the side that shows what is usual.
+    /// Counts an I/O of the other side, which defines the usual times.
     pub fn add(&mut self, io: &FinishedIo) {
         self.times.entry(io.kind).or_default().record(waited_ns(io));
     }
 
-    /// The 99th percentile of an operation's times. If there are too few I/Os, the longest time. `None`
-    /// if there were no I/Os: then no I/O is known to be slow.
+    /// The 99th percentile of an operation; with too few I/Os, the longest time. `None` without I/Os: then
+    /// no I/O of this operation counts as slow.
     fn limit_ns(&self, kind: Kind) -> Option<u64> {
         let times = self.times.get(&kind)?;
         match times.count() {
@@ -70,5 +70,5 @@ fn waited_ns(io: &FinishedIo) -> u64 {
     io.total_ns().saturating_sub(others.as_nanos())
 }
 
-/// Fewer I/Os have no 99th percentile.
+/// The least number of I/Os that have a 99th percentile.
 const ENOUGH: u64 = 100;

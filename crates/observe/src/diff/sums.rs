@@ -19,7 +19,7 @@ use super::slow::Slow;
 pub enum Side {
     /// The side in question.
     Here,
-    /// The side that it is compared with.
+    /// The side with which the side in question is compared.
     There,
 }
 
@@ -34,20 +34,21 @@ pub struct Diff {
     pub(super) there: Sums,
     /// The moments at which slow I/Os were issued here.
     pub(super) slow_moments: Moments,
-    /// The moments at which other I/Os were issued: there, or here if there is no other side.
+    /// The moments at which I/Os were issued on the other side, or, without another side, at which other
+    /// I/Os were issued here.
     pub(super) usual_moments: Moments,
-    /// The ages of I/Os that had been in flight here for long, by device and by their beginning and first byte.
+    /// The ages of I/Os that had been in flight here for a long time, by device, beginning and first byte.
     hung: BTreeMap<(Arc<str>, u64, u64), u64>,
 }
 
-/// The I/Os of a device that had been in flight for long.
+/// The I/Os of a device that had been in flight for a long time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hung {
     /// The device.
     pub device: String,
-    /// How many such I/Os there were.
+    /// The number of these I/Os.
     pub count: u64,
-    /// The age of the oldest such I/O.
+    /// The age of the oldest of these I/Os.
     pub oldest_ns: u64,
 }
 
@@ -56,7 +57,7 @@ pub struct Hung {
 pub(super) struct Sums {
     pub(super) all: Sum,
     pub(super) of: HashMap<(Dimension, Part), Sum, RandomState>,
-    /// How long the slow I/Os had each of the waits, in nanoseconds.
+    /// The total time of the slow I/Os in each wait, in nanoseconds.
     pub(super) waited_ns: Vec<u128>,
 }
 
@@ -72,7 +73,8 @@ pub(super) struct Sum {
 }
 
 impl Diff {
-    /// Compares I/Os of a source by all facts that it knows and that cannot be the slowness itself.
+    /// Compares I/Os of a source by all facts that the source knows and that are not themselves measures of
+    /// slowness.
     pub fn new(slow: Slow, knows: Knows) -> Diff {
         let known =
             |dimension: &Dimension| dimension.is_known(knows) && !is_again(*dimension, knows);
@@ -122,8 +124,8 @@ impl Diff {
         self.waits = waits;
     }
 
-    /// Looks again at an I/O of a side, once all I/Os have been counted: was it in flight when others were
-    /// issued?
+    /// Reads an I/O of a side a second time, once all I/Os have been counted: was it in flight when I/Os of
+    /// other devices were issued?
     pub fn look_beside(&mut self, side: Side, io: &FinishedIo) {
         if side == Side::Here {
             self.slow_moments.look(io, &BESIDE, &mut self.parts);
@@ -133,7 +135,7 @@ impl Diff {
         }
     }
 
-    /// Counts an I/O that was in flight here when it was last seen.
+    /// Counts an I/O that had not ended when the source last saw it on this side.
     pub fn add_in_flight(&mut self, io: &FinishedIo) {
         let age_ns = io.total_ns();
         let key = (Arc::clone(&io.device), io.begun_ns, io.offset_bytes);
@@ -143,7 +145,7 @@ impl Diff {
         }
     }
 
-    /// The I/Os that had been in flight for long, by device.
+    /// The I/Os that had been in flight for a long time, by device.
     pub(super) fn hung(&self) -> Vec<Hung> {
         let mut devices: Vec<Hung> = Vec::new();
         for ((device, ..), age_ns) in &self.hung {
@@ -162,7 +164,7 @@ impl Diff {
         devices
     }
 
-    /// The side whose I/Os say what is usual. I/Os that only a condition calls slow have no other side.
+    /// The side whose I/Os define the usual. If a condition selects the slow I/Os, that is their own side.
     fn usual_side(&self) -> Side {
         match self.slow {
             Slow::Beyond(_) => Side::There,
@@ -239,7 +241,8 @@ impl Sum {
     }
 }
 
-/// The dimensions that are compared. If two dimensions say the same, the earlier one comes first.
+/// The dimensions that are compared. If two dimensions differ equally, the earlier one in this list comes
+/// first.
 const COMPARED: [Dimension; 14] = [
     Dimension::Rule,
     Dimension::Lane,
@@ -257,18 +260,20 @@ const COMPARED: [Dimension; 14] = [
     Dimension::Depth,
 ];
 
-/// Whether a dimension says the same as another one: zios have no letters, so their type is their operation.
+/// Whether a dimension has the same values as another dimension: zios have no letters of the kernel, so
+/// their type is their operation.
 fn is_again(dimension: Dimension, knows: Knows) -> bool {
     dimension == Dimension::Type && knows == Knows::Zios
 }
 
-/// The parts of the latency of one of the kernel's I/Os: before the driver, and with it.
+/// The parts of the latency of one of the kernel's I/Os: the time before the driver got the I/O, and the
+/// time that the driver had it.
 const KERNEL_WAITS: [Dimension; 2] = [Dimension::Queue, Dimension::Latency];
 
-/// The most values that are distinguished. Any other value takes part as [`OTHER`](crate::interval::OTHER).
+/// The most values that are distinguished. Any further value counts as [`OTHER`](crate::interval::OTHER).
 const KEYS_MAX: usize = 65_536;
 
-/// The dimensions of I/Os that were in flight elsewhere.
+/// The dimensions by which I/Os in flight on other devices are counted.
 const BESIDE: [Dimension; 5] = [
     Dimension::Device,
     Dimension::Op,
@@ -277,7 +282,7 @@ const BESIDE: [Dimension; 5] = [
     Dimension::Cgroup,
 ];
 
-/// An I/O that has been in flight for this long hangs.
+/// An I/O that has been in flight for this long counts as hung.
 const HUNG_NS: u64 = 1_000_000_000;
-/// The most hanging I/Os that are told apart.
+/// The most hung I/Os that are counted.
 const HUNG_MAX: usize = 65_536;

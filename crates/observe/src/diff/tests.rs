@@ -1,4 +1,4 @@
-//! Random pairs of runs under a constant of 10 ms. In one run of a pair, a few percent of the I/Os take
+//! Random pairs of runs under a constant of 10 ms. In one run of each pair, a few percent of the I/Os take
 //! three times as long.
 
 use std::sync::Arc;
@@ -89,7 +89,7 @@ fn compared(here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
     compared_within(LASTED, here, there)
 }
 
-/// Compares as many I/Os as on the other side, in the usual time.
+/// Compares two sides of which `here` lasted for this long.
 fn compared_within(lasted: Duration, here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
     let mut usual = Usual::default();
     there.iter().for_each(|io| usual.add(io));
@@ -111,7 +111,7 @@ fn has_client(io: &FinishedIo, name: &str) -> bool {
     io.who.as_ref().and_then(Who::client) == Some(name)
 }
 
-/// How many of twenty seeds have this first line.
+/// Fails unless at least 19 of 20 seeds give one of the expected first lines.
 #[track_caller]
 fn assert_found(is_slow: fn(&FinishedIo) -> bool, expected: &[&str]) {
     let found = |seed: &u64| {
@@ -145,8 +145,7 @@ fn an_effect_on_few_ios_is_the_first_line() {
     );
 }
 
-/// As many I/Os are beyond the 99th percentile as on the other side, but the slow I/Os here are far
-/// beyond it.
+/// Each side has equally many I/Os beyond the 99th percentile, but the I/Os here are far beyond it.
 #[test]
 fn a_few_ios_that_are_much_slower_make_it_slow() {
     let few = |io: &FinishedIo| &*io.device == "d3" && io.offset_bytes.is_multiple_of(17);
@@ -177,7 +176,7 @@ fn nothing_differs_between_two_steady_runs() {
 #[test]
 fn a_client_that_only_does_more_is_not_blamed_but_told() {
     let all = |io: &FinishedIo| io.offset_bytes.is_multiple_of(20);
-    // As many I/Os in less time; most of the difference comes from one client.
+    // The same number of I/Os took less time here; most of the difference comes from one client.
     let lasted = Duration::from_secs(36);
     let comparison = compared_within(lasted, &ios(1, all, 400), &ios(2, never, 0));
     assert_eq!(comparison.finding, Finding::Slow);
@@ -244,13 +243,12 @@ fn the_sums_are_those_of_the_ios() {
     assert_eq!(comparison.here.count, IOS);
     let of_d3 = here.iter().filter(|io| &*io.device == "d3").count() as u64;
     let value = &comparison.differs[0].values[0];
-    // The few slow I/Os of the other disks are the usual hundredth.
+    // All slow I/Os are on `d3`: the other disks have only the usual one in a hundred.
     assert_eq!((value.value.as_str(), value.slow_count), ("d3", of_d3));
     assert!((value.ios_percent - 100.0 * of_d3 as f64 / IOS as f64).abs() < 1e-9);
 }
 
-/// A queue behind another device: while `d7` has 30 I/Os in flight, the I/Os of the other devices take
-/// longer.
+/// A queue behind another device: while `d7` has 30 I/Os in flight, I/Os of the other devices take longer.
 #[test]
 fn what_was_in_flight_elsewhere_is_told() {
     let burst = |second: u64| second % 10 == 3;
@@ -311,7 +309,8 @@ fn what_was_in_flight_elsewhere_is_told() {
         .iter()
         .find(|one| one.value == "d7")
         .expect("the device");
-    // A naive list: the mean number in flight on d7 when a slow I/O of another device was issued.
+    // A naive computation: the mean number of I/Os in flight on `d7` when a slow I/O of another device was
+    // issued.
     let slow: Vec<&FinishedIo> = here
         .iter()
         .filter(|io| matches!(&io.waits, IoWaits::Zio(waits) if waits.queue > Duration::ZERO))

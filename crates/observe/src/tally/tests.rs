@@ -192,7 +192,7 @@ fn some_io() -> impl Strategy<Value = FinishedIo> {
         )
 }
 
-/// Conditions, each with the plain Rust that means the same.
+/// A condition, and the plain Rust that means the same.
 type Plain = (&'static str, fn(&FinishedIo) -> bool);
 const CONDITIONS: [Plain; 8] = [
     ("op=write", |io| io.kind == Kind::Op(Op::Write)),
@@ -279,7 +279,7 @@ proptest! {
             prop_assert_eq!(bytes, own().map(|io| io.bytes_done()).sum::<u64>());
             let times = || own().filter(|_| !counts_only);
             prop_assert_eq!(time, times().map(|io| u128::from(io.at_device_ns())).sum::<u128>());
-            // The time before the device is not looked at unless it is asked for.
+            // The tally ignores the time before the device unless the question asks for it.
             let total = if question.needs() == Needs::All { total } else { times().map(|io| u128::from(io.total_ns())).sum() };
             prop_assert_eq!(total, times().map(|io| u128::from(io.total_ns())).sum::<u128>());
             if by == Dimension::Client {
