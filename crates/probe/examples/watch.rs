@@ -1,6 +1,6 @@
-//! Watches block devices: `watch [-Q [-C]] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os
-//! ended, what was lost, and what the watching cost. With `-C` it also follows cgroups; with `-v` it also prints
-//! each I/O.
+//! Watches block devices: `watch [-Q [-C]] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os ended,
+//! how many events were lost, and how much CPU time the watch took. With `-C` it also follows cgroups; with
+//! `-v` it also prints each I/O.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -1,25 +1,26 @@
-//! The cgroup that governs a task's I/O, as `/proc` has it now.
+//! The cgroup that governs a task's I/O, as `/proc` shows it now.
 
 use std::fs;
 use std::sync::Arc;
 
 use crate::follower::{Follower, Present};
 
-/// The cgroup of a task that had ended before it was looked up, and that no event had shown.
+/// The name in place of a cgroup for a task that no event had shown, and that had ended before the probe
+/// looked it up.
 pub const GONE: &str = "gone";
 
 /// The hierarchy of cgroups that governs I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hierarchy {
-    /// Its number, in `/proc` and in events.
+    /// The hierarchy's number, in `/proc` and in events.
     pub(crate) id: u32,
-    /// Whether the kernel's events have the paths that `/proc` shows: it shows them from the root of this
-    /// process's namespace.
+    /// Whether the kernel's events have the same paths as `/proc`, which shows paths relative to the root of
+    /// this process's cgroup namespace.
     pub(crate) is_whole: bool,
 }
 
 impl Hierarchy {
-    /// The hierarchy of this host; `None` if it has no cgroups.
+    /// The hierarchy of this host; `None` if the host has no cgroups.
     pub(crate) fn find() -> Option<Hierarchy> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let namespace = fs::read_link("/proc/self/ns/cgroup").ok();
@@ -28,12 +29,12 @@ impl Hierarchy {
         Some(Hierarchy { id, is_whole })
     }
 
-    /// Whether it is the one of cgroup v2.
+    /// Whether this is the hierarchy of cgroup v2.
     pub(crate) fn is_unified(self) -> bool {
         self.id == UNIFIED
     }
 
-    /// Tells a follower all tasks of this host. Those that begin or end meanwhile have events.
+    /// Gives a follower all tasks of this host. Events show the tasks that begin or end meanwhile.
     pub(crate) fn introduce(mut self, follower: &mut Follower) {
         for process in numbers("/proc") {
             for pid in numbers(&format!("/proc/{process}/task")) {
@@ -57,8 +58,9 @@ impl Present for Hierarchy {
     }
 }
 
-/// A controller is in one hierarchy only. If a hierarchy of cgroup v1 has the I/O controller, it governs,
-/// and the unified one, `0::`, has other purposes. Returns its number and the path in it.
+/// A controller is in one hierarchy only. If a hierarchy of cgroup v1 has the I/O controller, that hierarchy
+/// governs I/O, and the unified hierarchy, `0::`, does not. Returns the number of the governing hierarchy
+/// and the path in it.
 fn governing(memberships: &str) -> Option<(u32, &str)> {
     let memberships = || memberships.lines().filter_map(membership);
     let v1 =
@@ -74,13 +76,14 @@ fn membership(line: &str) -> Option<(u32, &str, &str)> {
     Some((id.parse().ok()?, controllers, path))
 }
 
-/// Whether a task has begun to exit, or is no longer there.
+/// Whether a task has begun to exit, or no longer exists.
 fn is_ending(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     flags_of(&stat).is_none_or(|flags| flags & PF_EXITING != 0)
 }
 
-/// The flags in a line of `/proc/PID/stat`. The name before them may have parentheses and spaces itself.
+/// The flags in a line of `/proc/PID/stat`. The name before the flags may itself contain parentheses and
+/// spaces.
 fn flags_of(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split_whitespace().nth(6)?.parse().ok()
@@ -94,9 +97,10 @@ fn numbers(directory: &str) -> impl Iterator<Item = i32> + use<> {
 
 /// The number of cgroup v2's hierarchy.
 const UNIFIED: u32 = 0;
-/// The link of the first namespace: its number is fixed, as `PROC_CGROUP_INIT_INO` of the kernel.
+/// The link of the host's first cgroup namespace: the kernel has its number as the constant
+/// `PROC_CGROUP_INIT_INO`.
 const INITIAL_NAMESPACE: &str = "cgroup:[4026531835]";
-/// A flag of a task, of the kernel's `sched.h`.
+/// A flag of a task, from the kernel's `sched.h`.
 const PF_EXITING: u64 = 4;
 
 #[cfg(test)]

@@ -20,18 +20,19 @@ pub struct Number {
 /// A block device of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its name: `vda`, `loop0`, `vda1`.
+    /// The device's name: `vda`, `loop0`, `vda1`.
     pub name: String,
-    /// Its own number.
+    /// The device's own number.
     pub number: Number,
-    /// The number of its disk, or of the disk that it is a partition of. Events carry this number.
+    /// The number of the whole disk: of the device itself, or of the disk that contains the partition.
+    /// Events carry this number.
     pub disk: Number,
-    /// The kernel's count of disks when this one came: a later disk of the same name has another. Only Linux 5.15
-    /// and later have it.
+    /// The kernel's count of disks when this disk appeared: a later disk of the same name has another count.
+    /// Only Linux 5.15 and later have this count.
     pub sequence: Option<u64>,
-    /// Its sectors on that disk, if it is a partition.
+    /// The device's sectors on its disk, if the device is a partition.
     pub part: Option<Range<u64>>,
-    /// The layer at which its I/O can be seen.
+    /// The layer at which the device's I/O can be seen.
     pub layer: Layer,
 }
 
@@ -40,7 +41,7 @@ pub struct Device {
 pub enum Layer {
     /// Events of requests.
     Request,
-    /// Events of bios: dm, md, zram and others have no requests.
+    /// Events of bios: dm, md, zram and some other devices have no requests.
     Bio,
 }
 
@@ -80,13 +81,14 @@ impl Device {
         self.is_there_in(Path::new(SYS))
     }
 
-    /// Whether another disk has taken the device's name and number. Events do not tell its I/Os from the device's.
+    /// Whether another disk has taken the device's name and number. Events do not distinguish the I/Os of
+    /// the two disks.
     pub fn is_replaced(&self) -> bool {
         self.is_replaced_in(Path::new(SYS))
     }
 
-    /// Whether an I/O of a disk that begins at this sector belongs to this device. For a partition,
-    /// only a part of the disk's I/Os do.
+    /// Whether an I/O of a disk that begins at this sector belongs to this device. Only some of a disk's
+    /// I/Os belong to a partition of the disk.
     pub fn has(&self, disk: Number, sector: u64) -> bool {
         self.disk == disk && self.part.as_ref().is_none_or(|part| part.contains(&sector))
     }
@@ -100,7 +102,7 @@ impl Device {
     fn is_idle_in(&self, sys: &Path) -> bool {
         let Number { major, minor } = self.disk;
         let home = sys.join(format!("dev/block/{major}:{minor}"));
-        // A disk that has gone has neither file, and nothing in flight.
+        // A disk that no longer exists has neither file, and nothing in flight.
         let read = |file| fs::read_to_string(home.join(file)).unwrap_or_default();
         let counts = read("queue/iostats").trim() != "0";
         counts && read("inflight").split_whitespace().all(|many| many == "0")
@@ -148,7 +150,8 @@ fn find_in(sys: &Path, words: &str) -> Result<Device, DeviceError> {
     numbered.cloned().ok_or_else(missing)
 }
 
-/// The number of a path's block device, or the kind of file that it is instead.
+/// The number of a path's block device. If the path is not a block device, the error says which kind of file
+/// it is.
 fn number_of_file(path: &Path, known: &[Device]) -> Result<Number, String> {
     let file = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -199,19 +202,20 @@ fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     }
 }
 
-/// Names of devices are short: with more differing letters than this, the user meant another name.
+/// The most letters by which a mistyped name may differ. Names of devices are short: with more differing
+/// letters, the user meant another name.
 const TYPOS_MAX: usize = 1;
 
 /// Every block device that the kernel has, by name.
 fn list(sys: &Path) -> Result<Vec<Device>, DeviceError> {
     let entries = fs::read_dir(sys.join(CLASS))?.flatten();
-    // A device that cannot be read has just gone, or its driver hides it.
+    // If a device cannot be read, it has just been removed, or its driver hides it.
     let mut devices: Vec<_> = entries.filter_map(|entry| read(&entry.path())).collect();
     devices.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(devices)
 }
 
-/// Reads a device from its directory. A partition's is inside the directory of its disk.
+/// Reads a device from its directory. A partition's directory is inside the directory of its disk.
 fn read(entry: &Path) -> Option<Device> {
     let home = fs::canonicalize(entry).ok()?;
     let is_part = home.join("partition").exists();

@@ -28,7 +28,7 @@ pub enum TraceError {
     Format {
         /// The description.
         what: String,
-        /// The fault in it.
+        /// The fault in the description.
         why: String,
     },
     /// Another program has ended the recording, so later events are missing.

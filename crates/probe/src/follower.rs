@@ -1,17 +1,21 @@
-//! Follows tasks through the kernel's events, so that each I/O has the cgroup that its task had when it asked.
+//! Follows tasks through the kernel's events, so that each I/O has the cgroup that its task had when the
+//! task asked for the I/O.
 //!
-//! A new task is in the cgroup of the task that made it, and stays there until it is moved. So three events suffice:
-//! `task_newtask`, `cgroup_attach_task`, and `sched_process_exit`. (`sched_process_fork` does not come for the
-//! workers of io_uring, and has no flags.) Two things raise no such event:
+//! A new task is in the cgroup of the task that made it, and stays in that cgroup until it is moved. So
+//! three events suffice: `task_newtask`, `cgroup_attach_task`, and `sched_process_exit`.
+//! (The kernel raises no `sched_process_fork` for the workers of io_uring, and that event has no flags.) In
+//! two cases, no such event shows a task's cgroup:
 //!
-//! - A task that was made directly into a cgroup (`CLONE_INTO_CGROUP`, of the unified hierarchy only) raises no
-//!   move. It is looked up when its event is read; if it has ended by then, it counts in the cgroup of its maker,
-//!   and is marked ([`INHERITED`]), and so are the tasks that it made.
-//! - A move of a process has the event of its first thread only, as a move of that thread alone. So the other
-//!   threads are looked up, too; those that have ended by then count as moved, and are marked.
+//! - A task that was made directly into a cgroup (`CLONE_INTO_CGROUP`, of the unified hierarchy only) raises
+//!   no event of a move. The follower looks up the task's cgroup when it reads the event of its creation. If
+//!   the task has ended by then, it counts in the cgroup of the task that made it. That task and the tasks
+//!   that it made are marked ([`INHERITED`]).
+//! - When a process is moved, the kernel raises one event, for the first thread, as if only that thread were
+//!   moved. So the follower looks up the cgroups of the other threads, too. Threads that have ended by then
+//!   count as moved, and are marked.
 //!
-//! A task may ask for I/O after its exit has begun, while its files are closed. So it is remembered until its
-//! number is used again or many others have ended.
+//! A task may ask for I/O after its exit has begun, while its files are closed. So the follower remembers
+//! each task until its number is used again or until many other tasks have ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +24,8 @@ use foldhash::fast::RandomState;
 
 use crate::io::Comm;
 
-/// The mark after the cgroup of a task of which only that of its maker or of its process is known.
+/// The mark after a cgroup that is not known to be the task's own, but is that of the task's maker or
+/// process.
 pub const INHERITED: &str = " (inherited)";
 
 /// An event in the life of a task.
@@ -28,39 +33,39 @@ pub const INHERITED: &str = " (inherited)";
 pub(crate) enum TaskEvent {
     /// A task was made.
     Made {
-        /// Its number.
+        /// The number of the task.
         pid: i32,
         /// The number of the task that made it.
         maker: i32,
         /// The flags of `clone`.
         flags: u64,
-        /// Its name, which is still its maker's.
+        /// The task's name, which is still the name of its maker.
         comm: Comm,
     },
     /// A task got another name.
     Named {
-        /// Its number.
+        /// The number of the task.
         pid: i32,
         /// The name.
         comm: Comm,
     },
     /// A task or, if it is the first of its process, perhaps the whole process was moved to this cgroup.
     Moved {
-        /// Its number.
+        /// The number of the task.
         pid: i32,
         /// The path of the cgroup.
         cgroup: Arc<str>,
     },
     /// A task began to exit.
     Ended {
-        /// Its number.
+        /// The number of the task.
         pid: i32,
     },
 }
 
-/// The present state of tasks, by which the follower knows those that raised no event.
+/// The present state of tasks, where the follower looks up the facts that no event showed.
 pub(crate) trait Present {
-    /// The path of the cgroup that governs a task's I/O now; `None` if it has ended.
+    /// The path of the cgroup that governs a task's I/O now; `None` if the task has ended.
     fn cgroup(&mut self, pid: i32) -> Option<Arc<str>>;
 }
 
@@ -68,19 +73,19 @@ pub(crate) trait Present {
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     tasks: HashMap<i32, Task, RandomState>,
-    /// Tasks that have begun to exit, the first one first, and their serial numbers.
+    /// Tasks that have begun to exit, with their serial numbers, in the order of their exits.
     ended: VecDeque<(i32, u64)>,
     serial: u64,
-    /// Whether tasks are made directly into cgroups: in the unified hierarchy only.
+    /// Whether tasks can be made directly into cgroups: only the unified hierarchy allows that.
     is_unified: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Task {
-    /// The number of the first thread of its process.
+    /// The number of the first thread of the task's process.
     process: i32,
     cgroup: Arc<str>,
-    /// Distinguishes it from others with the same number.
+    /// Distinguishes the task from other tasks with the same number.
     serial: u64,
     has_ended: bool,
 }
@@ -93,7 +98,7 @@ impl Follower {
         }
     }
 
-    /// Notes a task that is there, unless an event has shown it.
+    /// Notes an existing task, unless an event has shown the task.
     pub(crate) fn know(&mut self, pid: i32, process: i32, cgroup: Arc<str>) {
         if !self.tasks.contains_key(&pid) {
             self.put(pid, process, cgroup);
@@ -112,7 +117,8 @@ impl Follower {
         }
     }
 
-    /// The cgroup of a task at the moment of the last event; `None` if no event has shown it and it has ended.
+    /// The cgroup of a task at the moment of the last event; `None` if no event has shown the task and the
+    /// task has ended.
     pub(crate) fn of(&mut self, pid: i32, present: &mut impl Present) -> Option<Arc<str>> {
         if let Some(task) = self.tasks.get(&pid) {
             return Some(Arc::clone(&task.cgroup));
@@ -122,7 +128,7 @@ impl Follower {
         Some(cgroup)
     }
 
-    /// Forgets all tasks, because events were lost: each is looked up again.
+    /// Forgets all tasks, because events were lost: the follower looks up each task again.
     pub(crate) fn forget(&mut self) {
         self.tasks.clear();
         self.ended.clear();
@@ -152,7 +158,7 @@ impl Follower {
         };
         match cgroup {
             Some(cgroup) => self.put(pid, process, cgroup),
-            // Its number may be that of an earlier task.
+            // The number may have belonged to an earlier task.
             None => drop(self.tasks.remove(&pid)),
         }
     }
@@ -188,13 +194,13 @@ impl Follower {
     }
 }
 
-/// The path with the mark, once.
+/// The path with the mark, which is never added twice.
 fn mark(cgroup: &str) -> Arc<str> {
     let path = cgroup.strip_suffix(INHERITED).unwrap_or(cgroup);
     format!("{path}{INHERITED}").into()
 }
 
-/// Flags of `clone`, of `linux/sched.h`.
+/// Flags of `clone`, from `linux/sched.h`.
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// The most tasks that are remembered after they have ended.

@@ -14,13 +14,14 @@ pub struct InFlight {
     pub sector: u64,
     /// Number of bytes, as far as events have shown it.
     pub bytes: u64,
-    /// The moment at which it began: its queueing if the probe watches queueing, otherwise its issue.
+    /// The time at which the I/O began: its queueing if the probe watches queueing, otherwise its issue.
     pub since_ns: u64,
-    /// Whether the driver has got it.
+    /// Whether the driver has got the I/O.
     pub issued: bool,
-    /// Whether its end may be among the lost events. If an end comes now, it may belong to another I/O, so this I/O is
-    /// not reported. A doubtful I/O is given up when its disk is next found to have nothing in flight.
+    /// Whether the I/O's end may be among the lost events. An end that comes now may belong to another I/O,
+    /// so this I/O is not reported. The probe gives up a doubtful I/O when it next finds nothing in flight
+    /// on the disk.
     pub doubtful: bool,
-    /// The task that asked for it, if known.
+    /// The task that asked for the I/O, if known.
     pub submitter: Option<Submitter>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::device::Number;
 
-/// A request that the device has finished; on a bio-based device, a bio. Moments are of
+/// A request that the device has finished; on a bio-based device, a bio. All times are times of
 /// `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
@@ -17,32 +17,32 @@ pub struct Io {
     pub sector: u64,
     /// Number of bytes.
     pub bytes: u64,
-    /// When it was queued; for several bios, when the oldest of them was queued. `None` if queueing is
-    /// not watched or was not seen.
+    /// When the I/O was queued; if it has several bios, when the oldest of them was queued. `None` if the
+    /// probe does not watch queueing or has not seen it.
     pub queued_ns: Option<u64>,
-    /// The moment at which the driver got it; for a bio, at which the device got it.
+    /// When the driver got the request; for a bio, when the device got it.
     pub issued_ns: u64,
-    /// The moment at which its last part was complete.
+    /// When the I/O's last part was complete.
     pub completed_ns: u64,
-    /// The errno that it ended with, or 0.
+    /// The errno with which the I/O ended, or 0.
     pub error: i32,
-    /// How many bios and requests have joined it.
+    /// How many bios and requests have joined this I/O.
     pub merged: u32,
-    /// How often the driver has returned it to the queue.
+    /// How often the driver has returned the I/O to the queue.
     pub requeued: u32,
-    /// The task that asked for it, if submitters are watched and it was seen.
+    /// The task that asked for the I/O, if the probe watches submitters and has seen the task.
     pub submitter: Option<Submitter>,
 }
 
 /// The task that asked for an I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Submitter {
-    /// Its thread id.
+    /// The task's thread id.
     pub pid: i32,
-    /// Its name.
+    /// The task's name.
     pub comm: Comm,
-    /// The path of the cgroup that governed its I/O when it asked, if cgroups are watched; see
-    /// [`crate::INHERITED`] and [`crate::GONE`].
+    /// The path of the cgroup that governed the task's I/O when it asked for the I/O, if the probe watches
+    /// cgroups; see [`crate::INHERITED`] and [`crate::GONE`].
     pub cgroup: Option<Arc<str>>,
 }
 
@@ -86,7 +86,7 @@ impl Rwbs {
     }
 
     /// The letter of the operation, without flags: `R`, `W`, `D` for a discard, `F` for a flush,
-    /// `N` for anything else. An `F` before the operation is a flag that asks for a flush first.
+    /// `N` for any other operation. An `F` before the operation is a flag that asks for a flush first.
     pub fn operation(&self) -> u8 {
         match self.bytes() {
             [b'F', operation, ..] | [operation, ..] => *operation,

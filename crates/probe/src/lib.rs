@@ -1,9 +1,9 @@
-//! The kernel's block devices: every I/O that they finish, with its moments, read through a private
-//! instance of tracefs.
+//! The kernel's block devices: every I/O that they finish, with the times of its queueing, issue and end,
+//! read through a private instance of tracefs.
 //!
-//! A [`Tracer`] makes the instance, reads the kernel's binary records by the offsets that the
-//! kernel describes, and pairs them to finished I/Os ([`Io`]). Dropping the tracer removes the
-//! instance. If a tracer was killed, the next one removes its instance.
+//! A [`Tracer`] makes the instance, reads the kernel's binary records at the offsets that the kernel
+//! describes, and pairs the records into finished I/Os ([`Io`]). Dropping the tracer removes the instance.
+//! If a tracer was killed, the next tracer removes its instance.
 
 #![warn(missing_docs)]
 

@@ -7,24 +7,25 @@ use crate::device::Device;
 pub struct Options {
     /// The devices to watch; at least one.
     pub devices: Vec<Device>,
-    /// Where an I/O begins.
+    /// The event at which an I/O begins.
     pub start: Start,
     /// Whether each I/O names its submitter: the process that queued its oldest bio. This needs the
-    /// events of [`Start::Queue`]. I/O that `io.max` has held back is queued by the kernel itself.
+    /// events of [`Start::Queue`]. The kernel itself queues I/O that `io.max` has held back.
     pub submitters: bool,
-    /// Whether each submitter has the cgroup that governed its I/O then. This takes an event for each task of the
-    /// host that is made, moved or ends, and a look at all tasks when the watch begins.
+    /// Whether each submitter has the cgroup that governed its I/O when it asked. For this, the probe needs
+    /// an event for each task of the host that is made, moved or ends, and looks at all tasks when the watch
+    /// begins.
     pub cgroups: bool,
 }
 
-/// Where an I/O begins.
+/// The event at which an I/O begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// An I/O begins when the driver gets it.
     Issue,
-    /// An I/O begins when it is queued, and has both moments. It is queued when its oldest bio is
-    /// handed to the disk (`block_bio_queue`), before it waits for a free tag.
-    /// `/sys/block/DEV/stat` counts from the end of that wait. But if `io.max` holds an I/O back,
-    /// it is queued only afterwards.
+    /// An I/O begins when it is queued, and has the times of its queueing and of its issue. An I/O is queued
+    /// when its oldest bio is handed to the disk (`block_bio_queue`), before it waits for a free tag.
+    /// `/sys/block/DEV/stat` counts from the end of that wait. But if `io.max` holds an I/O back, it is
+    /// queued only afterwards.
     Queue,
 }

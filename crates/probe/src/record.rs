@@ -10,7 +10,7 @@ use crate::sync::SyncEvent;
 pub(crate) enum Entry {
     /// An event of the block layer.
     Block(Record),
-    /// An event in the life of a task, and when it happened.
+    /// An event in the life of a task, and the time of the event.
     Task(u64, TaskEvent),
     /// An event of a call that syncs.
     Sync(SyncEvent),
@@ -40,7 +40,7 @@ pub struct Record {
     pub sectors: u32,
     /// The operation, in the kernel's letters.
     pub rwbs: Rwbs,
-    /// The running thread, which need not be the one that asked for the I/O.
+    /// The running thread, which need not be the thread that asked for the I/O.
     pub pid: i32,
     /// The kind of event.
     pub what: What,
@@ -51,7 +51,7 @@ pub struct Record {
 pub enum What {
     /// `block_bio_queue`: the device got a bio from this task.
     BioQueue(Comm),
-    /// `block_split`: a bio was cut. The rest begins at this sector.
+    /// `block_split`: a bio was cut. Its remaining part begins at this sector.
     Split(u64),
     /// `block_rq_issue`: the driver got a request of this many bytes.
     Issue(u32),

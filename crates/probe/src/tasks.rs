@@ -16,7 +16,8 @@ use crate::tracefs::setup::Plan;
 pub(crate) struct Tasks {
     follower: Follower,
     present: Hierarchy,
-    /// Whether the kernel has all events that the follower needs. If not, tasks are looked up at each reading.
+    /// Whether the kernel has all events that the follower needs. If not, the tasks' cgroups are looked up
+    /// anew at each reading.
     is_followed: bool,
     /// Whether events were lost since the last look at all tasks.
     is_unsure: bool,
@@ -53,7 +54,7 @@ impl Tasks {
             TaskEvent::Moved { .. } => {}
         }
         match event {
-            // The kernel shows the path from another root than `/proc` does here.
+            // The event's path is relative to another root than the paths of `/proc` here.
             TaskEvent::Moved { pid, .. } if !self.present.is_whole => {
                 let (pid, now) = (*pid, self.present.cgroup(*pid));
                 let cgroup = now.unwrap_or_else(|| Arc::clone(&self.gone));
@@ -70,7 +71,7 @@ impl Tasks {
         known.unwrap_or_else(|| Arc::clone(&self.gone))
     }
 
-    /// The name of a task; `None` if no event has shown it and it has ended.
+    /// The name of a task; `None` if no event has shown the task and the task has ended.
     pub(crate) fn name(&mut self, pid: i32) -> Option<Comm> {
         if let Some(name) = self.names.get(&pid) {
             return Some(*name);
@@ -93,7 +94,7 @@ impl Tasks {
         }
     }
 
-    /// Looks at all tasks again after a loss. Call it seldom.
+    /// Looks at all tasks again after a loss. This is slow, so call it seldom.
     pub(crate) fn tend(&mut self) {
         if std::mem::take(&mut self.is_unsure) && self.is_followed {
             self.present.introduce(&mut self.follower);

@@ -18,7 +18,7 @@ use crate::tracefs::setup::{SWITCH, buffer_kib, enable, enable_tasks, layout, no
 /// The progress of one reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Everything that happened before this moment has been seen, except lost events.
+    /// The tracer has seen everything that happened before this time, except lost events.
     pub until_ns: u64,
     /// How many events the kernel had no room for, since the last reading.
     pub lost: u64,
@@ -26,18 +26,18 @@ pub struct Progress {
     /// I/Os are not reported.
     pub unmatched: u64,
     /// I/Os given up since the last reading, because their ends may have been lost, or because
-    /// there was no room to remember them. They are not reported either.
+    /// there was no room to remember them. These I/Os are not reported either.
     pub dropped: u64,
 }
 
 impl Progress {
-    /// How many events were lost and how many I/Os given up in this reading.
+    /// How many events were lost in this reading, plus how many I/Os were given up.
     pub fn missing(&self) -> u64 {
         self.lost + self.dropped
     }
 }
 
-/// The watch of some devices. Dropping it leaves nothing in the kernel.
+/// The watch of some devices. Dropping the watch leaves nothing in the kernel.
 #[derive(Debug)]
 pub struct Tracer {
     devices: Vec<Device>,
@@ -45,13 +45,13 @@ pub struct Tracer {
     ring: Ring,
     instance: Instance,
     pairing: Pairing,
-    /// The tasks, if their cgroups are watched.
+    /// The tasks, if the tracer watches their cgroups.
     tasks: Option<Tasks>,
     /// The counts of the pairing at the last reading.
     unmatched: u64,
     dropped: u64,
     tended_ns: u64,
-    /// Disks that had nothing in flight at that time.
+    /// Disks that had nothing in flight at the last check.
     idle: Vec<Number>,
 }
 
@@ -99,9 +99,9 @@ impl Tracer {
         })
     }
 
-    /// Reads the events since the last call, up to a moment, and gives each finished I/O, in the
-    /// order in which they ended. It keeps no finished I/Os. It does not wait, so call it often: 20
-    /// times a second.
+    /// Reads the events since the last call, up to `end_ns`, and gives each finished I/O, in the order in
+    /// which the I/Os ended. The tracer keeps no finished I/Os. This function does not wait, so its caller
+    /// should call it often: 20 times a second.
     pub fn read(&mut self, end_ns: u64, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
         let until_ns = now_ns().min(end_ns);
         let (devices, pairing, tasks) = (&self.devices, &mut self.pairing, &mut self.tasks);
@@ -135,9 +135,9 @@ impl Tracer {
         })
     }
 
-    /// Checks that the recording continues, and gives up I/Os that must have ended. If a disk had
-    /// nothing in flight at the last check, all its earlier I/Os had ended, and their events have come
-    /// by now, except lost ones.
+    /// Checks that the recording continues, and gives up I/Os that must have ended. If a disk had nothing in
+    /// flight at the last check, all its earlier I/Os had ended by then, and the tracer has read their
+    /// events by now, except lost events.
     fn tend(&mut self, now_ns: u64) -> Result<(), TraceError> {
         self.instance.check_on(SWITCH)?;
         self.tasks.iter_mut().for_each(Tasks::tend);
@@ -175,9 +175,8 @@ impl Tracer {
     }
 }
 
-/// Whether an I/O of a disk belongs to one of these devices. Events name whole disks. A partition gets
-/// the I/Os of its sectors, but no flushes, which belong to the whole disk in the kernel's statistics,
-/// too.
+/// Whether an I/O of a disk belongs to one of these devices. Events name whole disks. A partition gets the
+/// I/Os of its sectors, but no flushes: the kernel's statistics, too, count flushes only for the whole disk.
 fn is_of(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
     let is_flush = rwbs.operation() == b'F';
     devices

@@ -23,7 +23,7 @@ impl Present for Host {
     }
 }
 
-/// A step of a history. Numbers choose among the tasks that are there.
+/// A step of a history. Its numbers choose among the existing tasks.
 #[derive(Clone, Debug)]
 enum Step {
     Fork(usize, i32),
@@ -32,7 +32,7 @@ enum Step {
     Move(usize, u8),
     End(usize),
     Io(usize),
-    /// The events so far are read.
+    /// The follower reads the events so far.
     Read,
 }
 
@@ -127,7 +127,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The cgroups that a follower gives to the I/Os of a history, each beside the true one.
+/// The cgroups that a follower gives to the I/Os of a history, each with the true cgroup.
 fn followed(steps: &[Step], is_unified: bool) -> Vec<(String, String)> {
     let mut host = Host::default();
     host.tasks.insert(1, (1, path(0)));
@@ -154,8 +154,8 @@ fn followed(steps: &[Step], is_unified: bool) -> Vec<(String, String)> {
 }
 
 proptest! {
-    /// Without tasks made into cgroups and without threads, events alone decide: nothing is looked up, so every
-    /// answer is the true one, also of tasks that had ended when their events were read.
+    /// Without tasks made directly into cgroups and without threads, events alone decide: the follower looks
+    /// up nothing. So every answer is true, even for tasks that had ended before their events were read.
     #[test]
     fn each_io_has_the_cgroup_of_its_moment(steps in prop::collection::vec(step(), 0..80)) {
         let is_sure = |step: &&Step| !matches!(step, Step::Into(..) | Step::Thread(..));
@@ -165,7 +165,8 @@ proptest! {
         }
     }
 
-    /// With them, too, if each event is read at once.
+    /// With tasks made directly into cgroups and with threads, too, every answer is true if each event is
+    /// read at once.
     #[test]
     fn what_is_read_at_once_is_true(steps in prop::collection::vec(step(), 0..80)) {
         let steps: Vec<Step> = steps.into_iter().flat_map(|step| [step, Step::Read]).collect();
@@ -234,13 +235,13 @@ fn a_move_of_a_process_moves_its_threads_and_a_move_of_a_thread_moves_no_other()
             .to_string()
     };
     assert_eq!([of(&mut follower, 1), of(&mut follower, 2)], ["/1", "/3"]);
-    // The second has ended: whether it was moved cannot be known.
+    // The second thread has ended, so the follower cannot know whether it was moved.
     follower.take(&moved(1, 4), &mut host);
     assert_eq!(
         [of(&mut follower, 1), of(&mut follower, 2)],
         ["/4", "/4 (inherited)"]
     );
-    // The task is still there, and was not moved.
+    // The thread still exists, and was not moved.
     host.tasks.insert(2, (1, path(3)));
     follower.take(&moved(1, 5), &mut host);
     assert_eq!([of(&mut follower, 1), of(&mut follower, 2)], ["/5", "/3"]);

@@ -1,14 +1,15 @@
 //! Bios, for devices without requests (dm, md, zram): from `block_bio_queue` to
 //! `block_bio_complete`.
 //!
-//! A bio is identified by the sector after its last. Its beginning changes: some drivers advance a
-//! bio while they work on it, until no sectors are left (brd, though not yet in 6.12). dm trims a
-//! bio that it splits to the rest. zram leaves it alone. But its end is the same in all of them.
+//! The sector after a bio's last sector identifies the bio. A bio's beginning can change: some drivers
+//! advance a bio while they work on it, until no sectors are left (brd after Linux 6.12). When dm splits a
+//! bio, it trims the bio to the remaining part. zram does not change the beginning. But no driver changes a
+//! bio's end.
 //!
-//! A split bio is one I/O, from its queueing to the end of its last part: the rest is not queued
-//! again, and the end of the whole comes after the ends of its parts. If the kernel reports the end
-//! of a part, no queued bio has that end, and the event is ignored. (dm's own `/sys/block/DEV/stat`
-//! counts the parts: a read across two of its targets counts twice.)
+//! A split bio is one I/O, from its queueing to the end of its last part: the kernel does not queue the
+//! remaining part again, and the end of the whole bio comes after the ends of its parts. If the kernel
+//! reports the end of a part, no queued bio has that end, and the event is ignored. (dm's own
+//! `/sys/block/DEV/stat` counts the parts: a read across two of its targets counts twice.)
 
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ impl Bios {
         self.queued.dropped
     }
 
-    /// Takes an event, and the cgroup of its task. Returns the I/O that it finished, if any.
+    /// Takes an event, and the cgroup of its task. Returns the I/O that the event finished, if any.
     pub(super) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
         match record.what {
             What::BioQueue(comm) => {
@@ -105,7 +106,7 @@ impl Bios {
             self.unmatched += 1;
             return None;
         };
-        // The end may belong to another bio, which was never seen.
+        // The end may belong to another bio, which the probe never saw.
         if self.queued.is_doubtful(&bio) {
             self.queued.dropped += 1;
             return None;

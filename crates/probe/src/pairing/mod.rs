@@ -1,14 +1,14 @@
-//! Pairs events to I/Os: finds the end for each beginning.
+//! Pairs events into I/Os: finds the end for each beginning.
 //!
 //! No event names its request. So the pairing identifies requests by the disk, their remaining sectors,
-//! and the letter of the operation. Requests that agree in all of these are paired in the order in
-//! which they began. One may then get the other's end, but no time is lost or invented.
+//! and the letter of the operation. Requests that agree in all of these are paired in the order in which
+//! they began. Of two such requests, each may get the other's end, but no time is lost or invented.
 //!
-//! There is no time-out: an I/O may last for hours. Only if the kernel lost events, an end may have
-//! been missed. I/Os in flight at that moment are doubtful: the end that comes for one may belong
-//! to another I/O at the same sectors, and a long latency made from two I/Os is worse than none. A
-//! doubtful I/O is given up, and counted, when an end comes, when another I/O begins at its place,
-//! or when the kernel has nothing in flight on its disk.
+//! There is no time-out: an I/O may last for hours. The probe can miss an end only if the kernel loses
+//! events. I/Os in flight at the time of a loss are doubtful: an end that matches a doubtful I/O may belong
+//! to another I/O at the same sectors, and a long latency made from two I/Os is worse than no latency. A
+//! doubtful I/O is given up, and counted, when an end comes, when another I/O begins at its place, or when
+//! the kernel has nothing in flight on its disk.
 
 mod bios;
 mod requests;
@@ -36,7 +36,7 @@ pub(crate) struct Pairing {
 }
 
 impl Pairing {
-    /// Pairs the events of these devices. I/Os have a moment of queueing only if they start there.
+    /// Pairs the events of these devices. I/Os have a time of queueing only if `start` is [`Start::Queue`].
     pub(crate) fn new(devices: &[Device], start: Start) -> Pairing {
         Pairing {
             devices: devices.to_vec(),
@@ -45,8 +45,8 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event in the order of time, and the cgroup of its task if that is watched. Returns the I/O
-    /// that it finishes, if any.
+    /// Takes the next event in the order of time, and the cgroup of its task if the probe watches cgroups.
+    /// Returns the I/O that the event finishes, if any.
     pub(crate) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
         match self.layer(record.device)? {
             Layer::Request => self.requests.take(record, cgroup),
@@ -65,13 +65,13 @@ impl Pairing {
         self.bios.lost(at_ns);
     }
 
-    /// Gives up doubtful I/Os of a disk whose last event was before a moment.
+    /// Gives up doubtful I/Os of a disk whose last event was before `before_ns`.
     pub(crate) fn give_up(&mut self, disk: Number, before_ns: u64) {
         self.requests.give_up(disk, before_ns);
         self.bios.give_up(disk, before_ns);
     }
 
-    /// Completions whose beginning the probe has not seen: it came before the watch, or was lost.
+    /// Completions whose beginning the probe has not seen: the beginning came before the watch, or was lost.
     pub(crate) fn unmatched(&self) -> u64 {
         self.requests.unmatched + self.bios.unmatched
     }

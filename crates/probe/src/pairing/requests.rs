@@ -1,35 +1,34 @@
 //! Requests, for devices that have them: from `block_bio_queue` or `block_rq_issue` to
 //! `block_rq_complete`.
 //!
-//! **Queued** is the moment of `block_bio_queue`, when a bio is handed to the disk; for a request
-//! with several bios, the moment of the oldest. After it come the wait for a free tag, the plug,
-//! the scheduler, and the limits of iocost, iolatency and write-back throttling. `io.max` holds I/O
-//! back before that moment; a `kworker` queues it afterwards. `block_getrq` comes when the wait for
-//! a tag is over, and would hide that wait. The statistics in `/sys/block/DEV/stat` hide it, too,
-//! because they count from there. `block_rq_insert` does not come for directly issued requests. A
-//! bio that ends without a request is not an I/O: if it must not wait (`REQ_NOWAIT`, as from
-//! io_uring) and finds no tag, it begins anew when it is submitted again.
+//! **Queued** is the time of `block_bio_queue`, when a bio is handed to the disk; for a request with several
+//! bios, the time of the oldest bio. After this time come the wait for a free tag, the plug, the scheduler,
+//! and the limits of iocost, iolatency and write-back throttling. `io.max` holds I/O back before that time;
+//! a `kworker` queues the I/O afterwards. `block_getrq` comes when the wait for a tag is over, and would
+//! hide that wait. The statistics in `/sys/block/DEV/stat` hide that wait, too, because they count from
+//! `block_getrq`. The kernel raises no `block_rq_insert` for directly issued requests. A bio that ends
+//! without a request is not an I/O: if it must not wait (`REQ_NOWAIT`, as from io_uring) and finds no tag,
+//! it begins anew when it is submitted again.
 //!
-//! **The bios of a request** are those within its sectors. So no event has to tell which bios the
-//! kernel merged where. The pairing only keeps the waiting bios, by their first sectors. If
-//! `block_split` cuts a bio, it keeps the parts, because each part gets its own request, in any order.
-//! Only discards can be merged without being neighbours, and no event shows it. Then the missing
-//! sectors belong to other waiting bios.
+//! **The bios of a request** are those within its sectors. So the pairing needs no event that says which
+//! bios the kernel merged. It only keeps the waiting bios, by their first sectors. If `block_split` cuts a
+//! bio, the pairing keeps the parts, because each part gets its own request, in any order. Only discards can
+//! be merged without being neighbours, and no event shows such a merge. Then the missing sectors belong to
+//! other waiting bios.
 //!
-//! A request has no moment of queueing if one of its bios was not seen. Examples are a flush of the
-//! kernel's own, a command from a driver or a program, I/O that dm-multipath passes on, and I/O
-//! that was queued before the watch began. Kernels before 4.13 queue the rest of a split bio once
-//! more.
+//! A request has no time of queueing if the probe did not see one of its bios. Examples are a flush that the
+//! kernel itself makes, a command from a driver or a program, I/O that dm-multipath passes on, and I/O that
+//! was queued before the watch began. Kernels before 4.13 queue the remaining part of a split bio once more.
 //!
-//! **Issued** is the first time that the driver got the request. A request that the driver gave
-//! back has been waiting for that driver all along. (The kernel's statistics do not start again
-//! either; tools on the same events often do.)
+//! **Issued** is the first time that the driver got the request. If the driver gave a request back, the
+//! request has been waiting for that driver all along, so its time does not start again. (The time in the
+//! kernel's statistics does not start again either; in other tools that read these events it often does.)
 //!
-//! **A flush** reaches the driver as a request of the kernel's own, `FF`, that serves all waiting
-//! callers. That request is the I/O. The empty request of a waiting caller is never issued, and
-//! ends with a completion without sectors. A write with a flush before or after it has one more
-//! such completion. These are neither I/Os nor a sign of trouble. In `/sys/block/DEV/stat` each
-//! empty request counts as a write.
+//! **A flush** reaches the driver as a request that the kernel itself makes, `FF`, and that serves all
+//! waiting callers. That request counts as the I/O. The empty request of a waiting caller is never issued,
+//! and ends with a completion without sectors. A write with a flush before or after it has one such
+//! completion in addition to its own. Such completions are neither I/Os nor signs of lost events. In
+//! `/sys/block/DEV/stat` each empty request counts as a write.
 
 use std::sync::Arc;
 
@@ -48,10 +47,10 @@ pub(super) const SECTOR: u64 = 512;
 #[derive(Debug)]
 pub(super) struct Requests {
     start: Start,
-    /// Bios, and requests that the driver gave back, by their first sectors. The driver has none of
-    /// them now.
+    /// Bios, and requests that the driver gave back, by their first sectors: everything that the driver does
+    /// not have now.
     waiting: Table<Request>,
-    /// Requests that the driver has now, by the first sector that they have left.
+    /// Requests that the driver has now, by their first sector that is not complete.
     issued: Table<Request>,
     /// Completions of requests whose issue the probe has not seen.
     pub(super) unmatched: u64,
@@ -61,21 +60,22 @@ pub(super) struct Requests {
 struct Request {
     device: Number,
     rwbs: Rwbs,
-    /// The first sector that is left.
+    /// The first sector that is not complete.
     sector: u64,
-    /// Number of sectors left.
+    /// The number of sectors that are not complete.
     sectors: u64,
     /// The first sector of the whole request.
     first_sector: u64,
     /// How many bytes are complete.
     done_bytes: u64,
-    /// How many bytes were left at the last issue.
+    /// How many bytes were not complete at the last issue.
     issued_bytes: u64,
     seen_ns: u64,
     queued_ns: Option<u64>,
-    /// When the driver got it for the first time.
+    /// When the driver got the request for the first time.
     issued_ns: Option<u64>,
-    /// Whether that moment may be another request's, even if the request was given back since.
+    /// Whether `issued_ns` may belong to another request, even if the driver has given the request back
+    /// since.
     is_doubtful: bool,
     error: i32,
     merged: u32,
@@ -107,8 +107,8 @@ impl Requests {
         self.waiting.dropped + self.issued.dropped
     }
 
-    /// Takes an event, and the cgroup of its task. Returns the I/O that it finished, if any. Ignores events beyond
-    /// the last possible sector.
+    /// Takes an event, and the cgroup of its task. Returns the I/O that the event finished, if any. Ignores
+    /// events beyond the last possible sector.
     pub(super) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
         place_of(record).1.checked_add(record.sectors.into())?;
         match record.what {
@@ -155,7 +155,7 @@ impl Requests {
         self.waiting.add((request.device, request.sector), request);
     }
 
-    /// Splits a waiting bio. Both parts keep the time at which the whole was queued.
+    /// Splits a waiting bio. Both parts keep the time at which the whole bio was queued.
     fn split(&mut self, record: &Record, cut: u64) {
         let is_cut = |waiting: &Request| {
             waiting.does(record) && (waiting.sector + 1..waiting.end()).contains(&cut)
@@ -174,8 +174,7 @@ impl Requests {
         }
     }
 
-    /// Forgets a bio that has ended without a request. For other bios, the ends of their requests
-    /// count.
+    /// Forgets a bio that has ended without a request. Other bios end with their requests.
     fn vanish(&mut self, record: &Record) {
         let sectors = u64::from(record.sectors);
         let same = |waiting: &Request| waiting.sectors == sectors && waiting.does(record);
@@ -209,7 +208,7 @@ impl Requests {
             self.end_unissued(record);
             return None;
         };
-        // The end may belong to another request, which was never seen.
+        // The end may belong to another request, which the probe never saw.
         if request.is_doubtful || self.issued.is_doubtful(&request) {
             self.issued.dropped += 1;
             return None;
@@ -230,7 +229,8 @@ impl Requests {
         None
     }
 
-    /// The issued request that ends with these sectors or, if there is none, the one that begins with them.
+    /// The issued request that ends with the event's sectors or, if there is none, the request that begins
+    /// with them.
     fn take_issued(&mut self, record: &Record) -> Option<Request> {
         let sectors = u64::from(record.sectors);
         let place = place_of(record);
@@ -241,7 +241,8 @@ impl Requests {
             .or_else(|| self.issued.remove(place, some))
     }
 
-    /// Ends a request that was not issued, or whose issue was not seen. It is not an I/O.
+    /// Ends a request that was not issued, or whose issue the probe did not see. Such a request does not
+    /// count as an I/O.
     fn end_unissued(&mut self, record: &Record) {
         self.take_waiting(record);
         if record.sectors > 0 || record.rwbs.operation() == b'F' {
@@ -249,7 +250,8 @@ impl Requests {
         }
     }
 
-    /// The request of these sectors, made from the waiting bios there. Other bios were not seen.
+    /// The request for the event's sectors, made from the bios that wait there. The probe did not see the
+    /// other bios of the request.
     fn take_waiting(&mut self, record: &Record) -> Request {
         let mut left = u64::from(record.sectors);
         let first = self.take_part(record, left);
@@ -261,16 +263,17 @@ impl Requests {
             left -= part.as_ref().map_or(left, |part| part.sectors);
             request.absorb(part.unwrap_or_else(|| Request::new(record)));
         }
-        // A flush has no bios, and looking for them would take a scan of all waiting ones.
+        // A flush has no bios, and a search for them would scan all waiting bios.
         if request.queued_ns.is_none() && record.sectors > 0 {
             self.forget_strays(record);
         }
         request
     }
 
-    /// Takes a waiting bio at the beginning of a request with `left` sectors left: one with exactly
-    /// these sectors, or else the first. So a bio that was not merged needs one look-up, and so does
-    /// each further bio of a merged request. A doubtful bio may be another's, and counts as not seen.
+    /// Takes a waiting bio at the beginning of a request with `left` sectors left: a bio with exactly these
+    /// sectors, or else the first bio there. So the pairing needs one look-up for a bio that was not merged,
+    /// and one for each further bio of a merged request. A doubtful bio may belong to another request, and
+    /// counts as not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
         let sectors = u64::from(record.sectors);
@@ -296,7 +299,7 @@ impl Requests {
         part.filter(|part| !self.waiting.is_doubtful(part))
     }
 
-    /// Forgets waiting bios that have joined a request whose first bio was not seen.
+    /// Forgets waiting bios that have joined a request whose first bio the probe did not see.
     fn forget_strays(&mut self, record: &Record) {
         let is_inside = |waiting: &Request| {
             waiting.does(record)
@@ -328,19 +331,19 @@ impl Request {
         }
     }
 
-    /// Whether an event may belong to this request. Beyond the operation, letters differ between a
-    /// bio and its request, and between the request of a flush and its parts.
+    /// Whether an event may belong to this request. Only the letter of the operation must match: the other
+    /// letters differ between a bio and its request, and between the request of a flush and its parts.
     fn does(&self, record: &Record) -> bool {
         self.device == record.device && self.rwbs.operation() == record.rwbs.operation()
     }
 
-    /// The sector after its last.
+    /// The sector after the request's last sector.
     fn end(&self) -> u64 {
         self.sector + self.sectors
     }
 
-    /// Joins a part. The joined request has the earlier of the two beginnings; an unseen beginning counts
-    /// as earlier than a seen one.
+    /// Joins a part. The joined request has the earlier of the two beginnings; an unseen beginning counts as
+    /// earlier than a seen beginning.
     fn absorb(&mut self, part: Request) {
         if part.queued_ns < self.queued_ns {
             self.queued_ns = part.queued_ns;
@@ -397,7 +400,7 @@ impl Seen for Request {
     }
 }
 
-/// The sector after the last one of an event.
+/// The sector after the last sector of an event.
 pub(super) fn end_of(record: &Record) -> u64 {
     record.sector.wrapping_add(u64::from(record.sectors))
 }

@@ -1,4 +1,4 @@
-//! Requests or bios in flight, by disk and sector. Several at one place keep their order.
+//! Requests or bios in flight, by disk and sector. Several entries at one place keep their order.
 
 use std::collections::hash_map::{Entry, HashMap, OccupiedEntry};
 
@@ -22,7 +22,7 @@ pub(super) struct Table<T> {
     chains: HashMap<Place, Chain, RandomState>,
     slots: Vec<Slot<T>>,
     free: u32,
-    /// Entries whose last event was before this moment may have ended unseen.
+    /// Entries whose last event was before this time may have ended unseen.
     doubtful_until_ns: u64,
     /// How many entries were given up.
     pub(super) dropped: u64,
@@ -42,7 +42,7 @@ struct Slot<T> {
 
 /// An entry of the table.
 pub(super) trait Seen {
-    /// When its last event came.
+    /// When the entry's last event came.
     fn seen_ns(&self) -> u64;
 }
 
@@ -57,13 +57,13 @@ impl<T: Seen> Table<T> {
         }
     }
 
-    /// Makes entries doubtful whose last event was before this moment. New entries at their places
-    /// replace them.
+    /// Makes all entries doubtful whose last event was before `until_ns`. A new entry replaces a doubtful
+    /// entry at the same place.
     pub(super) fn doubt(&mut self, until_ns: u64) {
         self.doubtful_until_ns = self.doubtful_until_ns.max(until_ns);
     }
 
-    /// Adds an entry after those at the same place. Doubtful entries there are given up.
+    /// Adds an entry after the other entries at the same place. Doubtful entries at that place are given up.
     pub(super) fn add(&mut self, place: Place, entry: T) {
         self.drop_doubtful(place);
         let Some(slot) = self.vacant() else {
@@ -126,7 +126,7 @@ impl<T: Seen> Table<T> {
             .map(|(_, entry)| (entry, self.is_doubtful(entry)))
     }
 
-    /// Gives up doubtful entries of a disk whose last event was before a moment.
+    /// Gives up doubtful entries of a disk whose last event was before `before_ns`.
     pub(super) fn give_up(&mut self, disk: Number, before_ns: u64) {
         let until_ns = self.doubtful_until_ns.min(before_ns);
         self.drop_seen_before(until_ns, |(device, _)| device == disk);
@@ -141,7 +141,7 @@ impl<T: Seen> Table<T> {
         slots.iter().filter_map(|slot| slot.entry.as_ref())
     }
 
-    /// Gives up doubtful entries at a place. Without losses, which is the usual case, this costs a
+    /// Gives up doubtful entries at a place. Without losses, which is the usual case, this costs only a
     /// comparison.
     fn drop_doubtful(&mut self, place: Place) {
         let until_ns = self.doubtful_until_ns;
@@ -176,7 +176,7 @@ impl<T: Seen> Table<T> {
         u32::try_from(self.slots.len() - 1).ok()
     }
 
-    /// Gives up all doubtful entries. The other entries are sound until more events are lost.
+    /// Gives up all doubtful entries. The other entries are certain until more events are lost.
     fn drop_all_doubtful(&mut self) {
         let until_ns = std::mem::take(&mut self.doubtful_until_ns);
         self.drop_seen_before(until_ns, |_| true);

@@ -1,8 +1,9 @@
 //! Calls of processes that wait until data is on its disk: `fsync`, and the like.
 //!
-//! The kernel's events show the beginning and the end of each call, and where it has them, the file systems' own
-//! events show the file. No event comes for the calls of 32-bit programs on a 64-bit kernel. io_uring syncs
-//! without a call, and so do writes to files that were opened with `O_SYNC` or `O_DSYNC`.
+//! The kernel's events show the beginning and the end of each call. The events of file systems, if the
+//! kernel has them, show the file. No event shows the calls of 32-bit programs on a 64-bit kernel. io_uring
+//! syncs without a call, and writes to files that were opened with `O_SYNC` or `O_DSYNC` also sync without a
+//! call.
 
 mod pairing;
 mod tracer;
@@ -44,7 +45,7 @@ impl SyncCall {
         SyncCall::Sync,
     ];
 
-    /// Its name in C.
+    /// The call's name in C.
     pub fn name(self) -> &'static str {
         match self {
             SyncCall::Fsync => "fsync",
@@ -66,13 +67,13 @@ pub struct Sync {
     pub pid: i32,
     /// The name of the thread, if it is known.
     pub comm: Option<Comm>,
-    /// The cgroup of the thread when it called, as of [`crate::Submitter`].
+    /// The cgroup of the thread at the time of the call, in the form of [`crate::Submitter::cgroup`].
     pub cgroup: Option<Arc<str>>,
-    /// When it began.
+    /// When the call began.
     pub began_ns: u64,
-    /// When it ended; `None` if it has not.
+    /// When the call ended; `None` if the call has not ended.
     pub ended_ns: Option<u64>,
-    /// The errno that it ended with, or 0.
+    /// The errno with which the call ended, or 0.
     pub error: i32,
     /// The first byte of a range, and its length, if the call has one.
     pub range: Option<(u64, u64)>,
@@ -83,8 +84,8 @@ pub struct Sync {
 /// A file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
-    /// The device of its file system, or the device itself.
+    /// The device of the file's file system, or, if the file is a block device, that device.
     pub device: Number,
-    /// Its inode.
+    /// The file's inode number.
     pub inode: u64,
 }

@@ -1,8 +1,9 @@
 //! Pairs the beginnings and ends of calls: a thread has one call at a time.
 //!
-//! The file of a call is the first one of which the file system tells before the call ends. If the kernel lost
-//! events, the end of a call may have been missed, and the next end of that thread be another call's: a call that
-//! was in flight at a loss is given up, and counted, when its thread shows the next event.
+//! The file of a call is the first file that the file system's events show before the call ends. If the
+//! kernel lost events, the pairing may have missed the end of a call, and the thread's next end may belong
+//! to another call. So the pairing gives up a call that was in flight at a loss, and counts it, at the next
+//! event of its thread.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,11 +29,11 @@ pub(crate) struct SyncEvent {
 pub(crate) enum SyncWhat {
     /// A call begins.
     Begin {
-        /// Its kind.
+        /// The kind of call.
         call: SyncCall,
-        /// The descriptor of its file, if it has one.
+        /// The descriptor of the call's file, if the call has a descriptor.
         fd: Option<i32>,
-        /// The first byte of its range, and the length.
+        /// The first byte of the call's range, and the length of the range.
         range: Option<(u64, u64)>,
     },
     /// The file system syncs a file.
@@ -46,7 +47,7 @@ pub(crate) enum SyncWhat {
 pub(crate) struct Caller {
     pub(crate) comm: Option<Comm>,
     pub(crate) cgroup: Option<Arc<str>>,
-    /// The file behind the descriptor, as far as it can be looked up.
+    /// The file behind the descriptor, if it could be looked up.
     pub(crate) file: Option<FileId>,
 }
 
@@ -58,20 +59,20 @@ pub(crate) struct Calls {
     pub(crate) unmatched: u64,
     /// Calls given up.
     pub(crate) dropped: u64,
-    /// Files that a file system synced without a call that events show.
+    /// The number of files that a file system synced although events show no call.
     pub(crate) without_call: u64,
 }
 
 #[derive(Debug)]
 struct Open {
     sync: Sync,
-    /// Whether the file system has told the file.
+    /// Whether the file system's event has shown the file.
     is_told: bool,
     is_doubtful: bool,
 }
 
 impl Calls {
-    /// Takes the next event in the order of time. Returns the call that it ends, if any.
+    /// Takes the next event in the order of time. Returns the call that the event ends, if any.
     pub(crate) fn take(
         &mut self,
         event: &SyncEvent,
@@ -160,8 +161,8 @@ mod tests {
     use crate::device::Number;
     use proptest::prelude::*;
 
-    /// A call of a naive model: its thread, beginning and end, the file that the file system tells, and whether its
-    /// events are seen.
+    /// A call of a naive model: its thread, beginning and end, the file that the file system's event shows,
+    /// and whether the pairing gets the call's events.
     #[derive(Clone, Debug)]
     struct Call {
         pid: i32,
@@ -233,8 +234,9 @@ mod tests {
     }
 
     proptest! {
-        /// However the threads' calls overlap, each call has its own beginning, end and file; a call is in flight
-        /// from its beginning to its end; and a call whose beginning was not seen is counted.
+        /// However the threads' calls overlap, each call has its own beginning, end and file; a call is in
+        /// flight from its beginning to its end; and the pairing counts a call whose beginning it did not
+        /// see.
         #[test]
         fn each_call_is_found(threads in prop::collection::vec(prop::collection::vec(call(), 0..12), 1..5), cut in 0..600_u64) {
             let calls: Vec<Call> = (1..).zip(threads).flat_map(|(pid, calls)| thread(pid, calls)).collect();
@@ -288,7 +290,7 @@ mod tests {
             None
         );
         assert_eq!((calls.dropped, calls.unmatched), (1, 0));
-        // A call whose end was lost is followed by the next call of its thread.
+        // The end of a call is lost, and then the thread begins its next call.
         calls.take(&event(10, begin), Caller::default);
         calls.lost();
         calls.take(&event(20, begin), Caller::default);
@@ -301,7 +303,7 @@ mod tests {
             Some((20, Some(25), 5))
         );
         assert_eq!(calls.dropped, 2);
-        // The end of another kind of call belongs to a call that was not seen.
+        // The end of another kind of call belongs to a call whose beginning the pairing did not see.
         calls.take(&event(30, begin), Caller::default);
         assert_eq!(
             calls.take(

@@ -18,8 +18,9 @@ use crate::tracefs::setup::{
 };
 use crate::tracer::Progress;
 
-/// The watch of all calls of this host that sync. Dropping it leaves nothing in the kernel. While it lives, each
-/// system call of the host takes longer, whichever it is: the kernel looks whether it is one of these.
+/// The watch of all calls of this host that sync. Dropping the watch leaves nothing in the kernel. While the
+/// watch exists, every system call of the host takes longer, because the kernel checks whether the call is
+/// one that syncs.
 #[derive(Debug)]
 pub struct SyncTracer {
     // The ring is dropped before the instance, which cannot be removed while its files are open.
@@ -59,9 +60,9 @@ impl SyncTracer {
         })
     }
 
-    /// Reads the events since the last call, up to a moment, and gives each call that has ended, in that order. It
-    /// does not wait, so call it often: 20 times a second. The file of a call whose file system has no event is
-    /// looked up by its descriptor now.
+    /// Reads the events since the last reading, up to `end_ns`, and gives each call that has ended, in the
+    /// order of the ends. The function does not wait, so its caller should call it often: 20 times a second.
+    /// If a call's file system has no event, this function looks up the call's file by its descriptor.
     pub fn read(
         &mut self,
         end_ns: u64,
@@ -103,8 +104,9 @@ impl SyncTracer {
         self.calls.in_flight()
     }
 
-    /// How many files were synced by no call that events show, since the watch began, as far as their file systems
-    /// told: by 32-bit programs, by io_uring, or by writes to files that were opened with `O_SYNC`.
+    /// How many files were synced since the watch began although events show no call: by 32-bit programs, by
+    /// io_uring, or by writes to files that were opened with `O_SYNC`. Only file systems with events of
+    /// their own count.
     pub fn without_call(&self) -> u64 {
         self.calls.without_call
     }
@@ -122,7 +124,7 @@ fn caller(event: &SyncEvent, mut tasks: Option<&mut Tasks>) -> Caller {
     }
 }
 
-/// The file behind a descriptor; of a block device, the device itself.
+/// The file behind a descriptor; if the file is a block device, its `device` is that device.
 fn file_of(pid: i32, fd: i32) -> Option<FileId> {
     let file = fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok()?;
     let device = match file.st_mode() & S_IFMT {
@@ -136,6 +138,6 @@ fn file_of(pid: i32, fd: i32) -> Option<FileId> {
     })
 }
 
-/// The kind of a file, and that of a block device, of `stat.h`.
+/// The mask for the kind of a file, and the kind of a block device, from `stat.h`.
 const S_IFMT: u32 = 0o170_000;
 const S_IFBLK: u32 = 0o060_000;

@@ -1,4 +1,4 @@
-//! The decoder of one event's records, whatever its group.
+//! The decoder of one event's records, for an event of any group.
 
 use super::{events, syncs, tasks};
 use crate::record::Entry;
@@ -6,16 +6,16 @@ use crate::record::Entry;
 /// The decoder of an event.
 #[derive(Debug)]
 pub(crate) enum Decoder {
-    /// Of the block layer.
+    /// A decoder for an event of the block layer.
     Block(events::Decoder),
-    /// Of tasks.
+    /// A decoder for an event of tasks.
     Task(tasks::Decoder),
-    /// Of calls that sync.
+    /// A decoder for an event of calls that sync.
     Sync(syncs::Decoder),
 }
 
 impl Decoder {
-    /// Reads a record; `None` if it is too short.
+    /// Reads a record; `None` if the record is too short.
     pub(crate) fn read(&self, at_ns: u64, record: &[u8]) -> Option<Entry> {
         match self {
             Decoder::Block(decoder) => decoder.read(at_ns, record).map(Entry::Block),

@@ -1,11 +1,10 @@
 //! The kernel's events that show a device's I/O, and the decoders of their records.
 //!
-//! An event costs some 60 bytes and 70 ns, so only the needed ones are enabled. `block_rq_issue`
-//! and `block_rq_complete` show the life of a request. `block_bio_queue` of its bios shows when,
-//! and by which process, the request was queued. (`pairing::requests` explains why `block_getrq`
-//! and `block_rq_insert` do not serve for this.) `block_rq_requeue` and `block_split` are rare. The
-//! same holds for `block_bio_complete` on a device with requests: it comes only for bios without a
-//! request.
+//! An event costs some 60 bytes and 70 ns, so only the needed events are enabled. `block_rq_issue` and
+//! `block_rq_complete` show the life of a request. The `block_bio_queue` events of a request's bios show
+//! when, and by which process, the request was queued. (`pairing::requests` explains why `block_getrq` and
+//! `block_rq_insert` cannot show this.) `block_rq_requeue` and `block_split` are rare. `block_bio_complete`
+//! is also rare on a device with requests: the kernel raises it only for bios without a request.
 
 use super::format::{Field, Format, FormatError};
 use crate::device::{Device, Layer, Number};
@@ -52,8 +51,8 @@ fn disks(devices: &[Device], are_wanted: impl Fn(Layer) -> bool) -> Vec<Number> 
     disks
 }
 
-/// A filter for the kernel that passes only the events of these disks. `None` if it would be too
-/// long for the kernel; then the events of every disk come.
+/// A filter for the kernel that passes only the events of these disks. `None` if the filter would be too
+/// long for the kernel; then the kernel records the events of every disk.
 pub(crate) fn filter(disks: &[Number]) -> Option<String> {
     let terms: Vec<_> = disks
         .iter()
@@ -63,12 +62,12 @@ pub(crate) fn filter(disks: &[Number]) -> Option<String> {
     (filter.len() < FILTER_MAX).then_some(filter)
 }
 
-/// The kernel's bound is a page.
+/// The kernel's bound for a filter, a page.
 const FILTER_MAX: usize = 4096;
 
 const MINOR_BITS: u32 = 20;
 
-/// A device's number as the kernel has it, which differs from the number in `stat`.
+/// A device's number in the kernel's own encoding, which differs from the encoding in `stat`.
 fn encode(number: Number) -> u32 {
     (number.major << MINOR_BITS) | number.minor
 }
@@ -81,7 +80,7 @@ pub(crate) fn decode(dev: u64) -> Number {
 }
 
 impl Kind {
-    /// Whether devices of this layer need the event, with queueing watched or not.
+    /// Whether devices of this layer need the event; `queue` says whether the probe watches queueing.
     fn is_wanted(self, layer: Layer, queue: bool) -> bool {
         match (self, layer) {
             (Kind::Issue | Kind::Requeue | Kind::Complete, layer) => layer == Layer::Request,
@@ -91,7 +90,7 @@ impl Kind {
         }
     }
 
-    /// The kernel's name for it.
+    /// The kernel's name for the event.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::BioQueue => "block_bio_queue",
@@ -148,7 +147,7 @@ impl Decoder {
         })
     }
 
-    /// Reads a record; `None` if it is too short.
+    /// Reads a record; `None` if the record is too short.
     pub(crate) fn read(&self, at_ns: u64, record: &[u8]) -> Option<Record> {
         Some(Record {
             at_ns,

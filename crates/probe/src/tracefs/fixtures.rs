@@ -25,7 +25,7 @@ pub(crate) fn layout(kernel: &str) -> Layout {
     Layout::parse(&kernel[..end]).expect("a page")
 }
 
-/// Writes a record with those of these fields that the format has.
+/// Writes a record with these fields, but leaves out the fields that the format does not have.
 pub(crate) fn record(format: &Format, fields: &[(&'static str, Vec<u8>)]) -> Vec<u8> {
     let mut record = vec![0xaa; 64];
     record[..2].copy_from_slice(&format.id.to_ne_bytes());
@@ -63,7 +63,7 @@ impl PageWriter {
         self.data.extend(word.to_ne_bytes());
     }
 
-    /// An event's first word.
+    /// Writes an event's first word.
     pub(crate) fn head(&mut self, kind: u32, delta: u64) {
         let delta = u32::try_from(delta).expect("a short time");
         assert!(delta < 1 << 27 && kind < 32);
@@ -74,13 +74,13 @@ impl PageWriter {
         });
     }
 
-    /// A time that takes two words.
+    /// Writes a time that takes two words.
     pub(crate) fn time(&mut self, kind: u32, time: u64) {
         self.head(kind, time & ((1 << 27) - 1));
         self.word(u32::try_from(time >> 27).expect("59 bits"));
     }
 
-    /// An event whose record fills whole words.
+    /// Writes an event whose record fills whole words.
     pub(crate) fn event(&mut self, delta: u64, record: &[u8]) {
         let words = u32::try_from(record.len() / 4).expect("a short record");
         if (1..=28).contains(&words) {
@@ -92,7 +92,7 @@ impl PageWriter {
         self.data.extend(record);
     }
 
-    /// An event that was discarded.
+    /// Writes an event that was discarded.
     pub(crate) fn discarded(&mut self, delta: u64, words: u32) {
         self.head(29, delta);
         self.word(words * 4);
@@ -100,7 +100,7 @@ impl PageWriter {
             .resize(self.data.len() + words as usize * 4 - 4, 0xdd);
     }
 
-    /// The page, as a reader gets it.
+    /// The finished page, as a reader gets it.
     pub(crate) fn page(&self, missed: bool) -> Vec<u8> {
         let flags: u64 = if missed { 3 << 30 } else { 0 };
         let mut page = self.start_ns.to_ne_bytes().to_vec();

@@ -1,12 +1,12 @@
 //! The kernel's description of its records: `events/*/*/format` and `events/header_page`.
 //!
-//! The probe relies on names alone. The place of a field, its length, and whether it exists at all
-//! have changed from kernel to kernel.
+//! The probe relies on names alone. A field's place and length differ between kernels, and some kernels do
+//! not have some fields.
 
 /// A record's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// The value of the first field of such a record.
+    /// The value of the first field of each record of this format.
     pub id: u16,
     fields: Vec<Field>,
     /// The fields whose bytes are elsewhere in the record.
@@ -16,20 +16,20 @@ pub struct Format {
 /// A field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name, without the `[10]` of an array.
+    /// The field's name, without the `[10]` of an array.
     pub name: String,
-    /// Its offset in bytes.
+    /// The field's offset in bytes.
     pub offset: usize,
-    /// Its length in bytes.
+    /// The field's length in bytes.
     pub size: usize,
-    /// Whether it is signed.
+    /// Whether the field is signed.
     pub signed: bool,
 }
 
 /// The reason that a description cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// The id is missing, so its records cannot be told from others.
+    /// The id is missing, so the records of this format cannot be distinguished from other records.
     #[error("it gives no ID")]
     NoId,
     /// A line that describes a field is incomplete.
@@ -75,8 +75,8 @@ impl Field {
         record.get(self.offset..)?.get(..self.size)
     }
 
-    /// The text to which a field of [`Format::text`] points, without the zero at its end: the field has its offset,
-    /// and in the upper half its length. `None` if the record is too short.
+    /// The text to which a field of [`Format::text`] points, without the zero at its end. The lower half of
+    /// the field is the text's offset, and the upper half is its length. `None` if the record is too short.
     pub fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         let place = self.number(record)?;
         let (offset, length) = ((place & 0xffff) as usize, (place >> 16 & 0xffff) as usize);
@@ -84,8 +84,8 @@ impl Field {
         bytes.split(|&byte| byte == 0).next()
     }
 
-    /// The field as a number, in this machine's byte order. A signed one is extended to 64 bits.
-    /// `None` if the record is too short, or if no number has that size.
+    /// The field as a number, in this machine's byte order. A signed number is extended to 64 bits. `None`
+    /// if the record is too short, or if no number has that size.
     pub fn number(&self, record: &[u8]) -> Option<u64> {
         let bytes = self.bytes(record)?;
         let number = match bytes.len() {

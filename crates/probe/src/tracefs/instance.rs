@@ -1,9 +1,9 @@
 //! A private instance of tracefs, with its own events, filters, buffers and clock.
 //!
-//! The instance must go when its owner ends, even by SIGKILL. The owner holds a lock (`flock`) on the
-//! instance's directory as long as it lives, and the kernel always releases it. If an instance has no
-//! lock, its owner is dead, and the next tracer removes it. A process id in the name would not suffice:
-//! another process may have that id later.
+//! The instance must not outlast its owner, even if SIGKILL ends the owner. The owner holds a lock (`flock`)
+//! on the instance's directory as long as it lives, and the kernel always releases the lock when the owner
+//! ends. If an instance has no lock, its owner is dead, and the next tracer removes the instance. A process
+//! id in the name would not suffice: another process may have that id later.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -20,7 +20,7 @@ use crate::error::TraceError;
 #[derive(Debug)]
 pub(crate) struct Instance {
     path: PathBuf,
-    /// Its directory, locked.
+    /// The instance's directory, locked.
     _held: File,
 }
 
@@ -29,13 +29,13 @@ const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PREFIX: &str = "dashpot-";
 
 impl Instance {
-    /// Makes an instance, after it has removed those of dead owners.
+    /// Removes the instances of dead owners, and makes a new instance.
     pub(crate) fn new() -> Result<Instance, TraceError> {
         Instance::new_in(&instances(&ROOTS)?)
     }
 
-    /// While it makes an instance, it holds a lock on the directory of all instances. Otherwise
-    /// another tracer could take the new instance, which has no lock yet, for a dead one's.
+    /// While it makes an instance, this process holds a lock on the directory of all instances. Otherwise
+    /// another tracer could mistake the new instance, which has no lock yet, for a dead owner's.
     fn new_in(instances: &Path) -> Result<Instance, TraceError> {
         let all = open(instances).map_err(|error| refused(instances, error))?;
         flock(&all, FlockOperation::LockExclusive)
@@ -53,18 +53,18 @@ impl Instance {
             })
     }
 
-    /// The path of one of its files.
+    /// The path of one of the instance's files.
     pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.path.join(file)
     }
 
-    /// The content of one of its files.
+    /// The content of one of the instance's files.
     pub(crate) fn read(&self, file: &str) -> Result<String, TraceError> {
         let path = self.path(file);
         listen(&path).map_err(|error| refused(&path, error))
     }
 
-    /// The paths in one of its directories.
+    /// The paths in one of the instance's directories.
     pub(crate) fn list(&self, directory: &str) -> Result<Vec<PathBuf>, TraceError> {
         let path = self.path(directory);
         let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -82,7 +82,7 @@ impl Instance {
         }
     }
 
-    /// Writes to one of its files.
+    /// Writes to one of the instance's files.
     pub(crate) fn write(&self, file: &str, words: &str) -> Result<(), TraceError> {
         let path = self.path(file);
         tell(&path, words).map_err(|error| refused(&path, error))
@@ -95,7 +95,7 @@ impl Drop for Instance {
     }
 }
 
-/// The error of a path, with a remedy if there is one.
+/// The error for a path, with a remedy if a remedy is known.
 pub(crate) fn refused(path: &Path, error: io::Error) -> TraceError {
     let path = path.display().to_string();
     match error.kind() {
@@ -130,8 +130,8 @@ fn make(instances: &Path) -> Result<PathBuf, TraceError> {
     }
 }
 
-/// Removes the instances of dead owners. If a program keeps one open, it cannot be removed: its
-/// recording is stopped, and the next start tries again.
+/// Removes the instances of dead owners. If a program keeps an instance open, the instance cannot be
+/// removed: then this function stops its recording, and the next start tries to remove it again.
 fn remove_dead(instances: &Path) {
     let entries = fs::read_dir(instances).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
@@ -142,7 +142,7 @@ fn remove_dead(instances: &Path) {
     }
 }
 
-/// Opens and locks an instance's directory, unless another has it.
+/// Opens and locks an instance's directory, unless another process holds the lock.
 fn hold(path: &Path) -> io::Result<File> {
     let directory = open(path)?;
     flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
@@ -156,8 +156,7 @@ fn open(directory: &Path) -> io::Result<File> {
         .open(directory)
 }
 
-/// Reads a file. The kernel gives some descriptions to the first read only, so that read must be
-/// large.
+/// Reads a file. The kernel gives some descriptions only to the first read, so the first read must be large.
 fn listen(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut text = Vec::new();
@@ -179,7 +178,7 @@ fn tell(path: &Path, words: &str) -> io::Result<()> {
         .write_all(words.as_bytes())
 }
 
-/// Removes an instance. A reader that is just closing its file may keep it for a moment.
+/// Removes an instance. A reader that is just closing its file may keep the instance for a moment.
 fn remove(path: &Path) -> io::Result<()> {
     let _ = tell(&path.join("tracing_on"), "0");
     let _ = tell(&path.join("events/enable"), "0");

@@ -1,9 +1,9 @@
 //! A page of the kernel's ring buffer, as `trace_pipe_raw` gives it.
 //!
-//! A page begins with the time of its first event and the number of its bytes; the high bits of
-//! that number say whether events before it were lost. Each event begins with a word of 5 bits of
-//! type or length, and 27 bits of time since the event before. Reading ends for any bytes, and
-//! never reads outside of the page.
+//! A page begins with the time of its first event and the number of its bytes; the high bits of that number
+//! say whether events before the page were lost. Each event begins with a word of 5 bits of type or length,
+//! and 27 bits of time since the previous event. Whatever the bytes are, reading ends, and never goes
+//! outside of the page.
 
 use super::format::{Field, FormatError, fields};
 
@@ -23,7 +23,7 @@ pub struct Cursor {
     at: usize,
     end: usize,
     time_ns: u64,
-    /// Whether events were lost between the page before and this one.
+    /// Whether events were lost between the previous page and this page.
     pub missed: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Cursor {
 pub struct Event<'a> {
     /// The time of the event, on the clock of the instance.
     pub at_ns: u64,
-    /// Its record, as its format describes it, and up to 3 bytes after it.
+    /// The event's record, as its format describes it, and up to 3 bytes after the record.
     pub record: &'a [u8],
 }
 
@@ -86,7 +86,7 @@ impl Layout {
     }
 }
 
-/// No kernel has larger pages.
+/// The largest page that is accepted: no kernel has larger pages.
 const LARGEST: usize = 1 << 24;
 
 impl Cursor {
@@ -107,7 +107,7 @@ impl Cursor {
         })
     }
 
-    /// The next event of the cursor's page; `None` at its end.
+    /// The next event of the cursor's page; `None` at the end of the page.
     pub fn next<'a>(&mut self, page: &'a [u8]) -> Result<Option<Event<'a>>, PageError> {
         while self.at < self.end {
             let (kind, delta) = split(self.word(page, 0)?);
@@ -151,9 +151,9 @@ impl Cursor {
         })
     }
 
-    /// Skips an event that a filter discarded after its place was taken. The time of the next event counts
-    /// from it. But the kernel may have set its time to 1, to distinguish it from the padding at a page's
-    /// end; then that time does not count.
+    /// Skips an event that a filter discarded after the kernel had reserved its place. The time of the next
+    /// event counts from the discarded event. But the kernel may have set the discarded event's time to 1,
+    /// to distinguish the event from the padding at a page's end; then that time does not count.
     fn pass_discarded(&mut self, page: &[u8], delta: u64) -> Result<(), PageError> {
         let length = self.length(page)?;
         self.bytes(page, WORD, length)?;
@@ -168,7 +168,7 @@ impl Cursor {
         self.word(page, WORD).map(|word| word as usize)
     }
 
-    /// A time of more than 27 bits: the second word has the higher ones.
+    /// A time of more than 27 bits: the second word has the higher bits.
     fn long_time(&self, page: &[u8], low: u64) -> Result<u64, PageError> {
         let high = self.word(page, WORD)?;
         Ok((u64::from(high) << DELTA_BITS) | low)
@@ -194,7 +194,7 @@ impl Cursor {
     }
 }
 
-/// The type (or length in words) and the time in the first word. They are bit fields, which the
+/// The type (or length in words) and the time in the first word. Type and time are bit fields, which the
 /// kernel's compiler lays out in the machine's byte order.
 fn split(word: u32) -> (u32, u64) {
     let (kind, delta) = if cfg!(target_endian = "big") {
@@ -205,7 +205,8 @@ fn split(word: u32) -> (u32, u64) {
     (kind, u64::from(delta))
 }
 
-/// An absolute time with the highest bits of the time before. It is never before that time.
+/// An absolute time, completed with the highest bits of the previous time. The result is never before the
+/// previous time.
 fn absolute(stamp: u64, before_ns: u64) -> u64 {
     let high = before_ns & !((1 << STAMP_BITS) - 1);
     let whole = (stamp & ((1 << STAMP_BITS) - 1)) | high;

@@ -1,9 +1,10 @@
 //! Reads the buffers of all CPUs as one stream, in the order of time.
 //!
-//! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. So the earliest record
-//! of all CPUs comes next. The clock is read before the buffers are. Records later than that are left for the next
-//! reading, because a CPU whose buffer was read first may have got an earlier record meanwhile. The kernel acts on an
-//! event only after it has put the event into a buffer, so the reader never sees a consequence before its cause.
+//! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. So the
+//! reader always takes the earliest record of all CPUs. It reads the clock before it reads the buffers. It
+//! leaves records that are later than this time for the next reading, because a CPU whose buffer it read
+//! first may have got an earlier record meanwhile. The kernel acts on an event only after it has put the
+//! event into a buffer, so the reader never sees a consequence before its cause.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -57,14 +58,14 @@ struct Cpu {
 pub(crate) enum Item<'a> {
     /// An event.
     Entry(&'a Entry),
-    /// Events of a CPU were lost, between its last event that the caller got and this moment. Events
-    /// of other CPUs from that time still follow.
+    /// Events of a CPU were lost after its last event that the caller got, and before this time. Events of
+    /// other CPUs from that span may still follow.
     Lost(u64),
 }
 
 impl Ring {
-    /// Opens the buffers in these directories, one for each CPU. Each decoder reads the records
-    /// that begin with its number.
+    /// Opens the buffers in these directories, one for each CPU. Each decoder comes with a number, and reads
+    /// the records that begin with this number.
     pub(crate) fn open(
         cpus: &[PathBuf],
         layout: Layout,
@@ -79,7 +80,7 @@ impl Ring {
         })
     }
 
-    /// Gives every event up to a moment, which must be the clock's before the call.
+    /// Gives every event up to a time. The caller must read this time from the clock before the call.
     pub(crate) fn drain(
         &mut self,
         until_ns: u64,
@@ -189,8 +190,8 @@ impl Cpu {
         Ok(true)
     }
 
-    /// How many events were lost, by the kernel's own counts: a page shows where, but not always
-    /// how many.
+    /// How many events were lost, by the kernel's own counts: a page shows where events were lost, but not
+    /// always how many.
     fn lost(&mut self) -> Result<u64, TraceError> {
         let mut text = [0; STATISTICS];
         let length = self.statistics.read_at(&mut text, 0);
@@ -201,13 +202,13 @@ impl Cpu {
     }
 }
 
-/// Longer than the kernel's text.
+/// A length that exceeds the kernel's text.
 const STATISTICS: usize = 1024;
 
 impl Reader {
-    /// Reads a record; `None` if it belongs to another event.
+    /// Reads a record; `None` if the record belongs to another event.
     fn read(&self, at_ns: u64, record: &[u8]) -> Option<Entry> {
-        // The records of every kernel begin with their number.
+        // On every kernel, a record begins with the number of its event.
         let id = u16::from_ne_bytes(*record.first_chunk()?);
         let (_, decoder) = self.decoders.iter().find(|(number, _)| *number == id)?;
         decoder.read(at_ns, record)

@@ -4,15 +4,15 @@ use super::events::decode;
 use super::format::{Field, Format, FormatError};
 use crate::sync::{FileId, SyncCall, SyncEvent, SyncWhat};
 
-/// The events of file systems that show the device and the inode of a file that is synced. (That of btrfs shows no
-/// device.)
+/// The events of file systems that show the device and the inode of a file that is synced. (The event of
+/// btrfs shows no device.)
 pub(crate) const OF_FILE_SYSTEMS: [&str; 3] = [
     "ext4/ext4_sync_file_enter",
     "xfs/xfs_file_fsync",
     "f2fs/f2fs_sync_file_enter",
 ];
 
-/// The kernel's name for the `enter` or `exit` of a call, with its group.
+/// The kernel's name for the `enter` or `exit` event of a call, with the event's group.
 pub(crate) fn path(moment: &str, call: SyncCall) -> String {
     format!("syscalls/sys_{moment}_{}", call.name())
 }
@@ -46,7 +46,7 @@ impl Decoder {
     pub(crate) fn begin(call: SyncCall, format: &Format) -> Result<Decoder, FormatError> {
         let field = |name| format.field(name);
         let range = match call {
-            // The address of memory is no place in a file.
+            // An address in memory is not an offset in a file.
             SyncCall::SyncFileRange => Some((field("offset")?, field("nbytes")?)),
             _ => None,
         };
@@ -72,7 +72,7 @@ impl Decoder {
         Ok(Decoder { pid, own })
     }
 
-    /// Reads a record; `None` if it is too short.
+    /// Reads a record; `None` if the record is too short.
     pub(crate) fn read(&self, at_ns: u64, record: &[u8]) -> Option<SyncEvent> {
         let what = match &self.own {
             Own::Begin { call, fd, range } => SyncWhat::Begin {

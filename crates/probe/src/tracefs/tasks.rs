@@ -17,7 +17,7 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: [Kind; 4] = [Kind::Made, Kind::Named, Kind::Moved, Kind::Ended];
 
-    /// The kernel's name for it, with its group.
+    /// The kernel's name for the event, with the event's group.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Kind::Made => "task/task_newtask",
@@ -78,7 +78,7 @@ impl Decoder {
         })
     }
 
-    /// Reads a record; `None` if it is too short.
+    /// Reads a record; `None` if the record is too short.
     pub(crate) fn read(&self, record: &[u8]) -> Option<TaskEvent> {
         let number = |field: &Field| field.number(record).map(|pid| pid as i32);
         Some(match self {

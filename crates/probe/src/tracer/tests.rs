@@ -17,10 +17,10 @@ use crate::options::{Options, Start};
 use crate::record::{Record, What};
 use crate::tracefs::ring::Item;
 
-/// Only one test at a time: they look at the list of instances.
+/// Lets only one test run at a time, because the tests read the list of instances.
 static KERNEL: Mutex<()> = Mutex::new(());
 
-/// A loop device over a file in memory, if there is a file system for that.
+/// A loop device over a file in memory, if there is a file system in memory.
 struct Loop {
     path: String,
     file: File,
@@ -50,8 +50,7 @@ impl Loop {
         };
         let directory = tempfile::tempdir_in(home).expect("a directory");
         let image = directory.path().join("image");
-        // The file is written, not sparse, so that the loop device cannot serve anything without
-        // it.
+        // The file is written, not sparse, so that the loop device must read the file for every block.
         fs::write(&image, vec![7; SIZE as usize]).expect("room");
         let losetup = Command::new("losetup")
             .args(["-f", "--show"])
@@ -104,7 +103,7 @@ impl Loop {
         }
     }
 
-    /// The completed requests so far and their sectors, by the kernel's own count.
+    /// The number of completed requests so far, and of their sectors, by the kernel's own count.
     fn stat(&self) -> (u64, u64) {
         let name = self.path.trim_start_matches("/dev/");
         let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).expect("its statistics");
@@ -164,8 +163,8 @@ fn of_process(pid: u32) -> usize {
     instances().iter().filter(is_its).count()
 }
 
-/// Reports a skip past the test harness, which hides the output of a test that passes; `make test`
-/// counts these lines.
+/// Reports a skip directly to standard error, because the test harness hides the output of a test that
+/// passes. `make test` counts these lines.
 fn skip(why: &str) {
     let test = std::thread::current();
     let name = test.name().unwrap_or_default();
@@ -413,7 +412,7 @@ fn watcher(path: &str) -> Child {
 
 const WATCHED: &str = "DASHPOT_TEST_WATCHED";
 
-/// Not a test of its own: [`watcher`] runs it.
+/// Not a separate test: [`watcher`] runs it.
 #[test]
 fn watches_until_killed() {
     let Ok(path) = std::env::var(WATCHED) else {

@@ -1,7 +1,6 @@
-//! Events in text, one a line: `MICROSECONDS EVENT DEVICE LETTERS SECTOR + SECTORS MORE`. MORE is
-//! the submitter as `comm-pid`, the error of a completion, or the bytes of an issue if they differ
-//! from those of the sectors. A split has `SECTOR / SECTOR`. A line that begins with `#` is a
-//! comment.
+//! Events as text, one event per line: `MICROSECONDS EVENT DEVICE LETTERS SECTOR + SECTORS MORE`. MORE is
+//! the submitter as `comm-pid`, the error of a completion, or the bytes of an issue if they differ from the
+//! bytes of its sectors. A split has `SECTOR / SECTOR`. A line that begins with `#` is a comment.
 
 use crate::device::{Device, Layer, Number};
 use crate::io::{Comm, Io, Rwbs};
@@ -48,12 +47,12 @@ pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     finished
 }
 
-/// The requests that a text finishes, one in a line. Queueing is watched.
+/// The requests that a text finishes, one per line. The probe watches queueing.
 pub(super) fn requests(text: &str) -> Vec<String> {
     lines(&paired(Layer::Request, Start::Queue, text).1)
 }
 
-/// The bios that a text finishes, one in a line.
+/// The bios that a text finishes, one per line.
 pub(super) fn bios(text: &str) -> Vec<String> {
     lines(&paired(Layer::Bio, Start::Issue, text).1)
 }

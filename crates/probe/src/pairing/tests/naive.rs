@@ -1,7 +1,7 @@
 //! A naive block device makes events of random requests and knows the truth about them.
 //!
-//! It never has two requests for the same sectors of a disk, because an event could not tell one
-//! from the other. Another test makes such twins, and asserts less about them.
+//! The device never has two requests for the same sectors of a disk at once, because events could not
+//! distinguish the two requests. Another test makes such twins, and asserts less about them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -256,7 +256,7 @@ impl Naive {
         self.finished.push(truth.io);
     }
 
-    /// A bio that has neither joined another nor got a request.
+    /// A bio that has neither joined another bio nor got a request.
     fn pick_bio(&self, step: Step) -> Option<usize> {
         pick(&self.waiting, step)
             .filter(|&index| self.waiting[index].parts == 1 && self.waiting[index].issues == 0)
@@ -286,7 +286,7 @@ impl Naive {
         }
     }
 
-    /// A caller waits for a flush, which ends at once, and then for its own request.
+    /// A caller waits first for a flush, which ends at once, and then for its own request.
     fn flush(&mut self, step: Step) {
         let device = DISKS[step.pick % 2];
         let rwbs = Rwbs::new(b"FF");
@@ -323,7 +323,7 @@ impl Naive {
     }
 }
 
-/// Each task has a cgroup of its own.
+/// Each task has its own cgroup.
 fn cgroup_of(pid: i32) -> Arc<str> {
     format!("/{pid}").into()
 }
@@ -343,8 +343,8 @@ fn steps(actions: std::ops::Range<u8>) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..400)
 }
 
-/// A discard may get the time of another if a bio was not seen: no event tells which discards are
-/// merged.
+/// If the probe has not seen a bio, a discard may get the time of another discard: no event says which
+/// discards are merged.
 fn is_no_discard(step: &Step) -> bool {
     !(matches!(step.action, 0..=3) && LETTERS[step.pick % 4] == "DS")
 }
@@ -360,8 +360,8 @@ struct Told<'a> {
     is_lost: bool,
 }
 
-/// The time between a CPU's last event and its next, if it lost some in between. The reader knows
-/// it in the same way.
+/// The time between a CPU's last event and its next event, if events between the two were lost. The real
+/// reader finds out about a loss in the same way.
 fn gap(last_ns: u64, after: &[Told<'_>], cpu: u8) -> Option<Range<u64>> {
     let mut own = after.iter().filter(|event| event.cpu == cpu).peekable();
     own.next_if(|event| event.is_lost)?;
@@ -388,7 +388,8 @@ proptest! {
         prop_assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     }
 
-    /// A watch that begins in the middle reports the same about the requests whose issue it saw.
+    /// A watch that begins in the middle of the history reports the same facts about the requests whose
+    /// issue it saw.
     #[test]
     fn a_watch_may_begin_in_the_middle(steps in steps(0..19), skipped in 0..200_usize) {
         let mut device = Naive::default();
@@ -422,8 +423,9 @@ proptest! {
         }
     }
 
-    /// CPUs lose any events. If every event of an I/O was seen and nothing was lost during it, the I/O
-    /// comes out with its moments. No I/O comes out twice, or with the moments of another I/O.
+    /// Any events may be lost. If the probe saw every event of an I/O and no event was lost meanwhile, it
+    /// reports the I/O with the right times. It reports no I/O twice, and none with the times of another
+    /// I/O.
     #[test]
     fn losses_spoil_only_what_was_lost(
         steps in steps(0..15),

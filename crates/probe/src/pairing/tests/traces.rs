@@ -74,7 +74,8 @@ fn large_ios_are_counted_as_the_kernel_splits_them() {
     assert!(finished.iter().all(|io| io.bytes == 512 << 10));
 }
 
-/// The kernel counted 9 writes: each of the 5 calls of fsync had an empty request that waited.
+/// The kernel counted 9 writes: each of the 5 calls of fsync had an empty request, which waited for the
+/// flush and counts as a write.
 #[test]
 fn flushes_are_counted_apart_from_what_they_follow() {
     let finished = replay(include_str!("traces/flush.trace"), Layer::Request);
@@ -174,7 +175,7 @@ fn bios_are_counted_as_zram_does() {
     assert_eq!(Stat::of(&finished).read_sectors, 4432);
 }
 
-/// No event of a request shows this: dm has no requests, and brd beneath it has none either.
+/// No event of a request shows these I/Os: dm has no requests, and brd beneath dm has no requests either.
 #[test]
 fn the_latency_of_dm_delay_is_seen() {
     let finished = replay(include_str!("traces/delay.trace"), Layer::Bio);
@@ -194,7 +195,7 @@ fn the_latency_of_dm_delay_is_seen() {
     }
 }
 
-/// Here dm itself counted two reads.
+/// For this trace, dm itself counted two reads.
 #[test]
 fn a_bio_that_dm_splits_is_one_io() {
     let finished = replay(include_str!("traces/linear.trace"), Layer::Bio);

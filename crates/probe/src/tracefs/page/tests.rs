@@ -27,7 +27,8 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// Times with the highest bits, which an absolute time does not have, and times without them.
+/// Times that need the highest bits, which an absolute time in a page does not have, and times that do not
+/// need them.
 fn start_ns() -> impl Strategy<Value = u64> {
     prop_oneof![
         0_u64..1 << 56,
@@ -145,7 +146,7 @@ fn an_event_that_does_not_end_is_an_error() {
     page.word(0);
     let cut = PageError::Event { at: 16 + 8 };
     assert_eq!(read(&layout_64(), &page.page(false)).1, Err(cut));
-    // This length is too short for itself.
+    // This length is shorter than the length field, which it includes.
     let mut page = PageWriter::new(0);
     page.head(0, 1);
     page.word(3);

@@ -50,7 +50,7 @@ fn page(cpu: usize, times: &[u64], missed: bool) -> Vec<u8> {
     page.page(missed)
 }
 
-/// The items up to a moment: times of events, and moments of losses as negative numbers.
+/// The items up to a time: the times of events, and the times of losses as negative numbers.
 fn drain(ring: &mut Ring, until_ns: u64) -> Vec<i64> {
     let mut items = Vec::new();
     let take = |item: Item<'_>| {
