@@ -128,7 +128,7 @@ impl Question {
         own.chain(self.predicates.dimensions())
     }
 
-    /// Which facts about single I/Os the question needs, if the source leaves out I/Os outside the
+    /// The facts about single I/Os that the question needs, if the source leaves out I/Os outside the
     /// question's range of latencies.
     pub fn needs(&self) -> Needs {
         let own = self

@@ -1,4 +1,5 @@
-//! Writes a recording of an invented server, to measure questions with: `busy_server DIRECTORY IOS`.
+//! Writes a recording of an invented server, on which a developer can measure queries: `busy_server
+//! DIRECTORY IOS`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ mod server;
 
 use server::{AHEAD_NS, Server};
 
-/// The server's own time.
+/// A clock that shows the server's own time.
 #[derive(Default)]
 struct MadeClock(AtomicU64);
 
@@ -77,7 +78,7 @@ fn write(directory: &Path, ios: usize) -> Result<u64, dashpot_recording::Recordi
         if recorder.is_due() {
             let seals = recorder.summary().seals;
             recorder.seal(&[]);
-            // The recorder would drop I/Os rather than make its caller wait.
+            // Wait for the seal: the recorder would drop I/Os rather than make its caller wait.
             while recorder.summary().stopped.is_none() && recorder.summary().seals == seals {
                 std::thread::sleep(PAUSE);
             }

@@ -1,5 +1,5 @@
-//! Shapes: I/Os with the same names, such as device and process, have the same shape, and differ in numbers
-//! only. A question looks at the names once for each shape.
+//! Shapes: I/Os with the same names, such as device and process, have the same shape, and differ only in
+//! their numbers. A query looks at the names once for each shape.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,15 @@ use foldhash::fast::RandomState;
 use crate::block::Block;
 use crate::ios::{NAMES, Recorded, column, set_numbers};
 
-/// The shapes of the rows of a block: rows of a shape share their names. It keeps its memory for the next block.
+/// The shapes of the rows of a block: rows of one shape have the same names. The struct keeps its memory for
+/// the next block.
 #[derive(Default)]
 pub(crate) struct Shapes {
     /// The shape of each row that is asked for.
     of_rows: Vec<u32>,
-    /// How many there are.
+    /// The number of shapes.
     count: usize,
-    /// The shapes by their codes, while these are replaced.
+    /// The number of the shape for each code, while numbers replace codes.
     known: Vec<u32>,
 }
 
@@ -40,7 +41,7 @@ impl Shapes {
             let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
             self.refine(2, rows.iter().map(is_fua));
         }
-        // A zio is known by the work of its store.
+        // A row is a zio if it has the time of a store.
         if block.has_nulls(column::STORE) {
             let is_zio = |row: &usize| u32::from(block.int(column::STORE, *row).is_some());
             self.refine(2, rows.iter().map(is_zio));
@@ -48,8 +49,8 @@ impl Shapes {
         self.number();
     }
 
-    /// Splits each shape by the ids of its rows, which are all below `distinct`. The new shapes are codes: many of
-    /// them may have no row.
+    /// Splits each shape by the ids of its rows, which are all below `distinct`. The new shapes are codes,
+    /// and many codes may have no row.
     fn refine(&mut self, distinct: usize, ids: impl Iterator<Item = u32>) {
         if self.count * distinct > CODES_MAX {
             self.number();
@@ -88,7 +89,7 @@ impl Shapes {
         self.count = count as usize;
     }
 
-    /// Calls for the I/O of each row, with its shape.
+    /// Calls a function for each row, with the row's shape and its I/O.
     pub(crate) fn each(&self, block: &Block, rows: &[usize], mut of: impl FnMut(u32, &Recorded)) {
         let mut samples: Vec<Option<Recorded>> = vec![None; self.count];
         for (row, shape) in rows.iter().zip(&self.of_rows) {
@@ -103,7 +104,8 @@ impl Shapes {
         }
     }
 
-    /// Calls for each row, with its shape, the first I/O of that shape, and its own bytes and time at the device.
+    /// Calls a function for each row, with the row's shape, the first I/O of that shape, and the row's bytes
+    /// and time at the device.
     pub(crate) fn times(
         &self,
         block: &Block,
@@ -134,7 +136,8 @@ impl Shapes {
         firsts
     }
 
-    /// Calls for the first I/O of each shape, with the number of all of them and the bytes that they moved.
+    /// Calls a function for the first I/O of each shape, with the number of all I/Os of the shape and the
+    /// bytes that they moved.
     pub(crate) fn counts(
         &self,
         block: &Block,
@@ -160,14 +163,15 @@ impl Shapes {
     }
 }
 
-/// The most codes of shapes: a table of them takes 64 KiB.
+/// The most codes of shapes: a table of so many codes takes 64 KiB.
 const CODES_MAX: usize = 1 << 14;
 
 #[cfg(test)]
 mod tests {
     use super::Shapes;
 
-    /// Whether two rows have the same shape must depend on their ids alone, with and without the table.
+    /// The ids of two rows alone must decide whether the rows have the same shape, with and without the
+    /// table of codes.
     #[test]
     fn rows_share_a_shape_if_they_share_all_ids() {
         for distinct in [3, 1 << 13, 1 << 17] {

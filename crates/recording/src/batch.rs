@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use crate::table::{Cell, Table};
 
-/// Rows of a table that wait to be written: one row group. Filling it allocates nothing once its columns have
-/// grown, except for names that it has not seen.
+/// Rows of a table that wait to be written: one row group. Once its columns have grown, a batch allocates
+/// memory only for new names.
 pub(crate) struct Batch {
     pub(crate) table: &'static Table,
     pub(crate) columns: Vec<Values>,
     rows: usize,
 }
 
-/// The values of a column. Nulls have a level, and no value.
+/// The values of a column. A null has a level, but no value.
 #[derive(Default)]
 pub(crate) struct Values {
     /// Numbers.
@@ -44,7 +44,7 @@ impl Batch {
         self.rows
     }
 
-    /// Empties it, and keeps its memory.
+    /// Empties the batch, and keeps its memory.
     pub(crate) fn clear(&mut self) {
         for column in &mut self.columns {
             column.ints.clear();
@@ -66,7 +66,7 @@ impl Batch {
     }
 }
 
-/// A row that is being filled. The order of the calls is that of the columns; a debug build checks it.
+/// A row that is being filled. The calls must have the order of the columns; a debug build checks the order.
 pub(crate) struct Row<'a> {
     batch: &'a mut Batch,
     next: usize,
@@ -109,7 +109,7 @@ impl Row<'_> {
 }
 
 impl Values {
-    /// A row often repeats the text of the row before it.
+    /// Appends a text. A row often repeats the text of the previous row.
     fn push_text(&mut self, text: &str) {
         let last = self.ids.last().copied();
         let is_it = |id: &u32| *self.texts.all[*id as usize] == *text;

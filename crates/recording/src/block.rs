@@ -1,5 +1,5 @@
-//! Rows of a row group in memory. A block is filled again for the next row group, and keeps its memory: to
-//! allocate memory for each column would cost as much as to decode it.
+//! Rows of a row group in memory. The reader fills the same block again for the next row group, and keeps
+//! its memory: allocating memory for each column would take as long as decoding the column.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ pub(crate) struct Scratch {
     pub(crate) definitions: Vec<i16>,
 }
 
-/// A column in memory. If nothing is null there are no levels, and if all is null there is nothing.
+/// A column in memory. A column without nulls has no levels, and a column of only nulls has neither levels
+/// nor values.
 #[derive(Default)]
 pub(crate) struct Loaded {
     is_loaded: bool,
@@ -29,7 +30,7 @@ pub(crate) struct Loaded {
     pub(crate) ints: Vec<i64>,
     pub(crate) ids: Vec<u32>,
     pub(crate) texts: Vec<Arc<str>>,
-    /// How many distinct numbers it has; 0 if that is not known.
+    /// How many distinct numbers the column has; 0 if that is not known.
     pub(crate) distinct: usize,
     /// Whether each row has a value.
     pub(crate) levels: Vec<bool>,
@@ -44,7 +45,7 @@ impl Block {
         }
     }
 
-    /// Forgets its columns, and has this many rows from now on.
+    /// Forgets the block's columns. From now on, the block has this many rows.
     pub(crate) fn begin(&mut self, rows: usize) {
         self.rows = rows;
         for column in &mut self.columns {
@@ -59,7 +60,7 @@ impl Block {
         }
     }
 
-    /// An empty column to be filled, and memory for it; nothing if the block has that column.
+    /// An empty column to be filled, and memory for it; `None` if the block already has that column.
     pub(crate) fn fill(&mut self, column: usize) -> Option<(&mut Loaded, &mut Scratch)> {
         let column = &mut self.columns[column];
         if column.is_loaded {
@@ -74,36 +75,36 @@ impl Block {
         Some((column, &mut self.scratch))
     }
 
-    /// Whether a column was asked for that has several numbers, or may have.
+    /// Whether the block has this column, and the column has, or may have, more than one distinct number.
     pub(crate) fn has_two(&self, column: usize) -> bool {
         self.column(column)
             .is_some_and(|column| column.distinct != 1)
     }
 
-    /// Whether a column was asked for in which some rows are null and others are not.
+    /// Whether the block has this column, and the column has both nulls and values.
     pub(crate) fn has_nulls(&self, column: usize) -> bool {
         self.column(column)
             .is_some_and(|column| !column.levels.is_empty())
     }
 
-    /// A number; nothing if it is null or its column was not asked for.
+    /// The number in a row; `None` if it is null or the block does not have the column.
     pub(crate) fn int(&self, column: usize, row: usize) -> Option<i64> {
         let column = self.column(column)?;
         let value = column.ints.get(row)?;
         column.is_value(row).then_some(*value)
     }
 
-    /// The numbers of all rows of a column without nulls; none if it was not asked for.
+    /// The numbers of all rows of a column without nulls; empty if the block does not have the column.
     pub(crate) fn ints(&self, column: usize) -> &[i64] {
         self.column(column).map_or(&[], |column| &column.ints)
     }
 
-    /// A text; nothing if it is null or its column was not asked for.
+    /// The text in a row; `None` if it is null or the block does not have the column.
     pub(crate) fn text(&self, column: usize, row: usize) -> Option<&str> {
         self.name(column, row).map(AsRef::as_ref)
     }
 
-    /// The same text, which the rows of a block share.
+    /// The text in a row, as an [`Arc`] that the rows of a block share.
     pub(crate) fn name(&self, column: usize, row: usize) -> Option<&Arc<str>> {
         let id = self.text_id(column, row)?;
         self.column(column)?.texts.get(id as usize)
@@ -116,7 +117,7 @@ impl Block {
         column.is_value(row).then_some(*id)
     }
 
-    /// A column of texts; nothing if it was not asked for.
+    /// A column of texts; `None` if the block does not have the column.
     pub(crate) fn texts(&self, column: usize) -> Option<Texts<'_>> {
         self.column(column).map(Texts)
     }
@@ -130,12 +131,12 @@ impl Block {
 pub(crate) struct Texts<'a>(&'a Loaded);
 
 impl<'a> Texts<'a> {
-    /// The numbers of the texts of all rows, if none is null.
+    /// The numbers of the texts of all rows, if no row is null.
     pub(crate) fn ids(&self) -> Option<&'a [u32]> {
         self.0.levels.is_empty().then_some(&self.0.ids)
     }
 
-    /// The number of a row's text, or of null.
+    /// The number of a row's text, or the number that stands for null.
     pub(crate) fn id(&self, row: usize) -> u32 {
         let null = self.0.texts.len() as u32;
         let id = self.0.ids.get(row).copied();
@@ -166,7 +167,7 @@ impl Loaded {
         self.levels.get(row).copied().unwrap_or(true)
     }
 
-    /// Notes which rows have a value. Returns how many.
+    /// Notes which rows have a value. Returns the number of these rows.
     pub(crate) fn set_levels(&mut self, is_value: impl Iterator<Item = bool>) -> usize {
         self.levels.extend(is_value);
         let values = self.levels.iter().filter(|is_value| **is_value).count();
@@ -176,14 +177,14 @@ impl Loaded {
         values
     }
 
-    /// Moves the values of a column to their rows, with anything in the place of a null.
+    /// Moves the values of a column to their rows. A null's place then has an arbitrary value.
     pub(crate) fn spread(&mut self) {
         spread(&mut self.ints, &self.levels);
         spread(&mut self.ids, &self.levels);
     }
 }
 
-/// Moves values to the rows that have one, from the last to the first.
+/// Moves each value to its row, from the last row to the first.
 fn spread<T: Copy + Default>(values: &mut Vec<T>, levels: &[bool]) {
     let mut next = values.len();
     if next == 0 || next >= levels.len() {

@@ -2,10 +2,11 @@
 
 use dashpot_engine::histogram::{BUCKETS, bucket_of, upper_bound};
 
-/// The buckets: every boundary that is more than a twelfth above the one kept before it, so an eighth of an
-/// octave from 1 µs on. They are frozen, too, because recorded seconds depend on them.
+/// The buckets. A boundary is kept if it is more than a twelfth above the last kept boundary, which gives
+/// eighths of an octave from 1 µs on. These boundaries are frozen, too, because recorded seconds depend on
+/// them.
 pub(crate) struct Buckets {
-    /// The highest value of each.
+    /// The highest value of each bucket.
     le_ns: Vec<u64>,
     /// The bucket for each bucket of the frozen layout.
     of_fine: Vec<u16>,
@@ -41,7 +42,8 @@ impl Buckets {
     }
 }
 
-/// The bucket of a percentile: the first at which this many per cent of the counts are reached.
+/// The bucket of a percentile: the first bucket up to which the counts sum to at least this many per cent of
+/// all.
 pub(crate) fn percentile(counts: &[u32], total: u64, percent: u64) -> usize {
     let rank = (total * percent).div_ceil(100);
     let mut seen = 0;

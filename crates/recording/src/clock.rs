@@ -1,15 +1,15 @@
-//! The time, as the recorder asks for it. Tests have a clock of their own.
+//! The clocks that the recorder reads. Tests have their own clock.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment on three clocks.
+/// The same moment on three clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// The clock that stands still while the machine is suspended.
     pub monotonic_ns: u64,
-    /// The clock that goes on then.
+    /// The clock that goes on while the machine is suspended.
     pub boottime_ns: u64,
-    /// Nanoseconds since 1970, which can step.
+    /// The clock that counts nanoseconds since 1970, which can step.
     pub unix_ns: u64,
 }
 
@@ -48,7 +48,7 @@ fn read(clock: ClockId) -> u64 {
         .saturating_add(time.tv_nsec as u64)
 }
 
-/// An irregularity of the clocks between two looks.
+/// An irregularity of the clocks between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Jump {
     /// The time since 1970 stepped by this many nanoseconds.
@@ -57,8 +57,8 @@ pub(crate) enum Jump {
     Suspend(u64),
 }
 
-/// Clocks differ by less from one look to the next; an adjusted clock gains or loses at most 5 ms in ten
-/// seconds.
+/// The least difference between clocks that counts as a jump. Between two readings, clocks normally differ
+/// by less: an adjusted clock gains or loses at most 5 ms in ten seconds.
 const JUMP_NS: u64 = 20_000_000;
 
 /// The jumps of the clocks between two moments.

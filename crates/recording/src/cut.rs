@@ -1,7 +1,7 @@
-//! A recording made of a part of another one.
+//! A recording made of a part of another recording.
 //!
-//! Unlike the recorder it waits until its files are written, so that they have every I/O, and it copies the
-//! times of the other recording.
+//! Unlike the recorder, a cut waits until its files are written, so that the files have every I/O. It copies
+//! the times of the other recording.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::seal::Label;
 use crate::seconds::{self, SECONDS, Second, Seconds};
 use crate::table::{GROUP_ROWS, Table};
 
-/// A recording that is being cut out of another one.
+/// A recording that is being cut out of another recording.
 pub struct Cut {
     root: PathBuf,
     directory: Directory,
@@ -79,7 +79,8 @@ impl Cut {
         self.marks.push(|batch| marks::push(batch, mark));
     }
 
-    /// Writes what is left. Returns the numbers of its finished I/Os and of its bytes of I/Os.
+    /// Writes the remaining rows. Returns the number of finished I/Os in the new recording, and the number
+    /// of bytes of its files of I/Os.
     pub fn finish(mut self) -> Result<(u64, u64), RecordingError> {
         self.end_group()?;
         self.seal()?;

@@ -24,7 +24,8 @@ pub(crate) struct Directory {
 
 /// The file that a recorder locks. Its presence distinguishes a recording from another directory.
 const LOCK: &str = "dashpot.recording";
-/// Bytes that are freed when the disk is full, so that there is room for the mark about that.
+/// A file that the recorder deletes when the disk is full, so that there is room for a mark about the full
+/// disk.
 const RESERVE: &str = ".reserve";
 const RESERVE_BYTES: usize = 64 << 10;
 const DRAFT: &str = ".draft";
@@ -32,7 +33,7 @@ const SLOW: &str = "-slow";
 const PARQUET: &str = ".parquet";
 
 impl Directory {
-    /// Makes the directory, or continues in one that a recorder has made.
+    /// Makes the directory, or continues in a directory that a recorder has made.
     pub(crate) fn create(root: &Path) -> Result<Directory, RecordingError> {
         fs::create_dir_all(root).map_err(RecordingError::io(root))?;
         let lock_path = root.join(LOCK);
@@ -62,7 +63,8 @@ impl Directory {
         // A power cut must not take the folders of files that were flushed.
         sync(root)?;
         let absolute = fs::canonicalize(root).map_err(RecordingError::io(root))?;
-        // A folder of somebody else's may not be opened: then its owner answers for its names.
+        // The parent folder may belong to another user and refuse to be opened: then its owner is
+        // responsible for flushing its names.
         let _ = absolute.parent().map(sync);
         Ok(directory)
     }
@@ -80,7 +82,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Makes a file appear, which replaces the one with this name.
+    /// Makes a file appear as a whole, and replaces a file with the same name.
     pub(crate) fn publish(
         &self,
         table: &Table,
@@ -91,7 +93,7 @@ impl Directory {
         let (draft, path) = (folder.join(format!(".{name}{DRAFT}")), folder.join(name));
         let written = self.write(&draft, bytes);
         if written.is_err() {
-            // The error that the caller gets is the one of the write.
+            // An error here is ignored: the caller gets the error of the write.
             let _ = fs::remove_file(&draft);
         }
         written?;
@@ -119,9 +121,9 @@ impl Directory {
         }
     }
 
-    /// Gives up the reserve.
+    /// Deletes the reserve, which frees its bytes.
     pub(crate) fn use_reserve(&self) {
-        // If this fails, the mark has no room, and its own error is the one to report.
+        // If this fails, the mark has no room, and the caller reports the error of writing the mark.
         let _ = fs::remove_file(self.root.join(RESERVE));
     }
 }
@@ -140,7 +142,7 @@ pub(crate) fn files(root: &Path, table: &Table) -> Result<Vec<(String, u64)>, Re
         if name.starts_with('.') || !name.ends_with(PARQUET) {
             continue;
         }
-        // A recorder may have deleted it meanwhile.
+        // A recorder may have deleted the file meanwhile.
         if let Ok(meta) = fs::metadata(folder.join(&name)) {
             files.push((name, meta.len()));
         }
@@ -165,14 +167,15 @@ fn names(folder: &Path) -> Result<Vec<String>, RecordingError> {
     Ok(names)
 }
 
-/// The name of a file of I/Os. It shows the period, so that a reader opens only the files that it needs.
+/// The name of a file of I/Os. The name shows the file's period, so that a reader opens only the files that
+/// it needs.
 pub(crate) fn segment_name(segment: &Segment) -> String {
     let slow = if segment.is_slow { SLOW } else { "" };
     let (number, from_ns, to_ns) = (segment.number, segment.from_ns, segment.to_ns);
     format!("{number:010}-{from_ns:019}-{to_ns:019}{slow}{PARQUET}")
 }
 
-/// The file of I/Os with a name; nothing if no recorder gives such a name.
+/// The file of I/Os with a name; `None` if no recorder gives such a name.
 pub(crate) fn segment_of(name: &str, bytes: u64) -> Option<Segment> {
     let rest = name.strip_suffix(PARQUET)?;
     let (rest, is_slow) = match rest.strip_suffix(SLOW) {

@@ -22,7 +22,7 @@ pub enum RecordingError {
         /// The file or the directory.
         path: PathBuf,
     },
-    /// A newer dashpot wrote it.
+    /// A newer version of dashpot wrote the file.
     #[error(
         "{}: the recording has format {version}, and this dashpot reads up to format {known}: use a newer dashpot",
         path.display()
@@ -35,7 +35,7 @@ pub enum RecordingError {
         /// The newest format that this version knows.
         known: u64,
     },
-    /// An older dashpot wrote it.
+    /// An older version of dashpot wrote the file.
     #[error(
         "{}: the recording has format {version}, which dashpot read before its first release; this dashpot reads \
          format {known}: record again",
@@ -49,7 +49,7 @@ pub enum RecordingError {
         /// The format that this version knows.
         known: u64,
     },
-    /// The file was changed or cut after it had been written.
+    /// The file was changed or cut off after it had been written.
     #[error("{}: the file is damaged: {what}: delete it or restore it from a copy", path.display())]
     Damaged {
         /// The file.
@@ -83,7 +83,8 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    /// The decoder's messages quote bytes of the file, so this cuts them and replaces control characters.
+    /// A flaw with this message. The decoder's messages quote bytes of the file, so this function shortens
+    /// the message and replaces control characters.
     pub(crate) fn damaged(what: impl ToString) -> Flaw {
         let what = what.to_string();
         let plain = what.chars().map(|one| match one.is_control() {

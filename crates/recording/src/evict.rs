@@ -1,16 +1,16 @@
 //! The choice of the files to delete when a recording has too many bytes.
 //!
-//! Files near a slow period stay longest, and half of the bytes are kept for them.
+//! Files near a slow period are kept longest, and they may have half of the bytes.
 
 /// A sealed file of I/Os.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// The file's place in the order in which the files were sealed.
     pub(crate) number: u64,
-    /// When its first and its last I/O ended, in nanoseconds since 1970.
+    /// When the file's first and last I/Os ended, in nanoseconds since 1970.
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
-    /// Whether it has slow I/Os.
+    /// Whether the file has slow I/Os.
     pub(crate) is_slow: bool,
     pub(crate) bytes: u64,
 }
@@ -18,11 +18,12 @@ pub(crate) struct Segment {
 /// The files of this much time before and after a slow file are kept with it.
 const AROUND_NS: u64 = 60_000_000_000;
 
-/// The numbers of the files that must go so that at most `keep` bytes remain. The files are in their order.
+/// The numbers of the files to delete so that at most `keep` bytes remain. `files` has the order in which
+/// they were sealed.
 ///
-/// The first to go is the oldest file that is not near a slow one. When the files near slow ones have more than
-/// half of `keep`, the oldest file of all goes. The last 60 seconds count as near a slow file, because one may
-/// still come.
+/// The first file to delete is the oldest file that is not near a slow file. If the files near slow files
+/// have more than half of `keep`, the oldest file of all is deleted. The last 60 seconds count as near a
+/// slow file, because the next file may be slow.
 pub(crate) fn victims(files: &[Segment], keep: u64) -> Vec<u64> {
     let mut near = near_slow(files);
     let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
@@ -47,7 +48,7 @@ pub(crate) fn victims(files: &[Segment], keep: u64) -> Vec<u64> {
     victims
 }
 
-/// For each file, whether it is near a slow one or among the last.
+/// For each file, whether the file is near a slow file or in the last 60 seconds.
 fn near_slow(files: &[Segment]) -> Vec<bool> {
     let newest = files
         .iter()
@@ -62,7 +63,7 @@ fn near_slow(files: &[Segment]) -> Vec<bool> {
         })
         .collect();
     around.sort_unstable();
-    // The end of each becomes the last end of those that begin no later.
+    // The end of each range becomes the latest end of all ranges that begin no later.
     let mut last = 0;
     for (_, to) in &mut around {
         last = last.max(*to);
@@ -106,7 +107,7 @@ mod tests {
         })
     }
 
-    /// Whether a file is spared: a naive version, in whole seconds and file by file.
+    /// Whether a file is near a slow file: a naive version, which compares file by file, in whole seconds.
     fn is_spared(file: &Segment, files: &[Segment]) -> bool {
         let seconds = |file: &Segment| (file.from_ns / SECOND_NS, file.to_ns / SECOND_NS);
         let (from, to) = seconds(file);

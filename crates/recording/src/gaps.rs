@@ -1,13 +1,13 @@
-//! The gaps of a recording: times for which it has the counts of seconds, but no single I/Os.
+//! The gaps of a recording: times for which the recording has the counts of seconds, but no single I/Os.
 
 use std::ops::Range;
 
 use crate::evict::Segment;
 use crate::marks::{Event, Mark};
 
-/// The times between files of I/Os: the files in between were deleted to keep the recording small, or never
-/// written because the recorder took too much CPU time. In nanoseconds since 1970; the files are in their
-/// order.
+/// The times between files of I/Os: the files in between were deleted to keep the recording small, or were
+/// never written because the recorder took too much CPU time. The times are in nanoseconds since 1970, and
+/// `segments` must be in the order of time.
 pub(crate) fn gaps(segments: &[Segment], marks: &[Mark]) -> Vec<Range<u64>> {
     let omitted: Vec<u64> = marks
         .iter()

@@ -1,4 +1,5 @@
-//! A table that grows by a few rows at a time: each seal rewrites its newest file, until that is old or large.
+//! A table that grows by a few rows at a time: each seal rewrites the newest file, until that file is old or
+//! large.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ pub(crate) struct Growing {
     groups: Vec<Batch>,
     /// Whether the file on the disk lacks some of these rows.
     has_news: bool,
-    /// When that file was begun.
+    /// When the newest file was begun.
     since_ns: Option<u64>,
     number: u64,
     /// The earlier files and their bytes, the oldest first.
@@ -57,7 +58,7 @@ impl Growing {
         }
     }
 
-    /// Writes the newest file, if there is anything new.
+    /// Writes the newest file, if it has new rows.
     pub(crate) fn publish(
         &mut self,
         directory: &Directory,
@@ -91,8 +92,8 @@ impl Growing {
         Ok(draft.seal(label)?)
     }
 
-    /// Deletes the oldest files until the rest has at most `most` bytes, and returns the bytes of the rest. The
-    /// newest file stays.
+    /// Deletes the oldest files until the remaining files have at most `most` bytes, and returns the bytes
+    /// of the remaining files. The newest file is never deleted.
     pub(crate) fn shrink(
         &mut self,
         directory: &Directory,

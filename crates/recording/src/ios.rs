@@ -1,7 +1,8 @@
-//! The table of I/Os: a row for each finished I/O, and for each that was in flight when its file was sealed.
+//! The table of I/Os: a row for each finished I/O, and for each I/O that was in flight when its file was
+//! sealed.
 //!
 //! A row keeps every field of [`FinishedIo`]. Its `latency_ns` is what the word `latency` means in statistics: the
-//! time at the device. The time from the beginning to the end is the sum of the waits and the rest.
+//! time at the device. The time from the beginning to the end is the sum of the waits and of `other_ns`.
 
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
@@ -21,11 +22,11 @@ pub mod column {
     use crate::table::{Column, columns};
 
     columns! { COLUMNS:
-        /// When the I/O ended, in nanoseconds since 1970; of one in flight, when its file was sealed.
+        /// When the I/O ended, in nanoseconds since 1970; for an I/O in flight, when its file was sealed.
         AT = Column::number("at_ns").bounded();
-        /// The time at the device; of one in flight, its age.
+        /// The time at the device; for an I/O in flight, its age.
         LATENCY = Column::number("latency_ns").bounded();
-        /// The source's clock less the time since 1970, when it ended.
+        /// The source's clock minus the time since 1970, at the I/O's end.
         CLOCK = Column::code("clock_ns");
         /// `volume`, `disk` or `store`.
         LAYER = Column::word("layer");
@@ -33,36 +34,36 @@ pub mod column {
         DEVICE = Column::word("device");
         /// The operation in dashpot's words.
         OP = Column::word("op");
-        /// 1 if it was a write that asked for durability, else 0.
+        /// 1 for a write that asked for durability, else 0.
         FUA = Column::code("fua");
         /// The operation in the kernel's letters.
         RWBS = Column::word("rwbs").optional();
-        /// The sector of 512 bytes in which it begins. Sectors take a third less room than offsets, most of
-        /// which are whole sectors.
+        /// The sector of 512 bytes in which the I/O begins. A column of sectors is a third smaller than a
+        /// column of byte offsets, and most offsets are whole sectors.
         SECTOR = Column::number("sector");
-        /// Its first byte in that sector.
+        /// The I/O's first byte within its first sector.
         IN_SECTOR = Column::code("in_sector");
-        /// Its length.
+        /// The I/O's length.
         BYTES = Column::code("bytes");
-        /// How many I/Os were in flight at the device when it was issued.
+        /// How many I/Os the device had when this I/O arrived, including this I/O.
         DEPTH = Column::code("depth").optional();
         /// `ok`, the name of an error, or `in flight`.
         OUTCOME = Column::word("outcome");
-        /// The client of dashpot that asked for it.
+        /// The client of dashpot that asked for the I/O.
         CLIENT = Column::word("client").optional();
-        /// The name of the thread that asked for it.
+        /// The name of the thread that asked for the I/O.
         PROCESS = Column::word("process").optional();
-        /// The id of that thread.
+        /// The id of the thread that asked for the I/O.
         PID = Column::code("pid").optional();
-        /// The cgroup of that thread.
+        /// The cgroup of the thread that asked for the I/O.
         CGROUP = Column::word("cgroup").optional();
-        /// The id of the rule that decided its latency or its error.
+        /// The id of the rule that decided the I/O's latency or error.
         RULE = Column::code("rule").optional();
-        /// The lane of that rule.
+        /// The lane of that rule that the I/O used.
         LANE = Column::code("lane").optional();
         /// The wait in a queue.
         QUEUE = Column::number("queue_ns").optional();
-        /// The wait for the payload, and so on: the waits of a zio.
+        /// A zio's wait for its payload. The next columns are a zio's further waits.
         RECV = Column::number("recv_ns").optional();
         /// The wait for the write throttle of a pool.
         THROTTLE = Column::number("throttle_ns").optional();
@@ -70,18 +71,18 @@ pub mod column {
         SUSPEND = Column::number("suspend_ns").optional();
         /// The work of the store.
         STORE = Column::number("store_ns").optional();
-        /// The time for which rules held it.
+        /// The time for which rules held the I/O.
         HOLD = Column::number("hold_ns").optional();
         /// dashpot's own error.
         LATENESS = Column::number("lateness_ns").optional();
-        /// Until the transport accepted the reply.
+        /// The wait until the transport accepted the reply.
         REPLY = Column::number("reply_ns").optional();
-        /// The rest of the time from its beginning to its end, beside the waits; of a kernel's I/O, beside
-        /// `queue_ns` and `latency_ns`.
+        /// The rest of the time from the I/O's beginning to its end: without the waits, or, for an I/O of
+        /// the kernel, without `queue_ns` and `latency_ns`.
         OTHER = Column::code("other_ns");
-        /// How many bios and requests joined it.
+        /// How many bios and requests joined this I/O.
         MERGED = Column::code("merged");
-        /// How often the driver returned it to the queue.
+        /// How often the driver returned the I/O to the queue.
         REQUEUED = Column::code("requeued");
     }
 }
@@ -89,14 +90,14 @@ pub mod column {
 /// A recorded I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// The I/O. If it was still in flight, it ends at the moment of the record, and its age counts as the time at
-    /// its device.
+    /// The I/O. If the I/O was still in flight, its end is the time at which its file was sealed, and its
+    /// age counts as the time at its device.
     pub io: FinishedIo,
-    /// Whether it was still in flight when its file was sealed.
+    /// Whether the I/O was still in flight when its file was sealed.
     pub is_in_flight: bool,
 }
 
-/// The columns of names, and that of FUA.
+/// The columns of names.
 pub(crate) const NAMES: [usize; 8] = [
     column::LAYER,
     column::DEVICE,
@@ -109,7 +110,7 @@ pub(crate) const NAMES: [usize; 8] = [
 ];
 
 impl Recorded {
-    /// The I/O of a row, as far as the block has its columns.
+    /// The I/O of a row, with the facts whose columns the block has.
     pub(crate) fn of_row(block: &Block, row: usize) -> Recorded {
         let name = |column| block.name(column, row).cloned();
         let outcome = block
@@ -141,7 +142,7 @@ impl Recorded {
     }
 }
 
-/// Gives an I/O with the names of a row its numbers, too.
+/// Sets the numbers of an I/O to those of a row that has the same names.
 pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     let int = |column| block.int(column, row);
     let bits = |column| int(column).unwrap_or_default() as u64;
@@ -167,7 +168,7 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
 /// Adds an I/O to a batch of [`IOS`].
 pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     let total_ns = io.ended_ns.wrapping_sub(io.begun_ns);
-    // The waits of an I/O in flight are not over: its age is all that is known.
+    // The waits of an I/O in flight are not over: only its age is known.
     let waits = match is_in_flight {
         true => IoWaits::Kernel {
             queue_ns: None,
@@ -225,7 +226,7 @@ fn who_of(block: &Block, row: usize) -> Option<Who> {
     name(column::CLIENT).map(Who::Client).or_else(thread)
 }
 
-/// The waits of a zio beside that in the queue, in the order of their columns.
+/// The waits of a zio except the wait in the queue, in the order of their columns.
 const ZIO_WAITS: [usize; 7] = [
     column::RECV,
     column::THROTTLE,
@@ -273,7 +274,7 @@ fn sum_ns(waits: &IoWaits) -> u64 {
     }
 }
 
-/// A row with the time of a store is a zio's.
+/// The waits of a row. A row with the time of a store is a zio's row.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);
     let queue_ns = bits(column::QUEUE);

@@ -1,8 +1,8 @@
-//! Recordings: finished I/Os in a directory of Parquet files that DuckDB, ClickHouse, Polars and pandas open as
-//! they are.
+//! Recordings: finished I/Os in a directory of Parquet files that DuckDB, ClickHouse, Polars and pandas open
+//! without conversion.
 //!
-//! This crate writes and reads files and nothing else. It has no terminal, no HTTP and no command line, and it
-//! prints nothing. Its caller gives it the time.
+//! This crate only writes and reads files. It has no terminal, no HTTP and no command line, and it prints
+//! nothing. Its caller provides the clock.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,5 @@
-//! The table of marks: the events in the life of a recording, and beside it.
+//! The table of marks: the events in the life of a recording, and other events on its host that matter for
+//! the I/Os.
 
 use crate::batch::Batch;
 use crate::block::Block;
@@ -30,7 +31,8 @@ pub(crate) mod column {
     }
 }
 
-/// An event in the life of a recording, or beside it, and its time.
+/// An event in the life of a recording, or another event that matters for its I/Os, and the time of the
+/// event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// When, in nanoseconds since 1970.
@@ -58,7 +60,7 @@ macro_rules! events {
             /// All events.
             pub const ALL: &[Event] = &[$(Event::$name),+];
 
-            /// Its word in the file.
+            /// The event's word in the file.
             pub fn word(self) -> &'static str {
                 match self { $(Event::$name => $word),+ }
             }
@@ -67,7 +69,8 @@ macro_rules! events {
 }
 
 events! {
-    /// The recorder began; `n` is the id of the thread that writes, so that its own I/O is known.
+    /// The recorder began; `n` is the id of the thread that writes, so that readers can recognise the
+    /// recorder's own I/O.
     Began = "began";
     /// The recorder ended.
     Ended = "ended";
@@ -87,11 +90,11 @@ events! {
     SingleIos = "single I/Os";
     /// The user's trigger fired.
     Trigger = "trigger";
-    /// The file of I/Os that ends here has slow ones.
+    /// The file of I/Os that ends here has slow I/Os.
     Slow = "slow";
-    /// A device is watched from now on; the text says what kind it is.
+    /// A device is watched from now on; the text says what kind of device it is.
     Watched = "watched";
-    /// The recording is a part of another one; the text has the conditions on its I/Os.
+    /// The recording is a part of another recording; the text has the conditions on its I/Os.
     Cut = "cut";
     /// A rule was added, changed or removed.
     Rule = "rule";
@@ -111,7 +114,7 @@ pub(crate) fn push(batch: &mut Batch, mark: &Mark) {
 }
 
 impl Mark {
-    /// The mark of a row; nothing if this version does not know its event.
+    /// The mark of a row; `None` if this version does not know the event.
     pub(crate) fn of_row(block: &Block, row: usize) -> Option<Mark> {
         let word = block.text(column::KIND, row)?;
         let text = |column| block.text(column, row).map(str::to_owned);

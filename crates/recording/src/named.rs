@@ -1,8 +1,9 @@
-//! Columns with few distinct values, as Parquet packs them: a page with the values, and one with their indices in
-//! runs.
+//! Columns with few distinct values, as Parquet packs them: one page with the values, and one page with the
+//! rows' indices into the values, as runs.
 //!
-//! The Parquet crate's writer looks each value up in a dictionary of its own. The batch knows the indices of texts
-//! already, and most numbers are those of the row before, so packing them here halves the cost of an I/O.
+//! The Parquet crate's writer looks each value up in its own dictionary. The batch already knows the indices
+//! of texts, and most numbers equal the number of the previous row, so packing the values here halves the
+//! cost of an I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use parquet::schema::types::ColumnDescPtr;
 use crate::batch::Values;
 use crate::table::{Cell, Column};
 
-/// The distinct values of a column as they are in a file, how many there are, and their indices.
+/// The distinct values of a column as a file has them, the number of these values, and the rows' indices.
 struct Named<'a> {
     plain: Vec<u8>,
     count: u32,
@@ -111,7 +112,7 @@ impl Named<'_> {
     }
 }
 
-/// Writes a page, and says where it begins.
+/// Writes a page, and returns the offset at which it begins.
 fn write(pages: &mut dyn PageWriter, page: Page) -> Result<i64, ParquetError> {
     let length = page.buffer().len();
     let written = pages.write_page(CompressedPage::new(page, length))?;
@@ -127,7 +128,7 @@ fn names_page(named: Named<'_>) -> Page {
     }
 }
 
-/// The page of the indices. If all rows are null there are none, and no names belong to it.
+/// The page of the indices. If all rows are null, there are no indices, and no page of values.
 fn ids_page(named: &Named<'_>, all_levels: &[i16], rows: usize) -> Page {
     let mut packed = Vec::new();
     if !all_levels.is_empty() {
@@ -154,7 +155,8 @@ fn ids_page(named: &Named<'_>, all_levels: &[i16], rows: usize) -> Page {
     }
 }
 
-/// Values between two runs come in groups of this many; fewer equal values are not a run.
+/// The number of values in a group. The values between two runs are packed in groups; fewer equal values
+/// than this are not a run.
 const GROUP: usize = 8;
 
 /// Parquet's hybrid of runs and packed groups: runs of eight or more equal values, and between them groups of
@@ -171,7 +173,7 @@ pub(crate) fn pack_runs<T: PartialEq>(
             .iter()
             .take_while(|value| **value == values[at])
             .count();
-        // The values before a run fill their last group with the run's first ones.
+        // If the values before a run do not fill their last group, the first values of the run fill it.
         let filling = (at - start).next_multiple_of(GROUP) - (at - start);
         if run < GROUP + filling {
             at += run;

@@ -13,12 +13,12 @@ use crate::write::Draft;
 pub(crate) struct OpenFile {
     draft: Option<Draft>,
     rows: usize,
-    /// When the first and the last of its I/Os ended.
+    /// When the first and the last of the file's I/Os ended.
     period: Option<(u64, u64)>,
 }
 
 impl OpenFile {
-    /// How many rows it has.
+    /// How many rows the file has.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
@@ -43,7 +43,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Ends it, as the file with this number, and begins another one. `None` if it had no rows.
+    /// Ends the file, which gets this number, and begins a new file. `None` if the file had no rows.
     pub(crate) fn seal(
         &mut self,
         label: &Label,

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::ios::IOS;
 
-/// The I/Os that are asked for.
+/// The I/Os that a caller asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// The I/Os ended at this time or later, in nanoseconds since 1970.

@@ -1,4 +1,4 @@
-//! A file that is read: its footer, and the columns of a row group that a caller asks for.
+//! Reads a file: its footer, and the columns of a row group that a caller asks for.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,7 @@ use crate::seal::{self, FOOTER_MAX};
 use crate::table::{GROUP_ROWS, Table};
 use crate::unpack::{Asked, unpack};
 
-/// A file of a table. Its footer is in memory; its rows are not.
+/// A file of a table. The file's footer is in memory, but its rows are not.
 pub(crate) struct TableFile {
     bytes: Source,
     table: &'static Table,
@@ -29,7 +29,7 @@ pub(crate) struct TableFile {
     is_verified: bool,
 }
 
-/// Where a file's bytes are.
+/// The place of a file's bytes.
 pub(crate) enum Source {
     File(File),
     Memory(Bytes),
@@ -46,7 +46,7 @@ impl Source {
         }
     }
 
-    /// The bytes of a range that the caller has compared with the length.
+    /// The bytes of a range. The caller has checked that the range is within the file.
     fn read(&self, start: u64, length: usize) -> Result<Bytes, Flaw> {
         match self {
             Source::File(file) => {
@@ -67,7 +67,8 @@ impl TableFile {
         TableFile::parse(Source::File(file), table, true).map_err(|flaw| flaw.of(path))
     }
 
-    /// Reads a footer. Without verification, checksums are not compared: then a fuzzer reaches the decoder.
+    /// Reads a footer. Without verification, the checksums are not compared, so that a fuzzer's changed
+    /// files reach the decoder.
     pub(crate) fn parse(
         bytes: Source,
         table: &'static Table,
@@ -80,7 +81,7 @@ impl TableFile {
             Ok(ParquetMetaDataReader::decode_metadata(thrift)?)
         });
         let meta = meta?;
-        // A file of another program has no checksum.
+        // This refuses a file of another program, which has no checksums.
         let checksums = seal::checksums_of(&meta, table)?;
         if is_verified && !seal::is_signed(&footer) {
             return Err(Flaw::damaged("its footer has changed"));
@@ -98,7 +99,7 @@ impl TableFile {
         })
     }
 
-    /// The name of the host that made it.
+    /// The name of the host that made the file.
     pub(crate) fn host(&self) -> Option<String> {
         seal::host_of(&self.meta)
     }
@@ -121,7 +122,7 @@ impl TableFile {
         }
     }
 
-    /// Adds columns of a row group to a block that has begun with its rows.
+    /// Adds columns of a row group to a block. The block has begun with the row group's number of rows.
     pub(crate) fn load(
         &self,
         group: usize,
@@ -131,7 +132,7 @@ impl TableFile {
         self.load_columns(group, columns, None, block)
     }
 
-    /// Adds columns, of which the caller will read only these rows, in their order.
+    /// Adds columns to a block. The caller will read only these rows, which are in ascending order.
     pub(crate) fn load_rows(
         &self,
         group: usize,
@@ -158,7 +159,7 @@ impl TableFile {
         Ok(())
     }
 
-    /// The bytes of each column in all row groups, and the rows of all.
+    /// The bytes of each column in all row groups, and the number of all rows.
     #[cfg(test)]
     pub(crate) fn column_bytes(&self) -> (Vec<u64>, usize) {
         let mut sizes = vec![0; self.table.columns.len()];
@@ -240,11 +241,12 @@ fn values(
     Ok(())
 }
 
-/// The footer with its tail.
+/// The footer, including the last bytes of the file.
 fn footer(bytes: &Source, length: u64) -> Result<Bytes, Flaw> {
     let start = length.checked_sub(TAIL as u64).ok_or(Flaw::Foreign)?;
     let tail = bytes.read(start, TAIL)?;
-    // A file that was cut has no magic number at its end, but still has one at its beginning.
+    // A file that was cut off has no magic number at its end, but still has the magic number at its
+    // beginning.
     let Some(footer) = seal::footer_length(&tail) else {
         return Err(match bytes.read(0, 4)?.as_ref() == seal::MAGIC {
             true => Flaw::damaged("its end is missing"),
@@ -266,7 +268,7 @@ fn check_schema(meta: &ParquetMetaData, table: &Table) -> Result<(), Flaw> {
     }
 }
 
-/// Checks what the decoder and the loader take on trust.
+/// Checks the facts that the decoder and the loader trust without a check.
 fn check_group(group: &RowGroupMetaData, table: &Table, length: u64) -> Result<(), Flaw> {
     let rows = group.num_rows();
     if !(0..=GROUP_ROWS as i64).contains(&rows) || group.num_columns() != table.columns.len() {
@@ -280,13 +282,14 @@ fn check_group(group: &RowGroupMetaData, table: &Table, length: u64) -> Result<(
     Ok(())
 }
 
-/// Runs the decoder on bytes of a stranger. It has assertions that such bytes can reach.
+/// Runs the decoder on bytes that anybody may have made, and turns a panic into an error: such bytes can
+/// break the decoder's assertions.
 fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
     catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(Flaw::damaged("its bytes are not Parquet")))
 }
 
-/// Fewer rows than one in so many are decoded one by one.
+/// If fewer than one in this many rows are needed, they are decoded one by one.
 const FEW: usize = 4;
-/// The length of the footer and `PAR1`.
+/// The number of bytes after the footer: its length, and `PAR1`.
 const TAIL: usize = 8;

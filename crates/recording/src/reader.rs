@@ -1,7 +1,7 @@
 //! Reads a recording, even while a recorder writes it.
 //!
-//! It keeps in memory the names of the files, one footer, and the requested columns of one row group: about
-//! 8 MB at most.
+//! The reader keeps in memory the names of the files, one footer, and the requested columns of one row
+//! group: about 8 MB at most.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -21,7 +21,7 @@ use crate::seconds::{self, SECONDS, Second};
 use crate::selected::Selected;
 use crate::table::Table;
 
-/// A recording, with the files of I/Os that it had when it was opened.
+/// A recording, with the files of I/Os that it had when the caller opened it.
 #[derive(Clone, Debug)]
 pub struct Recording {
     root: PathBuf,
@@ -29,7 +29,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a recording. Its files are opened when they are needed.
+    /// Opens a recording. The recording's files are opened only when they are needed.
     pub fn open(root: &Path) -> Result<Recording, RecordingError> {
         std::fs::metadata(root).map_err(RecordingError::io(root))?;
         match is_recording(root)? {
@@ -43,8 +43,8 @@ impl Recording {
         }
     }
 
-    /// When the first and the last of the single I/Os ended, in nanoseconds since 1970. There are none if
-    /// nothing was recorded.
+    /// When the first and the last of the single I/Os ended, in nanoseconds since 1970. `None` if the
+    /// recording has no single I/Os.
     pub fn period(&self) -> Option<(u64, u64)> {
         let segments = &self.segments;
         let from_ns = segments.iter().map(|(_, segment)| segment.from_ns).min();
@@ -52,7 +52,7 @@ impl Recording {
         from_ns.zip(to_ns)
     }
 
-    /// The name of the host whose I/Os it has, by its last file.
+    /// The name of the host whose I/Os the recording has, from its last file.
     pub fn host(&self) -> Result<Option<String>, RecordingError> {
         match self.segments.last() {
             Some((path, _)) => Ok(TableFile::open(path, &IOS)?.host()),
@@ -67,8 +67,9 @@ impl Recording {
         blocks
     }
 
-    /// Begins another query with the blocks of an earlier one. If it begins in the row group that the other ended
-    /// with, and asks for the same columns, these are not decoded again.
+    /// Begins another query with the blocks of an earlier one. If the new query begins in the row group in
+    /// which the earlier query ended, and asks for the same columns, the reader does not decode these
+    /// columns again.
     pub fn ask(&self, query: Query, blocks: &mut Blocks) {
         let is_asked =
             |segment: &Segment| segment.to_ns >= query.from_ns && segment.from_ns < query.to_ns;
@@ -91,8 +92,8 @@ impl Recording {
         Ok(ios)
     }
 
-    /// All marks, the oldest first. Damaged files are left out, and added to the list: single I/Os answer without
-    /// them.
+    /// All marks, the oldest first. Damaged files are left out, and their errors added to the list: a query
+    /// of single I/Os works without marks.
     pub fn marks(&self, damaged: &mut Vec<RecordingError>) -> Result<Vec<Mark>, RecordingError> {
         let mut marks = Vec::new();
         self.rows(
@@ -104,15 +105,16 @@ impl Recording {
         Ok(marks)
     }
 
-    /// The times for which it has the counts of seconds, but not all single I/Os, in nanoseconds since
-    /// 1970. The marks are its own.
+    /// The times for which the recording has the counts of seconds, but not all single I/Os, in nanoseconds
+    /// since
+    /// 1970. `marks` must be this recording's marks.
     pub fn gaps(&self, marks: &[Mark]) -> Vec<Range<u64>> {
         let segments = self.segments.iter();
         let segments: Vec<Segment> = segments.map(|(_, segment)| segment.clone()).collect();
         gaps(&segments, marks)
     }
 
-    /// The bytes of its files.
+    /// The number of bytes of the recording's files.
     pub fn bytes(&self) -> Result<u64, RecordingError> {
         let tables = [&IOS, &SECONDS, &MARKS];
         let each = tables.map(|table| files(&self.root, table));
@@ -127,7 +129,8 @@ impl Recording {
         Ok(seconds)
     }
 
-    /// Calls for each row of these seconds. Damaged files are left out, and added to the list.
+    /// Calls a function for each row of these seconds. Damaged files are left out, and their errors added to
+    /// the list.
     pub fn each_second(
         &self,
         from_s: u64,
@@ -147,7 +150,8 @@ impl Recording {
         })
     }
 
-    /// Calls for each row of the row groups of a table that are asked for, except those of damaged files.
+    /// Calls a function for each row of the requested row groups of a table, except the rows of damaged
+    /// files.
     fn rows(
         &self,
         table: &'static Table,
@@ -212,7 +216,7 @@ fn check_name(path: &Path, file: &TableFile) -> Result<(), RecordingError> {
     }
 }
 
-/// Nothing for a file that the recorder has deleted since its name was read.
+/// Returns `None` for a file that the recorder has deleted since the reader read its name.
 fn present<T>(opened: Result<T, RecordingError>) -> Result<Option<T>, RecordingError> {
     match opened {
         Ok(file) => Ok(Some(file)),
@@ -223,7 +227,7 @@ fn present<T>(opened: Result<T, RecordingError>) -> Result<Option<T>, RecordingE
     }
 }
 
-/// The blocks of a query. One is in memory.
+/// The blocks of a query, of which one is in memory at a time.
 #[derive(Default)]
 pub struct Blocks {
     query: Query,
@@ -234,7 +238,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// The next block with I/Os that the query asks for; none at the end, and after an error.
+    /// The next block with I/Os that the query asks for; `None` at the end and after an error.
     ///
     /// # Errors
     ///
@@ -255,8 +259,9 @@ impl Blocks {
         }
     }
 
-    /// When the last I/O of the query's period so far ended, however long it took, in nanoseconds since
-    /// 1970. I/Os in flight count at the moment at which their file was sealed.
+    /// When the last I/O so far within the query's period ended, whatever latency it had, in nanoseconds
+    /// since
+    /// 1970. I/Os in flight count as ended when their file was sealed.
     pub fn last_ns(&self) -> u64 {
         self.selected.last_ns()
     }
@@ -296,7 +301,8 @@ enum Step {
     End,
 }
 
-/// The I/Os of a file in memory. It compares no checksums, so that a fuzzer reaches the decoder.
+/// The I/Os of a file in memory. This function compares no checksums, so that a fuzzer's changed files reach
+/// the decoder.
 pub fn read_unverified(bytes: Vec<u8>) -> Result<Vec<Recorded>, RecordingError> {
     let read = || {
         let file = TableFile::parse(Source::Memory(bytes.into()), &IOS, false)?;

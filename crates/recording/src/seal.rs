@@ -1,7 +1,7 @@
 //! The footer of a file: its label, and checksums.
 //!
-//! The footer has a checksum of each column of each row group, and one of itself, which is computed with zeroes
-//! in its own place. So a reader verifies what it reads, and no more.
+//! The footer has a checksum of each column of each row group, and a checksum of the footer itself. That
+//! checksum is computed with zeroes in its own place. So a reader can verify just the parts that it reads.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::table::{Table, VERSION};
 /// The origin and the time of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Label {
-    /// The name of its table.
+    /// The name of the file's table.
     pub(crate) table: String,
     /// The name of the host.
     pub(crate) host: String,
@@ -25,7 +25,7 @@ pub(crate) struct Label {
     pub(crate) at_ns: u64,
 }
 
-/// The keys. The last one must be the last pair in the footer.
+/// The keys. The pair of the last key must be the last pair in the footer.
 const TABLE: &str = "dashpot.table";
 const FORMAT: &str = "dashpot.format";
 const HOST: &str = "dashpot.host";
@@ -36,11 +36,11 @@ const FOOTER: &str = "dashpot.footer";
 
 /// The digits of the footer's checksum before it is known.
 const UNSIGNED: &str = "0000000000000000";
-/// The letters of a column's checksum.
+/// The number of letters of a column's checksum.
 const DIGITS: usize = 8;
 /// The bytes between a key and its value in Thrift's compact encoding: a field's header and a length.
 const BETWEEN: usize = 2;
-/// The footer's length and `PAR1`.
+/// The number of bytes after the footer: its length, and `PAR1`.
 const TAIL: usize = 8;
 pub(crate) const MAGIC: &[u8] = b"PAR1";
 /// The largest footer that a reader loads.
@@ -78,7 +78,7 @@ pub(crate) fn checksum(bytes: &[u8]) -> String {
     format!("{:08x}", XxHash64::oneshot(0, bytes) as u32)
 }
 
-/// The place of a column in a file of this length; nothing if it would be outside.
+/// The place of a column in a file of this length; `None` if the place would be outside of the file.
 pub(crate) fn place(column: &ColumnChunkMetaData, length: u64) -> Option<std::ops::Range<usize>> {
     let data = column.data_page_offset();
     let start = column.dictionary_page_offset().unwrap_or(data).min(data);
@@ -102,14 +102,14 @@ pub(crate) fn sign(bytes: &mut [u8]) {
     }
 }
 
-/// The length of the footer, without the last bytes of a file, which have it.
+/// The length of the footer, as the last bytes of a file give it. The length does not include these bytes.
 pub(crate) fn footer_length(tail: &[u8]) -> Option<usize> {
     let (rest, magic) = tail.split_last_chunk::<4>()?;
     let (_, length) = rest.split_last_chunk::<4>()?;
     (magic == MAGIC).then_some(u32::from_le_bytes(*length) as usize)
 }
 
-/// Where the footer's checksum is.
+/// The offset of the footer's checksum.
 fn signature(footer: &[u8]) -> Option<usize> {
     let key = FOOTER.as_bytes();
     let at = footer
@@ -119,7 +119,7 @@ fn signature(footer: &[u8]) -> Option<usize> {
     (start + UNSIGNED.len() <= footer.len()).then_some(start)
 }
 
-/// Whether the checksum in a footer, with its tail, is right.
+/// Whether a footer's checksum is right. `footer` includes the last bytes of the file.
 pub(crate) fn is_signed(footer: &[u8]) -> bool {
     let Some(at) = signature(footer) else {
         return false;
@@ -167,7 +167,7 @@ fn lacks(key: &str) -> Flaw {
     Flaw::damaged(format!("its footer lacks '{key}'"))
 }
 
-/// The checksum of a column among those of all.
+/// The checksum of one column among the checksums of all columns.
 pub(crate) fn checksum_of(checksums: &str, index: usize) -> Option<&str> {
     let start = index.checked_mul(DIGITS)?;
     checksums.get(start..start + DIGITS)

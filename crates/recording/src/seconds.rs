@@ -1,7 +1,9 @@
-//! The table of seconds: how many I/Os each second had in each bucket of latency, and their exact sums.
+//! The table of seconds: how many I/Os each second had in each bucket of latency, and the exact sums of
+//! their latencies and bytes.
 //!
-//! Counts add up: those of buckets, seconds, devices and hosts. A second can have several rows with the same
-//! key, because I/Os are counted in the second in which they ended and not all come in that order.
+//! A reader can add counts of several buckets, seconds, devices and hosts. A second can have several rows
+//! with the same key, because I/Os are counted in the second in which they ended, but need not come in the
+//! order of their ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,7 +36,8 @@ pub(crate) mod column {
         OP = Column::word("op");
         /// The highest latency of the bucket; null in the row with the sums.
         LE = Column::number("le_ns").optional();
-        /// How many I/Os were in the bucket; 0 in the row with the sums, so that `sum(n)` counts each once.
+        /// How many I/Os were in the bucket; 0 in the row with the sums, so that `sum(n)` counts each I/O
+        /// once.
         N = Column::number("n");
         /// The sum of all latencies of the second.
         SUM = Column::number("sum_ns").optional();
@@ -42,7 +45,7 @@ pub(crate) mod column {
         BYTES = Column::number("bytes").optional();
         /// The highest latency.
         MAX = Column::number("max_ns").optional();
-        /// How many failed.
+        /// How many I/Os failed.
         ERRORS = Column::number("errors").optional();
     }
 }
@@ -67,9 +70,9 @@ pub struct Second {
 pub enum Count {
     /// The I/Os of a bucket.
     Bucket {
-        /// The highest latency of the bucket; `i64::MAX` in the last one.
+        /// The highest latency of the bucket; `i64::MAX` for the last bucket.
         le_ns: i64,
-        /// How many there were.
+        /// The number of I/Os in the bucket.
         n: u64,
     },
     /// The sums of all buckets.
@@ -85,10 +88,10 @@ pub enum Count {
     },
 }
 
-/// Counts the I/Os of the present second, and knows how slow they were in the last hours.
+/// Counts the I/Os of the present second, and remembers the latencies of the last hours.
 pub(crate) struct Seconds {
     buckets: Buckets,
-    /// The places of the series of devices, by their names.
+    /// The places of each device's series, by the device's name.
     devices: HashMap<Arc<str>, Vec<usize>, foldhash::fast::RandomState>,
     series: Vec<Series>,
     hour: u64,
@@ -106,15 +109,16 @@ struct Series {
     bytes: u64,
     max_ns: u64,
     errors: u64,
-    /// The counts of this hour and the one before it.
+    /// The counts of this hour and of the hour before.
     hours: [Vec<u32>; 2],
 }
 
-/// Fewer I/Os in a second say nothing about its 99th percentile.
+/// The least number of I/Os in a second for which its 99th percentile means anything.
 const SECOND_LEAST: u64 = 100;
-/// Fewer I/Os in two hours say nothing about the 99th percentile of these.
+/// The least number of I/Os in two hours for which their 99th percentile means anything.
 const HOUR_LEAST: u64 = 1_000;
-/// A second is slow if its 99th percentile is this many times that of the last hours.
+/// A second is slow if its 99th percentile is at least this many times the 99th percentile of the last
+/// hours.
 const SLOW_TIMES: u64 = 10;
 const HOUR_S: u64 = 3_600;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -129,8 +133,8 @@ impl Seconds {
         }
     }
 
-    /// Counts an I/O. If it is the first of a later second, the rows of the earlier one go to `rows`, and the
-    /// result says whether that second was slow.
+    /// Counts an I/O. If it is the first I/O of a later second, the rows of the earlier second are added to
+    /// `rows`, and the result says whether the earlier second was slow.
     pub(crate) fn add(&mut self, io: &FinishedIo, rows: &mut Vec<Second>) -> bool {
         let place = self.place(io);
         let series = &mut self.series[place];
@@ -141,7 +145,7 @@ impl Seconds {
         was_slow
     }
 
-    /// Ends the present second of all series, and says whether one of them was slow.
+    /// Ends the present second of all series, and returns whether the second was slow in any series.
     pub(crate) fn end(&mut self, now_ns: u64, rows: &mut Vec<Second>) -> bool {
         let mut was_slow = false;
         for series in &mut self.series {
@@ -155,7 +159,7 @@ impl Seconds {
         was_slow
     }
 
-    /// The median latency of the last hours of this kind of I/O, if there were enough.
+    /// The median latency of the last hours for this kind of I/O, if there were enough I/Os.
     pub(crate) fn median_ns(&mut self, io: &FinishedIo) -> Option<u64> {
         let place = self.place(io);
         self.series[place]
@@ -212,7 +216,8 @@ impl Series {
         self.errors += u64::from(io.error.is_some());
     }
 
-    /// Appends the rows of the second, and begins an empty one. The result says whether it was slow.
+    /// Appends the rows of the second, and begins an empty second. The result says whether the ended second
+    /// was slow.
     fn end(&mut self, buckets: &Buckets, rows: &mut Vec<Second>) -> bool {
         if self.n == 0 {
             return false;
@@ -290,7 +295,7 @@ pub(crate) fn push(batch: &mut Batch, second: &Second) {
 }
 
 impl Second {
-    /// The row of a block.
+    /// The second in a row of a block.
     pub(crate) fn of_row(block: &Block, row: usize) -> Option<Second> {
         let text = |column| block.name(column, row).cloned();
         let number = |column| block.int(column, row).map(|value| value as u64);
@@ -316,5 +321,5 @@ impl Second {
     }
 }
 
-/// The place of the time in the table.
+/// The place of the column of times in the table.
 pub(crate) const SECOND: usize = column::SECOND;

@@ -13,10 +13,10 @@ use crate::read::TableFile;
 /// The I/Os of a block that a query asks for.
 pub struct Selected {
     block: Block,
-    /// The rows that are asked for.
+    /// The rows that the query asks for.
     rows: Vec<usize>,
     shapes: Shapes,
-    /// When the last I/O of this and of all blocks before it ended.
+    /// When the last I/O of this block and of all previous blocks ended.
     last_ns: u64,
     /// The file and the row group of the block.
     place: Option<(PathBuf, usize)>,
@@ -35,27 +35,29 @@ impl Default for Selected {
 }
 
 impl Selected {
-    /// The I/Os. Fields whose columns were not asked for are empty, except for the times of I/Os in flight.
+    /// The I/Os. Fields are empty if the query does not ask for their columns, except for the times of I/Os
+    /// in flight.
     pub fn ios(&self) -> impl Iterator<Item = Recorded> {
         let rows = self.rows.iter();
         rows.map(|row| Recorded::of_row(&self.block, *row))
     }
 
-    /// Calls for each I/O, with a number. I/Os of the block with the same names have the same number, and
-    /// the numbers count from 0 in the order of their first I/Os.
+    /// Calls a function for each I/O, with a number. I/Os of the block with the same names have the same
+    /// number. Numbers count from 0 in the order of the first I/O with each number.
     pub fn each(&mut self, of: impl FnMut(u32, &Recorded)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.each(&self.block, &self.rows, of);
     }
 
-    /// Calls once for all I/Os with the same names: with the first one, their number and their bytes.
+    /// Calls a function once for all I/Os with the same names: with the first such I/O, their count and
+    /// their bytes.
     pub fn counts(&mut self, of: impl FnMut(&Recorded, u64, u64)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.counts(&self.block, &self.rows, of);
     }
 
-    /// Calls for each I/O, with a number as [`Selected::each`] gives it, the first I/O with that number, and this
-    /// one's bytes and time at the device.
+    /// Calls a function for each I/O, with its number as in [`Selected::each`], the first I/O with that
+    /// number, and the I/O's own bytes and time at the device.
     pub fn times(&mut self, of: impl FnMut(u32, &Recorded, u64, u64)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.times(&self.block, &self.rows, of);
@@ -71,7 +73,7 @@ impl Selected {
         rows.map(|row| Recorded::of_row(&self.block, *row))
     }
 
-    /// Begins with another query.
+    /// Begins another query.
     pub(crate) fn begin(&mut self) {
         self.last_ns = 0;
     }
@@ -81,7 +83,7 @@ impl Selected {
         self.last_ns
     }
 
-    /// Begins with a row group. If it is that of the block, the columns of the block stay.
+    /// Begins a row group. If the block has this row group already, the block keeps its columns.
     pub(crate) fn turn_to(&mut self, path: &Path, file: &TableFile, group: usize) {
         let is_it = |place: &(PathBuf, usize)| place.1 == group && place.0 == path;
         match self.place.as_ref().is_some_and(is_it) {
@@ -93,9 +95,9 @@ impl Selected {
         }
     }
 
-    /// Takes the rows of a row group that a query asks for. The block has begun with that row group. Returns
-    /// whether there are any. It decodes the columns of the query's bounds only if the row group's own bounds
-    /// do not decide, and the other columns only if any row is left.
+    /// Finds the rows of a row group that a query asks for. The block has begun with that row group. Returns
+    /// whether there are any rows. This function decodes the columns with conditions only if the row group's
+    /// bounds do not decide, and the other columns only if any row remains.
     pub(crate) fn select(
         &mut self,
         file: &TableFile,
@@ -141,10 +143,11 @@ impl Selected {
     }
 }
 
-/// The columns that are needed for I/Os in flight, and for the bytes of those that failed.
+/// The columns that are needed for I/Os in flight, and for the bytes of I/Os that failed.
 const UNUSUAL: [usize; 4] = [column::AT, column::CLOCK, column::LATENCY, column::STORE];
 
-/// How many rows of a row group have a value that the query asks for, as far as the bounds show.
+/// Whether all, none or some rows of a row group have a value that the query asks for, as far as the row
+/// group's bounds show.
 #[derive(Clone)]
 enum Matching {
     All,
@@ -153,12 +156,13 @@ enum Matching {
 }
 
 impl Matching {
-    /// For values in a range.
+    /// The answer for values in a range.
     fn of(file: &TableFile, group: usize, column: usize, asked: RangeInclusive<u64>) -> Matching {
         if asked == (0..=u64::MAX) {
             return Matching::All;
         }
-        // Unsigned numbers keep their order only while none looks negative.
+        // Unsigned numbers are stored with the same bits, so their bounds are in order only if no number
+        // looks negative.
         let bounds = file.bounds(group, column).filter(|(least, _)| *least >= 0);
         match bounds.map(|(least, most)| (least as u64, most as u64)) {
             Some((least, most)) if most < *asked.start() || least > *asked.end() => Matching::None,
@@ -167,7 +171,7 @@ impl Matching {
         }
     }
 
-    /// Keeps the rows whose value is asked for. Returns whether there are any.
+    /// Keeps the rows whose value the query asks for. Returns whether any rows remain.
     fn keep(
         &self,
         file: &TableFile,

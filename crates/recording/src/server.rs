@@ -1,10 +1,9 @@
-//! Invented I/Os: a mix like that of a busy server, for the tests and for the example that measures
-//! queries.
+//! Invented I/Os: a mix like a busy server's, for the tests and for the example that measures queries.
 
 use dashpot_engine::{Duration, Op, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 
-/// The time since 1970, less the server's clock.
+/// The time since 1970, minus the server's clock.
 pub(crate) const AHEAD_NS: u64 = 1_763_900_000_000_000_123;
 
 /// Random numbers from a seed.
@@ -22,7 +21,7 @@ impl Random {
         self.next() % end
     }
 
-    /// In [0, 1).
+    /// A random number in [0, 1).
     fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -57,7 +56,7 @@ impl Server {
         }
     }
 
-    /// The next I/Os of the server, in the order of their ends.
+    /// The server's next I/Os, in the order of their ends.
     pub(crate) fn ios(&mut self, count: usize) -> Vec<FinishedIo> {
         let mut ios: Vec<FinishedIo> = (0..count).map(|_| self.io()).collect();
         ios.sort_by_key(|io| io.ended_ns);
@@ -133,7 +132,7 @@ fn served(
     }
 }
 
-/// A rule of 10 ms over a quick store.
+/// The waits of a zio that a rule of 10 ms holds over a fast store.
 fn zio_waits(random: &mut Random, is_write: bool, store_ns: u64) -> (IoWaits, u64) {
     let store_ns = store_ns / 16;
     let ns = Duration::from_nanos;

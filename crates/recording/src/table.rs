@@ -1,4 +1,4 @@
-//! The tables of a recording: their columns, and how these are packed in a Parquet file.
+//! The tables of a recording: their columns, and how a Parquet file packs the columns.
 //!
 //! All columns are signed 64-bit integers or UTF-8, because some engines refuse unsigned integers or times in
 //! nanoseconds. Unsigned numbers are stored with the same bits.
@@ -18,7 +18,7 @@ pub(crate) const VERSION: u64 = 2;
 /// Most rows in a row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 15;
 
-/// Names the columns of a table, by their place.
+/// Defines the columns of a table, and a constant with the place of each column.
 macro_rules! columns {
     ($table:ident: $($(#[$doc:meta])+ $name:ident = $column:expr;)+) => {
         #[allow(clippy::upper_case_acronyms, non_camel_case_types)]
@@ -30,23 +30,23 @@ macro_rules! columns {
 
 pub(crate) use columns;
 
-/// A table, all of whose files have the same columns.
+/// A table. All files of a table have the same columns.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// Its name, which is that of its folder.
+    /// The table's name, which is also the name of its folder.
     pub(crate) name: &'static str,
-    /// Its columns.
+    /// The table's columns.
     pub(crate) columns: &'static [Column],
 }
 
 /// A column.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// Its name.
+    /// The column's name.
     pub name: &'static str,
     /// The type of its cells.
     pub cell: Cell,
-    /// Whether it is null where the source does not know the fact.
+    /// Whether a cell is null if the source does not know the fact.
     pub is_optional: bool,
     /// Whether each row group records its lowest and its highest value.
     pub(crate) has_bounds: bool,
@@ -117,7 +117,7 @@ impl Column {
 }
 
 impl Table {
-    /// Its schema in Parquet's words.
+    /// The table's schema in Parquet's form.
     pub(crate) fn schema(&self) -> Result<TypePtr, ParquetError> {
         let columns = self.columns.iter().map(Column::parquet_type);
         let schema = Type::group_type_builder(self.name)
@@ -126,9 +126,9 @@ impl Table {
         Ok(Arc::new(schema))
     }
 
-    /// How its columns without names are packed: as the differences of neighbours. A row group has one page per
-    /// column. Blocks of 32 differences are the smallest that the format allows: a
-    /// large value then widens few others.
+    /// How the columns whose distinct values are not stored once are packed: as the differences between
+    /// neighbouring values. A row group has one page per column. A block has 32 differences, the least that
+    /// the format allows: a large difference then widens only the few other differences in its block.
     pub(crate) fn properties(&self) -> Result<WriterProperties, ParquetError> {
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("dashpot {}", env!("CARGO_PKG_VERSION")))

@@ -1,4 +1,4 @@
-//! Files against naive lists.
+//! Compares files with naive lists.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn label() -> Label {
     }
 }
 
-/// A file with row groups of `rows`.
+/// A file with `rows` rows in each row group.
 fn file_of(ios: &[Recorded], rows: usize) -> Vec<u8> {
     let mut draft = Draft::new(&IOS).expect("a draft");
     let mut batch = Batch::new(&IOS);
@@ -61,7 +61,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Recorded>, Flaw> {
     Ok(ios)
 }
 
-/// The I/Os of all rows as [`Selected::each`] gives them, each with the shape and the row group.
+/// The I/Os of all rows as [`Selected::each`] gives them, each with its row group and its shape.
 fn each(bytes: &[u8]) -> Result<Vec<(usize, u32, Recorded)>, Flaw> {
     let file = opened(bytes)?;
     let mut ios = Vec::new();
@@ -200,7 +200,7 @@ proptest! {
         let mut selected = Selected::default();
         selected.turn_to(Path::new(""), &file, 0);
         for latency_ns in [latency_ns, 0..=u64::MAX] {
-            // The second time, the columns of a few rows must be read again.
+            // The second time, the reader must read the columns of which it has only a few rows again.
             selected.turn_to(Path::new(""), &file, 0);
             let query = Query {
                 latency_ns: latency_ns.clone(),
@@ -255,7 +255,7 @@ fn a_message_has_no_control_characters_of_the_file() {
     let mut file = file_of(&[], 1);
     let at = file.windows(column.len()).position(|name| name == column);
     file[at.expect("a column")] = b'\n';
-    // Without the check of checksums, the reader finds the wrong name of the column.
+    // Without the checksums, the reader still finds that the column has a wrong name.
     let error = read_unverified(file).expect_err("another column");
     assert!(!error.to_string().contains('\n'), "{error}");
 }

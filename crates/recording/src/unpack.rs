@@ -1,5 +1,5 @@
-//! The other half of `named.rs`: reads columns with few distinct values. Every count in a page is compared with what
-//! the page can hold.
+//! Reads the columns with few distinct values that `named.rs` packs. This module compares every count in a
+//! page with the number of values that the page can hold.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::table::{Cell, Column};
 /// The rows of a column.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// How many there are.
+    /// The number of rows.
     pub(crate) rows: usize,
-    /// The rows that are needed, in their order; `None` for all.
+    /// The rows that are needed, in ascending order; `None` for all rows.
     pub(crate) some: Option<&'a [usize]>,
 }
 
@@ -121,7 +121,7 @@ fn texts(plain: &[u8], count: u32) -> Result<Vec<Arc<str>>, Flaw> {
     texts.ok_or_else(|| Flaw::damaged("a column has other texts than it says"))
 }
 
-/// The bytes of a page that are left.
+/// The bytes of a page that have not been read.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -131,11 +131,11 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Notes which rows have a value. Returns how many.
+    /// Notes which rows have a value. Returns the number of these rows.
     fn levels(&mut self, rows: usize, loaded: &mut Loaded, scratch: &mut Scratch) -> Option<usize> {
         let length = u32::from_le_bytes(*self.take(4)?.first_chunk()?);
         let mut bytes = Reader(self.take(length as usize)?);
-        // Nearly always all rows are alike.
+        // Nearly always, either all rows have a value or none has one.
         if let Some(level) = bytes.one_run(rows) {
             return Some(if level == 0 { 0 } else { rows });
         }
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         Some(loaded.set_levels(levels.map(|level| *level == 1)))
     }
 
-    /// The number of one bit that all of so many have, if they are one run.
+    /// If the next `count` bits are one run of equal bits, returns that bit.
     fn one_run(&self, count: usize) -> Option<u8> {
         let mut bytes = Reader(self.0);
         let head = bytes.varint()?;
@@ -164,13 +164,14 @@ impl<'a> Reader<'a> {
             return None;
         }
         self.runs(width.into(), count, ids)?;
-        // The compiler compares several at a time here, and one at a time in a search or in `Iterator::max`.
+        // The compiler makes this loop compare several ids at a time; a search or `Iterator::max` would
+        // compare one at a time.
         let is_any_above = ids.iter().fold(false, |any, id| any | (*id >= bound));
         (!is_any_above).then_some(())
     }
 
-    /// The indices of some of so many rows, all of them below a bound. The places of the other rows keep any index
-    /// that they had.
+    /// The indices of some of the rows, all of them below a bound. The places of the other rows keep their
+    /// old indices.
     fn ids_of(
         &mut self,
         some: &[usize],
@@ -216,7 +217,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Numbers of `width` bits, in runs and in groups of eight.
+    /// Reads numbers of `width` bits, which come in runs and in groups of eight.
     fn runs(&mut self, width: usize, count: usize, numbers: &mut Vec<u32>) -> Option<()> {
         numbers.clear();
         while numbers.len() < count {
@@ -252,7 +253,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The number of `width` bits that begins at a bit.
+/// The number of `width` bits that begins at bit `first_bit`.
 fn number_at(bytes: &[u8], first_bit: usize, width: usize) -> u32 {
     let (byte, bit) = (first_bit / 8, first_bit % 8);
     let there = &bytes[byte.min(bytes.len())..];
@@ -273,7 +274,7 @@ fn spread(bytes: &[u8], width: usize, count: usize, numbers: &mut Vec<u32>) {
     let start = numbers.len();
     numbers.resize(start + count.next_multiple_of(8), 0);
     let (groups, _) = numbers[start..].as_chunks_mut::<8>();
-    // Most columns have few names, and a loop for a known width is several times as fast.
+    // Most columns have few distinct values, and a loop with a constant width is several times as fast.
     match width {
         0 => {}
         1 => eights::<1>(bytes, groups),

@@ -31,7 +31,7 @@ const UNIX_PATH_MAX: usize = 107;
 /// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// A unix socket in a directory of its own, which only this user can enter.
+    /// A unix socket in a separate directory, which only this user can enter.
     Private,
     /// The address that the user gave.
     At(Address),
@@ -63,7 +63,7 @@ pub fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
     })
 }
 
-/// Parses an address to listen at. Looks up names of hosts; port 0 picks a free one.
+/// Parses an address to listen at. Looks up names of hosts; port 0 picks a free port.
 pub fn parse_listen(text: &str) -> Result<Listen, ParseError> {
     match text.split_once(':') {
         Some(("unix", "-")) => Ok(Listen::Private),

@@ -1,4 +1,4 @@
-//! The tolerance of a latency: a share of it, a time, or the larger of both: `5%,500us`.
+//! The tolerance of a latency: a share of the latency, a time, or the larger of the two: `5%,500us`.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl Allowance {
     }
 }
 
-/// Parses `5%`, `500us`, or `5%,500us` for the larger of both.
+/// Parses `5%`, `500us`, or `5%,500us` for the larger of the two.
 pub fn parse_allowance(text: &str) -> Result<Allowance, ParseError> {
     let (mut share, mut time) = (None, None);
     for part in text.split(',') {

@@ -8,19 +8,19 @@ use dashpot_engine::{Op, OpSet};
 use super::ParseError;
 use super::name::nearest;
 
-/// The files of a path disk, and the calls that a program's filter notifies. A filter is fixed when the program
-/// starts, so the types are, too.
+/// The files of a path disk, and the calls that a program's filter notifies. A filter cannot change after
+/// the program has started, so the types cannot change either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFiles {
-    /// The directory that they are below. Before the disk is opened, it may be a glob.
+    /// The directory that contains the files. Before the disk is opened, this may be a glob.
     pub path: PathBuf,
-    /// The glob that their paths match; `None` for all files below the directory.
+    /// The glob that the files' paths match; `None` for all files below the directory.
     pub glob: Option<PathBuf>,
     /// The types of the calls.
     pub types: OpSet,
 }
 
-/// The types of calls, with their words, in the order in which they are named.
+/// The types of calls, with their words, in the order in which messages list them.
 pub const CALL_TYPES: [(&str, Op); 7] = [
     ("sync", Op::Flush),
     ("write", Op::Write),

@@ -7,20 +7,20 @@ pub struct Decimal {
     places: u32,
 }
 
-/// The reason that a decimal number, in some unit, is not an integer of 64 bits.
+/// The reason that a decimal number times its unit is not an integer of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inexact {
     /// The number lies between two integers.
     TooFine,
-    /// The number is above the largest.
+    /// The number is above the largest integer of 64 bits.
     TooLarge,
 }
 
-/// No value in use has more decimal places. With this bound every product below fits its type.
+/// The most decimal places: no value in use has more. With this bound, every product below fits its type.
 const PLACES_MAX: u32 = 18;
 
 impl Decimal {
-    /// Parses digits with at most one point among them. `None` for anything else, such as signs and
+    /// Parses digits with at most one point among them. `None` for any other text, such as signs and
     /// exponents.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -59,7 +59,7 @@ impl Decimal {
         u64::try_from(product / 10_u128.pow(self.places)).ok()
     }
 
-    /// The number as a fraction, if both halves fit.
+    /// The number as a fraction, if numerator and denominator fit.
     pub fn fraction(self) -> Option<(u64, u64)> {
         Some((
             u64::try_from(self.digits).ok()?,

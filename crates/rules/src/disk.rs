@@ -11,19 +11,19 @@ use super::size::{format_size, parse_size};
 /// One disk.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
-    /// Its name, which is also its export name.
+    /// The disk's name, which is also its export name.
     pub name: String,
-    /// Its store.
+    /// The disk's store.
     pub store: StoreConfig,
-    /// Its size in bytes; `None` for the size of its store, from `offset` on.
+    /// The disk's size in bytes; `None` for the size of its store, from `offset` on.
     pub size: Option<u64>,
-    /// The place of its first byte in its file or on its block device.
+    /// The place of the disk's first byte in its file or on its block device.
     pub offset: u64,
     /// The smallest read or write, in bytes: a power of two from 1 to 64 KiB.
     pub block: u32,
     /// Whether the disk refuses writes.
     pub read_only: bool,
-    /// Whether it has a head that moves: a pool joins more I/Os for such a disk.
+    /// Whether the disk has a head that moves: a pool joins more I/Os for such a disk.
     pub rotational: bool,
 }
 
@@ -40,12 +40,12 @@ pub enum StoreConfig {
     Device(PathBuf),
     /// Another store behind a volatile cache, which a power cut empties; for tests.
     Lossy(Box<StoreConfig>),
-    /// No bytes of its own: the calls of one program on certain files are its I/Os.
+    /// A path disk, which has no bytes: the calls of one program on certain files are its I/Os.
     Path(CallFiles),
 }
 
 impl StoreConfig {
-    /// Whether its bytes outlive the daemon.
+    /// Whether the store's bytes outlive the daemon.
     pub fn outlives_daemon(&self) -> bool {
         match self {
             StoreConfig::Ram | StoreConfig::Null => false,
@@ -81,8 +81,8 @@ impl fmt::Display for StoreConfig {
     }
 }
 
-/// The size of a disk if neither the disk nor its store gives one. A RAM disk takes memory only when it is
-/// written to.
+/// The size of a disk if neither the disk nor its store gives one. A RAM disk takes memory only for data
+/// that clients write.
 pub const DEFAULT_SIZE: u64 = 1 << 30;
 
 /// The smallest request that a disk serves by default. The protocol allows older clients, which do
@@ -91,7 +91,7 @@ pub const DEFAULT_BLOCK: u32 = 1;
 
 const BLOCK_MAX: u32 = 64 << 10;
 
-/// Offsets are signed in the kernel and in NBD clients.
+/// The largest size: the kernel and NBD clients have signed offsets.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// Parses a disk in one word.
@@ -131,13 +131,13 @@ pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
     Ok(disk)
 }
 
-/// Parses a store: `ram`, `null`, `file:PATH`, `dev:PATH`, or `lossy:` and one of those.
+/// Parses a store: `ram`, `null`, `file:PATH`, `dev:PATH`, or `lossy:` before one of these.
 pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
     let (store, types) = split_types(text);
     store_of(store, types)
 }
 
-/// Parts the types of the calls of a path disk, which come last and have commas between them, from the rest.
+/// Splits off the types of a path disk's calls, which come last and have commas between them.
 fn split_types(text: &str) -> (&str, Option<&str>) {
     match text.split_once(",types=") {
         Some((rest, types)) => (rest, Some(types)),
@@ -182,7 +182,8 @@ pub fn block_size(text: &str) -> Result<u32, ParseError> {
         })
 }
 
-/// Refuses a disk that ends inside of a block. If a file gives the size, the size is not known yet.
+/// Refuses a disk that ends inside of a block. If a file determines the size, the size is not known yet, and
+/// is not checked.
 pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     match disk.size {
         Some(size) if !size.is_multiple_of(u64::from(disk.block)) => Err(ParseError::new(format!(
@@ -214,7 +215,7 @@ pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
     }
 }
 
-/// Whether disks with this store need a size of their own.
+/// Whether a store of this kind has no size by itself.
 pub fn needs_size(store: &StoreConfig) -> bool {
     match store {
         StoreConfig::Ram | StoreConfig::Null => true,

@@ -1,14 +1,14 @@
 //! Distributions as quantile tables. The knots are computed with integers and the pinned `libm`.
 //!
-//! The logarithms and exponentials of std are the platform's, and differ in the last bit from
-//! machine to machine. `libm` is written in Rust, and all else here is exact IEEE 754 arithmetic.
-//! So a description gives the same table everywhere. The golden tests below check that.
+//! The logarithms and exponentials of std come from the platform, and differ in the last bit from machine to
+//! machine. `libm` is written in Rust, and all other operations here are exact IEEE 754 arithmetic. So a
+//! description gives the same table everywhere. The golden tests below check that.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use dashpot_engine::Duration;
 
-/// A knot of a quantile function: a fraction of 2^64, and the latency there.
+/// A knot of a quantile function: a fraction of 2^64, and the latency at this fraction.
 pub(super) type Knot = (u64, Duration);
 
 /// The 0.99 quantile of the standard normal distribution.
@@ -16,16 +16,16 @@ const Z_P99: f64 = 2.326_347_874_040_840_8;
 
 /// Knots of a log-normal distribution per unit of z, the standard normal quantile.
 ///
-/// Between knots that are h apart in z, a straight line in q is off by at most σ(σ+|z|)h²/8 of the
-/// latency. With σ = 1 (p99 = 10 × p50), that is 0.02 % at p90 and 0.06 % at p99.999.
+/// Between knots that are h apart in z, a straight line in q deviates from the curve by at most σ(σ+|z|)h²/8
+/// of the latency. With σ = 1 (p99 = 10 × p50), the deviation is 0.02 % at p90 and 0.06 % at p99.999.
 const KNOTS_PER_Z: i32 = 32;
 
-/// The table ends where the tail holds 6·10^-16: no run draws often enough to reach it.
+/// The table ends where the tail has a probability of 6·10^-16: no run draws often enough to reach it.
 const Z_MAX: i32 = 8;
 
 /// Knots per factor of e between two given points.
 ///
-/// A straight line in place of an exponential is off by at most (1/16)²/8 = 0.05 %.
+/// A straight line between these knots deviates from the exponential by at most (1/16)²/8 = 0.05 %.
 const KNOTS_PER_E: f64 = 16.0;
 
 /// All latencies from `low` to `high` are equally likely.
@@ -47,7 +47,7 @@ pub(super) fn log_normal(p50: Duration, p99: Duration) -> Vec<Knot> {
     knots
 }
 
-/// Exponential curves through the given points. There must be at least one, and they must be in
+/// Exponential curves through the given points. There must be at least one point, and the points must be in
 /// order.
 pub(super) fn log_linear(points: &[Knot]) -> Vec<Knot> {
     let mut knots: Vec<Knot> = points.first().copied().into_iter().collect();
@@ -78,8 +78,8 @@ fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
     knots.push(end);
 }
 
-/// The probability below z in a standard normal distribution, as a fraction of 2^64. This computes each
-/// tail from its own end, so that neither loses digits.
+/// The probability below z in a standard normal distribution, as a fraction of 2^64. This function computes
+/// each tail from its own end, so that neither tail loses digits.
 fn normal_probability(z: f64) -> u64 {
     const TWO_63: f64 = (1_u64 << 63) as f64;
     let tail = (TWO_63 * libm::erfc(libm::fabs(z) * FRAC_1_SQRT_2)) as u64;

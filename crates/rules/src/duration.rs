@@ -20,7 +20,7 @@ pub fn parse_wait(text: &str) -> Result<Duration, ParseError> {
     parse(text, "s")
 }
 
-/// Parses a time. `likely` is the unit that the error for a missing one proposes.
+/// Parses a time. `likely` is the unit that the error for a missing unit proposes.
 fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
     if text.starts_with('-') {
         return Err(ParseError::new(format!(
@@ -39,7 +39,7 @@ fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// Parses a latency by which others are divided: like [`parse_duration`], but not zero.
+/// Parses a latency by which other latencies are divided: like [`parse_duration`], but not zero.
 pub fn parse_latency(text: &str) -> Result<Duration, ParseError> {
     let latency = parse_duration(text)?;
     if latency == Duration::ZERO {

@@ -1,4 +1,5 @@
-//! Errors to inject, by their names in C. NBD can carry eight of them, and a system call can return any.
+//! Errors to inject, by their names in C. NBD can carry eight of these errors, and a system call can return
+//! any of them.
 
 use dashpot_engine::{CallErrno, Errno};
 

@@ -1,5 +1,5 @@
-//! Parses words into values. Every value of a command line, a lab file or the API has one parser here,
-//! and so the same grammar everywhere.
+//! Parses words into values. Each kind of value has one parser here, so it has the same grammar on command
+//! lines, in lab files and in the API.
 //!
 //! A parser takes the whole word and returns the value, or a [`ParseError`] that names the fault
 //! and the remedy. Nothing is rounded: a value that cannot be held exactly is refused.

@@ -3,7 +3,7 @@
 //!
 //! The five characters follow the behaviour of `zfs_nicenum_format`. Counts and sizes grow in
 //! powers of 1024 and keep as many decimals as fit. Times grow in powers of 1000 and are truncated
-//! to whole units. A time of zero is a dash, because no I/O takes no time.
+//! to whole units. A time of zero is a dash, because every real I/O takes some time.
 
 const LETTERS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
 const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// The C library rounds a number in the middle to the even digit.
+    /// The C library rounds a number halfway between two digits to the even digit.
     #[test]
     fn halves_go_to_the_even_digit() {
         // These are 1.125 and 1.375 times 1024, and 100.5 and 101.5 times 1024.

@@ -6,8 +6,8 @@ use dashpot_engine::{Op, OpSet};
 use super::ParseError;
 use super::name::nearest;
 
-/// Every word for an operation, in display order. `fua` is not an operation of its own, but a write
-/// that asks for durability.
+/// Every word for an operation, in display order. `fua` is not a separate operation, but a write that asks
+/// for durability.
 const WORDS: [(&str, OpSet); 7] = [
     (Op::Read.name(), OpSet::of(Op::Read)),
     (Op::Write.name(), OpSet::of(Op::Write)),
@@ -18,7 +18,7 @@ const WORDS: [(&str, OpSet); 7] = [
     (Op::Cache.name(), OpSet::of(Op::Cache)),
 ];
 
-/// The operations that calls of programs alone have.
+/// The operations that only calls of programs have.
 const OF_CALLS: [(&str, OpSet); 4] = [
     (Op::Open.name(), OpSet::of(Op::Open)),
     (Op::Unlink.name(), OpSet::of(Op::Unlink)),
@@ -46,7 +46,7 @@ pub fn format_ops(ops: OpSet) -> String {
 fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
     match word {
         "all" => return Ok(OpSet::ALL),
-        // The name of a flush that is a call of a program.
+        // For calls of programs, a flush has the name `sync`.
         "sync" => return Ok(OpSet::of(Op::Flush)),
         _ => {}
     }

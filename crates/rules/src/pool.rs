@@ -10,17 +10,19 @@ use dashpot_engine::pool::{
 /// A pool: disks joined by a layout.
 #[derive(Clone, Debug)]
 pub struct PoolSpec {
-    /// Its name.
+    /// The pool's name.
     pub name: String,
-    /// Its top-level members, each with its sides, as indices in the lab's list of disks.
+    /// The pool's top-level members. Each member is a list of its sides, which are indices in the lab's list
+    /// of disks.
     pub members: Vec<Vec<usize>>,
-    /// How it chooses the member of a block.
+    /// How the pool chooses the member for a block.
     pub layout: Layout,
-    /// The throttle that holds its writes back.
+    /// The throttle that holds back the pool's writes.
     pub throttle: ThrottleConfig,
-    /// The tunables at the start.
+    /// The values of the tunables when the pool starts.
     pub tunables: Tunables,
-    /// The file that keeps the labels of mirrors' sides without attributes, such as block devices.
+    /// The file that keeps the labels of those sides of mirrors that cannot have file attributes, such as
+    /// block devices.
     pub bitmap: Option<PathBuf>,
 }
 
@@ -45,20 +47,20 @@ impl PoolSpec {
 /// A block device carved from a pool.
 #[derive(Clone, Debug)]
 pub struct VolumeSpec {
-    /// Its name, `POOL/NAME`, which is also its export name.
+    /// The volume's name, `POOL/NAME`, which is also its export name.
     pub name: String,
-    /// The index of its pool in the lab's list of pools.
+    /// The index of the volume's pool in the lab's list of pools.
     pub pool: usize,
-    /// Its size in bytes.
+    /// The volume's size in bytes.
     pub size: u64,
     /// Bytes in a block.
     pub block_size: u32,
-    /// When it acknowledges writes.
+    /// When the volume acknowledges writes.
     pub write: WritePolicy,
 }
 
 impl VolumeSpec {
-    /// The volume for an engine. `pool` is the engine's id of its pool.
+    /// The volume for an engine. `pool` is the engine's id of the volume's pool.
     pub fn for_engine(&self, pool: PoolId) -> VolumeConfig {
         VolumeConfig {
             pool,

@@ -31,7 +31,7 @@ pub fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
         .ok_or_else(|| ParseError::new(format!("'{text}' is above 100%: give at most 100% or 1:1")))
 }
 
-/// Parses a part of a whole: like [`parse_probability`], but it may be zero.
+/// Parses a part of a whole: like [`parse_probability`], but the part may be zero.
 pub fn parse_share(text: &str) -> Result<Ratio, ParseError> {
     if text == "0%" {
         return Ok(NEVER);

@@ -1,5 +1,5 @@
 //! Service times and lanes: `20ms`, `20ms~5ms`, `uniform=A..B`, `lognormal=P50..P99`,
-//! `p50=1ms,p99=30ms`, each with `:LANES` or without.
+//! `p50=1ms,p99=30ms`, each with or without `:LANES`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::duration::parse_duration;
 pub(crate) struct Delay {
     /// The service time.
     pub service: Service,
-    /// Its words, because a table cannot be turned back into words.
+    /// The words of the service time, because a table cannot be turned back into words.
     pub words: String,
     /// How many zios are served at a time; `None` for any number.
     pub lanes: Option<u32>,

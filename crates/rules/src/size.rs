@@ -1,7 +1,7 @@
-//! Sizes in bytes, such as `4K`, `1.5G`; ranges `A..B` and bandwidths `100M/s` of them.
+//! Sizes in bytes, such as `4K`, `1.5G`; ranges of sizes, `A..B`; and bandwidths, `100M/s`.
 //!
-//! The units are powers of 1024, with or without `iB`. `MB` is refused, because half of the field's
-//! tools mean 10^6 by it.
+//! The units are powers of 1024, with or without `iB`. `MB` is refused, because half of the field's tools
+//! mean 10^6 bytes by this unit.
 
 use super::ParseError;
 use super::decimal::{Decimal, Inexact, split_unit};

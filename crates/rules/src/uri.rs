@@ -65,7 +65,7 @@ fn decode(text: &str) -> Option<String> {
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
-/// The port of a URI without one.
+/// The port for a URI without a port.
 const DEFAULT_PORT: u16 = 10_809;
 
 /// Encodes a name as one segment of a URI's path.

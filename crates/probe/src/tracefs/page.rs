@@ -2,8 +2,8 @@
 //!
 //! A page begins with the time of its first event and the number of its bytes; the high bits of that number
 //! say whether events before the page were lost. Each event begins with a word of 5 bits of type or length,
-//! and 27 bits of time since the previous event. Whatever the bytes are, reading ends, and never goes
-//! outside of the page.
+//! and 27 bits of time since the previous event. Reading always ends and never goes outside of the page,
+//! even for invalid bytes.
 
 use super::format::{Field, FormatError, fields};
 

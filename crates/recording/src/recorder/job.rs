@@ -15,14 +15,14 @@ pub struct Options {
     pub keep_bytes: u64,
     /// The name of the host.
     pub host: String,
-    /// Above this share of one CPU, in percent, the writer leaves out single I/Os for a
+    /// If the writer takes more than this share of one CPU, in percent, it leaves out single I/Os for a
     /// minute.
     pub cpu_percent: u64,
 }
 
-/// A file is sealed after this time …
+/// A file is sealed after this time, or earlier if it has [`SEAL_IOS`] I/Os.
 pub const SEAL_NS: u64 = 10_000_000_000;
-/// … or after this many I/Os, whichever comes first.
+/// A file is sealed after this many I/Os, or earlier if [`SEAL_NS`] has passed.
 pub const SEAL_IOS: usize = 8 * GROUP_ROWS;
 
 /// Work for the writer.
@@ -36,7 +36,7 @@ pub(super) enum Job {
 }
 
 impl Job {
-    /// How many finished I/Os it hands over.
+    /// How many finished I/Os the job hands over.
     pub(super) fn ios(&self) -> u64 {
         match self {
             Job::Rows(batch) => batch.rows() as u64,

@@ -15,8 +15,8 @@ use crate::server::Server;
 /// The variable that turns this test into the recorder that is killed; its value is the directory.
 const ROOT: &str = "DASHPOT_TEST_RECORDS";
 
-/// Records for ever, seals after every thousand I/Os, and says so after each seal. It does nothing unless the
-/// test below starts it.
+/// Records without end, seals after every thousand I/Os, and prints a line after each seal. This test does
+/// nothing unless the test below starts it in another process.
 #[test]
 fn records_until_it_is_killed() {
     let Some(root) = std::env::var_os(ROOT) else {
@@ -55,8 +55,8 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_whole_files() {
     assert!(seen > 0);
 }
 
-/// Starts the recorder and kills it when it has written this many lines. Each line takes a different time, so the
-/// moment is a random one of its work.
+/// Starts the recorder and kills it when it has printed this many lines. Each line takes a different time,
+/// so the kill comes at a random point of the recorder's work.
 fn killed_after(root: &Path, lines: usize) {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program)

@@ -1,10 +1,10 @@
 //! The recorder takes finished I/Os from the thread that reads events, and writes them in a thread of its
 //! own.
 //!
-//! The reader's thread only fills columns in memory. When those are full it hands them over, and it never
-//! waits: if the writer is behind by [`QUEUE`] row groups, the I/Os of the row group are dropped, counted and
-//! marked. The seconds count them still. In memory are at most seven row groups of about 6 MB, and the file
-//! that is being made.
+//! The reader's thread only fills columns in memory. When the columns are full, the thread hands them over
+//! to the writer, and never waits: if the writer is behind by [`QUEUE`] row groups, the recorder drops the
+//! I/Os of the row group, counts them, and marks the loss. The seconds still count these I/Os. Memory holds
+//! at most seven row groups of about 6 MB, and the file that is being made.
 
 #[cfg(test)]
 mod cost;
@@ -41,7 +41,8 @@ use writer::Writer;
 pub use job::{Options, SEAL_IOS, SEAL_NS};
 pub use state::Summary;
 
-/// Writes a recording. [`Recorder::finish`] ends it; a recorder that is dropped loses what it has not sealed.
+/// Writes a recording. [`Recorder::finish`] ends it; a recorder that is dropped without it loses the rows
+/// that it has not sealed.
 pub struct Recorder {
     clock: Arc<dyn Clock>,
     state: Arc<State>,
@@ -52,7 +53,7 @@ pub struct Recorder {
     batch: Batch,
     seconds: Seconds,
     slow: Slow,
-    /// The rows that are handed over with the next seal.
+    /// The rows of seconds that the recorder hands over with the next seal.
     rows: Vec<Second>,
     marks: Vec<Mark>,
     last: Moment,
@@ -66,15 +67,15 @@ pub struct Recorder {
     retries: bool,
 }
 
-/// Row groups that wait for the writer.
+/// The most row groups that wait for the writer.
 const QUEUE: usize = 4;
 /// A seal that the writer did not take is tried again after this time.
 const RETRY_NS: u64 = 100_000_000;
-/// Marks and rows of seconds that wait while the writer does not take them.
+/// The most marks, and the most rows of seconds, that wait while the writer does not take them.
 const WAITING_MAX: usize = 1 << 16;
 
 impl Recorder {
-    /// Begins to record in this directory, which is made if there is none.
+    /// Begins to record in this directory. If the directory does not exist, this function makes it.
     pub fn create(
         root: &Path,
         options: Options,
@@ -131,7 +132,7 @@ impl Recorder {
         }
     }
 
-    /// Adds a mark of the present.
+    /// Adds a mark with the present time.
     pub fn mark(&mut self, event: Event, device: Option<&str>, n: Option<i64>, text: Option<&str>) {
         let now = self.clock.now();
         if event == Event::Trigger {
@@ -154,7 +155,8 @@ impl Recorder {
         self.lost += count;
     }
 
-    /// Looks at the clocks, and says whether a file should be sealed. Call it a few times a second.
+    /// Reads the clocks, and returns whether the caller should seal a file. Call this function a few times a
+    /// second.
     pub fn is_due(&mut self) -> bool {
         let now = self.clock.now();
         let last = std::mem::replace(&mut self.last, now);
@@ -171,8 +173,8 @@ impl Recorder {
         }
     }
 
-    /// Seals a file, with a row for each I/O in flight: it begins at its `begun_ns`, and ends now. If the
-    /// writer is behind, the next call seals.
+    /// Seals a file, with a row for each I/O in flight: such an I/O begins at its `begun_ns`, and ends now.
+    /// If the writer is behind, a later call seals.
     pub fn seal(&mut self, in_flight: &[FinishedIo]) {
         let seal = self.prepare(in_flight);
         if let Err(
@@ -187,7 +189,7 @@ impl Recorder {
     pub fn finish(mut self, in_flight: &[FinishedIo]) -> Summary {
         self.mark(Event::Ended, None, None, None);
         let seal = self.prepare(in_flight);
-        // The writer takes jobs until it is told to end, also after an error.
+        // The writer takes jobs until the job to end comes, even after an error.
         let _ = self.jobs.send(Job::Seal(seal));
         let _ = self.jobs.send(Job::End);
         if let Some(writer) = self.writer.take() {
@@ -231,8 +233,8 @@ impl Recorder {
         })
     }
 
-    /// Keeps the jobs that the writer has not taken for the next seal, a little later, which has its own
-    /// I/Os in flight.
+    /// Keeps the rows and marks of a seal that the writer has not taken. The next seal, a little later,
+    /// hands them over with the I/Os that are in flight then.
     fn take_back(&mut self, mut seal: Seal) {
         self.batch = seal.batch;
         self.retries = true;
@@ -288,7 +290,7 @@ impl Recorder {
     }
 }
 
-/// An I/O in flight that ends now.
+/// An I/O in flight, as if it ended now.
 fn ending(io: &FinishedIo, now: &Moment) -> FinishedIo {
     FinishedIo {
         ended_ns: now.monotonic_ns,

@@ -1,5 +1,5 @@
-//! Whether the file that is being filled has slow I/Os, so that it is kept longer than
-//! others.
+//! Finds out whether the file that is being filled has slow I/Os, so that the file is kept longer than other
+//! files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::seconds::Seconds;
 /// The reason to keep the file that is being filled, if it has slow I/Os.
 #[derive(Default)]
 pub(super) struct Slow {
-    /// The first reason, and the device.
+    /// The first reason that was found, and its device.
     why: Option<(&'static str, String)>,
     /// When the last I/O of each device ended.
     ended_ns: HashMap<Arc<str>, u64, foldhash::fast::RandomState>,
@@ -19,9 +19,10 @@ pub(super) struct Slow {
 
 /// An I/O that takes longer than this is slow on every device.
 const OLD_NS: u64 = 1_000_000_000;
-/// A device is frozen if it has I/O in flight and completes nothing for at least this time, …
+/// A device is frozen if it has I/O in flight and completes no I/O for at least this time, and for at least
+/// [`FREEZE_TIMES`] times its median latency.
 const FREEZE_NS: u64 = 50_000_000;
-/// … and for at least this many times its median latency.
+/// The multiple of the median latency in which a frozen device completes no I/O.
 const FREEZE_TIMES: u64 = 10;
 
 impl Slow {
@@ -57,7 +58,7 @@ impl Slow {
         }
     }
 
-    /// The reason, which is forgotten.
+    /// Returns the reason, and forgets it.
     pub(super) fn take(&mut self) -> Option<(&'static str, String)> {
         self.why.take()
     }

@@ -10,7 +10,7 @@ pub(super) enum Mode {
     Everything,
     /// Only seconds, because the writer took too much CPU time.
     SecondsOnly,
-    /// Nothing more, because the writer cannot write.
+    /// No more I/Os or seconds, because the writer cannot write.
     Stopped,
 }
 
@@ -21,19 +21,20 @@ pub struct Summary {
     pub seals: u64,
     /// Finished I/Os in sealed files.
     pub ios: u64,
-    /// Bytes of the files that are left.
+    /// The bytes of the remaining files.
     pub bytes: u64,
     /// The CPU time of the thread that writes.
     pub cpu_ns: u64,
     /// I/Os and events that are missing.
     pub lost: u64,
-    /// Files of I/Os that were deleted to keep within the bytes. The seconds count their I/Os still.
+    /// Files of I/Os that were deleted to keep the recording within its bytes. The seconds still count their
+    /// I/Os.
     pub deleted: u64,
-    /// Why the recorder has stopped, if it has.
+    /// Why the recorder has stopped; `None` if it has not stopped.
     pub stopped: Option<String>,
 }
 
-/// Written by the writer and read by the reader's thread, except for the losses.
+/// The writer writes these figures, and the reader's thread reads them; the losses are the other way round.
 #[derive(Default)]
 pub(super) struct State {
     mode: AtomicU8,

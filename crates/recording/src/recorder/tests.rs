@@ -1,4 +1,4 @@
-//! The recorder on a clock of the test.
+//! Tests of the recorder, with clocks that the test controls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -65,8 +65,8 @@ fn recorder(root: &Path, keep_bytes: u64, clock: &Arc<TestClock>) -> Recorder {
     Recorder::create(root, options, Arc::clone(clock) as Arc<dyn Clock>).expect("a recorder")
 }
 
-/// Records I/Os as they end, and seals when it is due. After each seal it waits for the writer, so that
-/// nothing is lost.
+/// Records I/Os as they end, and seals whenever a seal is due. After each seal it waits for the writer, so
+/// that nothing is lost.
 fn record(recorder: &mut Recorder, clock: &TestClock, ios: &[FinishedIo]) {
     for io in ios {
         clock.monotonic_ns.store(io.ended_ns, Ordering::Relaxed);
@@ -79,7 +79,7 @@ fn record(recorder: &mut Recorder, clock: &TestClock, ios: &[FinishedIo]) {
     }
 }
 
-/// Waits until the writer has done its jobs.
+/// Waits until the summary shows that the writer has done its jobs.
 fn settle(recorder: &Recorder, is_done: impl Fn(&Summary) -> bool) {
     while recorder.summary().stopped.is_none() && !is_done(&recorder.summary()) {
         std::thread::yield_now();
@@ -304,7 +304,7 @@ fn a_writer_that_takes_too_much_time_leaves_single_ios_out_for_a_minute() {
 #[test]
 fn a_recording_keeps_within_its_bytes_and_keeps_what_is_slow() {
     let scratch = tempfile::tempdir().expect("a directory");
-    // A tenth of the rate, for 900 s, with slow I/Os at 300 s.
+    // The server at a tenth of its rate, for 900 s, with slow I/Os at 300 s.
     let mut ios = Server::new(false).ios(445_500);
     let start_ns = ios[0].ended_ns;
     for (at, io) in ios.iter_mut().enumerate() {
@@ -352,7 +352,7 @@ fn a_disk_that_refuses_stops_the_recording_and_not_the_caller() {
     let ios = Server::new(false).ios(4_950 * 30);
     let clock = TestClock::at(ios[0].ended_ns);
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
-    // The folder of I/Os is gone, so even root cannot write to it.
+    // Without the folder of I/Os, even root cannot write to it.
     std::fs::remove_dir(scratch.path().join("ios")).expect("an empty folder");
     record(&mut recorder, &clock, &ios);
     let summary = recorder.finish(&[]);

@@ -1,4 +1,4 @@
-//! The thread that makes files of rows, and deletes old ones.
+//! The thread that makes files from rows, and deletes old files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct Writer {
     clock: Arc<dyn Clock>,
     state: Arc<State>,
     open: OpenFile,
-    /// How many rows of the open file are of finished I/Os.
+    /// How many rows of the open file belong to finished I/Os.
     finished: u64,
     next: u64,
     segments: Vec<Segment>,
@@ -77,7 +77,7 @@ impl Writer {
         })
     }
 
-    /// Works until it is told to end. After an error it takes jobs and does nothing.
+    /// Works until the job to end comes. After an error, the writer takes jobs without doing them.
     pub(super) fn run(mut self, jobs: &Receiver<Job>, give_back: &Sender<Batch>) {
         self.begin();
         while let Ok(job) = jobs.recv() {
@@ -96,7 +96,7 @@ impl Writer {
         }
     }
 
-    /// Marks the beginning with the id of this thread, so that its own I/O is known.
+    /// Marks the beginning with the id of this thread, so that readers can recognise the thread's own I/O.
     fn begin(&mut self) {
         let now = self.clock.now();
         let id = rustix::thread::gettid().as_raw_nonzero().get();
@@ -183,7 +183,8 @@ impl Writer {
         }
     }
 
-    /// Deletes files until the rest fits: first the oldest counts above their part, then I/Os.
+    /// Deletes files until the remaining files fit: first the oldest files of seconds and marks, if these
+    /// take more than their part of the bytes, then files of I/Os.
     fn evict(&mut self) -> Result<(), RecordingError> {
         let keep = self.options.keep_bytes;
         let part = keep / COUNTS_PART;
@@ -220,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// Stops, with a mark. The reserve makes room for it.
+    /// Stops, and writes a mark. The reserve makes room for the mark.
     fn stop(&mut self, error: &RecordingError) {
         self.state.stop(error.to_string());
         self.state.add_lost(std::mem::take(&mut self.finished));
@@ -235,7 +236,8 @@ impl Writer {
             text: Some(error.to_string()),
         });
         let label = self.label(&MARKS, &now);
-        // There may still be no room. The summary has the error in any case.
+        // The mark may still have no room, so its error is ignored. The summary has the first error in any
+        // case.
         let _ = self
             .marks
             .publish(&self.directory, &label, now.monotonic_ns);

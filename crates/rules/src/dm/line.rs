@@ -4,7 +4,7 @@ use super::table::{Delay, Medium, Part, Table, Target};
 use crate::{ParseError, nearest, parse_size};
 
 /// Parses a table: one line, such as `0 2048 delay /dev/vdb 0 500`. Empty lines, and lines that begin
-/// with `#`, do not count.
+/// with `#`, are ignored.
 pub fn parse_table(text: &str) -> Result<Table, ParseError> {
     let said = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let mut lines = text.lines().filter(said);
@@ -73,7 +73,7 @@ impl<'a> Words<'a> {
         Ok(delay)
     }
 
-    /// A disk has one store, so all parts have the same bytes.
+    /// Refuses parts with different places: a disk has one store, so all parts must have the same bytes.
     fn check_one_place(&self, delay: &Delay) -> Result<(), ParseError> {
         for (at, part) in delay.parts().enumerate() {
             if part.medium != delay.read.medium {
@@ -182,7 +182,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Whether a word is a number as the kernel reads it: digits alone.
+/// Whether a word is a number as the kernel reads it, which has only digits.
 fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -195,12 +195,12 @@ fn shown(text: &str) -> String {
 }
 
 const EXAMPLE: &str = "0 2048 delay /dev/vdb 0 500";
-/// The place of a target's first argument.
+/// The place of a target's first argument among the words of a line.
 const ARGUMENTS: usize = 3;
 const SECTOR: u64 = 512;
-/// Offsets in bytes are signed in the kernel.
+/// The most sectors of a table: the kernel has signed offsets in bytes.
 const SECTORS_MAX: u64 = (1 << 54) - 1;
-/// The most characters of a wrong word to repeat.
+/// The most characters of a wrong word that a message repeats.
 const SHOWN: usize = 60;
 /// Targets of the device mapper that dashpot does not have.
 const OTHERS: [&str; 20] = [

@@ -9,16 +9,16 @@ use crate::format_size;
 pub struct Table {
     /// The size of the device, in sectors of 512 bytes; never 0.
     pub sectors: u64,
-    /// Its target, which handles the I/O.
+    /// The device's target, which handles the I/O.
     pub target: Target,
 }
 
 /// The target of a device, which handles its I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// `delay`: passes it on later.
+    /// `delay`: passes the I/O on later.
     Delay(Delay),
-    /// `error`: fails it.
+    /// `error`: fails the I/O.
     Error,
 }
 
@@ -64,7 +64,7 @@ impl Table {
         }
     }
 
-    /// The first sector of the device on its medium; 0 without one.
+    /// The first sector of the device on its medium; 0 without a medium.
     pub fn start(&self) -> u64 {
         match &self.target {
             Target::Delay(delay) => delay.read.start,
@@ -99,7 +99,7 @@ impl Delay {
         [self.read.delay_ms, write.delay_ms, flush.delay_ms]
     }
 
-    /// Its parts, in their order.
+    /// The parts, in the order of the line.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         let others = [&self.write, &self.flush].into_iter().flatten();
         std::iter::once(&self.read).chain(others)
@@ -110,7 +110,8 @@ impl Delay {
         std::iter::once(&mut self.read).chain(others)
     }
 
-    /// As in dm-delay, an I/O is delayed first, and then goes to the device. A delay of 0 needs no rule.
+    /// The rules of a delay. As in dm-delay, an I/O is delayed first, and then goes to the device. A delay
+    /// of 0 needs no rule.
     fn rules(&self) -> Vec<(&'static str, String)> {
         let delayed = CLASSES.iter().zip(self.delays());
         let rule = |(&(name, ops), delay): (&(&'static str, &str), u32)| {

@@ -64,12 +64,12 @@ impl RuleDraft {
         })
     }
 
-    /// The one rule that replaces another.
+    /// The rule of the draft, which must be a single rule, to replace another rule.
     pub fn replacement(&self) -> Result<TypedRule, ParseError> {
         self.injection()?.replacement()
     }
 
-    /// Each effect, with the words of its service time.
+    /// Each effect of the draft, with the words of its service time.
     fn effects(&self) -> Result<Vec<(Effect, &str)>, ParseError> {
         if let Some(errno) = self.error {
             return Ok(vec![(self.failure(errno)?, "")]);
@@ -96,7 +96,8 @@ impl RuleDraft {
             .collect())
     }
 
-    /// The store does not work for a zio that fails, unless `--mode floor` asks for it.
+    /// The effect of a failure. The store does no work for a zio that fails, unless the user gives `--mode
+    /// floor`.
     fn failure(&self, errno: Errno) -> Result<Effect, ParseError> {
         if self.mode == Some(ModeWord::Add) {
             return Err(ParseError::new(

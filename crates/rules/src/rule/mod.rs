@@ -23,18 +23,18 @@ pub struct TypedRule {
     pub spec: RuleSpec,
     /// The words for the user.
     pub words: String,
-    /// The words of its service time, if it delays.
+    /// The words of the service time, if the rule delays.
     service: String,
-    /// Whether the user has asked for `--mode floor`, which is what most disks do anyway.
+    /// Whether the user has given `--mode floor`, which is the default on most disks.
     asks_floor: bool,
 }
 
-/// The rules that one call of `inject` arms: all of one group.
+/// The rules that one call of `inject` arms. All of them are one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Injection {
-    /// At least one. Several `-D` are several rules, which share one pool of lanes.
+    /// The rules, at least one. Several `-D` options make several rules, which share one set of lanes.
     pub rules: Vec<TypedRule>,
-    /// The name that the user gave them.
+    /// The name that the user gave the rules.
     pub name: Option<String>,
     /// The id or name of a rule whose group the new rules join.
     pub with: Option<String>,
@@ -50,7 +50,7 @@ pub struct DiskInjection {
 }
 
 impl Injection {
-    /// The one rule that replaces another.
+    /// The rule of the injection, which must be a single rule, to replace another rule.
     pub fn replacement(mut self) -> Result<TypedRule, ParseError> {
         if self.name.is_some() || self.with.is_some() {
             return Err(ParseError::new(
@@ -65,7 +65,7 @@ impl Injection {
 }
 
 impl TypedRule {
-    /// Makes a rule. `service` are the words of its service time, if it delays.
+    /// Makes a rule. `service` has the words of the rule's service time, if the rule delays.
     pub fn new(spec: RuleSpec, service: &str) -> TypedRule {
         let words = words(&spec, service);
         TypedRule {

@@ -1,4 +1,4 @@
-//! Rules on disks with blocks: what only calls of programs have is refused.
+//! Rules on disks with blocks. They may not use operations and errors that only calls of programs have.
 
 use dashpot_engine::inject::Effect;
 use dashpot_engine::{Op, OpSet};

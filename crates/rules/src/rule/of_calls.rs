@@ -12,9 +12,10 @@ use crate::ops::format_ops;
 const SYNC: OpSet = OpSet::of(Op::Flush);
 
 impl TypedRule {
-    /// The same rule for the calls of a program, of which the filter notifies these `types`. Without types of its
-    /// own, the rule is for all of them. The call is held before the kernel does it, because the kernel does
-    /// not report its end. Only a sync can be done before the hold, by dashpot itself.
+    /// The same rule for the calls of a program whose filter notifies these `types`. If the rule names no
+    /// types, it is for all of `types`. The rule holds a call before the kernel does it, because the kernel
+    /// does not report the end of a call. Only a sync can be done before the hold, because dashpot itself
+    /// can do it.
     pub fn of_calls(self, types: OpSet) -> Result<TypedRule, ParseError> {
         let TypedRule { spec, service, .. } = self;
         let ops = match spec.ops {

@@ -13,23 +13,23 @@ use crate::size::{parse_bandwidth, parse_range};
 /// An option of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleOption {
-    /// Its id, by which `excludes` of other options names it.
+    /// The option's id, which `excludes` of other options uses.
     pub id: &'static str,
-    /// Its letter, as in `-D`.
+    /// The option's letter, as in `-D`.
     pub short: Option<char>,
-    /// Its word, as in `--range`.
+    /// The option's word, as in `--range`.
     pub long: Option<&'static str>,
-    /// The name of its value in help; `None` for a switch.
+    /// The name of the option's value in help; `None` for a switch.
     pub value_name: Option<&'static str>,
     /// A line of help.
     pub help: &'static str,
-    /// All possible values, if they are few.
+    /// All possible values, if there are only a few.
     pub choices: &'static [&'static str],
     /// Whether a value may begin with a hyphen, so that the option's own message refuses it.
     pub takes_hyphens: bool,
     /// Whether the option may be given several times.
     pub repeats: bool,
-    /// The ids of the options that cannot be combined with it.
+    /// The ids of the options that cannot be combined with this option.
     pub excludes: &'static [&'static str],
     set: fn(&mut RuleDraft, &str) -> Result<(), ParseError>,
 }

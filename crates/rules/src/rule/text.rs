@@ -31,7 +31,7 @@ pub fn parse_injection(text: &str) -> Result<Injection, ParseError> {
     }
 }
 
-/// A reader of the words.
+/// A reader of a rule's words.
 #[derive(Default)]
 struct Read {
     disk: Option<String>,
@@ -85,7 +85,7 @@ impl Read {
         })
     }
 
-    /// Refuses an option that was given before, or that cannot be combined with another.
+    /// Refuses an option that was given before, or that cannot be combined with another given option.
     fn check_others(&self, option: &RuleOption) -> Result<(), ParseError> {
         let shown = option.shown();
         for given in &self.given {
@@ -120,7 +120,7 @@ fn unexpected(word: &str) -> ParseError {
     ParseError::new(format!("unexpected argument '{word}' found{tip}"))
 }
 
-/// The reader of words itself refuses only a value for a switch.
+/// The error for words that `lexopt` refuses: it refuses only a value for a switch.
 fn refused(error: &lexopt::Error) -> ParseError {
     ParseError::new(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Turns a rule back into words, in canonical form. Parsing them gives the same rule.
+//! Turns a rule back into words, in canonical form. Parsing these words gives the same rule.
 
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
 use dashpot_engine::{Duration, Ratio};
@@ -7,7 +7,7 @@ use crate::ops::format_ops;
 use crate::probability::format_probability;
 use crate::size::format_size;
 
-/// The words of a rule. `service` are the words of its delay's service time, if it has one.
+/// The words of a rule. `service` has the words of the delay's service time, if the rule delays.
 pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
     let words = [
         effect_words(spec, service),

@@ -1,5 +1,5 @@
-//! Reads options as getopt(3) does: single letters, which may be written together. A value is
-//! attached or is the next word. Operands may come anywhere between, as in GNU's getopt.
+//! Reads options as getopt(3) does: single letters, which may be written together. A value is attached to
+//! its letter or is the next word. Operands may come anywhere between options, as in GNU's getopt.
 
 /// The parsed words: options in their order with their values, and operands.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Words {
 pub(super) enum GetoptError {
     /// The letter is not in the list.
     Unknown(char),
-    /// The letter comes last, and needs a value.
+    /// The letter is the last one, but needs a value.
     NoValue(char),
 }
 

@@ -1,5 +1,5 @@
-//! GUIDs of disks. ZFS draws them at random and writes them to labels. A dashpot disk is identified
-//! by its name, so its GUID is a hash of the name, and the same in every daemon.
+//! GUIDs of disks. ZFS draws GUIDs at random and writes them to labels. A name identifies a dashpot disk, so
+//! its GUID is a hash of the name, and is the same in every daemon.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl Guid {
     pub fn of(name: &str) -> Guid {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0100_0000_01b3;
-        // zinject prints GUIDs without padding. With the top bit set, all have the same width.
+        // zinject prints GUIDs without padding. With the top bit set, all GUIDs have the same width.
         const TOP: u64 = 1 << 63;
         let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         Guid(name.bytes().fold(OFFSET, step) | TOP)
@@ -29,7 +29,7 @@ impl Guid {
 }
 
 impl Device {
-    /// Parses a GUID in decimal or, after `0x`, in hexadecimal. Anything else is a name.
+    /// Parses a GUID in decimal or, after `0x`, in hexadecimal. Any other text is a name.
     pub fn parse(text: &str) -> Device {
         let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -41,7 +41,7 @@ impl Device {
         }
     }
 
-    /// The disk among `names` that it stands for.
+    /// The disk among `names` that this argument stands for.
     pub fn resolve<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
         names.into_iter().find(|name| match self {
             Device::Guid(guid) => Guid::of(name) == *guid,

@@ -1,9 +1,10 @@
 //! zinject: the flags, the refusals and the tables of OpenZFS's fault injector.
 //!
-//! The sources are its manual and its output (OpenZFS 2.4; up to 2.3 for the tables of D. Prakash Surya's article of
-//! 2015). The differences exist because a block device is not a pool. dashpot refuses flags for labels, objects, pools
-//! and the ARC by name. The trailing pool may be any word, and dashpot only prints it back, because its rules are for
-//! disks. GUIDs are hashes of names. zinject ignores text after the lanes of `-D`; dashpot refuses it.
+//! The sources are zinject's manual and its output (OpenZFS 2.4; for the tables of D. Prakash Surya's
+//! article of 2015, OpenZFS up to 2.3). The differences exist because a block device is not a pool. dashpot
+//! refuses flags for labels, objects, pools and the ARC by name. The pool at the end of the command line may
+//! be any word, and dashpot only prints it back, because its rules are for disks. GUIDs are hashes of names.
+//! zinject ignores text after the lanes of `-D`; dashpot refuses it.
 
 mod getopt;
 mod guid;
@@ -20,9 +21,9 @@ pub use table::{Handler, added, list, removed};
 /// The release of OpenZFS whose output to imitate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compat {
-    /// Up to 2.3: without I/O types and counters.
+    /// OpenZFS up to 2.3, whose tables have no I/O types and counters.
     V2_3,
-    /// 2.4 and later.
+    /// OpenZFS 2.4 and later.
     #[default]
     V2_4,
 }

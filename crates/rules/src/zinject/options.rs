@@ -94,7 +94,7 @@ impl IoType {
         IoType::All,
     ];
 
-    /// zinject's word for it.
+    /// zinject's word for this type.
     pub fn name(self) -> &'static str {
         match self {
             IoType::Read => "read",
@@ -105,7 +105,7 @@ impl IoType {
         }
     }
 
-    /// The operations that a device fault of this type affects. ZFS has no write of zeroes.
+    /// The operations that a device fault of this type affects. ZFS has no operation that writes zeroes.
     pub fn ops(self) -> OpSet {
         match self {
             IoType::Read => OpSet::of(Op::Read),
@@ -161,9 +161,9 @@ pub(super) fn parse_iotype(text: &str) -> Result<IoType, Refusal> {
 /// The value of `-e`, as far as a block device can carry it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeviceError {
-    /// The store works, then its result is replaced.
+    /// The store does its work, and then an error replaces the result.
     Io,
-    /// The store is not asked.
+    /// The store does no work.
     IoPrefail,
 }
 

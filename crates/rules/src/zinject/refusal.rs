@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The reason that a command line, or its request, is refused.
+/// The reason that a command line, or the request in it, is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The text for stderr, without `zinject: `.
@@ -37,8 +37,7 @@ impl Refusal {
         Refusal::failure(format!("cannot find device '{device}' in pool '{pool}'"))
     }
 
-    /// The refusal for an unknown handler. The id may be that of a rule for which zinject has no
-    /// words.
+    /// The refusal for an unknown handler. The id may belong to a rule for which zinject has no words.
     pub fn unknown_handler(id: u32, is_rule: bool) -> Refusal {
         let remedy = match is_rule {
             true => format!("; rule {id} is none of zinject's: 'dashpot clear {id}' removes it"),

@@ -17,13 +17,13 @@ const LETTERS: &str = "aA:b:C:d:D:E:f:Fg:qhIc:t:T:l:mr:s:e:uL:p:P:";
 /// The request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Print all handlers.
+    /// A request to print all handlers.
     List,
-    /// Print the help.
+    /// A request to print the help.
     Help,
-    /// Remove handlers.
+    /// A request to remove handlers.
     Cancel(Cancel),
-    /// Add a handler.
+    /// A request to add a handler.
     Add(Box<Add>),
 }
 
@@ -45,7 +45,7 @@ pub struct Add {
     pub device: Device,
     /// The type to print back.
     pub iotype: IoType,
-    /// The rule to arm. All rules of a disk are one group.
+    /// The rule to arm. All rules that zinject arms on a disk are one group.
     pub rule: TypedRule,
     /// Whether to print only the new id.
     pub quiet: bool,
@@ -94,7 +94,8 @@ impl Options {
                 'T' => options.iotype = parse_iotype(value)?,
                 'f' => options.frequency = Some(parse_frequency(value)?),
                 'q' => options.quiet = true,
-                // "Fail fast" exempts opens and retries. dashpot does neither.
+                // In ZFS, "fail fast" exempts opens and retries from the error. dashpot neither opens nor
+                // retries.
                 'F' => {}
                 other => return Err(refused_option(*other)),
             }
@@ -129,7 +130,7 @@ impl Options {
         })
     }
 
-    /// The rule. Its words give the frequency as typed, not as zinject rounds it.
+    /// The rule. The rule's words have the frequency as the user typed it, not as zinject rounds it.
     fn rule(&self) -> Result<TypedRule, Refusal> {
         let mut spec = self.spec()?;
         spec.chance = self.frequency.map(|frequency| frequency.typed);
@@ -139,8 +140,8 @@ impl Options {
         Ok(rule)
     }
 
-    /// With -D, zinject ignores -e. Without either, its default is an error that dashpot does not
-    /// have.
+    /// With -D, zinject ignores -e. Without -D and -e, the default of zinject is an error that dashpot does
+    /// not have.
     fn spec(&self) -> Result<RuleSpec, Refusal> {
         if let Some(delay) = self.delay {
             let plain = RuleSpec::delay(delay.latency, Some(delay.lanes));

@@ -12,21 +12,21 @@ const NANOS_PER_MS: u64 = 1_000_000;
 /// A handler as the tables show it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Handler {
-    /// The id of its rule.
+    /// The id of the handler's rule.
     pub id: u32,
     /// The name of the pool, or `-`.
     pub pool: String,
-    /// Its disk.
+    /// The GUID of the handler's disk.
     pub guid: Guid,
-    /// Its effect.
+    /// The handler's effect.
     #[serde(flatten)]
     pub fault: Fault,
     /// The percentage of I/Os; 100 without `-f`.
     pub frequency: f64,
-    /// How many I/Os matched it.
+    /// How many I/Os matched the handler.
     #[serde(rename = "match")]
     pub matched: u64,
-    /// How many I/Os it injected into.
+    /// How many I/Os the handler has changed.
     #[serde(rename = "inject")]
     pub injected: u64,
 }
@@ -121,7 +121,7 @@ pub fn removed(cancel: Cancel) -> String {
     }
 }
 
-/// The list of all handlers: device faults, then delays, a blank line after each section.
+/// The list of all handlers: first device faults, then delays, with an empty line after each section.
 pub fn list(handlers: &[Handler], compat: Compat) -> String {
     if handlers.is_empty() {
         return "No handlers registered.\nSee 'dashpot zinject -h' for how to add one.\n"
