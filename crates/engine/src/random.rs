@@ -1,7 +1,7 @@
 //! A small seeded generator and exact probabilities.
 //!
-//! The generator is SplitMix64 (Steele, Lea, Flood 2014): 64 bits of state, so a rule can own one
-//! and draw independently of every other rule.
+//! The generator is SplitMix64 (Steele, Lea, Flood 2014): 64 bits of state, so a rule can own a
+//! generator and draw independently of every other rule.
 
 /// A seeded stream of uniform 64-bit integers.
 #[derive(Clone, Debug)]

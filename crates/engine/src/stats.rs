@@ -77,7 +77,7 @@ fn record(histogram: &mut Option<Box<Histogram>>, latency: Duration) {
 #[derive(Clone, Debug, Default)]
 pub struct DiskStats {
     ops: [OpStats; Op::ALL.len()],
-    /// Zios whose connection was gone before their reply had left. No histogram has these.
+    /// Zios whose connection was gone before their reply had left. No histogram counts these zios.
     pub aborted: u64,
     /// How long the zios that were replied to had waited for the disk to resume, in total.
     pub suspended: Duration,
@@ -191,7 +191,8 @@ impl RuleStats {
     }
 }
 
-/// A held zio counts as late beyond this, or beyond one part in [`LATE_SHARE`] of the delay.
+/// A held zio counts as late if its lateness exceeds this time, or exceeds one part in [`LATE_SHARE`] of the
+/// delay.
 const LATE: Duration = Duration::from_millis(1);
 const LATE_SHARE: u64 = 20;
 

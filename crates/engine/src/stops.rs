@@ -2,7 +2,7 @@
 //!
 //! A zio that is late mostly because of a stop is not late because of its rule or the engine. So each
 //! rule counts such zios separately. Only the last few stops are kept, because a zio that falls due
-//! during a stop is replied to soon after it.
+//! during a stop is replied to soon after the stop.
 
 use crate::time::{Duration, Instant};
 

@@ -135,7 +135,7 @@ impl OpSet {
     pub const ALL: OpSet = OpSet(0x3f).union(OpSet::FUA);
     /// Every operation.
     pub const EVERY: OpSet = OpSet(0x3ff).union(OpSet::FUA);
-    /// The operations that a rule matches unless it names others: read, write, zero.
+    /// The operations that a rule matches unless the rule names other operations: read, write, zero.
     pub const DATA: OpSet = OpSet::of(Op::Read)
         .union(OpSet::of(Op::Write))
         .union(OpSet::of(Op::Zero));

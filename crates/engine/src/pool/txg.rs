@@ -87,7 +87,7 @@ impl Txgs {
         }
     }
 
-    /// Counts an extent that a write has parted in two.
+    /// Counts one extent more, because a write has split an extent in two.
     pub(super) fn parted(&mut self, txg: u64) {
         self.standing[slot_of(txg)] += 1;
     }
@@ -100,7 +100,7 @@ impl Txgs {
         self.standing[slot] == 0
     }
 
-    /// Whether a txg syncs and all of it is home.
+    /// Whether a txg syncs, and all its blocks and extents are home.
     pub(super) fn all_home(&self) -> bool {
         let home = |txg: Txg| self.standing[slot_of(txg.number)] == 0;
         self.syncing.is_some_and(home)

@@ -5,7 +5,7 @@
 //! its grain, and only then learns which work the store has finished and which zios are due.
 //!
 //! The test sets how long the store takes for a zio; the transport takes no time. A zio's serial,
-//! which is its order of submission, identifies it, because ids are used again.
+//! which is its order of submission, identifies the zio, because ids are used again.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ use dashpot_engine::{
 
 use crate::machine::{DISK, Machine};
 
-/// More steps at one moment than any history needs. A machine that takes more asks for the same
-/// step for ever.
+/// More steps at one moment than any history needs. A machine that takes more steps asks for the same step
+/// for ever.
 const STEPS_AT_ONE_MOMENT_MAX: u32 = 100_000;
 
 /// A client's request.

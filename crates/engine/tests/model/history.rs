@@ -53,7 +53,7 @@ pub(crate) enum Event {
     Clear(Option<usize>, bool),
 }
 
-/// How the play removes the zios that are left at the end.
+/// How a replay of the history removes the zios that are left at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
     Abort,

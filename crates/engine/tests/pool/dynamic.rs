@@ -18,7 +18,7 @@ fn write(hand: &mut Hand, id: u32, block: u64) {
     finish(hand, id);
 }
 
-/// Lets the zios at the disks end until this one has ended.
+/// Lets the zios at the disks end until this zio has ended.
 fn finish(hand: &mut Hand, id: u32) {
     let ended = |hand: &Hand| hand.ended.iter().filter(|(other, _)| *other == id).count();
     let before = ended(hand);

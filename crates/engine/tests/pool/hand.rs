@@ -1,4 +1,4 @@
-//! A driver without bytes. The test moves it step by step, and tells disks when to answer.
+//! A driver without bytes. The test moves the driver step by step, and tells disks when to answer.
 
 use std::collections::VecDeque;
 

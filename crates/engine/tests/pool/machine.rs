@@ -181,7 +181,7 @@ impl Machine {
         self.caches[disk].kept.fill(0xbb);
     }
 
-    /// Kills the daemon and cuts the power of its host: a new engine begins with what is durable.
+    /// Kills the daemon and cuts the power of its host: a new engine begins with the durable data.
     pub(crate) fn restart(&mut self) {
         if let Some((_, record)) = self.next_record.take()
             && self.random.below(2) == 0
@@ -275,7 +275,7 @@ impl Machine {
         self.buffers.len()
     }
 
-    /// The bytes that the volume's client would find on the first side of each disk.
+    /// The bytes that the volume's client would find on this side of each member, under the static layout.
     pub(crate) fn on_disk(&self, members: &[usize], side: usize) -> Vec<u8> {
         let blocks = self.size as usize / self.block_size as usize;
         let mut image = Vec::new();

@@ -144,7 +144,7 @@ impl Run {
         stats.unwrap().mirrors.unwrap()
     }
 
-    /// Runs until nothing happens by itself any more, and checks that the sides hold the same.
+    /// Runs until nothing happens by itself any more, and checks that the sides hold the same bytes.
     fn settle(&mut self) {
         while self.machine.advance() {}
         self.machine.bad_reads = false;

@@ -55,7 +55,8 @@ impl Naive {
         }
     }
 
-    /// Removes a zio's bookings that have not begun, and moves up those behind them on their lanes.
+    /// Removes a zio's bookings that have not begun, and moves up the bookings behind them on their
+    /// lanes.
     pub(super) fn give_back(&mut self, number: u64) {
         let now = self.now;
         self.bookings
@@ -86,7 +87,8 @@ impl Naive {
         }
     }
 
-    /// Keeps no transfer waiting for the transfers of a removed rule, not even for one in service.
+    /// Keeps no transfer waiting for the transfers of a removed rule, not even for a transfer in
+    /// service.
     pub(super) fn leave_server(&mut self, gone: impl Fn(RuleId) -> bool) {
         for transfer in &mut self.transfers {
             transfer.queued &= !gone(transfer.rule);

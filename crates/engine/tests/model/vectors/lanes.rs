@@ -1,4 +1,4 @@
-//! Lanes: the one that finishes soonest, queues, and groups that stack.
+//! Lanes: the lane that finishes soonest, queues, and groups whose delays add up.
 
 use super::*;
 
