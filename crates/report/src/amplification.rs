@@ -1,5 +1,5 @@
-//! `amplification`: the operations and bytes of a pool's clients, and those that they caused in the queues
-//! and at the disks.
+//! `amplification`: the operations and bytes of a pool's clients, and the operations and bytes that
+//! they caused in the queues and at the disks.
 //!
 //! A volume with blocks larger than its clients' writes reads and writes whole blocks, a mirror writes each block
 //! to all of its sides, and data that is overwritten while it is dirty never reaches the disks. So each
@@ -124,7 +124,7 @@ impl Levels {
         }
     }
 
-    /// The levels, the highest first, with their names.
+    /// The levels, the highest level first, with their names.
     pub fn all(&self) -> [(&'static str, TrafficSum, Option<Ratios>); 3] {
         [
             ("volumes", self.volumes, None),
@@ -160,7 +160,7 @@ impl Ratios {
         }
     }
 
-    /// The ratios of reads, their bytes, writes, and their bytes.
+    /// The ratios of reads, of read bytes, of writes, and of written bytes.
     pub fn cells(self) -> [String; 4] {
         let all = [self.reads, self.read_bytes, self.writes, self.written_bytes];
         all.map(|ratio| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")))

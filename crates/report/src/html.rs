@@ -124,7 +124,7 @@ fn inert(pages: &[serde_json::Value]) -> String {
         .replace('&', "\\u0026")
 }
 
-/// `make page` builds both.
+/// `make page` builds the style and the script.
 const STYLE: &str = include_str!("../../../web/dist/report-style.css");
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 

@@ -7,8 +7,8 @@
 //! latencies that its label says, `>=` and `<`; the original tool puts a power of two into the row below its
 //! label ([`Boundary::AsOriginal`]).
 //!
-//! Beyond the original: a histogram for each value of a breakdown, each below a line that names it,
-//! and a table of percentiles in place of histograms.
+//! Beyond the original: a histogram for each value of a breakdown, each below a line that names the
+//! value, and a table of percentiles in place of histograms.
 
 mod report;
 
@@ -135,7 +135,7 @@ pub struct Row {
     pub from_ms: u64,
     /// The upper edge.
     pub to_ms: u64,
-    /// I/Os between the two.
+    /// The number of I/Os with latencies between the two edges.
     pub count: u64,
 }
 

@@ -37,7 +37,7 @@ pub struct Interval {
     pub writes: Completed,
     /// Trims that completed.
     pub discards: Completed,
-    /// Flushes that completed. They have no bytes.
+    /// Flushes that completed. Flushes have no bytes.
     pub flushes: Completed,
     /// The integral of the number of zios in flight, in zio-nanoseconds.
     pub depth_time: u128,
@@ -55,11 +55,11 @@ pub struct Interval {
 pub struct Completed {
     /// The number of zios.
     pub zios: u64,
-    /// Their bytes.
+    /// The bytes of these zios.
     pub bytes: u64,
-    /// The sum of their latencies in nanoseconds.
+    /// The sum of these zios' latencies in nanoseconds.
     pub time_ns: u128,
-    /// How many I/Os had joined others before the issue.
+    /// How many I/Os had joined other I/Os before the issue.
     pub merged: u64,
 }
 
@@ -122,7 +122,7 @@ impl Completed {
         Some(self.mean(self.time_ns as f64)? / 1e6)
     }
 
-    /// The percentage of I/Os that had joined others.
+    /// The percentage of I/Os that had joined other I/Os.
     fn merged_percent(&self) -> Option<f64> {
         let all = self.zios + self.merged;
         Some(self.merged as f64 / all.max(1) as f64 * 100.0)
@@ -281,7 +281,7 @@ impl Columns {
         matches!(self, Columns::Extended | Columns::ExtendedShort)
     }
 
-    /// The columns that fit, but at least the first.
+    /// The columns that fit, but at least the first column.
     fn within(self, room: Room) -> Vec<&'static Column> {
         let fits = |columns: &[&Column]| room.has(NAME_WIDTH + width(columns));
         let all: Vec<&Column> = self.all().iter().collect();

@@ -19,11 +19,11 @@ pub struct TwoModes {
     pub slow_from_ns: u64,
 }
 
-/// Each kind has at least one in this many of the I/Os.
+/// Each kind has at least this part of the I/Os: one in ten.
 const KIND: u64 = 10;
 /// At most one in this many of the I/Os is between the two kinds.
 const BETWEEN: u64 = 8;
-/// The slow kind takes at least this many times as long as the fast one.
+/// The slow kind takes at least this many times as long as the fast kind.
 const APART: u64 = 50;
 /// Latencies below this are alike: in virtual time many writes take no time.
 const LEAST_NS: u64 = 1_000;

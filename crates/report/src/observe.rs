@@ -55,8 +55,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// The line of a device. As in the kernel's statistics, writing zeroes counts as a write, and a trim
-    /// as a discard.
+    /// The line of a device. As in the kernel's statistics, writing zeroes counts as a write, and a
+    /// trim counts as a discard.
     pub fn of(interval: &DeviceInterval) -> Line {
         let mut latency = Histogram::default();
         interval.ops.iter().for_each(|op| latency.merge(&op.disk));
@@ -126,13 +126,13 @@ impl Observation {
 struct Column {
     title: &'static str,
     width: usize,
-    /// Whether the column does not fit 80 columns beside a name of 17 letters.
+    /// Whether a line of 80 columns has no room for the column next to a name of 17 letters.
     wide: bool,
     cell: fn(&Line) -> String,
 }
 
 impl Column {
-    /// The width for these devices: rates of millions need more than the usual one.
+    /// The column's width for these devices: rates of millions need more than the usual width.
     fn width_of(&self, devices: &[Line]) -> usize {
         let cells = devices.iter().map(|device| (self.cell)(device).len());
         cells.fold(self.width, usize::max)
@@ -170,7 +170,7 @@ const COLUMNS: [Column; 12] = [
     column("oldest", 6, |line| time_or_dash(line.in_flight.oldest_ns)),
 ];
 
-/// A rate, with a decimal if that is significant.
+/// A rate, with a decimal if the decimal is significant.
 fn rate(per_second: f64) -> String {
     let decimals = usize::from(per_second < 100.0);
     format!("{per_second:.decimals$}")

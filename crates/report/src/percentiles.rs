@@ -7,8 +7,8 @@ use dashpot_rules::{short_time, visible};
 
 use super::table::Room;
 
-/// Writes a table of percentiles, with a line for each name. Long names are shortened if the screen
-/// has no room for them.
+/// Writes a table of percentiles, with a line for each name. Long names are shortened if the screen has
+/// no room for whole names.
 ///
 /// Times have three significant digits, and a percentile of too few zios is a dash: `      n    p50    p90
 /// p95    p99  p99.9    max`.

@@ -4,9 +4,9 @@
 //! Source: the two DTrace scripts of D. P. Surya's article on zinject (2015), and the layout and
 //! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()` and `printa()`.
 //!
-//! Differences: rates divide by the elapsed time, not by whole seconds. A disk has its name in place
-//! of a vdev's GUID. A disk without I/O has an empty block, where DTrace prints nothing. A line at the
-//! end names I/O that is still in flight, which no number above it includes.
+//! Differences: rates divide by the elapsed time, not by whole seconds. A disk has its name in place of
+//! a vdev's GUID. A disk without I/O has an empty block, where DTrace prints nothing. A line at the end
+//! names I/O that is still in flight, which no number above the line includes.
 
 mod report;
 
@@ -32,7 +32,7 @@ const NS_PER_US: u64 = 1_000;
 /// `"unmatched": 0`. If there are several layers, it begins with `"layer": "store"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Quantize {
-    /// The layer, if the report is for one of several.
+    /// The layer, if the report is for one of several layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
     /// The time that the report covers.
@@ -81,7 +81,7 @@ pub struct Disk {
 /// figures; the text truncates them as the scripts do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Aggregation {
-    /// The printed rows: from the first to the last with a count, and one empty row on either side.
+    /// The printed rows: from the first to the last row with a count, and one empty row on either side.
     #[serde(serialize_with = "without_margin")]
     pub rows: Vec<Row>,
     /// The average of latencies truncated to microseconds.

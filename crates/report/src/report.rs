@@ -83,7 +83,7 @@ pub struct Tells {
 }
 
 impl Tells {
-    /// The text copies another tool's format byte for byte.
+    /// The text contains no such warning, because it copies another tool's format byte for byte.
     pub const NOTHING: Tells = Tells {
         length: false,
         lost: false,

@@ -56,7 +56,7 @@ pub struct Stat {
     /// The I/Os in flight that the remark mentions.
     #[serde(skip)]
     pub mention: Mention,
-    /// Whether the bars are of bytes.
+    /// Whether the bars show bytes.
     #[serde(skip)]
     pub bars_of_bytes: bool,
     /// The room for the text.
@@ -67,7 +67,7 @@ pub struct Stat {
 /// An amount of I/O.
 #[derive(Clone, Debug, Serialize)]
 pub struct Amount {
-    /// How many I/Os.
+    /// How many I/Os there are.
     pub count: u64,
     /// The bytes of these I/Os.
     pub bytes: u64,

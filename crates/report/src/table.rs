@@ -55,7 +55,7 @@ impl Room {
         self.0.is_none_or(|columns| width <= usize::from(columns))
     }
 
-    /// A name that fits beside the `taken` columns of a line. A longer name loses its middle, because
+    /// A name that fits next to the `taken` columns of a line. A longer name loses its middle, because
     /// names often differ at their ends.
     pub fn name_beside(self, taken: usize, name: &str) -> String {
         let columns = self.0.map_or(usize::MAX, usize::from);

@@ -35,7 +35,7 @@ pub use self::report::ZpoolIostatReport;
 /// zios}`, with latencies as percentiles and their mean.
 #[derive(Clone, Debug)]
 pub struct ZpoolIostat {
-    /// The columns of the text; JSON has all of them.
+    /// The columns of the text; JSON has all columns.
     pub view: View,
     /// Whether titles come before the lines. A table always has titles.
     pub titled: bool,
@@ -66,7 +66,7 @@ impl fmt::Display for ZpoolIostat {
 }
 
 impl ZpoolIostat {
-    /// The groups that have room.
+    /// The groups for which the screen has room.
     fn groups(&self) -> Vec<&'static Group> {
         self.view.groups_upto(self.view.rank_within(self.room)).0
     }
@@ -80,7 +80,7 @@ impl ZpoolIostat {
         shown.map(|(cell, _)| cell).collect()
     }
 
-    /// A pool's name beside the groups that have room.
+    /// A pool's name, cut to fit next to the groups for which the screen has room.
     fn name(&self, pool: &PoolInterval) -> String {
         let (_, taken) = self.view.groups_upto(self.view.rank_within(self.room));
         self.room.name_beside(taken, &pool.name)

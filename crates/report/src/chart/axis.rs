@@ -125,7 +125,7 @@ mod tests {
             [1e5, 1e6, 1e7, 1e8, 1e9, 1e10]
         );
         assert!((axis.place(1e7) - 20.0).abs() < 1e-9);
-        // A power of ten ends its decade.
+        // A power of ten ends a decade.
         assert_eq!(Log::new(1.0, 1e3, 0.0, 1.0).decades().count(), 4);
         assert_eq!(Log::new(5.0, 5.0, 0.0, 1.0).decades().count(), 2);
     }

@@ -24,7 +24,8 @@ impl Shades {
         self.most
     }
 
-    /// The shade of a count, from 0 for one I/O to the last for the most; `None` for no I/O.
+    /// The shade of a count, from 0 for one I/O to the last shade for the highest count; `None` for no
+    /// I/O.
     pub fn of(&self, count: u64) -> Option<usize> {
         let last = self.steps - 1;
         let part = libm::log(count.max(1) as f64) / libm::log(self.most.max(2) as f64);

@@ -99,7 +99,7 @@ impl Svg {
         self.push(&format!("{shape}/>"));
     }
 
-    /// A rectangle that shows words when it is pointed at.
+    /// A rectangle that shows words when the reader points at it.
     pub(super) fn cell(&mut self, class: &str, at: (f64, f64), size: (f64, f64), words: &str) {
         let shape = rect(&format!("cell {class}"), at, size);
         self.push(&format!("{shape}><title>{}</title></rect>", escape(words)));

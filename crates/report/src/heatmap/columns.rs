@@ -39,7 +39,7 @@ pub struct HeatMap {
     pub interval: dashpot_engine::Duration,
     /// The columns, the oldest first.
     pub columns: Vec<Column>,
-    /// The offset of the time zone: `start_ns` plus this is the time of day.
+    /// The offset of the time zone: the sum of `start_ns` and this offset is the time of day.
     pub zone_ns: i64,
     /// The part of the latencies that is drawn at full height.
     pub crop: Crop,
@@ -85,7 +85,7 @@ impl Column {
         }
     }
 
-    /// How many events are missing.
+    /// How many events are missing in the column.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -97,7 +97,7 @@ impl Column {
 }
 
 impl HeatMap {
-    /// The same map, with at most this many columns: the newest.
+    /// The same map, with at most this many columns: the newest columns.
     pub fn newest(&self, columns: usize) -> HeatMap {
         let first = self.columns.len().saturating_sub(columns);
         HeatMap {
@@ -148,8 +148,8 @@ impl Serialize for Column {
     }
 }
 
-/// The part of the latencies that is drawn at full height. Latencies below and above it go into one
-/// band each, so that nothing is left out.
+/// The part of the latencies that is drawn at full height. Latencies below and above this part go into
+/// one band each, so that nothing is left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crop {
     /// The lowest latency of that part, if it has a bound.

@@ -32,8 +32,8 @@ pub struct Map {
 pub struct Band {
     /// The first row of the band.
     pub(super) row: usize,
-    /// The round latency that labels the band, if it has one. It is the band's beginning, or its
-    /// end if the whole band is below a crop.
+    /// The round latency that labels the band, if the band has a label. The latency is the band's
+    /// beginning, or its end if the whole band is below a crop.
     pub round_ns: Option<u64>,
     /// The lowest latency in the band.
     pub from_ns: u64,
@@ -46,11 +46,11 @@ pub struct Band {
 /// The place of a band relative to a crop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Below the crop. One band has all latencies there.
+    /// Below the crop. One band has all latencies below the crop.
     Below,
     /// In the crop.
     Within,
-    /// Above the crop. One band has all latencies there.
+    /// Above the crop. One band has all latencies above the crop.
     Above,
 }
 
@@ -64,8 +64,8 @@ pub struct Cells {
 }
 
 impl Map {
-    /// Fits a heat map into this room: neighbouring columns, and neighbouring rows, are joined
-    /// until they fit.
+    /// Fits a heat map into this room: neighbouring columns, and neighbouring rows, are joined until
+    /// the map fits.
     pub fn new(heat: &HeatMap, room: Size) -> Map {
         let joined = heat.columns.len().div_ceil(room.columns.max(1)).max(1);
         let bands = bands(heat, room.bands.max(1));
@@ -186,7 +186,7 @@ impl Band {
 
 /// How many rows may make one band.
 const JOINED: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
-/// No medium is faster than this.
+/// The least latency that is drawn: no medium is faster.
 const FLOOR_NS: u64 = 1_000;
 /// The latencies that an empty map shows.
 const IDLE_NS: Range<u64> = 100_000..50_000_000;

@@ -33,7 +33,7 @@ pub struct HeatmapReport {
     pub drawn: usize,
 }
 
-/// The newest column, if there is one, and the picture, if it is drawn now.
+/// The newest column, if there is one, and the picture, if the report draws it now.
 struct Drawn {
     column: Option<Column>,
     picture: String,
@@ -74,7 +74,7 @@ impl Report for HeatmapReport {
         vec![Box::new(Drawn { column, picture })]
     }
 
-    /// Columns from before a source's failure are shown, too.
+    /// Draws the picture of the columns so far, even after a source's failure.
     fn close(&mut self, is_whole: bool, surface: &Surface) -> Pages {
         match self
             .still(surface)

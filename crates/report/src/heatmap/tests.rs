@@ -1,4 +1,4 @@
-//! Compares maps with the histograms that they are made from.
+//! Compares maps with the histograms from which they are made.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ const LATE_SHARE: u64 = 1;
 const STEAL_SHARE: f64 = 1.0;
 
 impl Facts<'_> {
-    /// The warnings beside a verdict.
+    /// The warnings that come with a verdict.
     pub(super) fn warnings(&self, verdict: Verdict) -> Vec<String> {
         let counters = self.rule.present();
         let is_late = counters.late * 100 > counters.held * LATE_SHARE;

@@ -23,7 +23,7 @@ pub(super) fn rows(requested: &Histogram, achieved: &Histogram, lateness: &Histo
     }
 }
 
-/// The only value of a histogram, if it has only one.
+/// The only value of a histogram, if all of its values are equal.
 pub(super) fn constant(histogram: &Histogram) -> Option<u64> {
     histogram.min().filter(|min| histogram.max() == Some(*min))
 }
@@ -51,7 +51,7 @@ fn beside_a_constant(service: u64, n: u64, lateness: &Histogram) -> Vec<Row> {
     std::iter::once(at_the_constant).chain(after).collect()
 }
 
-/// Rows that grow by roughly the same factor. They consist of whole buckets, so their counts are
+/// Rows that grow by roughly the same factor. These rows consist of whole buckets, so their counts are
 /// exact.
 fn of_a_distribution(requested: &Histogram, achieved: &Histogram) -> Vec<Row> {
     let occupied = || requested.buckets().chain(achieved.buckets());

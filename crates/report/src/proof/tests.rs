@@ -1,4 +1,4 @@
-//! Rules that were kept and rules that were not, with their texts.
+//! Rules that were kept and rules that were not kept, with their texts.
 
 mod verdicts;
 
@@ -18,7 +18,7 @@ fn stops() -> Value {
     json!({"all": none, "recent": none, "last_age_ns": null})
 }
 
-/// A rule and its surroundings. Each test changes parts of them.
+/// A rule and its surroundings. Each test changes parts of a case.
 struct Case {
     rule: Value,
     disk: Value,

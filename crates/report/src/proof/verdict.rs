@@ -96,13 +96,13 @@ pub(super) struct Judgement {
 
 /// The largest share, in percent, of zios for which the store may have been too slow.
 const OVERRUN_SHARE: u64 = 1;
-/// The largest share, in percent, that a rule of another group may decide: a tail of 5 % on top of
-/// a rule for all zios, with room for chance.
+/// The largest share, in percent, of zios that a rule of another group may decide: a tail of 5 % on top
+/// of a rule for all zios, with room for chance.
 const BEATEN_SHARE: u64 = 10;
 
 impl Facts<'_> {
-    /// The promised median lateness. As many zios can be due at once as are in flight, but no more
-    /// than there are lanes.
+    /// The promised median lateness. As many zios can be due at once as are in flight, but no more than
+    /// there are lanes.
     pub(super) fn promised_lateness(&self) -> u64 {
         let alone = match self.oversleep_ns {
             Some(oversleep) => oversleep + oversleep / 5,

@@ -52,7 +52,7 @@ impl Column {
         }
     }
 
-    /// A word in its column. Nothing is cut off: a long word shifts the rest.
+    /// A word in its column. Nothing is cut off: a long word shifts the words after it.
     fn pad(&self, word: &str) -> String {
         let (word, width) = (visible(word), self.width);
         match self.side {

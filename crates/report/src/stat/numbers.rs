@@ -42,7 +42,7 @@ impl Numbers {
         self.percentiles.figures()
     }
 
-    /// The median, the 90th and the 99th percentile and the greatest, as a table shows them.
+    /// The median, the 90th and the 99th percentile and the greatest number, as a table shows them.
     pub fn cells(&self) -> [String; 4] {
         let [p50, p90, _, p99, _, max] = self.figures().map(|figure| shown(figure, self.unit));
         [p50, p90, p99, max]
