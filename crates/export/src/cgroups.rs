@@ -1,7 +1,7 @@
 //! The control groups of this process, in version 1 or 2, and the figures in their files.
 //!
 //! A process in a container does not see the groups above those of the container. This module ignores
-//! them.
+//! those higher groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};

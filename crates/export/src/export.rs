@@ -124,7 +124,7 @@ pub(crate) struct Served {
     pub(crate) device: Device,
 }
 
-/// The power of an export. It is on until its shard switches it off.
+/// The power of an export. The power is on until the export's shard switches the power off.
 #[derive(Clone, Debug, Default)]
 pub struct Power {
     off: Arc<AtomicBool>,

@@ -55,7 +55,7 @@ impl Cut {
 pub struct Loss {
     /// Acknowledged writes that no flush had covered, and their bytes.
     pub unflushed: Sum,
-    /// The `unflushed` writes that are not whole, and the bytes that are missing from them.
+    /// The `unflushed` writes that are not whole, and the bytes that are missing from these writes.
     pub lost: Sum,
     /// How many of the `lost` writes have survived in part.
     pub torn: u64,

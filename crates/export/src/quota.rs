@@ -1,5 +1,5 @@
-//! The CPU quota in force for this process, and how often it has stopped the process. Both come
-//! from the process's control groups (version 2 or 1) and the groups above them.
+//! The CPU quota in force for this process, and how often this quota has stopped the process. Both
+//! figures come from the process's control groups (version 2 or 1) and the groups above them.
 //!
 //! A quota belongs to a group, and the kernel counts stops by group, too. The counts of the group that
 //! was stopped most tell how much of the time this process was kept from running.

@@ -26,7 +26,7 @@ use crate::quota::cpu_quota;
 use crate::shard::{Parts, Shard};
 use crate::store::{self, Adoption, OpenDevices, Pool, Store, StoreError};
 
-/// The reason that a server did not start. In that case no part of it keeps running.
+/// The reason that a server did not start. In that case no part of the server keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A store cannot be used.

@@ -1,4 +1,4 @@
-//! The scheduling of a thread that must not wait for others.
+//! The scheduling of a thread that must not wait for other threads.
 
 use std::io;
 

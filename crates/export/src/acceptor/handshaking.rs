@@ -58,7 +58,7 @@ impl Handshaking {
         self.send().map(drop)
     }
 
-    /// Sends as much of the output as the socket takes. Returns whether all of it is sent.
+    /// Sends as much of the output as the socket takes. Returns whether the whole output is sent.
     fn send(&mut self) -> rustix::io::Result<bool> {
         while self.sent < self.output.len() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;

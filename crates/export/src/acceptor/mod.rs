@@ -162,7 +162,7 @@ impl Acceptor {
         if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(id), flags).is_err() {
             return;
         }
-        // Unix sockets refuse this option. They never delay small packets.
+        // Unix sockets refuse this option, but never delay small packets.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
         let client = Handshaking::new(fd, permit, Arc::clone(&self.exports));
         self.pending.enter(now, peer, client);

@@ -57,8 +57,8 @@ pub(crate) trait Frontend: AsFd {
         Some(done)
     }
 
-    /// Gives the kernel the replies that [`Frontend::send`] has only queued. The shard calls it after the
-    /// last send of a turn.
+    /// Gives the kernel the replies that [`Frontend::send`] has only queued. The shard calls `flush`
+    /// after the last send of a turn.
     fn flush(&mut self) -> rustix::io::Result<()> {
         Ok(())
     }

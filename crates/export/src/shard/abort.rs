@@ -53,7 +53,7 @@ impl Shard {
         }
     }
 
-    /// Aborts as many zios of connections that are gone as one pass may.
+    /// Aborts as many zios of connections that are gone as one pass may abort.
     pub(super) fn abort_departed(&mut self) {
         let mut most = ABORTS_PER_PASS;
         while most > 0

@@ -8,7 +8,7 @@ use crate::frontend::boundary::Operation;
 use crate::store::Store;
 
 impl Shard {
-    /// Takes the results of finished work, as many as one pass may.
+    /// Takes as many results of finished work as one pass may take.
     pub(super) fn end_device_work(&mut self) {
         for _ in 0..COMPLETIONS_PER_PASS {
             let Some(completion) = self.device_ring.next_completion() else {

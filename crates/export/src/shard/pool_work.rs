@@ -1,5 +1,5 @@
-//! The work of stores for the zios that a pool sends to its disks. Their bytes are in the blocks that
-//! volumes keep in memory.
+//! The work of stores for the zios that a pool sends to its disks. The bytes of these zios are in the
+//! blocks that volumes keep in memory.
 
 use std::sync::Arc;
 

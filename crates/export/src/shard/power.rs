@@ -45,7 +45,7 @@ impl Shard {
         }
         if !cut.goes_on() {
             loss.txgs = self.crash(pool);
-            // The rest of a trim must not reach a disk after the cut.
+            // The unfinished part of a trim must not reach a disk after the cut.
             self.drop_pieces(|shard, zio| {
                 let child = shard.engine.child(zio);
                 child.is_some_and(|child| disks.contains(&child.device))

@@ -49,7 +49,7 @@ fn fetch(slot: &Slot, stores: &Stores) -> bool {
 /// Zios that were requested together fall due within this time, because the shard takes that long
 /// to admit them.
 const BURST: Duration = Duration::from_micros(100);
-/// This is less than the second-level cache of any server processor.
+/// The most bytes to load: less than the second-level cache of any server processor.
 const CACHE: u64 = 512 << 10;
 /// Every processor loads at least this many bytes together.
 const LINE: usize = 64;

@@ -10,7 +10,7 @@ use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Operation, Req
 use crate::store::{Extent, Store};
 
 impl Shard {
-    /// Reads from a connection, and takes as many requests as one pass may.
+    /// Reads from a connection, and takes as many requests as one pass may take.
     pub(super) fn receive(&mut self, at: usize) {
         let Some(connection) = self.connections.get(at) else {
             return;

@@ -29,8 +29,8 @@ impl Shard {
         }
     }
 
-    /// Sends as many chunks in a row as the transport wants. If the connection has more chunks, it
-    /// waits for its next turn.
+    /// Sends as many chunks in a row as the transport wants. If the connection has more chunks, the
+    /// shard queues the connection again.
     fn send_chunks(&mut self, at: usize) {
         let limits = self.connections.get(at).map(Connection::send_limits);
         let mut calls = 0..limits.map_or(0, |limits| limits.calls);

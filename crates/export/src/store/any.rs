@@ -143,7 +143,8 @@ impl Store {
         matches!(self.innermost(), Store::File(_) | Store::Device(_))
     }
 
-    /// Identifies the store's bytes among those of all stores, if they survive the end of this process.
+    /// Identifies the store's bytes among the bytes of all stores, if the store's bytes survive the end
+    /// of this process.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {
             // The end of the process loses unflushed data, like a power cut.

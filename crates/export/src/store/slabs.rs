@@ -133,8 +133,8 @@ impl Slabs {
     /// Gives memory back until few free chunks are left in groups with chunks in use. Reports the user's
     /// number and the new chunk of each chunk that it moves.
     ///
-    /// Then at most one chunk in nine is free. So the emptiest group has at most 28 of 32 chunks in use,
-    /// and at most seven moves make up for one chunk that was given back.
+    /// Afterwards, at most one chunk in nine is free. So the emptiest group has at most 28 of 32 chunks
+    /// in use, and at most seven moves make up for one chunk that was given back.
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
             let Some(&(_, emptiest)) = self.order.range((1, 0)..).next() else {

@@ -1,7 +1,7 @@
 //! A client for one export over one connection: enough of NBD to load a server.
 //!
-//! It negotiates with GO and without structured replies, so the reply to a write is 16 bytes, and
-//! the reply to a read is 16 bytes and the data.
+//! The client negotiates with GO and without structured replies, so the reply to a write is 16
+//! bytes, and the reply to a read is 16 bytes and the data.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

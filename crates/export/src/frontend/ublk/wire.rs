@@ -1,4 +1,5 @@
-//! The layout of messages and replies between `device` and the shard. They never leave the process.
+//! The layout of messages and replies between `device` and the shard. These messages and replies never
+//! leave the process.
 
 use dashpot_sys::ublk::Descriptor;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};

@@ -33,8 +33,8 @@ impl Slow {
     }
 }
 
-/// How long a request waits behind slow payloads. The number of payloads that arrive at once is what
-/// half of a shard has room for.
+/// How long a request waits behind slow payloads. As many payloads arrive at once as fit into half
+/// of a shard's budget.
 fn wait_behind(slow: &[Slow]) -> Duration {
     let places = (PAYLOAD_MAX / u64::from(EXPORT_SHARE) / u64::from(LARGEST)) as usize;
     let mut free: VecDeque<Duration> = vec![Duration::ZERO; places].into();

@@ -41,7 +41,7 @@ pub(crate) struct FileStore {
     waits_for_writes: AtomicBool,
 }
 
-/// The shard calls these methods. They never block.
+/// The shard calls these methods, which never block.
 impl FileStore {
     fn new(file: File, start: u64) -> FileStore {
         FileStore {

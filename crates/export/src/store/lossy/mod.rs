@@ -72,7 +72,7 @@ struct Unsynced {
     length: u64,
     /// How many versions of the sector the cache holds, plus one while a write is in progress.
     versions: u64,
-    /// Whether its client has been told that the write is done.
+    /// Whether the shard has acknowledged the write to the client.
     acknowledged: bool,
 }
 

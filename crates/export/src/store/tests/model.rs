@@ -102,7 +102,7 @@ fn request() -> impl Strategy<Value = Request> {
 struct Model {
     current: Vec<u8>,
     durable: Vec<u8>,
-    /// By sector: the offset and length of each write, and the content that it left there.
+    /// By sector: the offset and length of each write, and the content that the write left there.
     since: BTreeMap<usize, Vec<(Written, Vec<u8>)>>,
     writes: usize,
 }

@@ -113,7 +113,7 @@ fn check_io(
 }
 
 /// The meaning of a command and its flags. FUA is valid on all commands, because the protocol says
-/// that some clients set it on any.
+/// that some clients set this flag on any command.
 fn command(request: &RequestHeader, features: Features) -> Result<Accepted, Refusal> {
     let has = |bit| request.flags & bit != 0;
     let fua = has(flag::FUA);
