@@ -59,7 +59,7 @@ def start(bench, stack, place):
         running["zero"][name] = bench.start(stack, name, lambda: servers.nbdkit(place, options=["-t", str(threads)], name=name))
         for delay_ns in DELAYS_NS:
             peers = running.setdefault(delay_ns, dict(spins))
-            # The filter's unit is a millisecond.
+            # nbdkit's delay filter takes only whole milliseconds.
             peers[name] = None if delay_ns % 1_000_000 else bench.start(
                 stack, name, lambda: servers.nbdkit_delay(place, delay_ns // 1_000_000, threads))
     return running
@@ -108,8 +108,8 @@ def errors(bench, server, cell):
     if cell.pace == "bursts":
         depth, pace = cell.depth, ["--burst", f"{cell.depth}..{cell.depth}"]
     else:
-        # After a pause of the host, all held-up requests start at once. A bound near the depth would turn that into a
-        # second pause.
+        # After a pause of the host, all held-up requests start at once. If the bound were near the usual depth,
+        # these requests would have to wait again.
         depth, pace = OPEN_DEPTH, ["--rate", cell.rate]
     figures = load(server, bench.seconds(1.2, 0.5), depth, "--busy", *pace)
     ask = cell.delay_ns

@@ -18,16 +18,16 @@ from table import micros, print_table, spread
 
 HOLD_NS = 20_000_000
 PROGRAM = pathlib.Path(__file__).with_suffix(".go")
-# In memory, so that the files themselves take no time.
+# A file system in memory, so that the files themselves take no time.
 MEMORY = "/dev/shm"
 GO, POSTGRESQL = "static Go, 16 goroutines", "PostgreSQL, one client"
 OTHER, COMPUTE, BARE = "a sync of another file", "reads and computes", "a call that is not picked"
 COSTS = [OTHER, COMPUTE, BARE]
 SERVERS = ["dashpot", "strace", "alone"]
-# strace as an injector. It is asked to inject into a call that never comes.
+# strace as an injector. Its rule applies only to a call that never comes.
 STRACE = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync",
           "-e", "inject=fdatasync:delay_enter=1:when=65535"]
-# strace as the one that counts, outside.
+# strace as the outside observer that counts calls.
 COUNTS = ["strace", "-f", "-y", "-qq", "-e", "trace=fsync,fdatasync", "-o"]
 # PostgreSQL's commits of one client, with the time of each; at the end no process is left to sync.
 CLUSTER = """
@@ -61,7 +61,7 @@ class Place:
         for name in ("wal", "other"):
             (directory / name).mkdir()
             (directory / name).chmod(0o777)
-        # Another user may not reach the program where it was built.
+        # Another user may not be allowed to reach the place where the program was built.
         self.dashpot = shutil.copy(DASHPOT, directory / "dashpot")
         self.go = self._started(GO, self._build)
         works = {GO: self.go, POSTGRESQL: self._started(POSTGRESQL, self._cluster)}
@@ -98,7 +98,7 @@ class Place:
         return done.stdout
 
     def dashpot_run(self, directory, *command, under=()):
-        # Another user cannot write over it.
+        # The other user cannot overwrite the file of the last run, so remove it.
         (self.directory / "rules.json").unlink(missing_ok=True)
         words = ["run", "-d", f"wal=path:{directory}", "-r", "-D 20ms", "--"]
         return self.run(*under, self.dashpot, *words, *command)
@@ -133,7 +133,7 @@ def count(trace, directory):
     ended = again = 0
     for line in trace.splitlines():
         thread = line.split()[0]
-        # The second line of a call names no file.
+        # strace may print a call in two lines, of which the second names no file.
         if "resumed>" not in line:
             begun[thread] = re.search(rf"sync\(\d+<{names}/", line) is not None
         if begun.get(thread) and "<unfinished" not in line:

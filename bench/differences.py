@@ -14,7 +14,7 @@ from table import print_table
 
 DISKS, CLIENTS, SECONDS = 10, 8, 1.5
 SEEDS, QUICK_SEEDS = 20, 2
-# Each kind: what diff must say, in its first line or in what rose.
+# For each kind of cause, the line that diff must print: its first line, or a line about a value that rose.
 KINDS = {
     "a disk of ten": r"^Slower: (device d3|rule \d+) ",
     "a client of eight": r"^Slower: (client uid=\d+ pid=CLIENT|rule \d+) ",
@@ -119,7 +119,7 @@ size = "8M"
         seen, name = seed + 50, f"{kind}-{seed}"
         if kind.startswith("a neighbour"):
             return self.neighbours(name, seen, 900), None
-        # A narrow link makes large I/Os slow; the small ones wait behind them now and then.
+        # A narrow link makes large I/Os slow; small I/Os sometimes wait behind large ones.
         every = [f"d{number}" for number in range(DISKS)]
         causes = {"a disk of ten": (["d3"], ["-D", "30ms", "-f", "30%"]),
                   "a size": (every, ["-D", "10ms", "--bandwidth", "3M"]),

@@ -43,7 +43,7 @@ def stall(bench, name):
         stack.callback(connection.close)
         for cookie in range(64):
             connection.request(wire.CMD_READ, 0, 1 << 20, cookie=cookie)
-        # This takes until the sockets' buffers are full.
+        # Wait until the sockets' buffers are full.
         time.sleep(0.5)
         return quiet(server.pid, bench.seconds(3, 1))
 

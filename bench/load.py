@@ -6,7 +6,7 @@ import subprocess
 import process
 from servers import DASHPOT
 
-# Added to the requested time, because the load waits up to 5 s for the last replies.
+# Seconds beyond the requested time, because the load waits up to 5 s for the last replies.
 GRACE_SECONDS = 20
 
 

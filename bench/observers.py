@@ -20,9 +20,10 @@ INTERVAL_S = 1
 # perf-tools' iolatency uses the events of the whole machine, and this file as a lock.
 EVENTS = pathlib.Path("/sys/kernel/tracing/events/block/enable")
 LOCK = pathlib.Path("/var/tmp/.ftrace-lock")
-# It needs debugfs at its old place. It gets that in a mount namespace of its own, if the machine has none there.
+# perf-tools' iolatency needs debugfs at its old place. If the machine has no debugfs there, the tool gets it in a
+# separate mount namespace.
 DEBUGFS = "[ -d /sys/kernel/debug/tracing ] || mount -t debugfs nodev /sys/kernel/debug && exec iolatency-perf -d {number} {interval}"
-# A row of a histogram of either peer.
+# A row of a histogram, as both peers print it.
 ROW = re.compile(r"-> \d+ +: (\d+) +\|")
 
 
@@ -33,7 +34,7 @@ class Observer:
         self.name, self.argv = name, OBSERVERS[name](device)
 
     def __enter__(self):
-        # Both sides share one position in the file, so it is opened for appending.
+        # The writer and the reader share one position in the file, so the file is opened for appending.
         self.out = tempfile.TemporaryFile("a+")
         self.process = None
         if self.argv is None:
@@ -107,7 +108,7 @@ def put_away():
 
 
 def dashpot(*words):
-    # `--json` says how much was lost. The cost is that of a text histogram.
+    # With `--json`, the report says how many events were lost, and takes as much time as a text histogram.
     return lambda device: [DASHPOT, "iolatency", "--json", *words, "-d", device.path, str(INTERVAL_S)]
 
 

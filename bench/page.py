@@ -29,7 +29,7 @@ ROUNDS = 20
 WATCHED = ["disk.latency[op]", "disk.ops[client]", "disk.size[op]", "disk.latency[size]"]
 EVENTS = 1_000_000
 SECOND = 1_000_000_000
-# A click on a panel asks this: facts that only single I/Os have, and the I/Os behind a cell.
+# The question that a click on a panel asks: it needs facts that only single I/Os have, and the I/Os behind a cell.
 DRILLED = "disk.latency[op=read][size]"
 ANSWERS = ["a drill-down", "the I/Os of a cell", "a panel from the memory of seconds"]
 

@@ -15,7 +15,7 @@ import time
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 # The kernel's clock id for the CPU time of a process and all its threads, including ended ones (clock_getcpuclockid).
-# It counts nanoseconds, where /proc/PID/stat has ticks of 10 ms.
+# This clock counts nanoseconds, whereas /proc/PID/stat counts ticks of 10 ms.
 CPUCLOCK_SCHED = 2
 PERF = ["perf", "stat", "-x", ",", "-e", "instructions"]
 

@@ -15,7 +15,7 @@ TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
 PYTHON = TARGET / "engines" / "venv" / "bin" / "python"
 IOS, QUICK_IOS = 10_500_000, 1_000_000
 FINISHED = "outcome != 'in flight'"
-# The statistic, and the same question in SQL.
+# Each statistic, and the same question in SQL.
 QUESTIONS = {
     "disk.ops[latency>=10ms][process]":
         f"select process, count(*), sum(bytes) from ios where {FINISHED} and latency_ns >= 10000000 group by process",

@@ -33,7 +33,7 @@ class Server:
     def start(self, argv):
         if not shutil.which(argv[0]):
             raise Unavailable(f"{argv[0]} is not installed: make deps")
-        # The output goes to a file, because no one reads a pipe while the server runs.
+        # The output goes to a file: it would fill a pipe, because no process reads while the server runs.
         self.errors = open(f"{self.directory}/stderr", "w+")
         self.process = process.start(argv, stderr=self.errors)
         end = time.monotonic() + START_SECONDS

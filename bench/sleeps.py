@@ -18,7 +18,7 @@ SPIN = "while True: pass"
 def main():
     delay_ns, seconds = int(sys.argv[1]), float(sys.argv[2])
     spinner = process.start([sys.executable, "-c", SPIN])
-    # With the default slack of 50 us, the result would be the slack's, not the machine's.
+    # With the default timer slack of 50 us, the result would show the slack and not the machine.
     process.LIBC.prctl(PR_SET_TIMERSLACK, 1)
     try:
         overshoots = sorted(sleep_until(delay_ns, time.monotonic_ns() + int(seconds * 1e9)))

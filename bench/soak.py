@@ -30,15 +30,15 @@ from servers import DASHPOT, Unavailable
 
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 INTERVAL_S = 1
-# For this long a fresh observer may allocate, until it has met each kind of I/O.
+# A new observer may allocate memory for this long, until it has seen each kind of I/O.
 SETTLED_S = 90
 GROWTH_BYTES = 1 << 20
-# A recorder has up to seven row groups of 6 MB at a time: whether it does depends on the host.
+# A recorder may have up to seven row groups of 6 MB at a time; how many it has depends on the host.
 RECORDER_GROWTH_BYTES = 48 << 20
 KEEP_BYTES = 24 << 20
 MIN_MINUTES = 3
 WORK = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32", "--time_based"]
-# Hosts do other things, too: for most of the time the device is not at its limit.
+# The load leaves the device below its limit for most of the time, as on real hosts.
 TURNS = [["--runtime=50", "--rate_iops=5000,5000"], ["--runtime=5"], ["--runtime=5", "--rate_iops=1,1"]]
 
 
@@ -75,8 +75,8 @@ class Soak:
         self.intervals, self.memory = [], []
 
     def __enter__(self):
-        # The output goes to files, because no one reads a pipe while it runs. They are opened for appending, because
-        # both sides share one position in each.
+        # The output goes to files: it would fill a pipe, because no process reads while the observer runs. The files
+        # are opened for appending, because the writer and the reader share one position in each file.
         self.out, self.errors, self.place = tempfile.TemporaryFile("a+"), tempfile.TemporaryFile("a+"), 0
         self.began, self.counted = time.monotonic(), counters(self.device)
         self.watch = process.start(self.command(), stdout=self.out, stderr=self.errors)

@@ -13,7 +13,7 @@ LONE = "lone disk"
 POLICIES = ["through", "none", "openzfs", "legacy"]
 WAYS = [LONE, *POLICIES]
 EXPORTS = {LONE: "d", **{policy: f"{policy}/v" for policy in POLICIES}}
-# Blocks of the volumes have as many bytes as a request, so that no write needs the old content of a block.
+# The volumes' blocks are as large as a request, so that no write needs the old content of a block.
 BLOCK = "8K"
 CELLS = [(op, depth) for op in ("read", "write") for depth in (1, 32, 128)]
 

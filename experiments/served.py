@@ -18,7 +18,7 @@ WARM_UP_SECONDS, SECONDS = 30, 60
 # The client goes on until the daemon has reported.
 SPARE_SECONDS = 5
 WAYS = ("simulated", "served")
-# From less than one write to more than all of them.
+# A range from less than one write to more than all writes.
 BASE, TOP = 0.5, 1_000_000
 PICTURE = DOCS / "pictures" / "served-latency-at-volume.svg"
 

@@ -110,7 +110,7 @@ class Table:
 def first_cycle(claims):
     table = Table("write-throttle.md", "first-cycle",
                   ["delay", "at once", "delayed", "of these, KiB", "MiB/s then", "the article"])
-    # Seven eighths of 500 MiB have come in after 4.375 s; the sync ends after 5 s.
+    # Seven eighths of 500 MiB have arrived after 4.375 s; the sync ends after 5 s.
     for name, lab, there, expected in [
         ("one at a time", "first-cycle-serial", "500 KB, less than 1 MB/s", 62),
         ("each by itself", "first-cycle", "–", 570),

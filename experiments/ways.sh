@@ -1,10 +1,10 @@
-# The ways to a block device, measured in turns: what an I/O costs without a delay, and when the I/Os of a
-# delay of 100 ms end. It takes root, and runs here or in a guest, where there is only bash.
+# Measures the ways to a block device in turns: the cost of an I/O without a delay, and the time at which I/Os with a
+# delay of 100 ms end. The script needs root, and runs here or in a guest, where there is only bash.
 # usage: bash ways.sh ROUNDS SECONDS WAY…
-# The ways are loop, nbd and ublk (dashpot attach), nbdfuse (nbdfuse and a loop device), and of the kernel's RAM
-# disk `ram` (the disk alone) and dm-delay. With BELOW=brd, the disks of dashpot are RAM disks of the kernel, too.
-# It prints lines of words: "cost WAY IOPS CPU", CPU in microseconds of all CPUs for an I/O, fio's share included,
-# and "delay WAY FIRST MEDIAN" in microseconds.
+# The ways are loop, nbd and ublk (dashpot attach), nbdfuse (nbdfuse and a loop device), and two over the kernel's RAM
+# disk: `ram` (the disk alone) and dm-delay. With BELOW=brd, the disks of dashpot are RAM disks of the kernel, too.
+# The script prints lines of words: "cost WAY IOPS CPU", where CPU is the time of all CPUs for an I/O in microseconds,
+# including fio's share; and "delay WAY FIRST MEDIAN", with times in microseconds.
 set -eu
 rounds=$1 seconds=$2
 shift 2
@@ -53,9 +53,9 @@ attach_disk() { node[$1]=$(dashpot attach "$1" --with "$1" 2>"$home/said") || { 
 
 attach_nbdfuse() {
     touch "$home/file"
-    # With fewer connections its threads wait for each other.
+    # With fewer connections, nbdfuse's threads wait for each other.
     nbdfuse -C 10 -P "$home/pid" "$home/file" "nbd+unix:///nbdfuse?socket=$home/nbd.sock" >&2 &
-    # The loop device takes the size that the kernel knows, and the kernel asks for it now.
+    # The loop device takes the size that the kernel knows, so wait until the kernel has asked for it.
     until [ -s "$home/pid" ] && [ -s "$home/file" ]; do sleep 0.05; done
     node[$1]=$(losetup --find --show --direct-io=on "$home/file")
 }
@@ -76,7 +76,7 @@ job() {
         --randseed=1 "${@:2}"
 }
 
-# Ticks of 10 ms in which a CPU did something.
+# The number of ticks of 10 ms in which a CPU was busy.
 busy() { awk '$1 == "cpu" {print $2 + $3 + $4 + $7 + $8}' /proc/stat; }
 
 cost() {
@@ -84,7 +84,7 @@ cost() {
     before=$(busy)
     job "${node[$1]}" --iodepth=32 --time_based --runtime="$seconds" >"$home/job"
     after=$(busy)
-    # Field 6 is in KiB.
+    # Field 6 of fio's output is in KiB.
     awk -F ';' -v way="$1" -v ticks=$((after - before)) '{print "cost", way, $8, ticks * 10000 / ($6 / 4)}' "$home/job"
 }
 

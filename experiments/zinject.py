@@ -18,7 +18,7 @@ from lab import beside, daemon, title
 SECONDS = 10
 BLOCK = 128 << 10
 DISK_SIZE = 64 << 20
-# Writes per burst: 1.6 on average, and a mean of 16.9 ms with one lane of 10 ms.
+# The writes in each burst: 1.6 on average, which gives a mean latency of 16.9 ms with one lane of 10 ms.
 BURSTS = [1, 1, 1, 4, 1, 1, 1, 1, 2, 1, 1, 4, 1, 1, 1, 3, 1, 1, 4, 1]
 PAUSE = 0.0005
 

@@ -12,7 +12,8 @@ WORDS = "What|Whatever|Which|Whichever|Who|Whoever|Whom|Whose|Nobody"
 COMMENT = re.compile(r'^\s*(?://[/!]?|/?\*+|#+|"""|<!--)(.*)$')
 TRAILING = re.compile(r"\s(?://|#) (.*)$")
 STRING = re.compile(rf'"((?:{WORDS})\s+\w[^"]*)"')
-# After a paragraph, a sentence, the edge of a cell, or the mark of a heading or of a list.
+# The beginning of a sentence: after a paragraph, a sentence, the edge of a table's cell, or the mark of a heading or
+# of a list item.
 BEGIN = r"(?:\A|\n[ \t]*\n|[.:!?][\"')*]*\s|\||\n[ \t]*(?:[-*#>]+|\d+\.)[ \t])[\s*_]*"
 SENTENCE = re.compile(rf"{BEGIN}((?:{WORDS})\s+\w(?:(?!\n[ \t]*\n)[^?!.|]|\.(?=\w))*)(\?)?")
 FOLDERS = "bench crates docs experiments fuzz labs monitoring python scripts tests web/src".split()

@@ -183,7 +183,7 @@ def resolve(module, path, seen=frozenset()):
             module, path = module.children[name], rest
         elif name in module.uses:
             target = module.uses[name]
-            # `use name::name`: the first is another crate.
+            # In `use name::name`, the first name is another crate.
             return None if target[0] == name else resolve(module, target + rest, seen)
         else:
             return through_globs(module, path, seen) or module.file

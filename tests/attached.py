@@ -47,7 +47,7 @@ def attach():
         return daemon.cli("attach", disk, "--with", "loop", *options).stdout.strip()
 
     yield attach
-    # Devices that are still attached after a failed test would disturb the other tests.
+    # After a failed test, devices that are still attached would disturb the other tests.
     run(BINARY, "detach", "--stale", code=None)
     left = remains() - before
     for what in left:
@@ -78,7 +78,8 @@ def remains():
     loops = {f"/dev/{loop.name}" for loop in pathlib.Path("/sys/block").glob("loop*") if is_own(backing(loop))}
     with open("/proc/self/mountinfo") as table:
         mounts = {line.split()[4] for line in table if " fuse.dashpot " in line}
-    # The list includes mounts of other runs, from the machine's own directory, which lies below this one.
+    # The list also has mounts of other runs, from the machine's own directory, over which this run's directory is
+    # mounted.
     mounts = {mount for mount in mounts if is_own(mount)}
     return loops | mounts | {str(entry) for directory in [BASE, LINKS] for entry in directory.glob("*")}
 

@@ -20,7 +20,7 @@ import pytest
 
 import tracefs
 
-# This comes first, because test modules look at the machine when they are imported.
+# This comes first, because test modules examine the machine when they are imported.
 tracefs.mount()
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

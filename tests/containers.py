@@ -17,14 +17,14 @@ import pytest
 from conftest import BINARY, HANG_LIMIT, requires, run
 
 PROFILE = pathlib.Path("/usr/share/containers/seccomp.json")
-# Docker's defaults. CAP_SYS_PTRACE is not among them.
+# Docker's default capabilities. CAP_SYS_PTRACE is not among them.
 CAPABILITIES = [
     f"CAP_{name}"
     for name in "CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE "
     "SYS_CHROOT KILL AUDIT_WRITE".split()
 ]
 ARCHITECTURES = {"x86_64": ("amd64", "SCMP_ARCH_X86_64"), "aarch64": ("arm64", "SCMP_ARCH_AARCH64")}
-# Its place in a container.
+# The program's place in a container.
 DASHPOT = "/dashpot"
 
 can_run_containers = [

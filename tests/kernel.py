@@ -20,7 +20,7 @@ FIELDS = (
     "reads reads_merged sectors_read read_ms writes writes_merged sectors_written write_ms in_flight busy_ms "
     "depth_ms discards discards_merged sectors_discarded discard_ms flushes flush_ms"
 ).split()
-# Of linux/loop.h.
+# From linux/loop.h.
 LOOP_CHANGE_FD = 0x4C06
 
 
@@ -54,7 +54,7 @@ class Loop:
     def __init__(self, backing, *options):
         self.path = run("losetup", "-f", "--show", *options, backing).stdout.strip()
         self.name = os.path.basename(self.path)
-        # No other program may read it. udev and blkid have finished when this returns.
+        # No other program may read the device meanwhile: when this command returns, udev and blkid have finished.
         if shutil.which("udevadm"):
             run("udevadm", "settle", code=None)
 
@@ -134,7 +134,7 @@ def is_on(instance):
     """Whether an instance records. It does from its creation; the observer switches it off, enables events,
     and switches it on.
     """
-    # The directory exists before its files.
+    # The directory appears before its files.
     with contextlib.suppress(FileNotFoundError):
         is_asked = (instance / "events/enable").read_text().strip() != "0"
         return is_asked and (instance / "tracing_on").read_text().strip() == "1"

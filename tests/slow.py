@@ -38,7 +38,7 @@ class OwnLoop(Loop):
     """
 
     def __init__(self, backing):
-        # The index is far from those that `losetup -f` picks, and from those of other test runs.
+        # The index is far from the indices that `losetup -f` picks, and from the indices of other test runs.
         self.index = 1000 + os.getpid() % 500_000
         control(LOOP_CTL_ADD, self.index)
         self.name = f"loop{self.index}"
@@ -74,7 +74,7 @@ def disk_as_file(daemon, directory):
             assert nbdfuse.poll() is None, (directory / "nbdfuse.log").read_text()
             yield file
         finally:
-            # Waiting I/Os fail with it: a failed test must not leave anything that waits for ever.
+            # When nbdfuse ends, waiting I/Os fail: a failed test must not leave a process that waits for ever.
             nbdfuse.kill()
             nbdfuse.wait()
             subprocess.run(["umount", "--lazy", str(file)], check=False)

@@ -115,7 +115,7 @@ def test_the_client_is_the_node(daemon, attach):
     assert [client["name"] for client in daemon.disk()["clients"]] == [node]
     (attachment,) = daemon.disk()["attachments"]
     assert attachment["mechanism"] == "loop" and attachment["by"].startswith("uid=0 pid=")
-    # The kernel alone has the other end.
+    # Only the kernel has the other end of the connection.
     assert descriptors(daemon) == 1
     daemon.cli("detach", "d")
     eventually(lambda: not daemon.disk()["clients"], "no client")
@@ -240,7 +240,7 @@ def test_a_killed_daemon_leaves_nothing_stuck(serve, attach, tmp_path):
     eventually(lambda: {op["op"]: op["completed"] for op in daemon.disk()["ops"]}["write"] > 100, "writes")
     daemon.abandon()
     assert writer.wait(HANG_LIMIT) != 0
-    # The next start finds it.
+    # The next daemon finds the remains of this attachment and removes them.
     again = serve("-d", "d=ram,size=64M")
     attach(again)
     assert not os.path.ismount(at)
@@ -251,7 +251,7 @@ def test_a_killed_daemon_leaves_nothing_stuck(serve, attach, tmp_path):
 @pytest.mark.parametrize("moment", range(6))
 def test_a_killed_helper_leaves_nothing(daemon, attach, moment):
     helper = daemon.start("attach", "d", "--with", "loop")
-    # Each run kills the helper at another step.
+    # Each run kills the helper at a different step.
     steps = [lambda: True, lambda: any(BASE.glob("*")), lambda: any(BASE.glob("*/d")),
              lambda: daemon.disk()["clients"], lambda: remains() and any("/dev/" in what for what in remains()),
              lambda: helper.poll() is not None]
@@ -275,7 +275,7 @@ def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
     helper.send_signal(signal.SIGINT)
     said, _ = helper.communicate(timeout=HANG_LIMIT)
     if helper.returncode == 0:
-        # The signal came too late.
+        # The signal came after the attachment was complete.
         daemon.cli("detach", said.strip())
     assert not remains()
     eventually(lambda: not daemon.disk()["clients"], "no client")
@@ -418,7 +418,7 @@ def test_what_was_flushed_survives_a_power_cut(serve, attach):
         os.fsync(device)
     run("dd", "if=/dev/zero", f"of={node}", "bs=4k", "seek=1", "count=1", "oflag=direct")
     daemon.cli("crash", "d", "--keep", "none", "--off")
-    # The device is dead, and the power is off: neither can be used, and the device can go.
+    # The device returns errors and the disk's power is off, so neither can be used, but the device can be detached.
     assert run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", code=1).stderr
     daemon.cli("detach", node)
     refused = daemon.cli("attach", "d", code=1).stderr

@@ -17,8 +17,8 @@ def in_a_namespace(script, daemon, code):
     return run("unshare", "--mount", "sh", "-ec", script, code=code, env=environment)
 
 
-# A container without one of the kernel's devices: this /dev has the others. Each command is refused alike, before it
-# makes anything.
+# A container without one of the kernel's devices: its /dev has all other devices. Each command is refused in the
+# same way, before it makes anything.
 A_DEVICE_IS_MISSING = """
 mkdir "$0/dev"
 mount --rbind /dev "$0/dev"

@@ -17,7 +17,7 @@ from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
 pytestmark = [*can_attach, requires("fio"), requires("mkfs.ext4"), requires("ps")]
-# KILLS=50 looks for rare ones.
+# KILLS=50 makes more rounds, to look for rare failures.
 ROUNDS = int(os.environ.get("KILLS", 1))
 RULES = [[], ["-D", "5ms"], ["-D", "20ms:4", "-T", "write,flush"], ["--hang", "-T", "write"], ["--hang", "-T", "flush"]]
 
@@ -113,7 +113,7 @@ def test_kills_at_random_moments_leave_nothing(serve, attach, tmp_path, rng, vic
         moment(rng)
         kill(*{"daemon": [daemon.pid], "helper": [helper.pid], "both": rng.sample([daemon.pid, helper.pid], 2)}[victims])
         if victims == "helper":
-            # Anything that the helper has left is whole, or is removed.
+            # If the helper has left an attachment, it works; an incomplete attachment is removed.
             daemon.cli("reset")
         helper.kill()
         daemon.abandon()
@@ -134,7 +134,7 @@ def test_kills_of_run_and_its_helper_leave_nothing(serve, attach, tmp_path, rng,
         kill(*{"daemon": [own.pid], "helper": helpers, "both": [*helpers, own.pid]}[victims])
         kill(*jobs)
         eventually(lambda: ends_with_its_command(own), "the end of run")
-        # A helper that is left takes its time to see that the daemon is gone.
+        # A surviving helper takes some time to notice that the daemon is gone.
         eventually(lambda: not any(map(is_alive, [*helpers, *jobs])), f"the end of {helpers} and {jobs}")
         nothing_stays(serve, tmp_path)
 

@@ -23,7 +23,7 @@ def test_a_link_leads_to_the_node_until_it_is_detached(serve, attach):
         node, link = attach(daemon, disk), LINKS / name
         assert leads_to(link, node)
         run("dd", f"if={link}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
-        # The link names the device, as the node does.
+        # `detach` takes the link as well as the node.
         daemon.cli("detach", link)
         assert not os.path.lexists(link)
     attached = daemon.json("attach", "d", "--with", "loop")
@@ -74,7 +74,7 @@ def test_a_device_that_is_still_in_use_after_its_daemon_gives_its_link_away(serv
         again = serve("-d", "d=ram,size=8M")
         after = attach(again)
         assert after != node and leads_to(LINKS / "d", after)
-    # The former device goes with the next cleaning, and the link stays with the present one.
+    # The next `detach --stale` removes the former device, and the link still leads to the present device.
     again.cli("detach", "--stale")
     assert leads_to(LINKS / "d", after)
     again.cli("detach", "d")

@@ -73,7 +73,7 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
         assert [path.stat().st_uid for path in (ready, api)] == [uid, uid]
         now = credentials(daemon.pid)
         assert now["Uid"] == now["Gid"] == [str(uid)] * 4 and now["Groups"] == [str(uid)]
-        # At most the right to lock memory (CAP_IPC_LOCK) is left.
+        # The process keeps at most the right to lock memory (CAP_IPC_LOCK).
         assert int(now["CapEff"][0], 16) & ~(1 << 14) == 0
         status = json.loads(run(BINARY, "status", "--json", "--api", f"unix:{api}").stdout)
         (attachment,) = status["disks"][0]["attachments"]

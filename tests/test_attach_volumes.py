@@ -70,7 +70,7 @@ def test_bytes_flushes_zeroes_and_discards_arrive_as_such(serve, attach, directo
     assert completed(daemon)["write"] > 0 and completed(daemon)["flush"] > 0
     run("blkdiscard", "--offset", "8192", "--length", "8192", node)
     assert completed(daemon)["trim"] == 1
-    # A part of a block: the rest of it stays.
+    # This zeroes only a part of a block: the rest of the block stays.
     run("blkdiscard", "--zeroout", "--offset", "20480", "--length", "4096", node)
     assert completed(daemon)["zero"] == 1
     with open(node, "rb") as device:
@@ -166,7 +166,8 @@ def test_a_link_that_would_be_a_directory_of_another_is_refused(daemon, serve, a
         assert remains() == before
         one.cli("detach", name)
         assert not remains()
-    # The link of a daemon that was killed gives way, whether it is the directory or is in it.
+    # A new link replaces the link of a daemon that was killed, even if one of the two is a directory that holds the
+    # other.
     attach(daemon, VOLUME)
     daemon.abandon()
     disk.cli("detach", attach(disk, "tank"))

@@ -16,12 +16,13 @@ from wire import Wire
 
 MIB = 1 << 20
 LARGEST = 32 * MIB
-# SPECIFICATION.md, "Bounds": 256 MiB of payload, one request beyond it, and room for the rest.
+# SPECIFICATION.md, "Bounds": 256 MiB of payload, and one request beyond the bound. `SLACK` is room for all other
+# memory.
 HELD_MAX = 256 * MIB + LARGEST
 SLACK = 96 * MIB
 # The bound of all API answers together.
 ANSWERS_MAX = 256 * MIB
-# The bound of the bytes that connections keep beside their requests.
+# The bound of the bytes that connections keep in addition to their requests.
 KEPT_MAX = 64 * MIB
 
 
@@ -265,7 +266,7 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     def refused():
         status, head, body = told(ask(daemon, whole))
         refusal = json.loads(body) if status == 503 else None
-        # A busy daemon refuses for another reason, too: it has made answers for others for long.
+        # A busy daemon may also refuse because it has spent too long on answers to other callers.
         return (head, refusal) if refusal and "of 256 MiB" in refusal["error"] else None
 
     head, refusal = eventually(refused, "the answers take all that they may")

@@ -45,7 +45,8 @@ def ios_of(loop, command):
 def test_processes_that_end_at_once_have_the_cgroups_in_which_they_asked():
     names = [f"/dashpot-test-{os.getpid()}-{letter}" for letter in "ab"]
     with cgroup(names[0][1:]) as one, cgroup(names[1][1:]) as other, loop_in_memory() as loop:
-        # The shell goes from one cgroup to the other, and each of its children ends long before it is read about.
+        # The shell moves from one cgroup to the other, and each of its children ends long before dashpot reads the
+        # child's events.
         visit = f"echo $$ >{one}/cgroup.procs; {SHORT}; {SHORT}; echo $$ >{other}/cgroup.procs; {SHORT}"
         shell = lambda: run("sh", "-c", f"{visit}; {visit}; {SHORT}", "sh", loop.path)
         told = ios_of(loop, lambda: [shell() for _ in range(10)])

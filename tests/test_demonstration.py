@@ -47,7 +47,7 @@ def test_ctrl_c_ends_it_with_0_and_leaves_no_process_and_no_directory(directory)
         os.environ.update(XDG_RUNTIME_DIR=str(directory), TMPDIR=str(directory))
         os.execvp("make", ["make", "--no-print-directory", "run"])
     try:
-        # A table: the daemon, both loads and the report are at work.
+        # A line of the table shows that the daemon, both loads and the report are at work.
         read_until(terminal, b"c1t2d0  ")
         assert [path for path in directory.iterdir() if path.name.startswith("dashpot.")]
         assert len(of_group(pid)) >= 5, of_group(pid)

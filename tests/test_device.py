@@ -43,7 +43,7 @@ def device(directory):
 
 def fio(target, *options):
     words = ["--name=job", "--bs=4k", "--output-format=json", *target, *options]
-    # Its client says before the document that it is connected.
+    # fio's NBD client prints a line about its connection before the JSON document.
     said = run("fio", *words).stdout
     return json.loads(said[said.index("{"):])["jobs"][0]
 
@@ -171,13 +171,15 @@ def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern
     last = json.loads(table)["sysstat"]["hosts"][0]["statistics"][-1]["disk"]
     shown = {disk["disk_device"]: disk for disk in last}
     upper, lower = (shown[os.path.basename(node)] for node in (above, below))
-    # At any moment, 128 reads count above that have not reached the device below, or have already left it.
+    # At any moment, the upper device counts up to 128 reads that have not yet reached the lower device, or have
+    # already left it.
     arrived = lower["r/s"] + lower["rrqm/s"]
     assert abs(upper["r/s"] - arrived) <= upper["r/s"] / 10, (upper, lower)
     assert upper["aqu-sz"] > 64 and upper["r_await"] >= 50 > lower["r_await"]
     (through, merged_above), (reached, merged) = counted(0), counted(1)
     assert merged_above == 0 and reached + merged == through >= 8192
-    # If the host stops this process, the kernel merges some. With more operations in a call, it merges four of five.
+    # If the host stops this process, the kernel merges some reads. If a call had more operations, the kernel would
+    # merge four of five.
     assert merged < 2 * reached, "as if many operations were given to the kernel in a call"
     daemon.cli("detach", "d")
 

@@ -73,13 +73,13 @@ def test_an_injected_rule_a_disk_and_a_range_are_named(lab, directory):
     named = {one["dimension"]: one["values"][0]["value"] for one in found["differs"]}
     assert named["device"] == "d3" and {"op", "size", "offset"} <= set(found["alike"])
     assert found["spent"][0]["wait"] == "hold"
-    # The slow I/Os beside the rest of theirs say the same.
+    # A comparison of the slow I/Os with the other I/Os of the same recording finds the same device.
     slow = diff("--in", bad, "--slow", "latency>=25ms")
     assert {one["dimension"]: one["values"][0]["value"] for one in slow["differs"]}["device"] == "d3"
     page = directory / "diff.html"
     first_line("--in", bad, "--baseline", good, "--html", page)
     assert line in html.unescape(page.read_text())
-    # Without the disk there is nothing.
+    # Without the slow disk, nothing differs.
     rest = diff("--in", bad, "--baseline", good, "--where", "device!=d3")
     assert rest["differs"] == []
 

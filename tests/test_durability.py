@@ -66,7 +66,7 @@ def events(lines, store):
             found += ")"
         elif re.match(r"p?write(v|v2|64)?\(|pwrite", call) and str(store) in call and "= -1" not in call:
             found += "W"
-        # The prober's socket has no path.
+        # A reply: only the prober's socket has no path.
         elif re.match(r"(send\w*|write\w*)\([^,]*UNIX[^,]*->[^,]*, *\"/", call) and "= -1" not in call:
             found += "R"
     return found

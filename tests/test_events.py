@@ -178,7 +178,7 @@ def test_clients_add_up_to_their_disk(daemon):
     assert [count for name, count in reads.items() if name.endswith(f"pid={other}")] == [30]
     names = {(zio["client"], zio["op"]) for zio in ask(daemon, "/v1/events", after=0)["zios"]}
     assert {name for name, _ in names} == set(reads)
-    # The client has gone. Its counts stay, and the next client with its id has a name of its own.
+    # The client has left. Its counts stay, and the next client with the same id gets a different name.
     third = read_elsewhere(daemon, 7)
     again = ask(daemon, "/v1/disks/d/latency", by="client")
     reads = {op["by"]: op["completed"] for op in again["ops"] if op["op"] == "read"}
@@ -284,8 +284,8 @@ def test_an_idle_daemon_does_not_wake_up(daemon):
         woken = [task for task, count in wake_ups(daemon).items() if count != before.get(task)]
         return {pathlib.Path(f"/proc/{daemon.pid}/task/{task}/comm").read_text().strip() for task in woken}
 
-    # A client is connected but sends no requests: the shard wakes up now and then to notice stops. It may take a moment
-    # until the collector has taken the last events.
+    # A client is connected but sends no requests: the shard wakes up now and then to notice stops. The collector may
+    # take a moment for the last events.
     eventually(lambda: awake() <= {"dashpot-shard-0"}, "nothing but the shard of the client wakes up")
     client.close()
     eventually(lambda: not awake(), "nothing wakes up")

@@ -41,7 +41,7 @@ def test_a_file_without_room(serve, directory, policy):
     daemon, written = daemon_on_files(serve, directory, policy), {}
     client = connect(daemon)
     client.pwrite(content(1) * 16, 0, nbd.CMD_FLAG_FUA)
-    # Each disk has a half of the blocks: beyond 1 MiB of a file, writes fail.
+    # Each disk has half of the blocks, and writes beyond 1 MiB of a disk's file fail.
     limit_files(daemon, MIB)
     for version in range(2, 10):
         at = 4 * MIB + version * BLOCK
@@ -55,7 +55,7 @@ def test_a_file_without_room(serve, directory, policy):
         assert fails(client.flush)
         said = eventually(lambda: "degraded" in (text := daemon.cli("status").stdout) and text, "a degraded pool")
         assert "tank: a disk fails writes that clients believe done" in said and "mend the store" in said
-    # The acknowledged data is there, and so is what was flushed.
+    # Clients can read the acknowledged data and the flushed data.
     for at, version in written.items():
         assert client.pread(BLOCK, at) == content(version)
     assert client.pread(16 * BLOCK, 0) == content(1) * 16
@@ -81,7 +81,7 @@ def test_a_disk_that_fails_at_each_point(serve, directory, policy, layout, what)
     client.pwrite(content(1) * 16, 0, nbd.CMD_FLAG_FUA)
     daemon.cli("inject", "a", "-e", "EIO", "-T", what)
     if what == "read":
-        # A mirror reads from the other side.
+        # A mirror reads from its healthy side.
         if layout == "mirror":
             assert client.pread(16 * BLOCK, 0) == content(1) * 16
         else:
@@ -131,7 +131,7 @@ def test_a_sync_that_fails(serve, directory, policy):
     client.pwrite(content(2) * 16, MIB)
     assert fails(client.flush)
     trace.stop()
-    # A sync that succeeds now would be a lie.
+    # A sync must not succeed now, because the data is not on the disk.
     assert fails(client.flush)
     said = daemon.cli("status").stdout
     assert "faulted" in said and "so every flush fails" in said and "start the daemon again" in " ".join(said.split())

@@ -78,7 +78,7 @@ def test_a_file_system_stays_whole_while_rules_change(serve, attach, tmp_path, f
         run("fstrim", at)
         return stored_mib(daemon) < before - 24 and resident_mib(daemon) < stored_mib(daemon) * 9 / 8 + OWN_MIB
 
-    # XFS frees the blocks of a removed file only after a while.
+    # XFS frees the blocks of a removed file only after some time.
     eventually(is_given_back, "memory of the file is given back")
     daemon.cli("detach", "d")
     assert not os.path.ismount(at)

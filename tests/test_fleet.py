@@ -18,7 +18,7 @@ FLEET = ROOT / "fleet"
 ENGINES = {"duckdb": "duckdb", "clickhouse": "chdb", "spark": "pyspark"}
 QUESTIONS = ["hosts", "heatmap", "device", "neighbours", "before_after", "percentiles"]
 DAY_NS = 86_400 * 10**9
-# The program records the present: this makes the same recording one of an earlier time.
+# dashpot records only the present: this program moves a recording to an earlier time.
 MOVE = """
 import glob, sys
 import pyarrow.compute, pyarrow.parquet
@@ -63,7 +63,7 @@ class Fleet:
         rows, self.seconds = map(json.loads, done.stdout.splitlines())
         assert sum(row["outcome"] == "in flight" for row in rows) == 1
         self.ios = [row for row in rows if row["outcome"] != "in flight"]
-        # Between the two days of the database.
+        # A time between the two days on which the database was recorded.
         self.the_date_ns = max(row["at_ns"] for row in self.ios) - DAY_NS // 2
 
     def of_the_database(self, daemon):

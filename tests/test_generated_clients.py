@@ -94,7 +94,7 @@ def test_a_go_client_is_generated_compiles_and_runs(tcp, directory):
     home = directory / "client"
     shutil.copytree(SOURCES / "go", home)
     run(GO_GENERATOR, "-config", home / "oapi-codegen.yaml", "-o", home / "api.go", DOCUMENT)
-    # The modules of the code are in Go's cache: nothing is fetched, and go.mod stays as it is.
+    # The modules of the code are in Go's cache: the build downloads nothing, and go.mod does not change.
     offline = {**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
     subprocess.run(["go", "build", "-o", "use", "."], cwd=home, env=offline, check=True)
     told = run(home / "use", env={"API": tcp.base, "TOKEN": tcp.token}).stdout

@@ -40,7 +40,7 @@ def run_script(page, directory, *words, under=("unshare", "--mount")):
     """Runs the script of a page with this program on its PATH, and returns what it prints. That goes to a file, so that
     a process that is left does not keep a pipe open."""
     (directory / "bin").mkdir()
-    # Another user may not reach the program where it was built.
+    # Another user may not be allowed to reach the place where the program was built.
     shutil.copy(BINARY, directory / "bin/dashpot")
     (directory / "script").write_text(script_of(page))
     directory.chmod(directory.stat().st_mode | 0o055)
@@ -80,7 +80,8 @@ def test_a_slow_device(attach, device, directory):
     by_itself, reads, writes = [least(line) for line in re.findall(r"^ +lat .*$", said, re.MULTILINE)]
     assert by_itself < 50 <= reads and writes >= 100
     rows = [line.split() for line in said.splitlines() if re.match(r"loop\d+ ", line)]
-    # One row for the disk alone; then two rows for reads and two for writes, in the order of iostat.
+    # The table has one row for the disk alone, then two rows for reads and two rows for writes, in the order of
+    # iostat.
     assert len(rows) == 5, said
     for pair in (rows[1:3], rows[3:5]):
         upper, lower = sorted(pair, key=lambda row: -float(row[4]))

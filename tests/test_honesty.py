@@ -35,7 +35,7 @@ def cpu_quota(quota_us, period_us):
                 yield group
                 return
         finally:
-            # Processes that a failed test leaves in it go back to their former group.
+            # Move processes that a failed test has left in the group back to their former group.
             for pid in (group / "cgroup.procs").read_text().split():
                 (root / "cgroup.procs").write_text(pid)
             group.rmdir()
@@ -89,7 +89,8 @@ def test_a_flooded_shard_is_overloaded_and_its_disks_are_named(serve):
         load.send_signal(signal.SIGINT)
         load.communicate()
     eventually(lambda: not shard(daemon)["load"]["overloaded"], "the flood is over")
-    # The daemon remembers this for its whole life, because the rule's figures also cover that time.
+    # The daemon remembers the overload until it ends, because the rule's figures also cover the time of the
+    # overload.
     assert daemon.rules()[1]["shard_load"]["overloaded_seconds"] > 0
     assert "(overloaded for " in daemon.cli("status").stdout
     assert "shard 0 (disks d): busy for " in daemon.cli("list").stdout

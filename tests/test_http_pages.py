@@ -12,7 +12,7 @@ import pytest
 
 from conftest import BINARY, HANG_LIMIT, ROOT, eventually, requires, run
 
-# The language of a block on the page; the file of its program, how it is built and run.
+# For each language of a block on the page: the file for the program, and the commands that build and run it.
 LANGUAGES = {
     "go": ("slow.go", ["go", "build", "-o", "slow", "slow.go"], ["slow"]),
     "js": ("slow.mjs", [], ["node", "slow.mjs"]),

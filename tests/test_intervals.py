@@ -133,7 +133,7 @@ def test_a_daemon_that_was_stopped_makes_one_long_interval(daemon, words):
     assert report.returncode == 0, errors
     lines += [json.loads(line) for line in rest.splitlines()]
     due = sum(1 + first(line)["missed"] for line in lines)
-    # Each interval stands for the due moments in it, and the last one for none. No moment counts twice.
+    # Each interval covers the due times in it, and the last interval covers none. No due time counts twice.
     assert (due - 1) * PERIOD_NS <= sum(map(elapsed, lines)) + PERIOD_NS
     assert LONG.search(errors), errors
 
@@ -179,7 +179,7 @@ def said_after_a_restart(directory, serve):
     daemon.api = directory / "api.sock"
     snoop = daemon.start("snoop")
     snoop.stdout.readline()
-    # snoop is stopped, so that it does not notice that no daemon is there.
+    # snoop is stopped, so that it does not notice that the daemon is gone.
     snoop.send_signal(signal.SIGSTOP)
     daemon.abandon()
     daemon = serve("-d", "d=ram,size=1M", *api)
@@ -200,7 +200,7 @@ def test_iolatency_of_what_the_daemon_remembers(serve):
     assert {value["value"]: value["latency"]["n"] for value in report["values"]} == {"fast": 30, "slow": 20}
     only = daemon.cli("iolatency", "--last", "10m", "-d", "slow", "-i", "*R*")
     assert sum(counted(only.stdout).values()) == 20 and min(counted(only.stdout)) >= 32
-    # The daemon has not been running for that long.
+    # The daemon has not been running for 10 minutes.
     ((length, asked),) = SHORT.findall(only.stderr)
     assert float(length) < float(asked) == 600
     assert "--by size" in daemon.cli("iolatency", "--last", "1m", "--by", "size", code=2).stderr

@@ -77,7 +77,7 @@ def bucket(ns):
     return bisect.bisect_left(BUCKETS, ns)
 
 
-# Beside fio.
+# Comparisons with fio.
 
 @requires("fio")
 @pytest.mark.parametrize("delay, depth, number", [
@@ -106,7 +106,8 @@ def measured(loop, depth, number, directory):
     assert interval["lost"] == 0 and interval["in_flight"]["zios"] == 0
     assert ours["n"] == len(theirs) == number
     assert ours["p50_ns"] >= 10_000_000
-    # When fio has sent all requests it waits until all have ended, and looks at its clock only then.
+    # After its last request, fio waits until all requests have ended, and reads its clock only then: so its last
+    # latencies are wrong.
     theirs = sorted(theirs[:-depth])
     return {share: (theirs[math.ceil(len(theirs) * share / 100) - 1], ours[f"p{share}_ns"]) for share in SHARES}
 

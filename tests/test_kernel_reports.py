@@ -117,7 +117,8 @@ def test_counts_are_those_of_the_kernel(loop, nothing_left, queued):
     flushes = sum(count for kind, count in kinds.items() if set(kind) == {"F"})
     assert reads == after["reads"] - before["reads"]
     assert flushes == after["flushes"] - before["flushes"] > 0
-    # If only one process waits for a flush, the kernel counts an empty write for it, beside the flush.
+    # If only one process waits for a flush, the kernel counts an empty write for this process, in addition to the
+    # flush.
     assert writes + flushes == after["writes"] - before["writes"]
     assert "lost" not in report.errors
 
@@ -161,7 +162,7 @@ def test_iostat_prints_what_sysstats_does(loop, extended):
     tables = [[line.split() for line in text.splitlines() if re.match(f"Device|{loop.name} ", line)] for text in (theirs, ours)]
     (titles, figures), (our_titles, our_figures) = tables
     assert our_titles == titles
-    # The time since the boot has advanced between the two.
+    # The time since the boot has advanced between the two tools' readings.
     for title, figure, our_figure in zip(titles[1:], figures[1:], our_figures[1:]):
         assert float(our_figure) == pytest.approx(float(figure), rel=0.02, abs=0.011), title
     widths = [[len(line) for line in text.splitlines() if line.startswith(loop.name)] for text in (theirs, ours)]
@@ -307,7 +308,7 @@ def test_losses_invent_no_latency(loop, nothing_left, queued):
     while not intervals[-1]["latency"]["n"]:
         intervals.pop()
     busy = itertools.dropwhile(lambda interval: not interval["latency"]["n"], intervals)
-    # In a short one, after one that ended late, fio may have had no CPU.
+    # After an interval that ended late comes a short interval, in which fio may have had no CPU time.
     whole = [interval for interval in busy if interval["elapsed_ns"] >= 500_000_000]
     assert all(interval["latency"]["n"] or interval["lost"] for interval in whole), "none that was missed looks idle"
 

@@ -42,7 +42,7 @@ def written(serve, directory, layout, policy):
 def test_a_disk_twice_as_fast_gets_twice_the_new_blocks(serve, directory, policy):
     fast, slow = written(serve, directory, "dynamic", policy)
     assert fast + slow == 8 << 20
-    # At the end each disk has some in its queue, and on a busy host both are late.
+    # At the end, each disk has blocks in its queue, and on a busy host both disks are late.
     assert 1.4 < fast / slow < 2.6, (fast, slow)
 
 

@@ -41,7 +41,7 @@ def test_a_load_that_is_never_answered_fails_and_names_how_many(daemon):
     done = run(BINARY, "load", daemon.uri("d"), "--depth", "3", "--time", "100ms", "--json", code=1)
     assert json.loads(done.stdout)["unanswered"] == 3
     assert "3 requests were not answered" in done.stderr
-    # The requests have ended, so the remedy must not be to look for them.
+    # The requests have ended, so the remedy must not tell the user to look for them.
     assert "'dashpot list' shows the rules that held them" in done.stderr
 
 
@@ -50,7 +50,7 @@ def test_rates_are_of_the_time_in_which_the_load_asked(daemon):
     done = run(BINARY, "load", daemon.uri("d"), "--time", "200ms", "--json", code=1)
     report = json.loads(done.stdout)
     assert "1 request was not answered" in done.stderr
-    # The 49 requests before it took a moment, which counts, too.
+    # The 49 requests before the hung request took some time, too, which the report includes.
     assert report["ops"][0]["latency"]["n"] == 49 and report["elapsed_ns"] >= 200_000_000
     assert report["ops"][0]["iops"] <= 49 / 0.2
 

@@ -93,7 +93,7 @@ def test_a_program_that_drops_from_root_is_held_without_ptrace(places, tmp_path)
     assert (rule["matched"], rule["held"]) == (5, 5)
 
 
-# A process that changes its user, and executes nothing after that, is closed to all but a tracer.
+# If a process changes its user and then executes no other program, only a tracer may read its memory.
 CHANGES = "import os; os.setgid(65534); os.setuid(65534)\n" + SYNCS
 
 
@@ -134,7 +134,7 @@ def test_random_histories_of_files_are_followed(places, tmp_path, _):
     assert done.stderr == ""
 
 
-# Starts a command on a disk that is suspended, and lets the disk go on once it has as many calls as threads.
+# Starts a command on a suspended disk, and resumes the disk once it has as many calls as the command has threads.
 TOGETHER = """
 "$DASHPOT" suspend wal --now >/dev/null
 "$@" &
@@ -190,7 +190,7 @@ def test_many_threads_and_short_lived_children_are_held(places, tmp_path, progra
 
 POSTGRES = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
 
-# A slow log, then one that fails: PostgreSQL must not go on, and must recover.
+# First the log is slow, and then it fails: PostgreSQL must stop, and must recover.
 CLUSTER = """
 set -eu
 start() { pg_ctl -D data -w -o "-k $PWD -h ''" -l log start >>pg_ctl.log; }
@@ -280,8 +280,8 @@ def test_a_32_bit_call_is_refused_by_name(places, tmp_path):
     assert "fsync of foreign" in done.stderr and "ENOSYS" in done.stderr
 
 
-# A hung call waits while dashpot is killed, and a second follows. A session of its own: not even a signal to
-# dashpot's group reaches it.
+# A hung call waits while dashpot is killed, and a second call follows. The program has its own session, so that not
+# even a signal to dashpot's group reaches the program.
 LOSS = """
 import os, sys, threading, time
 os.setsid()

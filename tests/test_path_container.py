@@ -11,7 +11,7 @@ from containers import DASHPOT, can_run_containers, container  # noqa: F401 (a f
 from test_path import ORPHAN, PYTHON, SYNCS
 
 pytestmark = can_run_containers
-# As gosu and setpriv do it: the user changes, and then another program is executed.
+# Drops root as gosu and setpriv do: changes the user, and then executes another program.
 DROPS = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups", "--inh-caps=-all"]
 CALLS = 25
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import BINARY, HANG_LIMIT, eventually, open_to_all, run
 from test_path import PYTHON, counted, path_run, places  # noqa: F401
 
-# A container gives namespaces of its own, in which dashpot is the first process.
+# A container has its own namespaces, in which dashpot is the first process.
 CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--ipc", "--uts"]
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make namespaces")
 
@@ -44,7 +44,8 @@ sys.exit(7)
 def test_the_first_process_of_a_container_reaps_orphans(places):  # noqa: F811
     wal, _ = places
     done = path_run(wal, PYTHON, "-c", ORPHANS, wal / "f", under=CONTAINER, code=7)
-    # Beside the variables of its caller two reach the program, and no descriptor. 3 is the list's own.
+    # The program gets the variables of its caller and two more, but no additional descriptor. Descriptor 3 is open
+    # only because the program lists its descriptors.
     names = {"DASHPOT_API", "DASHPOT_URI"} | {name for name in os.environ if name.startswith("DASHPOT")}
     assert done.stdout == f"True {sorted(names)} [0, 1, 2, 3]\n"
 
@@ -76,7 +77,7 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, program) == 0
 os.execv(sys.argv[1], sys.argv[1:])
 """
-# A signal whose handler lets the call begin again comes every 3 ms.
+# Every 3 ms comes a signal after whose handler the call begins again.
 INTERRUPTED = """
 import os, signal, sys, time
 signal.signal(signal.SIGALRM, lambda *_: None)
@@ -99,7 +100,8 @@ def test_a_call_that_a_signal_interrupts_keeps_its_deadline(places, tmp_path, un
         wal, tmp_path, PYTHON, "-c", INTERRUPTED, wal / "f", rules=["-D 60ms"], under=under,
     )
     holds = int(done.stdout) // 60_000_000
-    # A hold that ends while the signal's handler runs cannot be answered, and the call is held anew, for all of it.
+    # If a hold ends while the signal's handler runs, dashpot cannot answer the call, and then holds it again for the
+    # whole time.
     most = holds if under else 1
     assert 1 <= rule["matched"] == rule["held"] <= most
 
@@ -133,7 +135,7 @@ print(started)
 def test_a_program_that_forks_is_bounded_by_its_own_limit(places, tmp_path):  # noqa: F811
     wal, _ = places
     open_to_all(wal)
-    # The limit holds for users without privileges: one that has no other process.
+    # The kernel applies the limit only to users without privileges, so use a user who has no other process.
     user = ["setpriv", "--reuid", "64321", "--regid", "64321", "--clear-groups", "--bounding-set=-all"]
     copy = tmp_path / "dashpot"
     copy.write_bytes(pathlib.Path(BINARY).read_bytes())

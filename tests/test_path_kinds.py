@@ -8,7 +8,7 @@ import re
 from conftest import BINARY, requires, run
 from test_path import PYTHON, SYNCS, counted, path_run, places  # noqa: F401
 
-# Makes each call on a file in each of two directories, and prints how each ended.
+# Makes each call on a file in each of two directories, and prints the result of each call.
 KINDS = """
 import ctypes, mmap, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -49,7 +49,7 @@ for directory in sys.argv[1:]:
 ends["sync"].append(end_of(os.sync))
 print(__import__("json").dumps(ends))
 """
-# These mean one file.
+# The calls that sync only one file.
 OF_FILES = ["fsync", "fdatasync", "sync_file_range", "msync", "pwritev2 RWF_SYNC", "pwritev2 RWF_DSYNC"]
 
 
@@ -57,13 +57,13 @@ def test_each_kind_of_call_is_held(places, tmp_path):  # noqa: F811
     wal, other = places
     done, rule = counted(wal, tmp_path, PYTHON, "-c", KINDS, wal, other)
     assert all(not any(ends) for ends in json.loads(done.stdout).values()), done.stdout
-    # Both directories are on one file system, which `syncfs` means.
+    # Both directories are on the same file system, so `syncfs` in either directory matches.
     assert rule["matched"] == rule["held"] == len(OF_FILES) + 2 + 1
 
 
 def test_each_kind_of_call_hears_the_error(places):  # noqa: F811
     wal, other = places
-    # The kernel gives no program an error of sync(2), and neither does the C library.
+    # The kernel returns no error from sync(2) to any program, and the C library does not either.
     done = path_run(wal, PYTHON, "-c", KINDS, wal, other, rules=["-e ENOSPC"])
     ends = json.loads(done.stdout)
     assert {name: ends[name] for name in OF_FILES} == {name: [28, 0] for name in OF_FILES}
@@ -108,9 +108,10 @@ def test_the_held_calls_are_those_that_strace_counts_outside(places, tmp_path): 
     print("reproduce:", *history)
     trace = tmp_path / "trace"
     strace = ["strace", "-f", "-y", "-qq", "-e", "trace=fsync,fdatasync", "-o", trace]
-    # strace knows a file by one name alone.
+    # strace knows only one name of a file.
     _, rule = counted(wal, tmp_path, "env", "NO_LINKS=1", *history, under=strace)
-    # A call that is interrupted by another thread's has a second line, which names no file.
+    # If another thread's call interrupts a call's line, the rest of the line follows as a second line, which names
+    # no file.
     seen = re.findall(rf"(?m)^\d+ +f(?:data)?sync\(\d+<{re.escape(str(wal))}/", trace.read_text())
     assert rule["matched"] == len(seen) > 0
 

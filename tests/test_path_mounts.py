@@ -7,7 +7,7 @@ import pytest
 from test_path import PYTHON, SYNCS, counted, places  # noqa: F401
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-# Each mounts at `mnt` what is named, and leaves the path of a file there.
+# For each thing to mount: the words that mount it, and the path of a file below the mount.
 WAYS = {
     "the directory": ("--bind wal mnt", "mnt/f"),
     "a directory below it": ("--bind wal/below mnt", "mnt/f"),

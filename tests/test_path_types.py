@@ -27,7 +27,7 @@ def listed(wal, tmp_path, program, *arguments, types=ALL, rules=(), options=(), 
     return done, json.loads(rules_file.read_text())
 
 
-# Makes each call once on a file in each of two directories, and says how each ended.
+# Makes each call once on a file in each of two directories, and prints the result of each call.
 KINDS = """
 import ctypes, json, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -93,11 +93,12 @@ def test_the_calls_of_a_type_fail_and_no_others(filled, tmp_path, kind):
     done, _ = listed(wal, tmp_path, KINDS, kind, wal, other)
     for name, (inside, outside) in json.loads(done.stdout).items():
         assert outside == 0, (name, outside)
-        # ESTALE: none of these calls has it by itself. After a call that failed, a later one may find no file.
+        # 116 is ESTALE, which none of these calls returns by itself. After a failed call, a later call may find no
+        # file.
         assert (inside == 116) == (name in KINDS_OF[kind]), (name, inside)
 
 
-# Each line: the type, the first byte and the number of bytes of a call.
+# Each line has the type, the first byte and the number of bytes of a call.
 RANGES = """
 import ctypes, mmap, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -175,7 +176,7 @@ os.fsync(file)
 def test_a_file_with_another_name_inside_is_held(places, tmp_path):  # noqa: F811
     wal, other = places
     _, (rule,) = listed(wal, tmp_path, LINKS, wal, other, types="sync", rules=["-D 1us"])
-    # Without the name inside it is not held, neither before nor after.
+    # The file is held only while it has a name inside, and not before or after.
     assert rule["matched"] == 2
 
 
@@ -193,7 +194,7 @@ def test_a_floor_is_done_first_and_both_times_are_known(places, tmp_path):  # no
         wal, tmp_path, SYNCS, wal / "f", "5", types="sync", rules=["-D 20ms --mode floor"],
     )
     assert min(map(int, done.stdout.split())) >= 20_000_000
-    # A sync on a busy host may take longer than the rule asks for.
+    # On a busy host, a sync may take longer than the rule's delay.
     assert rule["matched"] == rule["held"] + rule["overrun"] == 5
     assert "could not be done" not in done.stderr
     zios = json.loads((tmp_path / "events.json").read_text())["zios"]

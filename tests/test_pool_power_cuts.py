@@ -104,7 +104,7 @@ def cut_between_the_sides(daemon, client, wrote, draw):
 def test_the_sides_of_a_mirror_are_made_the_same_after_power_cuts(serve, directory, policy):
     path, _ = lab(directory, policy, "mirror", "lossy:file:{disk}.img", size="8M")
     daemon = serve(path)
-    # The cuts come while a transaction group syncs.
+    # With these tunables, power cuts come while a transaction group syncs.
     daemon.cli("set", "tank", "zfs_dirty_data_max=64K", "zfs_write_limit_override=64K")
     daemon.cli("inject", "all", "-D", "1ms", "-T", "write,flush")
     seed = random.randrange(1 << 32)

@@ -57,7 +57,8 @@ def test_operations_are_counted_at_the_volume_in_the_queues_and_at_the_disks(poo
     traffic = tank["traffic"]
     assert (traffic["volumes"]["writes"], traffic["volumes"]["written_bytes"]) == (writes, writes * BLOCK)
     assert tank["admissions"]["assigned"] == writes and tank["dirty_bytes"] == 0
-    # Both sides of the mirror get each block that a txg or the flush sends home, and no more bytes than that.
+    # Both sides of the mirror get each block that a txg or the flush writes to its place, and no more bytes than
+    # that.
     assert traffic["queues"]["written_bytes"] == traffic["disks"]["written_bytes"] <= 2 * writes * BLOCK
     assert traffic["disks"]["writes"] <= traffic["queues"]["writes"]
     (volume,) = Api(pool).ask("/v1/volumes")

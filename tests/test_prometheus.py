@@ -72,7 +72,7 @@ def test_percentiles_of_prometheus_are_dashpots_within_a_bucket(watched):
         theirs = server.number(
             f'histogram_quantile({share}, dashpot_disk_latency_seconds_bucket{{disk="d",op="read"}})'
         )
-        # The tail begins at 0.9, so one rank more or less gives another bucket.
+        # The tail begins at 0.9, so a difference of one rank gives another bucket.
         assert low / 2 <= theirs <= high * 2 if share == 0.9 else low <= theirs <= high, (share, own, theirs)
     assert server.number('histogram_quantile(0.5, dashpot_disk_latency_seconds_bucket{disk="d",op="read"})') < 0.004
     assert server.number('histogram_quantile(0.99, dashpot_disk_latency_seconds_bucket{disk="d",op="read"})') > 0.03
@@ -176,6 +176,6 @@ def test_what_the_files_ask_for_is_there(scraped):
     there = {name for name, _ in samples(scrape(scraped)[1])}
     files = "".join((MONITORING / name).read_text() for name in ("alerts.yml", "grafana-dashboard.json"))
     asked = set(re.findall(r"\bdashpot_\w+", files))
-    # A prober may have no reading yet.
+    # A shard's prober may have no reading yet.
     missing = {name for name in asked - there if not name.startswith("dashpot_kernel") and "probe" not in name}
     assert not missing - {"dashpot_host_cpu_steal_ratio"}

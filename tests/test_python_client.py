@@ -245,7 +245,7 @@ def test_stop_leaves_nothing():
     assert d.stop() == 0 and not directory.exists() and gone(d.pid)
 
 
-# Starts a daemon, from a thread that ends at once, arms a rule, and says what there is to clean up.
+# Starts a daemon from a thread that ends at once, and prints what there is to clean up.
 KILLED = """
 import json, sys, threading, dashpot
 started = []
@@ -258,7 +258,7 @@ sys.stdin.read()
 """
 
 
-# It has no children, which would outlive it.
+# A program that ignores SIGTERM. It has no child processes, because they would outlive it.
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.sigwait([signal.SIGUSR1])"
 
 

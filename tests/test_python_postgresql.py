@@ -62,7 +62,7 @@ def suite(directory):
     )
     run(*AS_POSTGRES, "initdb", "-D", data, "--no-sync", env=suite.env)
     with open(data / "postgresql.conf", "a") as settings:
-        # The last word of shutdown must not wait for an autovacuum's slow syncs.
+        # The shutdown must not wait for the slow syncs of an autovacuum.
         settings.write("wal_sync_method = fdatasync\nautovacuum = off\n")
     suite.write(SUITE)
     return suite

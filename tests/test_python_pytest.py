@@ -34,7 +34,7 @@ class Suite:
     def __init__(self, directory):
         self.directory = directory
         (directory / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
-        # The daemons' private directories come here.
+        # The directory for the daemons' private directories.
         (directory / "tmp").mkdir()
         plugin = {"PYTHONPATH": str(ROOT / "python/src"), "PYTEST_PLUGINS": "dashpot_pytest"}
         self.env = {**plugin, "DASHPOT": BINARY, "TMPDIR": str(directory / "tmp")}
@@ -224,7 +224,7 @@ def test_a_killed_pytest_leaves_nothing(suite, options, many):
         directories, daemons = suite.left()
         assert len(directories) == len(daemons) == many
     finally:
-        # The workers, too, because one in a hanging system call sees the end of pytest only much later.
+        # Kill the workers, too: a worker in a hanging system call notices the end of pytest only much later.
         for pid in found(suite.directory / "tmp", "python3"):
             os.kill(pid, signal.SIGKILL)
         pytest_run.wait(HANG_LIMIT)

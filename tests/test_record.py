@@ -193,7 +193,7 @@ def test_bad_recordings_are_refused_by_name(recorded, directory):
     path.write_bytes(whole.replace(b"dashpot.format\x18\x012", b"dashpot.format\x18\x011"))
     older = run(BINARY, "snoop", "--in", recording, code=1).stderr
     assert path.name in older and "format 1" in older
-    # The reader chooses files by the period of their names, so a wrong one must not hide I/Os.
+    # The reader chooses files by the periods in their names, so a wrong period must not hide I/Os.
     number, begun, ended = path.stem.split("-")[:3]
     path.write_bytes(whole)
     renamed = path.rename(path.with_name(f"{number}-{begun}-{int(ended) - 1}.parquet"))

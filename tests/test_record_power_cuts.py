@@ -142,7 +142,7 @@ def test_a_power_cut_leaves_whole_files(traced, directory):
     flushes = [at for at, (name, _) in enumerate(seen) if "sync" in name]
     assert len(flushes) > 5 * ROUNDS
     chance = random.Random(15)
-    # Each kind of cut: nothing more than what was flushed, all of it, and any part.
+    # The kinds of cuts. Of the data that was not flushed, they keep nothing, everything, and any part.
     keeps = [lambda n: 0, lambda n: n - 1, chance.randrange]
     cuts = sorted(chance.choices(range(len(seen)), k=CUTS - 1)) + [len(seen)]
     disk, done, answers = Disk(root), 0, 0
@@ -161,7 +161,7 @@ def test_a_power_cut_leaves_whole_files(traced, directory):
         assert "damaged" not in listed.stderr, listed.stderr
         answers += 1
     assert answers > CUTS / 4
-    # The last one is after the end, with all that was flushed.
+    # The last cut comes after the end, and keeps only the flushed data.
     kept = directory / "kept"
     kept.mkdir()
     disk.cut(kept, lambda n: 0)

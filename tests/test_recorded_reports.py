@@ -15,7 +15,7 @@ from test_events import ask
 from test_kernel_reports import started
 from timed import Client
 
-# Each is asked of the daemon while it works, and of the recording afterwards.
+# The test asks the working daemon for each of these statistics, and asks the recording afterwards.
 STATISTICS = [
     "disk.ops[op]", "disk.bytes[device]", "disk.latency", "disk.latency[rule]", "disk.hold[lane]", "disk.total[op]",
     "disk.ops[client]", "disk.ops[op=write][latency>=3ms][size]", "disk.errors[error]", "disk.store[op]", "disk.depth",
@@ -59,7 +59,7 @@ def test_a_recording_answers_as_the_live_disks_did(serve, directory):
     recorder = daemon.start("record", "-o", recording)
     assert "until Ctrl-C" in recorder.stdout.readline()
     live = {name: daemon.start("stat", name, "--json", "--api", f"unix:{daemon.api}", "1") for name in STATISTICS}
-    # A report prints its first interval when it has watched for one: from then on it misses nothing.
+    # Once a report has printed its first interval, it misses no I/O.
     for report in live.values():
         assert json.loads(report.stdout.readline())["count"] == 0
     work(daemon)
@@ -174,7 +174,7 @@ def test_a_recording_of_the_kernels_disks_answers_as_they_did(directory):
         over(recorder)
     for name in names:
         [recorded] = asked(directory / "rec", name)
-        # Each reader has events of its own, with times of their own: latencies differ by microseconds.
+        # Each reader has its own events with their own times, so latencies differ by microseconds.
         assert counts(recorded) == counts(told[name]), name
         assert recorded["count"] > 0
 

@@ -144,12 +144,12 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     assert told["count"] == 90
     told, said = ask("stat", "disk.ops[client]")
     assert told["count"] == 66 and "left out: the recording has only counts" in said
-    # The seconds count the time at the device, and not what came before it.
+    # The counts of seconds have only the time at the device, not the time before.
     told, said = ask("stat", "disk.total")
     assert told["count"] == 66 and "left out: the recording has only counts" in said
 
 
-# The history of a recording, as it tells it itself.
+# The history of a recording, as the recording itself shows it.
 
 def recorded(daemon, recording, work):
     recorder = daemon.start("record", "-o", recording)

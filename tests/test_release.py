@@ -86,7 +86,7 @@ def test_units_are_valid_hardened_and_disabled(unit, most, directory):
     judged = run("systemd-analyze", "security", "--offline=yes", directory / unit).stdout
     exposure = float(judged.split("Overall exposure level")[1].split(":")[1].split()[0])
     assert exposure <= most, judged
-    # Only `serve` tells systemd when it is ready.
+    # Only `serve` notifies systemd when it is ready.
     kind = "exec" if "observe" in unit else "notify"
     assert f"Type={kind}\n" in (directory / unit).read_text()
 

@@ -238,7 +238,7 @@ def test_quantize_above_and_below_the_injection(daemon, client):
     assert min(values[0]) >= 8192
     assert max(values[1]) < 8192
     n = [sum(int(count) for _, _, count in rows(half, QUANTIZE_ROW)) for half in (above, below)]
-    # The two looks are a moment apart.
+    # The report reads the two layers at slightly different times.
     assert abs(n[0] - n[1]) <= 8
 
 

@@ -48,7 +48,7 @@ def test_waits_add_up(daemon, client):
     process = daemon.start("snoop", "--json", "-n", "20")
 
     def ended():
-        # No output shows when it begins.
+        # snoop prints nothing when its watch begins, so make I/O until it ends.
         client.many(1, 1)
         return process.poll() is not None
     eventually(ended, "the end of 20 lines")
@@ -104,7 +104,7 @@ def check_writes(loop):
     )
 
     def ended():
-        # No output shows when it begins.
+        # snoop prints nothing when its watch begins, so make I/O until it ends.
         run("dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=8", "oflag=direct")
         return process.poll() is not None
     eventually(ended, "the end of 8 lines")

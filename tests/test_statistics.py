@@ -94,7 +94,7 @@ def test_columns_are_what_the_single_ios_add_up_to(ten):
         said = columns(ten, statistic, **ten.during)
         assert sums(said) == expected, statistic
         assert [said["from_ns"], said["to_ns"]] == list(ten.during.values())
-    # Coarser columns are the same I/Os.
+    # Wider columns contain the same I/Os.
     assert sums(columns(ten, "disk.hold[rule]", **ten.during, step_ns=3 * SECOND)) == sums(
         columns(ten, "disk.hold[rule]", **ten.during)
     )

@@ -85,7 +85,7 @@ def test_reports_name_a_stop_that_no_latency_contains(serve):
     asking.start()
     report = daemon.start("iolatency", "--json", "0.1")
     report.stdout.readline()
-    # Its command begins after the first look, and ends with its input.
+    # The check's command begins after the first reading, and ends when its input ends.
     check = daemon.start("check", "d.max < 1h", "--", "sh", "-c", "echo begun; cat")
     assert check.stdout.readline() == "begun\n"
     with stopped(daemon, 0.5):

@@ -99,7 +99,7 @@ def test_a_token_can_be_chosen(serve, directory, way, monkeypatch):
     daemon = serve("-d", "db=ram,size=1M", *words)
     url = eventually(lambda: re.search(r"API  (http://127\.0\.0\.1:\d+)/\?token=" + TOKEN, daemon.output())).group(1)
     assert [status_of(url, token) for token in (TOKEN, "another")] == [200, 401]
-    # A client on another host has no file, but may have the variable.
+    # A client on another host has no file with the token, but may have the variable DASHPOT_TOKEN.
     at = {"DASHPOT_API": url.replace("http://", "tcp:"), "XDG_RUNTIME_DIR": str(directory), "DASHPOT_TOKEN": TOKEN}
     assert "db" in run(BINARY, "status", env=at).stdout
     sys.path.insert(0, str(ROOT / "python/src"))

@@ -17,7 +17,7 @@ from kernel import instances_of, is_watching, loop_in_memory, loop_that_can_be_f
 BINARIES = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
 AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
 
-# Syncs a file some times, and prints how long each took by its own clock.
+# Syncs a file several times, and prints how long each sync took by the program's own clock.
 PROGRAM = """
 import os, sys, time
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -75,7 +75,7 @@ def test_calls_are_timed_as_their_program_times_them(tmp_path):
         assert [io["rwbs"] for io in told] == ["fsync", "fdatasync"] * 20
         assert {(io["device"], io["comm"], io["error"]) for io in told} == {(loop.name, told[0]["comm"], None)}
         assert told[0]["comm"].startswith("python") and told[0]["cgroup"].startswith("/")
-        # The program's clock has both readings of its clock in it, so it is never ahead.
+        # The program's time also includes its two readings of the clock, so it is never shorter than dashpot's time.
         assert all(io["total_ns"] <= measured for io, measured in zip(told, own, strict=True))
         long = [(io["total_ns"], measured) for io, measured in zip(told, own) if measured >= 1_000_000]
         if not long:
@@ -112,13 +112,13 @@ def test_a_database_agrees(postgresql):
     snoop = watch("snoop", "--layer", "fs", "-k", "--where", "type=fdatasync,process=postgres", "--json")
     before = own()
     postgresql("pgbench", "-n", "-c", "4", "-t", "25")
-    # A server tells its figures when it ends, or within a second.
+    # A PostgreSQL server process reports its figures when it ends, or within a second.
     eventually(lambda: own()[0] - before[0] >= 25, "the servers have told")
     after = own()
     told = [io["total_ns"] for io in end(snoop)]
     count, took_ns = after[0] - before[0], after[1] - before[1]
     assert abs(len(told) - count) <= 2
-    # Both read a clock at each end of a call: that is within 50 us.
+    # PostgreSQL and the kernel both read a clock at each end of a call, and their readings differ by at most 50 us.
     assert abs(sum(told) - took_ns) <= 0.05 * took_ns + 50_000 * count
 
 

@@ -35,7 +35,7 @@ class Sysstat:
             ["stdbuf", "-oL", "iostat", "-dxk", node, str(seconds), "2"], stdout=subprocess.PIPE, text=True,
             env={**os.environ, "LC_ALL": "C", "S_COLORS": "never"},
         )
-        # The first table is about the time since the boot. The interval begins with it.
+        # iostat's first table covers the time since the boot. The interval begins when iostat prints it.
         self.row()
 
     def row(self):
@@ -96,12 +96,13 @@ def test_iostat_and_iolatency_agree_on_an_attached_disk(serve, attach):
         count, short = counts[kind], kind[0]
         rows, mean = of_type(latency["values"], letter), ours[f"{kind}s"]["mean_ns"]
         assert ours[f"{kind}s"]["n"] == sum(row["count"] for row in rows) == count
-        # Its interval may last a few milliseconds longer than asked.
+        # The interval of iostat may last a few milliseconds longer than requested.
         assert stock[f"{short}/s"] * seconds == pytest.approx(count, rel=0.02)
         # The kernel counts whole milliseconds, and iostat prints two digits.
         assert stock[f"{short}_await"] * 1e6 == pytest.approx(mean, abs=0.005e6 + 1e6 / count)
         assert mean >= least * 1e6
-        # iolatency begins when the driver gets an I/O, and iostat a little earlier; its rows bound its mean.
+        # iolatency begins when the driver gets an I/O, and iostat a little earlier; the edges of iolatency's rows
+        # bound the mean.
         lowest = sum(row["from_ns"] * row["count"] for row in rows) / count
         highest = sum((row["to_ns"] + 1) * row["count"] for row in rows) / count
         assert lowest <= mean <= highest * 1.05, (lowest, mean, highest)

@@ -285,7 +285,7 @@ def test_a_simulated_throttle_is_seen_at_work(lab, terminal, throttle):
     top.sees("1 volume, 2 disks", "s of 3600.0 s  flood", "tank/foo", "transaction groups of tank", "syncing")
     row = rf"tank +{throttle} .*\[█+.?.*\]"
     eventually(lambda: re.search(row, top.screen()), "the throttle fills up")
-    # A write is delayed or stopped, and a txg has reached the disks.
+    # The throttle delays or stops a write.
     held = re.compile(rf"{throttle} .*\] .* (stop|\d[\d.]*[mun]s) +[1-9]\d* ")
     eventually(lambda: held.search(top.screen()), "writes that wait")
     eventually(lambda: "committed" in top.screen(), "a txg on the disks")
@@ -327,7 +327,7 @@ def test_rules_and_suspension_act_on_simulated_disks(lab, terminal):
 
 def test_a_simulation_stays_on_its_last_look(lab, terminal):
     top = terminal(None, "--sim", lab(lasts="2s"), "10m", size=(120, 40))
-    # The screen looks when the simulation ends, and not only when the interval does.
+    # The screen is updated when the simulation ends, and not only when the interval ends.
     top.sees("ENDED at 2.0 s", "tank/foo", "openzfs")
     at_the_end = top.screen()
     for key in ["a", "z"]:
@@ -341,7 +341,7 @@ def test_a_simulation_stays_on_its_last_look(lab, terminal):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
 def test_a_signal_ends_a_simulation(lab, terminal, name):
-    # This is as fast as the machine can simulate, so the simulation is always busy.
+    # At this speed the machine simulates as fast as it can, so the simulation is always busy.
     top = terminal(None, "--sim", lab(), "--speed", "1000")
     top.sees("write throttle")
     os.kill(top.pid(), getattr(signal, name))
@@ -378,6 +378,7 @@ def test_a_simulation_has_no_daemon_and_no_kernel(lab):
         assert "cannot be used with" in run(BINARY, "top", "--sim", path, *words, code=2).stderr
     for words in (["--api", "unix:/x", "top"], ["top", "--api", "unix:/x"]):
         assert "leave --api out" in run(BINARY, *words, "--sim", path, code=2).stderr
-    # An address in the environment is meant for other commands. And there is no terminal here.
+    # `top --sim` ignores an address in the environment, which is meant for other commands. The command fails only
+    # because there is no terminal here.
     assert "terminal" in run(BINARY, "top", "--sim", path, code=1, env={"DASHPOT_API": "unix:/x"}).stderr
     assert "dashpot sim LAB" in run(BINARY, "top", "--sim", path, code=1).stderr

@@ -17,7 +17,7 @@ from test_pool_power_cuts import mirrors
 pytestmark = [*can_attach, requires("mkfs.ext4")]
 ROUNDS = int(os.environ.get("KILLS", 1))
 
-# Writes files, syncs each with its directory, and then says its number.
+# Writes files, syncs each file and its directory, and then prints the file's number.
 WRITER = """
 import os, sys
 at, first = sys.argv[1], int(sys.argv[2])
@@ -79,7 +79,7 @@ def test_a_file_system_is_whole_after_the_daemon_was_killed(serve, attach, direc
     seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
     print(f"to reproduce: SEED={seed}")
     rng = random.Random(seed)
-    # The end of the process loses each write that no flush has covered.
+    # When the process ends, this store loses each write that no flush has covered.
     path, _ = lab(directory, policy, layout, "lossy:file:{disk}.img")
     daemon, said, first = serve(path), directory / "said", 1
     node = way(daemon, directory)
@@ -99,7 +99,7 @@ def test_a_file_system_is_whole_after_the_daemon_was_killed(serve, attach, direc
         first = max(files) + 10
         daemon = serve(path)
         node = way(daemon, directory)
-        # It replays the journal (1), and finds nothing else to mend.
+        # fsck replays the journal (exit code 1), and finds nothing else to mend.
         checked = run("fsck.ext4", "-p", node.path, code=None)
         assert checked.returncode in (0, 1), checked.stdout
         run("fsck.ext4", "-fn", node.path)

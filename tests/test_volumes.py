@@ -86,7 +86,7 @@ def test_trims_and_zeroes_of_many_blocks_leave_no_wrong_byte(serve, directory, p
     for disk in disks:
         daemon.cli("inject", disk, "-D", "1ms:2")
     run(sys.executable, "-c", TRIMMER, daemon.uri(VOLUME), str(seed))
-    # If the client loses power, the pool does not: the bytes are there for the next one.
+    # If the client loses power, the pool does not: the next client finds the bytes.
     run(sys.executable, "-c", TRIMMER, daemon.uri(VOLUME), str(seed + 1))
 
 
@@ -174,7 +174,7 @@ def test_acknowledged_writes_get_home_and_the_daemon_ends_beside_a_disk_that_han
     path, _ = lab(directory, "openzfs", "mirror", "file:{disk}.img")
     daemon = serve(path)
     daemon.cli("inject", "b", "--hang", "-T", "write")
-    # It flushes when it ends, so it hangs until the daemon does.
+    # qemu-io flushes when it ends, so it hangs until the daemon ends.
     writer = subprocess.Popen(
         ["qemu-io", "-f", "raw", "-t", "writeback", "-c", "write -P 120 16K 8K", daemon.uri(VOLUME)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -234,7 +234,7 @@ def test_bad_labs_are_refused_with_place_and_remedy(directory, text, message):
     path.write_text(text)
     refused = run(BINARY, "run", path, "--", "true", code=None)
     assert refused.returncode != 0 and message in refused.stderr, refused.stderr
-    # A simulation has no stores, so it does not know what only a store refuses.
+    # A simulation has no stores, so it does not report faults that only a store finds.
     if "read-only" not in message and "takes no less" not in message:
         refused = run(BINARY, "sim", path, code=None)
         assert refused.returncode != 0 and message in refused.stderr, refused.stderr

@@ -15,7 +15,7 @@ TRACEFS = pathlib.Path("/sys/kernel/tracing")
 CLONE_NEWNS = 0x00020000  # of linux/sched.h; os.unshare came with Python 3.12
 REMEDY = "mount it: mount -t tracefs nodev /sys/kernel/tracing"
 
-# The reason that there is no tracefs, if there is none.
+# The reason that there is no tracefs; None if there is one.
 complaint = None
 
 
@@ -31,7 +31,7 @@ def mount():
     if libc.unshare(CLONE_NEWNS) != 0:
         complaint = f"tracefs is not mounted, and a mount namespace is refused ({os.strerror(ctypes.get_errno())}); {REMEDY}"
         return
-    # The machine's later mounts still appear here, and disappear. Mounts made here do not appear on the machine.
+    # The machine's later mounts and unmounts still take effect here. Mounts made here do not appear on the machine.
     for words in (["mount", "--make-rslave", "/"], ["mount", "-t", "tracefs", "nodev", str(TRACEFS)]):
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode != 0:

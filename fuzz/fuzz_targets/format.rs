@@ -1,5 +1,4 @@
-//! A description of records. For any description, a field is read within the record or
-//! not at all.
+//! A description of records. For any description, the reader reads a field within the record or not at all.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
 //! A message of FUSE. For any message, a request lies within the export and its payload within the message.
 //!
-//! The first byte chooses the export. The second one chooses the operation, so that most inputs get past the
+//! The first byte chooses the export. The second byte chooses the operation, so that most inputs get past the
 //! header.
 
 #![no_main]
@@ -10,7 +10,7 @@ use dashpot_export::{ExportInfo, Power};
 use libfuzzer_sys::fuzz_target;
 
 const SIZE: u64 = 1 << 30;
-/// The header, of which the length comes first and the operation second.
+/// The size of the header, in which the length comes first and the operation second.
 const HEADER: usize = 40;
 
 fuzz_target!(|data: &[u8]| {

@@ -1,5 +1,5 @@
 //! A file of a recording. The reader refuses any bytes in one line, or returns I/Os, in bounded memory. It does not
-//! compare checksums, because random bytes would never have the right ones.
+//! compare checksums, because random bytes would never have the right checksums.
 
 #![no_main]
 
@@ -8,8 +8,8 @@ use std::sync::Once;
 use dashpot_recording::read_unverified;
 use libfuzzer_sys::fuzz_target;
 
-/// libFuzzer ends the program at a panic, even at one that the reader catches: the Parquet crate has assertions
-/// that bytes can reach. An assertion that the reader does not catch still ends the program.
+/// libFuzzer ends the program at any panic, even at a panic that the reader catches: some bytes break assertions of
+/// the Parquet crate. With this hook, only a panic that the reader does not catch ends the program.
 static KEEP_GOING: Once = Once::new();
 
 fuzz_target!(|bytes: &[u8]| {

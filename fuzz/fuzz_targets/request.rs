@@ -1,7 +1,7 @@
 //! A request. For any 28 bytes, an accepted request lies within the export.
 //!
-//! The first byte chooses the export and the negotiated options. The target sets the magic, so that
-//! every input gets past it.
+//! The first byte chooses the export and the negotiated options. The target sets the magic number, so that every
+//! input passes its check.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! The handshake, in pieces: no input may cause a panic or take much memory, and the lengths of the
 //! pieces must not change the result.
 //!
-//! The first byte is the number of piece lengths that follow it; the rest is what the client sends.
+//! The first byte is the number of piece lengths that follow it; the remaining bytes are the client's data.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use dashpot_export::frontend::nbd::handshake::{Handshake, Progress, UNSENT_MAX};
 use dashpot_export::{ExportInfo, Power};
 use libfuzzer_sys::fuzz_target;
 
-/// Longer than the answer to any one option, given the exports below.
+/// A length that exceeds the answer to any single option, with the exports below.
 const ANSWER_MAX: usize = 16 << 10;
 
 fuzz_target!(|data: &[u8]| {

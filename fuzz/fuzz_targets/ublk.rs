@@ -1,7 +1,7 @@
 //! A description of a request by ublk's driver. For any description, a request lies within the export and
 //! its data within the message.
 //!
-//! The first byte chooses the export. The second one chooses the operation, so that most inputs get past the head.
+//! The first byte chooses the export. The second byte chooses the operation, so that most inputs get past the head.
 
 #![no_main]
 
@@ -10,7 +10,8 @@ use dashpot_export::{ExportInfo, Power};
 use libfuzzer_sys::fuzz_target;
 
 const SIZE: u64 = 1 << 30;
-/// The head of a message: the tag, the length of its data, and the description, which begins with the operation.
+/// The size of the head of a message: the tag, the length of the data, and the description, which begins with the
+/// operation.
 const HEAD: usize = 32;
 
 fuzz_target!(|data: &[u8]| {

@@ -15,7 +15,7 @@ from conftest import BINARY, ROOT
 TARGET = os.environ.get("CARGO_TARGET_DIR", "target")
 
 # The beginning of every case. A case that succeeds does not print its errors.
-# `eventually` asks again until a command succeeds: the case ends with the guest's own time limit if it never does.
+# `eventually` repeats a command until it succeeds. If it never succeeds, the guest's own time limit ends the case.
 PROLOGUE = """
 set -eu
 exec 2>/run/errors
@@ -40,7 +40,7 @@ eventually() {
     until "$@"; do sleep 0.1; done
 }
 
-# Fails, with the output of its command, if that succeeds.
+# Fails if its command succeeds, and prints the command's output.
 refused() {
     ! "$@" 2>&1
 }
@@ -73,7 +73,7 @@ nothing_left() {
     [ -z "$(ls -d /dev/ublkb* /sys/block/nbd*/pid 2>/dev/null)" ]
 }
 
-# No process waits for ever, and the kernel has no complaint about itself.
+# Checks that no process waits for ever, and that the kernel has logged no fault of its own.
 whole() {
     eventually none_waits
     ! dmesg | grep -E 'BUG|Oops|WARNING'
@@ -83,7 +83,7 @@ none_waits() {
     ! ps -o stat,comm | grep -q '^D'
 }
 
-# Whether a disk, or an attachment, has this many unfinished I/Os.
+# Checks whether a disk, or an attachment, has this many unfinished I/Os.
 in_flight() {
     dashpot status --json | grep -Eq "in_flight.: *$1(,|$)"
 }

@@ -19,13 +19,13 @@ def test_kills_at_random_moments_leave_nothing(guest, way):
     said = guest(f"RANDOM={seed} way={way} rounds={ROUNDS}" + """
 modprobe ublk_drv
 
-# Direct and buffered writes, with flushes, until they fail.
+# Makes direct and buffered writes, with flushes, until they fail.
 load() {
     fio --thread --directory=/mnt --size=4M --rw=randwrite --bs=4k --time_based --runtime=1000 \\
         --name=direct --ioengine=libaio --direct=1 --iodepth=16 --fsync=8 --name=buffered --fsync=16 >/dev/null 2>&1
 }
 
-# Mostly a short time.
+# Sleeps, mostly for a short time.
 moment() { sleep "0.$(printf %03d $((RANDOM % 32 * (RANDOM % 32))))"; }
 
 rule() {
@@ -33,7 +33,7 @@ rule() {
     [ $((RANDOM % 5)) = 0 ] || dashpot inject d ${rules[RANDOM % 4]} >/dev/null
 }
 
-# Sets `helper`, which makes the device, or takes it away from a load.
+# Sets `helper` to a process that makes the device, or takes the device away from a load.
 begin() {
     job=
     dashpot mount d /mnt --mkfs --with $way >/dev/null 2>&1 &
@@ -51,7 +51,7 @@ begin() {
     helper=$!
 }
 
-# The threads of a load go with their process.
+# Whether the load has ended, with all its threads.
 job_ended() { [ -z "$job" ] || ! kill -0 $job 2>/dev/null; }
 
 none_guards() { ! grep -q dashpot-guards /proc/[0-9]*/cmdline 2>/dev/null; }

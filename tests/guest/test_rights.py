@@ -5,8 +5,8 @@ import json
 
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
-# A user with a group beside its own, and the flags that mark a thread as a part of the way to a disk:
-# PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE.
+# A user with an additional group, and the flags that mark a thread as a part of the way to a disk: PF_MEMALLOC_NOIO
+# and PF_LOCAL_THROTTLE.
 USER = """
 echo "me:x:1000:1000::/:/bin/sh" >/etc/passwd
 printf 'me:x:1000:\\nothers:x:1001:me\\n' >/etc/group
@@ -42,7 +42,7 @@ cat /run/log
         "CapPrm: 0000000000000000", "CapEff: 0000000000000000",
     ]
     assert said[5] == "behind devices of its own host: memory locked: yes, I/O flusher: yes"
-    # Every thread is marked. The device goes back to root.
+    # Every thread is marked. The device belongs to root again.
     assert said[6:8] == ["1000", "0"], said
     assert not any("may wait" in line for line in said)
 

@@ -15,7 +15,7 @@ def test_a_file_system_stays_whole_while_rules_change(guest, way, fs, check):
     seed = int(os.environ.get("SEED", random.randrange(1 << 15)))
     print(f"to reproduce: SEED={seed}")
     said = guest(f"RANDOM={seed} way={way} fs={fs} check='{check}'" + """
-# One change at random. An update or a clear of a rule that is not there is refused.
+# Makes one change at random. The daemon refuses to update or clear a rule that does not exist.
 change() {
     local delays=(2ms 1ms:8 lognormal=500us..5ms) ops=(read write flush all)
     local words="-D ${delays[RANDOM % 3]} -T ${ops[RANDOM % 4]}"

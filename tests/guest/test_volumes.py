@@ -16,7 +16,7 @@ lab() {
     local policy=$1 store=$2 disks=$3
     shift 3
     for disk in a b; do
-        # A file outlives the daemon; it has the size of the disk.
+        # The file of a disk outlives the daemon, and has the size of the disk.
         case $store in *file:*) truncate -s 128M /tmp/$disk ;; esac
         echo "[disk.$disk]
 store = \\"${store/DISK/$disk}\\"
@@ -35,7 +35,7 @@ write = \\"$policy\\""
 stripe='["a", "b"]'
 mirror='[["a", "b"]]'
 
-# Every part of every attachment is gone, whichever driver made it.
+# Checks that every part of every attachment is gone, for any driver.
 all_gone() {
     nothing_left && [ -z "$(ls /dev/dashpot)" ] && [ -z "$(losetup -a)" ] && ! grep -q fuse.dashpot /proc/mounts
 }

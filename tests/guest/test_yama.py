@@ -26,6 +26,7 @@ def test_syncs_are_held_whatever_yama_restricts(guest):  # noqa: F811
     lines = said.splitlines()
     held = {line: lines[at + 1:] for at, line in enumerate(lines) if line[1:] in (" sync", " open")}
     assert [held[f"{scope} sync"][0] for scope in (0, 1, 2)] == ["1", "1", "1"], said
-    # Names lie in the program's memory, which its ancestor may read unless only CAP_SYS_PTRACE allows it.
+    # Names of files lie in the program's memory. An ancestor of the program may read this memory, unless Yama
+    # requires CAP_SYS_PTRACE.
     assert [held[f"{scope} open"][0] for scope in (0, 1)] == ["1", "1"], said
     assert "is not held: its file is not known" in said, said
