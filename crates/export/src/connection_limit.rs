@@ -48,7 +48,7 @@ impl ConnectionLimit {
     }
 }
 
-/// Warns once when connections begin to be refused, not for each connection.
+/// Warns once when the limit begins to refuse connections, not for each refused connection.
 fn warn_that_it_is_full(peer: &str, of_peer: usize) {
     complain(format_args!(
         "dashpot: a connection of {peer} is refused, because it has {of_peer} already, or all have \

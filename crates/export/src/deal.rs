@@ -65,16 +65,16 @@ pub(crate) struct Built {
     pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 
-/// All that is served, and the ways to it.
+/// Everything that the server serves, with the routes to it.
 pub(crate) struct Dealt {
     pub(crate) shards: Vec<Built>,
     pub(crate) routes: Routes,
     pub(crate) infos: Infos,
-    /// In the order of [`Routes::exports`].
+    /// The exports, in the order of [`Routes::exports`].
     pub(crate) exports: Vec<ExportInfo>,
 }
 
-/// The facts about all that is served.
+/// The facts about all disks, pools and volumes that the server serves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Infos {
     pub(crate) disks: Vec<DiskInfo>,
@@ -82,8 +82,8 @@ pub(crate) struct Infos {
     pub(crate) volumes: Vec<VolumeInfo>,
 }
 
-/// Deals disks, pools and volumes to shards. Lone disks are dealt in turn, and so are pools with their
-/// disks and volumes.
+/// Deals disks, pools and volumes to shards. Lone disks go to the shards in turn. Pools go to the
+/// shards in turn too, each with its disks and volumes.
 pub(crate) fn deal(config: &ServerConfig, opened: Vec<Opened>) -> Result<Dealt, DealError> {
     let built = |_| Built::new();
     let shards = (0..config.shards.max(1)).map(built);
@@ -222,7 +222,7 @@ impl Dealt {
         Ok(())
     }
 
-    /// How a mirror starts; `None` if it is none, or if no side outlives the daemon.
+    /// How a mirror starts. `None` if the member is not a mirror, or if no side outlives the daemon.
     fn assemble_mirror(
         &self,
         shard: usize,
@@ -296,8 +296,9 @@ impl Dealt {
         Ok(())
     }
 
-    /// Identifies the bytes of a volume: the place of its blocks, on the stores of all disks of its pool. `None` if
-    /// the end of this process may lose acknowledged writes: those in memory, or in a store that does not outlive it.
+    /// Identifies the bytes of a volume: the place of its blocks on the stores of all disks of its
+    /// pool. `None` if the end of this process may lose acknowledged writes: writes in memory, or in a
+    /// store that does not outlive the process.
     fn identity_of(&self, volume: &VolumeSpec, id: VolumeId) -> Option<String> {
         if volume.write == WritePolicy::Back {
             return None;
@@ -346,7 +347,7 @@ impl Dealt {
     }
 }
 
-/// The write policy of a volume, as the lab names it.
+/// The write policy of a volume, in the words of the lab file.
 pub(crate) fn policy_word(throttle: ThrottleConfig, write: WritePolicy) -> &'static str {
     match (write, throttle) {
         (WritePolicy::Through, _) => "through",
@@ -380,14 +381,14 @@ impl Built {
         })
     }
 
-    /// Adds a disk to the engine. Returns its route.
+    /// Adds a disk to the engine. Returns the disk's route.
     pub(crate) fn add_disk(&mut self, seed: u64, store: Store) -> Route<DiskId> {
         self.stores.push(store);
         let disk = self.engine.add_disk(EngineDisk { seed });
         self.route(disk)
     }
 
-    /// Adds an export. Returns its route.
+    /// Adds an export. Returns the export's route.
     pub(crate) fn serve(&mut self, served: Served) -> Route<ExportId> {
         let export = ExportId(self.served.len() as u32);
         self.served.push(served);

@@ -20,7 +20,7 @@ pub(crate) struct ExportId(pub(crate) u32);
 pub struct ExportInfo {
     /// The name that clients ask for, at most 4,096 bytes.
     pub name: String,
-    /// A description for people, on one line; it may be empty.
+    /// A description for people, on one line. The description may be empty.
     pub description: String,
     /// The size in bytes. If the size is not a multiple of `block`, clients cannot reach the last
     /// bytes.
@@ -58,7 +58,7 @@ pub trait Follower: Send {
     fn look_up_as(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
 }
 
-/// The answer to a program that asks for an io_uring, whose I/Os cannot be held.
+/// The answer to a program that asks for an io_uring. The I/Os of an io_uring cannot be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uring {
     /// Dashpot counts the ring, and tells the user.
@@ -131,7 +131,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// Whether the power is off. Then no client may connect.
+    /// Whether the power is off. No client may connect while it is off.
     pub fn is_off(&self) -> bool {
         self.off.load(Ordering::Acquire)
     }

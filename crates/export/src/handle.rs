@@ -103,9 +103,9 @@ impl Handle {
         self.spins
     }
 
-    /// The readings of a shard's prober in the last minute, the oldest first. If the prober has
-    /// been waiting for an answer for long, the last reading is the wait so far. There are no
-    /// readings if no client asked the shard for anything.
+    /// The readings of a shard's prober in the last minute, the oldest first. If the prober has been
+    /// waiting for an answer for long, the last reading is the wait so far. There are no readings if no
+    /// client sent the shard a request.
     pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
         let readings = self.readings.get(shard);
         readings.map_or_else(Vec::new, |readings| readings.last_minute(clock::now()))
@@ -222,9 +222,9 @@ impl Handle {
         send(route, Message::Attach(route.id, attach, Box::new(answer)))
     }
 
-    /// Ends the attachment of an export that has this node. The zios in flight fail, and so does every
-    /// later request of the kernel. Returns how many zios were in flight, or nothing if there is no
-    /// such attachment.
+    /// Ends the attachment of an export to this node. The zios in flight fail, and so does every later
+    /// request of the kernel. Returns how many zios were in flight, or `None` if there is no such
+    /// attachment.
     pub fn fail_attachment(
         &self,
         export: usize,

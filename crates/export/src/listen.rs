@@ -18,7 +18,7 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, 
 /// Why clients cannot connect at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Another program listens there.
+    /// Another program listens at this address.
     #[error("{0}: another program listens there; choose another address, or stop it")]
     InUse(Address),
     /// The path is something other than a socket.
@@ -37,7 +37,7 @@ pub enum ListenError {
         /// The defect.
         why: String,
     },
-    /// The system refuses.
+    /// The system refuses to listen at this address.
     #[error("{address}: cannot listen there ({reason}); choose another address")]
     Refused {
         /// The address.
@@ -54,7 +54,7 @@ pub(crate) struct Listener {
     /// The address. If the configuration left the port open, this has the port that the system
     /// picked.
     pub(crate) address: Address,
-    /// The path is removed together with the listener.
+    /// Removes the path when the listener is dropped.
     _path: Option<Unlink>,
 }
 
@@ -135,8 +135,8 @@ fn bind_unix(path: &Path, address: &Address) -> Result<Listener, ListenError> {
 }
 
 /// Binds a unix socket that only this user can connect to. On Linux the socket's file gets the mode
-/// that the descriptor has when it is bound. So others can never connect, not even for a moment,
-/// and the process's umask, which all threads share, stays unchanged.
+/// that the descriptor has at the bind. So other users cannot connect at any moment. The process's
+/// umask, which all threads share, stays unchanged.
 pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -161,7 +161,7 @@ pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
 pub enum Occupied {
     /// The path is something other than a socket.
     NotASocket,
-    /// Another program listens there.
+    /// Another program listens on the socket.
     InUse,
     /// The system refuses to remove a dead socket.
     Stuck(io::Error),
@@ -203,13 +203,13 @@ impl Drop for Unlink {
     }
 }
 
-/// The length of the backlog: as much as the system allows. A client that finds the backlog full
+/// The length of the backlog: the longest that the system allows. A client that finds the backlog full
 /// retries only after a second or more.
 const BACKLOG: i32 = i32::MAX;
 
 /// How long a connection is idle before the kernel probes its peer.
 const IDLE: Duration = Duration::from_secs(60);
-/// How often the kernel then probes, and how many failures end the connection.
+/// How often the kernel probes such a peer, and how many failed probes end the connection.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
 

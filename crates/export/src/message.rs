@@ -20,7 +20,7 @@ pub(crate) enum Message {
     Connect(Handover),
     /// Serve the kernel as a client, through the descriptor of an attachment.
     Attach(ExportId, Attach, AttachAnswer),
-    /// End the attachment of an export to this node, and answer with the count of zios that fail.
+    /// End the attachment of an export to this node. The answer is the count of zios that fail.
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
     /// Change rules or the state of a disk.
     Command(Command, CommandAnswer),
@@ -28,7 +28,7 @@ pub(crate) enum Message {
     Snapshot(Device, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
     /// Take a snapshot of a pool.
     SnapshotPool(PoolId, Box<dyn FnOnce(PoolSnapshot) + Send>),
-    /// Publish the events of all finished zios, and answer with the count of dropped events.
+    /// Publish the events of all finished zios. The answer is the count of dropped events.
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A thread of the pool has finished work that the store could not do at once.
     Done(ZioId, Finished),
@@ -40,7 +40,8 @@ pub(crate) enum Message {
         Cut,
         Box<dyn FnOnce(Result<PoolLoss, CutError>) + Send>,
     ),
-    /// The record of a pool's mirrors is durable, or could not be written.
+    /// The write of the record of a pool's mirrors has ended. The record is durable, or the write has
+    /// failed.
     Recorded(PoolId, Outcome),
     /// Stop. Zios that are held may end by themselves within this time.
     Shutdown(Duration),
@@ -60,7 +61,7 @@ pub(crate) struct Handover {
     pub(crate) left_over: Vec<u8>,
     /// The connection's permit. The prober and the kernel need no permit.
     pub(crate) permit: Option<Permit>,
-    /// The node, if the client is the kernel.
+    /// The attachment to the host, if the client is the kernel.
     pub(crate) attachment: Option<Attachment>,
 }
 
@@ -95,13 +96,14 @@ pub(crate) fn follow(
 /// An attachment to make.
 #[derive(Debug)]
 pub struct Attach {
-    /// The daemon's end of the connection to the kernel, of the kind that the mechanism needs.
+    /// The daemon's end of the connection to the kernel. Each mechanism needs its own kind of
+    /// descriptor.
     pub descriptor: OwnedFd,
     /// The block device that the export becomes. The node is also the client's name.
     pub node: String,
     /// How the device reaches the export.
     pub mechanism: Mechanism,
-    /// The process that asks, such as `uid=0 pid=7`.
+    /// The process that asks for the attachment, such as `uid=0 pid=7`.
     pub by: String,
 }
 
@@ -114,8 +116,8 @@ pub enum AttachError {
     /// The power of the export is off, or its shard is about to end.
     #[error("the disk takes no clients now")]
     Closed,
-    /// The export is a block device already. Two block devices would not know about each other's
-    /// caches.
+    /// The export is a block device already. A second block device would not know the cache of the
+    /// first.
     #[error("it is {0} already")]
     Attached(String),
     /// The system has no room for one more descriptor.

@@ -105,7 +105,7 @@ impl Sum {
 pub struct LostWrite {
     /// The client that made the write.
     pub client: String,
-    /// Where the write begins, in bytes.
+    /// Where the write begins on the disk, in bytes.
     pub offset: u64,
     /// The length of the write in bytes.
     pub length: u64,

@@ -37,7 +37,7 @@ use crate::route::Route;
 pub struct ProbeReading {
     /// When the read was answered.
     pub at: Instant,
-    /// How much longer the read took than the rule's delay.
+    /// How much longer the read took than the delay of the prober's rule.
     pub error: Duration,
 }
 
@@ -53,8 +53,8 @@ struct Found {
 }
 
 impl Readings {
-    /// The readings of the minute before `now`, the oldest first. If a question has been without an
-    /// answer for longer than a read takes, its age is the last reading.
+    /// The readings of the minute before `now`, the oldest first. If a read has waited for its reply
+    /// for longer than a read takes, the age of that read is the last reading.
     pub(crate) fn last_minute(&self, now: Instant) -> Vec<ProbeReading> {
         let recent = |reading: &&ProbeReading| now.since(reading.at) < MINUTE;
         let found = self.lock();
@@ -68,7 +68,7 @@ impl Readings {
         self.lock().asked = Some(now);
     }
 
-    /// Ends a question. The reading is `None` if the read failed.
+    /// Notes that the pending read has ended. The reading is `None` if the read failed.
     fn answer(&self, reading: Option<ProbeReading>) {
         let mut found = self.lock();
         found.asked = None;
@@ -86,7 +86,7 @@ impl Readings {
 }
 
 impl ProbeReading {
-    /// The reading of a question asked at `asked` and answered at `at`.
+    /// The reading of a read that was sent at `asked` and answered at `at`.
     fn of(asked: Instant, at: Instant) -> ProbeReading {
         let took = at.since(asked);
         ProbeReading {
@@ -201,8 +201,7 @@ const DELAY: Duration = Duration::from_millis(1);
 /// How often the prober asks at most, and how often the shard prompts the prober.
 const EVERY: Duration = Duration::from_secs(1);
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
-/// A question without an answer counts as a reading once it is this much older than the rule's
-/// delay.
+/// A read without a reply counts as a reading once the read is this much older than the rule's delay.
 const OPEN_MIN: Duration = Duration::from_millis(1);
 /// How long readings are kept.
 const MINUTE: Duration = Duration::from_secs(60);

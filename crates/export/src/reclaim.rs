@@ -22,8 +22,8 @@ pub struct InForce {
     pub lacks: Vec<&'static str>,
 }
 
-/// Protects this process, and the threads that it starts from now on. [`in_force`] shows what has
-/// failed.
+/// Protects this process, and the threads that this process starts from now on. [`in_force`] shows
+/// which protection has failed.
 pub fn protect() {
     // The call needs CAP_SYS_RESOURCE.
     let _ = configure_io_flusher_behavior(true);

@@ -52,7 +52,8 @@ impl From<DealError> for StartError {
     }
 }
 
-/// A running server. If it is dropped without [`Server::shutdown`], it ends without a grace period.
+/// A running server. If a server is dropped without [`Server::shutdown`], it ends without a grace
+/// period.
 pub struct Server {
     handle: Handle,
     addresses: Vec<Address>,
@@ -166,8 +167,8 @@ impl Server {
         self.handle.clone()
     }
 
-    /// The one reader of the events of all shards, or `None` once a caller has taken it. Without a
-    /// reader the shards drop events.
+    /// The one reader of the events of all shards, or `None` once a caller has taken the reader.
+    /// Without a reader the shards drop events.
     pub fn events(&mut self) -> Option<EventReader> {
         self.events.take()
     }

@@ -12,8 +12,7 @@ use crate::export::Mechanism;
 use crate::held::Held;
 
 /// The state of a disk or a volume at one moment. A volume has no rules, and is never suspended. All
-/// fields are of that moment. The default stands for a disk
-/// that nothing is known about.
+/// fields are of the moment `at`. The default stands for a disk that nothing is known about.
 #[derive(Clone, Debug, Default)]
 pub struct DiskSnapshot {
     /// The moment of the snapshot.
@@ -144,7 +143,8 @@ pub struct ClientView {
     pub connections: u32,
 }
 
-/// An attachment of a disk at one moment: the block device of the host, and who made it.
+/// An attachment of a disk at one moment: the block device of the host, and the process that made the
+/// attachment.
 #[derive(Clone, Debug)]
 pub struct AttachmentView {
     /// The device, such as `/dev/loop0`.

@@ -44,7 +44,7 @@ pub(crate) struct Acceptor {
     routes: Vec<Route<ExportId>>,
     pending: Pending<Handshaking>,
     limit: ConnectionLimit,
-    /// Whether clients are let in at all.
+    /// Whether the acceptor lets clients in at all.
     opened: bool,
     /// The end of the pause that the acceptor makes when the system has no room for another
     /// connection.

@@ -1,13 +1,14 @@
 //! Wakes a reader that sleeps because it has nothing to read.
 //!
-//! The reader says that it is about to sleep, and then looks for events once more. A shard
-//! publishes events, and then looks whether the reader is about to sleep. Each puts a full fence
-//! between its two steps, so at least one of them sees the other's action, and the reader misses no
-//! event (Dekker's argument). While there are events to read, a shard reads one flag per pass. An idle
-//! daemon sleeps.
+//! The reader announces that it is about to sleep, and then looks for events once more. A shard
+//! publishes events, and then looks whether the reader is about to sleep. The reader and the shard each
+//! put a full fence between their two steps. So at least one of the two sees the other's action, and
+//! the reader misses no event (Dekker's argument). While there are events to read, a shard reads one
+//! flag per pass. An idle daemon sleeps.
 //!
-//! A reader can also nap while events come in. Then a shard wakes it only when a ring fills up.
-//! That needs no fence: a shard that misses the beginning of a nap rings in its next pass.
+//! A reader can also nap while events come in. During a nap, a shard wakes the reader only when a ring
+//! fills up. A nap needs no fence: a shard that misses the beginning of a nap rings the bell in its
+//! next pass.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
@@ -17,14 +18,14 @@ use std::time::Duration;
 /// Wakes the one thread that reads events.
 #[derive(Debug, Default)]
 pub struct Bell {
-    /// [`AWAKE`], or whether the reader is asleep or napping, or about to be.
+    /// [`AWAKE`], or whether the reader is asleep or napping, or about to sleep or nap.
     rest: AtomicU8,
     reader: OnceLock<Thread>,
 }
 
 impl Bell {
-    /// Sleeps until a shard rings the bell, unless there is `something` to do. Only one thread may
-    /// call this.
+    /// Sleeps until a shard rings the bell. Does not sleep if there is `something` to do. Only one
+    /// thread may call this function.
     pub fn sleep_unless(&self, something: impl FnOnce() -> bool) {
         self.reader.get_or_init(thread::current);
         // A shard that sees this value also sees which thread to wake.
@@ -38,8 +39,8 @@ impl Bell {
         }
     }
 
-    /// Naps until a shard rings the bell because its ring fills up, but no longer than `most`. Only
-    /// one thread may call this.
+    /// Naps until a shard rings the bell because the shard's ring fills up, but no longer than `most`.
+    /// Only one thread may call this function.
     pub fn nap(&self, most: Duration) {
         self.reader.get_or_init(thread::current);
         self.rest.store(NAPS, Ordering::Release);

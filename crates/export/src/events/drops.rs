@@ -7,10 +7,10 @@ use super::record::DeviceId;
 /// The events that a shard has dropped since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// Drops by device and by the second in which the zios ended, on the shards' clock. Holds the
-    /// latest seconds, the oldest first.
+    /// Drops by device and by the second in which the zios ended, on the shards' clock. This list holds
+    /// the latest seconds, the oldest first.
     seconds: VecDeque<Dropped>,
-    /// Drops by device, summed over the seconds that are no longer kept.
+    /// Drops by device, summed over the seconds that this value no longer keeps.
     before: Vec<(DeviceId, u64)>,
 }
 
@@ -71,8 +71,8 @@ impl Drops {
             .sum()
     }
 
-    /// The dropped events of a device, or of all devices, by second. The oldest come first; a second
-    /// may come several times.
+    /// The dropped events of a device, or of all devices, by second. The oldest second comes first. A
+    /// second may come several times.
     pub fn seconds(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
         let of_device =
             move |dropped: &&Dropped| device.is_none_or(|device| dropped.device == device);

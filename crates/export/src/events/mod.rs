@@ -1,12 +1,12 @@
 //! Finished zios on their way from the shards to the reader.
 //!
-//! Each shard has a ring. Once in a pass the shard's [`Recorder`] puts the finished zios into it;
-//! one [`EventReader`] empties all rings. A shard never waits for the reader: when its ring is full
-//! it drops events, and counts them by device and second ([`Drops`]).
+//! Each shard has a ring. Once in a pass the shard's [`Recorder`] puts the finished zios into the ring.
+//! One [`EventReader`] empties all rings. A shard never waits for the reader. When its ring is full, a
+//! shard drops events, and counts the dropped events by device and second ([`Drops`]).
 //!
-//! The names of clients travel in the same stream, each before the first event of its client,
-//! because a later client may get the same id. While a name waits for room, the recorder drops
-//! events, so that none is ascribed to another client.
+//! The names of clients travel in the same stream as the events. Each name comes before the first event
+//! of its client, because a later client may get the same id. While a name waits for room, the recorder
+//! drops events, so that no event is ascribed to another client.
 
 mod bell;
 mod drops;
@@ -26,8 +26,8 @@ pub use reader::EventReader;
 pub use record::{DeviceId, EventRecord, FinishedZio};
 pub(crate) use recorder::{DeviceIds, Recorder};
 
-/// Makes a ring of `capacity` records for each shard, and the reader of all rings. Each element of
-/// the argument has the ids of one shard's devices.
+/// Makes a ring of `capacity` records for each shard, and the reader of all rings. Each element of the
+/// first argument has the ids of one shard's devices.
 pub(crate) fn rings(
     capacity: usize,
     shards: impl Iterator<Item = DeviceIds>,
@@ -44,5 +44,5 @@ pub(crate) fn rings(
     (recorders, EventReader::new(consumers, bell))
 }
 
-/// Records in a ring: 6 MiB. At a million events per second they last for 65 ms.
+/// How many records a ring holds: 6 MiB. At a million events per second the ring lasts for 65 ms.
 pub(crate) const RING: usize = 1 << 16;

@@ -28,15 +28,15 @@ impl EventReader {
         self.rings.iter().all(Consumer::is_empty)
     }
 
-    /// Takes the records that are in the rings now, shard by shard, each ring in order. Returns
-    /// whether there were any.
+    /// Takes the records that are in the rings now, shard by shard, each ring in order. Returns whether
+    /// there were any records.
     pub fn drain(&mut self, mut take: impl FnMut(&EventRecord)) -> bool {
         let mut any = false;
         for ring in &mut self.rings {
-            // Records that come in the meantime are left for the next call.
+            // Records that come during this call are left for the next call.
             let mut left = ring.slots();
             any |= left > 0;
-            // The reader gives the ring's space back in small parts, so that each is still in the
+            // The reader gives the ring's space back in small parts, so that each part is still in the
             // cache.
             while let Ok(chunk) = ring.read_chunk(left.min(PART))
                 && left > 0

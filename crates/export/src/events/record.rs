@@ -4,8 +4,8 @@ use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::Class;
 use dashpot_engine::{ClientId, Device, Duration, Event, Instant, Op, Outcome, Waits};
 
-/// The number of a device in its events, unique across all shards: the index of a disk in the
-/// configuration; for volumes, indices after those of the disks.
+/// The number of a device in its events, unique across all shards. The number of a disk is its index in
+/// the configuration. The numbers of volumes come after the numbers of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
@@ -15,7 +15,7 @@ impl DeviceId {
         DeviceId(index as u16)
     }
 
-    /// Its index.
+    /// The index of the device.
     pub fn index(self) -> usize {
         self.0.into()
     }
@@ -28,9 +28,9 @@ pub enum EventRecord {
     Zio(FinishedZio),
     /// From here on, a client's id on a device stands for this name.
     Joined {
-        /// The device that it is a client of.
+        /// The device that has this client.
         device: DeviceId,
-        /// The id.
+        /// The id of the client.
         client: ClientId,
         /// `uid=0 pid=7`, or an address.
         name: Box<str>,
@@ -40,39 +40,39 @@ pub enum EventRecord {
 /// A finished zio of a served disk or volume, in 96 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedZio {
-    /// When its header was received.
+    /// When the shard received the zio's header.
     pub arrived: Instant,
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
     /// The number of the volume's zio that this zio is, or is a part of; or [`NO_FAMILY`].
     family: u64,
-    /// The time in the queue of a pool's disk; for other zios, the time to receive them.
+    /// The time in the queue of a pool's disk. For other zios, the time to receive them.
     before: Duration,
-    /// The wait for the throttle of a volume's pool; for zios of disks, the time while the disk was
-    /// suspended.
+    /// The time for which the throttle of a volume's pool held the zio back. For zios of disks, the
+    /// time while the disk was suspended.
     held_back: Duration,
     store: Duration,
     hold: Duration,
     lateness: Duration,
     reply: Duration,
-    /// Number of bytes.
+    /// The number of bytes.
     pub length: u32,
-    /// How many zios its device had once it was submitted, itself included.
+    /// How many zios the device had once this zio was submitted, this zio included.
     pub depth: u32,
-    /// Its rule, or [`NO_RULE`].
+    /// The rule that decided the zio, or [`NO_RULE`].
     rule: u32,
-    /// Its lane, or [`NO_LANE`].
+    /// The lane that the zio used, or [`NO_LANE`].
     lane: u16,
-    /// Its device.
+    /// The device of the zio.
     pub device: DeviceId,
-    /// The client that sent it.
+    /// The client that sent the zio.
     pub client: ClientId,
     place: Place,
-    /// Its operation.
+    /// The operation of the zio.
     pub op: Op,
-    /// Whether it had to be durable before it was acknowledged.
+    /// Whether the zio had to be durable before the device acknowledged it.
     pub fua: bool,
-    /// How it ended.
+    /// How the zio ended.
     pub outcome: Outcome,
 }
 
@@ -85,7 +85,7 @@ enum Place {
     Disk,
     /// At a disk of a pool, through its queue.
     Queue(Class),
-    /// At a disk of a pool, which it makes sync.
+    /// At a disk of a pool. The pool syncs the disk with this zio.
     Sync,
 }
 
@@ -114,7 +114,7 @@ impl FinishedZio {
             arrived: event.arrived,
             offset: event.offset,
             family,
-            // One of each pair is zero, whatever the place of the zio.
+            // At every place of a zio, one of the two waits in each sum is zero.
             before: waits.recv + waits.queue,
             held_back: waits.throttle + waits.suspend,
             store: waits.store,
@@ -134,7 +134,7 @@ impl FinishedZio {
         }
     }
 
-    /// Where its time went.
+    /// The waits of the zio: where its time went.
     pub fn waits(&self) -> Waits {
         let (recv, queue) = match self.place {
             Place::Queue(_) => (Duration::ZERO, self.before),
@@ -156,7 +156,7 @@ impl FinishedZio {
         }
     }
 
-    /// The time at its device, as the data path counts it.
+    /// The time that the zio spent at its device, as the data path counts this time.
     pub fn at_device(&self) -> Duration {
         match self.place {
             Place::Volume => self.waits().volume(),
@@ -164,12 +164,12 @@ impl FinishedZio {
         }
     }
 
-    /// Whether it is a zio of a volume.
+    /// Whether this zio is a zio of a volume.
     pub fn is_of_volume(&self) -> bool {
         self.place == Place::Volume
     }
 
-    /// Its class in the queue of a pool's disk.
+    /// The class of this zio in the queue of a pool's disk.
     pub fn class(&self) -> Option<Class> {
         match self.place {
             Place::Queue(class) => Some(class),
@@ -177,29 +177,29 @@ impl FinishedZio {
         }
     }
 
-    /// The number of the volume's zio that this zio is, or is a part of. Writes of a txg have none,
-    /// because no client waits for them.
+    /// The number of the volume's zio that this zio is, or is a part of. Writes of a txg have no such
+    /// number, because no client waits for them.
     pub fn family(&self) -> Option<u64> {
         (self.family != NO_FAMILY).then_some(self.family)
     }
 
-    /// When the transport accepted its reply.
+    /// When the transport accepted the reply.
     pub fn ended(&self) -> Instant {
         self.arrived + self.waits().total()
     }
 
-    /// The rule that decided its target or its error.
+    /// The rule that decided the zio's target or error.
     pub fn rule(&self) -> Option<RuleId> {
         (self.rule != NO_RULE).then_some(RuleId(self.rule))
     }
 
-    /// The lane of that rule that the zio used, from 0.
+    /// The lane of the rule that the zio used, from 0.
     pub fn lane(&self) -> Option<u32> {
         (self.lane != NO_LANE).then_some(self.lane.into())
     }
 }
 
-/// Stands for no zio of a volume. Numbers count from one.
+/// Stands for no zio of a volume. The numbers of zios count from one.
 const NO_FAMILY: u64 = 0;
 /// Stands for no rule. Ids of rules grow by one and never get this far.
 const NO_RULE: u32 = u32::MAX;

@@ -14,16 +14,17 @@ use super::record::{DeviceId, EventRecord, FinishedZio};
 pub(crate) struct Recorder {
     ring: Producer<EventRecord>,
     devices: DeviceIds,
-    /// Names that wait for room in the ring: for each client of a device, its latest name.
+    /// Names that wait for room in the ring. For each client of a device, this list has the latest
+    /// name.
     waiting: Vec<(DeviceId, ClientId, Box<str>)>,
     drops: Drops,
     bell: Arc<Bell>,
 }
 
-/// The ids of a shard's devices. A device without one leaves no events.
+/// The ids of a shard's devices. A device without an id leaves no events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceIds {
-    /// In the order of the engine's disks. The prober's disk is not in it.
+    /// The ids of the disks, in the order of the engine's disks. The prober's disk is not in this list.
     disks: Vec<DeviceId>,
     volumes: Vec<DeviceId>,
     /// The names of clients that are there from the start: for each disk of a pool, the volumes.
@@ -72,7 +73,7 @@ impl Recorder {
     }
 
     /// Puts the events of a pass into the ring, and drops the events that find no room. Takes no lock.
-    /// Allocates only to count the drops of a new second.
+    /// Allocates memory only to count the drops of a new second.
     #[inline]
     pub(crate) fn record(&mut self, events: impl ExactSizeIterator<Item = Event>) {
         if events.len() > 0 {
@@ -141,7 +142,7 @@ impl Recorder {
     }
 }
 
-/// The shard wakes a napping reader when one part in this many of the ring is full. On a busy host
-/// it may be long before the reader runs.
+/// The shard wakes a napping reader when one part in this many of the ring is full. On a busy host it
+/// may take long until the reader runs.
 const FILLS_UP: usize = 4;
 const SECOND_NS: u64 = 1_000_000_000;

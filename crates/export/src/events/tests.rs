@@ -1,4 +1,4 @@
-//! A ring with a reader that is slow, late or asleep.
+//! Tests of a ring whose reader is slow, late or asleep.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -117,8 +117,8 @@ fn happenings() -> impl Strategy<Value = Vec<Happens>> {
 }
 
 proptest! {
-    /// Every event is either counted as dropped, or read once, in order and with the client that
-    /// sent it.
+    /// Every event is either counted as dropped or read once. Read events come in order, with the
+    /// client that sent the zio.
     #[test]
     fn nothing_is_lost_uncounted_or_ascribed_to_another(happenings in happenings()) {
         let (mut recorder, mut reader) = ring(16);
@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-/// The test sends each event after the reader has read the one before. If a wake-up were lost, the
+/// The test sends each event after the reader has read the previous event. If a wake-up were lost, the
 /// test would never end.
 #[test]
 fn a_reader_that_goes_to_sleep_is_woken_for_every_event() {
@@ -197,7 +197,8 @@ fn a_reader_that_goes_to_sleep_is_woken_for_every_event() {
     reading.join().unwrap();
 }
 
-/// The reader's nap begins at any time: with an empty ring, one that fills up, or a full one.
+/// The reader's nap begins at any time: with an empty ring, with a ring that fills up, or with a full
+/// ring.
 #[test]
 fn a_ring_that_fills_up_ends_a_nap() {
     for before in 0..20 {

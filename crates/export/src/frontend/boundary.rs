@@ -1,9 +1,10 @@
 //! The boundary between frontends and shards.
 //!
-//! A frontend knows one protocol and the transport that carries it. It turns received bytes into
-//! [`Request`]s and replies into bytes, and it reads and writes its transport. A shard knows no
-//! protocol. It decides when to read from and send to a connection, how much the connection may
-//! hold, and in which order replies leave. It keeps the bytes, and asks the engine and the stores.
+//! A frontend knows one protocol and the transport that carries it. The frontend turns received bytes
+//! into [`Request`]s and replies into bytes, and reads and writes its transport. A shard knows no
+//! protocol. The shard decides when to read from and send to a connection, how much the connection may
+//! hold, and in which order replies leave. The shard keeps the bytes, and calls the engine and the
+//! stores.
 //!
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call
 //! of [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room
@@ -30,8 +31,8 @@ pub(crate) trait Frontend: AsFd {
     /// How much room the shard gives a call of [`Frontend::receive`].
     fn receive_limits(&self) -> ReceiveLimits;
 
-    /// Whether `received` may begin with a request. If not, the shard receives more before it
-    /// decodes.
+    /// Whether `received` may begin with a request. If not, the shard receives more bytes before it
+    /// decodes them.
     fn may_hold_request(&self, received: &[u8]) -> bool;
 
     /// Decodes the beginning of `received` without consuming it. If the
@@ -76,13 +77,13 @@ pub(crate) trait Frontend: AsFd {
 /// not empty, is aligned and lies within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The client's id of the request. The reply carries it.
+    /// The client's id of the request. The reply carries this id.
     pub cookie: u64,
     /// The client's request.
     pub operation: Operation,
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub length: u32,
 }
 
@@ -108,7 +109,7 @@ pub enum Operation {
     },
     /// Makes earlier acknowledged writes durable.
     Flush,
-    /// Gives the space of a range back.
+    /// Gives the space of a range back to the store.
     Trim {
         /// Whether the trim must be durable before the reply.
         fua: bool,
@@ -120,7 +121,7 @@ pub enum Operation {
         /// Whether the range must stay allocated.
         no_hole: bool,
     },
-    /// Asks to read a range ahead.
+    /// Asks the store to read a range ahead.
     Cache,
     /// A system call of a program. The request has no payload and the reply has no data: the kernel moves
     /// the bytes.
@@ -128,7 +129,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The engine's operation, and whether it must be durable.
+    /// The engine's operation, and whether the operation must be durable.
     pub(crate) fn for_engine(self) -> (Op, bool) {
         match self {
             Operation::Read => (Op::Read, false),
@@ -145,17 +146,17 @@ impl Operation {
 /// Asks which parts of a range are allocated. The shard answers at once, from the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtentQuestion {
-    /// The client's id of the question. The reply carries it.
+    /// The client's id of the question. The reply carries this id.
     pub cookie: u64,
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub length: u32,
     /// The most extents that the reply may have.
     pub limit: usize,
 }
 
-/// Tells the shard that work has ended.
+/// Tells the shard that the frontend's work for a request has ended.
 pub(crate) type Done = Box<dyn FnOnce() + Send>;
 
 /// The result of an attempt to receive.
@@ -182,15 +183,15 @@ pub enum Decoded {
         /// See [`Decoded`].
         taken: usize,
     },
-    /// A question for the store. The engine does not see it.
+    /// A question for the store. The engine does not see the question.
     Extents {
         /// The question.
         question: ExtentQuestion,
         /// See [`Decoded`].
         taken: usize,
     },
-    /// A message that the frontend has answered itself, for example with a refusal. The shard sends
-    /// the reply, and discards the `skip` bytes that follow the message.
+    /// A message that the frontend itself has answered, for example with a refusal. The shard sends the
+    /// reply, and discards the `skip` bytes that follow the message.
     Answered {
         /// The reply.
         reply: Vec<u8>,
@@ -244,8 +245,8 @@ impl ReceiveLimits {
     };
 }
 
-/// How much one call of [`Frontend::send`] may carry. A larger batch raises throughput, but makes
-/// replies late.
+/// How much one call of [`Frontend::send`] may carry. Larger limits raise throughput, but make replies
+/// late.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
     /// The most calls in a row before the shard serves the other connections.

@@ -1,4 +1,4 @@
-//! A client within this process: it reads over a socket pair, one read at a time, in the protocol of
+//! A client within this process. It sends one read at a time over a socket pair, in the protocol of
 //! most clients.
 
 use std::io;

@@ -1,11 +1,11 @@
-//! Admission: a connection stalls while the budget has no room for its next request, and resumes
-//! when there is room.
+//! Admission: a connection stalls while the budget has no room for the connection's next request. The
+//! connection resumes when there is room.
 
 use super::Shard;
 
 impl Shard {
-    /// Whether a connection may have one more request, which makes the shard hold `bytes` more. If
-    /// not, the connection stalls.
+    /// Whether a connection may have one more request. The request makes the shard hold `bytes` more.
+    /// If the connection may not have the request, it stalls.
     #[inline]
     pub(super) fn admits(&mut self, at: usize, holds: u64) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
@@ -19,7 +19,7 @@ impl Shard {
         false
     }
 
-    /// Checks the stalled connections again, if any of the budget was given back.
+    /// Checks the stalled connections again, if a part of the budget was given back.
     pub(super) fn end_stalls(&mut self) {
         for stalled in self.budget.take_stalled() {
             let at = stalled.at;
@@ -36,7 +36,7 @@ impl Shard {
         }
     }
 
-    /// Ends connections that send an announced payload too slowly, while other requests wait.
+    /// Ends connections that send an announced payload too slowly while other requests wait.
     pub(super) fn evict(&mut self) {
         let now = self.timers.now();
         let Some(missed) = self.budget.begin_eviction(now) else {

@@ -1,4 +1,4 @@
-//! The bytes of the blocks that volumes keep in memory, by the names that the engine gives them.
+//! The bytes of the blocks that volumes keep in memory. The engine gives each block a name.
 
 use dashpot_engine::{Buf, Span};
 
@@ -29,7 +29,7 @@ impl BlockMemory {
         self.allocate(span.buf, size).get_mut(range(span))
     }
 
-    /// Copies a whole block of `size` bytes to another.
+    /// Copies a whole block of `size` bytes to another block.
     pub(super) fn copy(&mut self, from: Buf, to: Buf, size: u32) {
         self.allocate(from, size);
         self.allocate(to, size);

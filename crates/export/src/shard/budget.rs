@@ -1,14 +1,14 @@
-//! The budget: how much clients may make a shard hold.
+//! The budget bounds how much memory clients may make a shard hold.
 //!
 //! When the shard takes a request out of its connection's bytes, it charges the budget with a slot, and
 //! with the payload bytes that the shard will have to hold. While the budget is used up, the shard does
 //! not read the connection. The connection stalls. Stalls are counted, because a bound on depth
 //! distorts the latencies that rules ask for.
 //!
-//! One export may take half of the shard's budget, so that the other exports keep working. A
-//! connection that has nothing in flight may always have one small request in flight, so that other
-//! clients cannot keep it out for ever. And while other requests wait for room, a payload has to
-//! arrive quickly.
+//! One export may take half of the shard's budget, so that the other exports keep working. A connection
+//! that has nothing in flight may always have one small request in flight, so that other clients cannot
+//! keep this connection out for ever. While other requests wait for room, a payload has to arrive
+//! quickly.
 //!
 //! In addition to requests, connections make a shard keep other bytes: received bytes that the shard
 //! cannot decode yet, and replies that clients do not take. While there are too many of these bytes,
@@ -26,7 +26,8 @@ pub(super) struct Budget {
     taken: Taken,
     /// The share of each export.
     exports: Vec<Share>,
-    /// Whether any of the budget was given back since the stalled connections were last checked.
+    /// Whether a part of the budget was given back since the shard last checked the stalled
+    /// connections.
     gave_back: bool,
     stalled: Vec<Stalled>,
     /// The last time when a connection stalled while no other connection was stalled.
@@ -75,7 +76,7 @@ impl Taken {
     }
 }
 
-/// A payload on its way.
+/// A payload that a client is sending.
 #[derive(Clone, Copy, Debug)]
 struct Transit {
     length: u32,
@@ -141,7 +142,7 @@ impl Budget {
         self.gave_back = true;
     }
 
-    /// Counts again the bytes that a connection keeps.
+    /// Recounts the bytes that a connection keeps.
     #[inline]
     pub(super) fn recount(&mut self, connection: &mut Connection) {
         let (before, now) = connection.recount();
@@ -191,7 +192,7 @@ impl Budget {
         self.stalled.push(Stalled { at, export, wants });
     }
 
-    /// Takes the stalled connections, if any of the budget was given back since the last call. The
+    /// Takes the stalled connections, if a part of the budget was given back since the last call. The
     /// caller either ends a stall or [keeps](Budget::keep_stalled) it.
     pub(super) fn take_stalled(&mut self) -> Vec<Stalled> {
         if self.stalled.is_empty() || !std::mem::take(&mut self.gave_back) {
@@ -215,12 +216,12 @@ impl Budget {
         self.stalled.iter().filter(of_export).count() as u32
     }
 
-    /// Times that a connection to an export was stalled, since the start.
+    /// How often a connection to an export was stalled, since the start.
     pub(super) fn stalls(&self, export: ExportId) -> u64 {
         self.exports[export.0 as usize].stalls
     }
 
-    /// When to look for slow payloads: only while a connection is stalled.
+    /// When to look for slow payloads. `None` while no connection is stalled.
     pub(super) fn evicts_at(&self) -> Option<Instant> {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
@@ -261,7 +262,7 @@ const TRANSIT_MAX: Duration = Duration::from_secs(10);
 const TRANSIT_LEAST: Duration = Duration::from_millis(500);
 /// How often the shard looks for slow payloads.
 const EVICT_EVERY: Duration = Duration::from_millis(100);
-/// A shard that looks this much too late has been stopped.
+/// A shard that looks for slow payloads this much too late has been stopped.
 const STOPPED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Payload buffers, kept to be used again.
+//! Payload buffers, which the shard keeps to use them again.
 
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
@@ -25,7 +25,7 @@ impl Buffers {
     }
 }
 
-/// Buffers above this length are not kept.
+/// The shard does not keep buffers above this length.
 const SPARE_LENGTH: usize = 128 << 10;
-/// How many buffers are kept.
+/// How many buffers the shard keeps.
 const SPARES: usize = 64;

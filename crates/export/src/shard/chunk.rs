@@ -1,7 +1,7 @@
 //! A chunk: a batch of replies, as the shard offers it to the transport.
 //!
 //! Only heads are written into the chunk. Data stays where it is until the kernel copies it. So the
-//! bytes of a RAM disk are copied only once, and a connection whose client does not take its replies
+//! kernel copies the bytes of a RAM disk only once. A connection whose client does not take its replies
 //! holds only heads.
 
 use std::io::IoSlice;
@@ -87,7 +87,8 @@ impl Chunk {
         self.length() - self.sent
     }
 
-    /// Notes that the transport has accepted more bytes. Returns whether it has accepted all.
+    /// Notes that the transport has accepted more bytes. Returns whether the transport has accepted all
+    /// bytes.
     pub(super) fn accept(&mut self, bytes: usize) -> bool {
         self.sent += bytes;
         self.sent >= self.length()

@@ -10,7 +10,7 @@ use crate::snapshot::ClientView;
 pub(super) struct ClientTable {
     /// The clients, by [`ClientId`]. A free entry has no connections.
     clients: Vec<Client>,
-    /// Connections of clients that are counted together.
+    /// How many connections belong to the clients that are counted together.
     others: u32,
 }
 
@@ -21,7 +21,7 @@ struct Client {
 }
 
 impl ClientTable {
-    /// Counts a connection. Returns its client, and whether that client is new.
+    /// Counts a connection. Returns the connection's client, and whether that client is new.
     pub(super) fn connect(&mut self, name: &str) -> (ClientId, bool) {
         if let Some(at) = self
             .clients

@@ -25,8 +25,8 @@ impl Shard {
         Ok(())
     }
 
-    /// When to stop waiting. `None` if only a descriptor can wake the shard: an idle shard does not
-    /// wake up.
+    /// When the shard stops waiting. `None` if only a descriptor can wake the shard: an idle shard does
+    /// not wake up.
     fn deadline(&mut self) -> Option<Instant> {
         if !self.intake.is_empty()
             || !self.outbox.is_empty()
@@ -45,13 +45,13 @@ impl Shard {
         deadlines.into_iter().flatten().min()
     }
 
-    /// When to wake up even if nothing is due. `None` unless a client other than the prober is
+    /// When the shard wakes up even if nothing is due. `None` unless a client other than the prober is
     /// connected.
     fn beat(&self) -> Option<Instant> {
         (self.connections.taken() > 1).then(|| self.timers.beat())
     }
 
-    /// Reads the clock in a pass.
+    /// Reads the clock during a pass.
     #[inline]
     pub(super) fn read_clock(&mut self) {
         if let Some(stop) = self.timers.read_clock() {
@@ -66,7 +66,7 @@ impl Shard {
         self.step(Input::Stopped { from, until }, None);
     }
 
-    /// Ends a pass. `woke` is the time at which it began.
+    /// Ends a pass. `woke` is the time at which the pass began.
     pub(super) fn end_pass(&mut self, woke: Instant) {
         self.read_clock();
         self.timers.end_pass();

@@ -22,7 +22,7 @@ impl Shard {
     fn obey(&mut self, message: Message) {
         match message {
             Message::Connect(handover) => {
-                // A client learns of a refusal by the end of its connection.
+                // If the shard refuses a client, it ends the connection, so the client notices.
                 let _ = self.connect(handover);
             }
             Message::Attach(export, attach, answer) => answer(self.attach(export, attach)),
@@ -102,7 +102,7 @@ impl Shard {
         self.timers.meter_mut().set_armed(armed);
     }
 
-    /// Puts the events of finished zios into the ring at once. Returns the dropped events.
+    /// Puts the events of finished zios into the ring at once. Returns the count of the dropped events.
     fn flush_events(&mut self) -> Drops {
         self.record();
         self.recorder.drops()

@@ -26,7 +26,7 @@ pub(super) struct Connection {
     outlet: Outlet,
     /// The connection's zios whose replies have not been sent.
     zios: ZioList,
-    /// The client has said good-bye: the shard reads no more, and closes the connection after its last
+    /// The client has said good-bye. The shard reads no more, and closes the connection after its last
     /// reply.
     closing: bool,
     /// The peer has gone after its good-bye: the shard finishes the peer's requests, and sends no
@@ -177,7 +177,7 @@ impl Connection {
         self.session.may_hold_request(received)
     }
 
-    /// Whether kept received bytes may begin with a request.
+    /// Whether the received bytes that the connection keeps may begin with a request.
     pub(super) fn may_go_on(&self) -> bool {
         self.wants_input() && self.session.may_hold_request(self.inlet.rest())
     }

@@ -1,5 +1,5 @@
-//! The connections of a shard, by their places in a list, and the epoll descriptor on which the
-//! shard waits for them.
+//! The connections of a shard, by their places in a list, and the epoll descriptor on which the shard
+//! waits for these connections.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventFlags};
 use super::connection::Connection;
 use crate::frontend::Session;
 
-/// The connections. The place of a connection that is gone can be used again after it was
+/// The connections. The place of a connection that is gone can be used again once it is
 /// [released](Connections::release).
 #[derive(Default)]
 pub(super) struct Connections {
@@ -38,7 +38,7 @@ impl Connections {
         at
     }
 
-    /// Takes a connection out. Its place stays reserved until it is
+    /// Takes a connection out. The connection's place stays reserved until it is
     /// [released](Connections::release).
     pub(super) fn remove(&mut self, at: usize) -> Option<Connection> {
         self.places.get_mut(at)?.take()

@@ -26,7 +26,7 @@ pub(super) struct Control {
 enum Shutdown {
     /// Zios that are held may end by themselves until this moment.
     Grace(Instant),
-    /// Zios that were held have failed. Their replies may be sent until this moment.
+    /// Zios that were held have failed. Clients may take the replies to these zios until this moment.
     Last(Instant),
 }
 
@@ -67,7 +67,7 @@ impl Control {
         self.messages.pop_front()
     }
 
-    /// Gives a command its id, and remembers where to send its answer.
+    /// Gives a command its id, and remembers where to send the command's answer.
     pub(super) fn expect(&mut self, answer: CommandAnswer) -> CommandId {
         self.commands += 1;
         let id = CommandId(self.commands);
@@ -82,7 +82,7 @@ impl Control {
         }
     }
 
-    /// Gives up the dirty data of pools, which cannot reach the disks.
+    /// Notes how many dirty bytes of pools the shard gives up, because they cannot reach the disks.
     pub(super) fn lose(&mut self, dirty: u64) {
         self.lost = dirty;
     }

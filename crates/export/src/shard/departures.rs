@@ -15,7 +15,7 @@ pub(super) struct Departures {
     queue: VecDeque<Departure>,
 }
 
-/// A connection that is gone, with its zios that are not aborted yet.
+/// A connection that is gone, with its zios that the shard has not aborted yet.
 #[derive(Debug)]
 pub(super) struct Departure {
     /// The former place of the connection.

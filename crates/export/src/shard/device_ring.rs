@@ -9,7 +9,8 @@ use dashpot_sys::{Completion, Ring, Work};
 use crate::frontend::boundary::{Operation, Request};
 use crate::store::Store;
 
-/// The ring of a shard, if it has block devices and the kernel allows one.
+/// The ring of a shard. There is no ring if the shard has no block devices or the kernel allows no
+/// ring.
 pub(super) struct DeviceRing {
     ring: Option<Ring>,
     /// Whether the ring may have completions that the shard has not taken.
@@ -52,12 +53,12 @@ impl DeviceRing {
         ring.start(store.device(), id.0.into(), work).is_ok()
     }
 
-    /// Makes the calling thread the one that uses the ring.
+    /// Makes the calling thread the thread that uses the ring.
     pub(super) fn enable(&self) -> io::Result<()> {
         self.ring.as_ref().map_or(Ok(()), Ring::enable)
     }
 
-    /// Notes that work has ended.
+    /// Notes that the ring's bell has rung because work has ended.
     pub(super) fn hear(&mut self) {
         if let Some(ring) = &self.ring {
             ring.hear();
@@ -70,7 +71,7 @@ impl DeviceRing {
         self.ring.as_mut().map_or(Ok(()), Ring::submit)
     }
 
-    /// Whether there is something to do in the next pass.
+    /// Whether the ring has something to do in the next pass.
     pub(super) fn is_busy(&mut self) -> bool {
         self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
     }
@@ -86,7 +87,7 @@ impl DeviceRing {
     }
 }
 
-/// The work of a request at a place on the device, if the ring does such work.
+/// The work of a request at a place on the device. `None` if the ring does not do such work.
 fn work<'a>(request: &Request, offset: u64, payload: &'a [u8]) -> Option<Work<'a>> {
     match request.operation {
         Operation::Read => Some(Work::Read {

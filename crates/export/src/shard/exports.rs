@@ -79,7 +79,7 @@ impl Exports {
         export.is_some_and(|export| self.info(export).read_only)
     }
 
-    /// Counts a connection. Returns its client, and whether that client is new.
+    /// Counts a connection. Returns the connection's client, and whether that client is new.
     pub(super) fn connect(&mut self, id: ExportId, peer: &str) -> (ClientId, bool) {
         self.exports[id.0 as usize].clients.connect(peer)
     }

@@ -32,7 +32,8 @@ impl Intake {
         }
     }
 
-    /// The connection to read next. The caller takes it [out of the queue](Inlet::leave_queue).
+    /// The connection to read next. The caller takes the connection [out of the
+    /// queue](Inlet::leave_queue).
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
     }
@@ -49,7 +50,8 @@ impl Intake {
             return self.spare.swap_remove(at);
         }
         if self.spare.len() == RECEIVE_BUFFERS {
-            // Drop one buffer at a time, because perhaps no connection can use these buffers again.
+            // The shard drops one buffer at a time, because perhaps no connection can use these buffers
+            // again.
             self.spare.swap_remove(0);
         }
         Vec::with_capacity(limits.usual)
@@ -78,17 +80,17 @@ pub(super) struct Inlet {
 #[derive(Debug)]
 enum Next {
     Request,
-    /// More of a write's payload.
+    /// More payload of a write.
     Payload(Incoming),
     /// This many bytes to discard: the payload of a refused request.
     Skip(u32),
 }
 
-/// A write whose payload is on its way.
+/// A write whose payload has not come in full.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) request: Request,
-    /// When its header was received.
+    /// When the shard received the write's header.
     pub(super) arrived: Instant,
     /// The part of the payload that has arrived. The buffer may have room for more bytes; bytes after
     /// the payload belong to the next request.
@@ -121,12 +123,12 @@ impl Received {
         &self.bytes[self.start..]
     }
 
-    /// All bytes, including those that the shard has taken.
+    /// All bytes, including the bytes that the shard has taken.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Takes the next bytes. Returns their place in the buffer.
+    /// Takes the next bytes. Returns the place of the bytes in the buffer.
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> Range<usize> {
         let place = self.start..self.start + count;
@@ -221,7 +223,7 @@ impl Inlet {
         }
     }
 
-    /// The write whose payload is on its way.
+    /// The write whose payload has not come in full.
     pub(super) fn incoming(&self) -> Option<&Incoming> {
         match &self.next {
             Next::Payload(incoming) => Some(incoming),
@@ -249,7 +251,7 @@ impl Inlet {
         Some(incoming)
     }
 
-    /// Drops the write whose payload is on its way.
+    /// Drops the write whose payload has not come in full.
     pub(super) fn abandon(&mut self) -> Option<Incoming> {
         match std::mem::replace(&mut self.next, Next::Request) {
             Next::Payload(incoming) => Some(incoming),
@@ -258,7 +260,7 @@ impl Inlet {
     }
 }
 
-/// Receive buffers kept for the next connection that needs one.
+/// How many receive buffers the shard keeps for the next connections that need one.
 const RECEIVE_BUFFERS: usize = 16;
 
 #[cfg(test)]

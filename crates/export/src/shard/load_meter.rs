@@ -25,7 +25,7 @@ pub(super) struct LoadMeter {
     /// How long the shard left its sockets unread each time. Lateness cannot show this, because a
     /// request that has not been read has no target yet.
     gaps: Box<Histogram>,
-    /// When the last pass began, and the moment up to which its work is counted.
+    /// When the last pass began, and the moment up to which the meter has counted that pass's work.
     begun: Instant,
     working: Instant,
     /// How long the last pass took.
@@ -35,7 +35,7 @@ pub(super) struct LoadMeter {
 }
 
 impl LoadMeter {
-    /// Whether there are rules, and so an accuracy to lose.
+    /// Notes whether there are rules, and so whether there is an accuracy to lose.
     pub(super) fn set_armed(&mut self, armed: bool) {
         self.seconds.armed = armed;
     }
@@ -53,8 +53,8 @@ impl LoadMeter {
         (self.begun, self.working) = (now, now);
     }
 
-    /// Notes that the host kept the shard from running for this time, in this pass or in the sleep
-    /// before it.
+    /// Notes that the host kept the shard from running between these moments, in this pass or in the
+    /// sleep before this pass.
     pub(super) fn stopped(&mut self, from: Instant, until: Instant) {
         self.work_until(from);
         self.seconds.add(Kind::Stop, from, until);
@@ -62,7 +62,8 @@ impl LoadMeter {
         self.working = until;
     }
 
-    /// Notes that the host was suspended for this long. The shard's clock stood still during the stop.
+    /// Notes that the host was suspended for this long. The shard's clock stood still during the
+    /// suspension.
     pub(super) fn suspended(&mut self, length: Duration, now: Instant) {
         self.gaps.record(length.as_nanos());
         self.stops.add(length, now);
@@ -116,12 +117,12 @@ impl Parts {
         }
     }
 
-    /// The share of work in the `passed` time, not counting stops.
+    /// The percentage of the `passed` time that was work, not counting stops.
     fn busy_percent(self, passed: Duration) -> u32 {
         percent(self.work, passed - self.stop)
     }
 
-    /// The times in a part of the second, in proportion.
+    /// The times in a part of the second, in proportion to its length.
     fn scaled(self, part: Duration) -> Parts {
         let scaled = |all: Duration| {
             let part = u128::from(all.as_nanos()) * u128::from(part.as_nanos());
@@ -181,7 +182,7 @@ impl Seconds {
         self.start = self.start + Duration::from_nanos(seconds * SECOND.as_nanos());
     }
 
-    /// Begins a new second now, so that the current one does not count.
+    /// Begins a new second now, so that the current second does not count.
     fn restart(&mut self, now: Instant) {
         self.advance(now);
         let before = SECOND - now.since(self.start);
@@ -211,7 +212,7 @@ fn percent(part: Duration, whole: Duration) -> u32 {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The share of its time up to which a shard may work without being overloaded.
+/// The largest share of its time that a shard may work without being overloaded.
 const OVERLOADED_PERCENT: u32 = 50;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::Shard;
 use crate::message::Message;
 
 impl Shard {
-    /// Makes the record of a pool's mirrors durable, on the thread of its keeper.
+    /// Makes the record of a pool's mirrors durable, on the thread of the record's keeper.
     pub(super) fn record_mirrors(&mut self, pool: PoolId) {
         let records = self.engine.mirror_records(pool);
         let Some(keeper) = self.keepers.get(&pool) else {

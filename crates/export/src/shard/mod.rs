@@ -1,8 +1,8 @@
-//! A shard: the one thread that owns a set of disks, with their engine, stores and connections.
+//! A shard: the one thread that owns a set of disks, with the disks' engine, stores and connections.
 //!
 //! A shard waits in one place, for its connections and its mailbox, until something arrives or the
-//! engine's next deadline comes. No I/O takes a lock, allocates or changes its thread, except where
-//! a store has to wait: such work goes to the [`Pool`], or for block devices to a [`Ring`].
+//! engine's next deadline comes. No I/O takes a lock, allocates memory or changes its thread, except
+//! where a store has to wait. Such work goes to the [`Pool`], or for block devices to a [`Ring`].
 //!
 //! A pass is bounded: it takes a fixed number of requests from each connection, and sends a fixed
 //! number of replies to each connection. A larger batch would raise throughput but make replies late.
@@ -242,5 +242,5 @@ impl Shard {
     }
 }
 
-/// The most events taken per wait.
+/// The most events that one wait returns.
 const EVENTS: usize = 256;

@@ -7,7 +7,7 @@ use super::buffers::Buffers;
 use super::slots::Slots;
 
 impl Shard {
-    /// Carries out a move. `incoming` is the payload of the write that is being submitted.
+    /// Carries out a move. `incoming` is the payload of the write that the shard is submitting.
     pub(super) fn move_bytes(&mut self, action: Move, incoming: Option<(ZioId, &[u8])>) {
         match action {
             Move::CopyIn { zio, from, to } => self.copy_in(zio, from, to, incoming),

@@ -26,7 +26,8 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// Queues a connection to be sent to, unless its transport is blocked.
+    /// Queues a connection whose replies the shard has to send, unless the connection's transport is
+    /// blocked.
     #[inline]
     pub(super) fn push(&mut self, at: usize, outlet: &mut Outlet) {
         if !outlet.blocked && !outlet.queued {
@@ -35,7 +36,8 @@ impl Outbox {
         }
     }
 
-    /// The connection to send to next. The caller takes it [out of the queue](Outlet::leave_queue).
+    /// The connection to send to next. The caller takes the connection [out of the
+    /// queue](Outlet::leave_queue).
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
     }
@@ -84,7 +86,7 @@ impl Default for Outlet {
     }
 }
 
-/// A reply on its way.
+/// A reply that has not left in full.
 #[derive(Debug)]
 enum Outgoing {
     /// The reply to a zio. `sent` bytes of a read's data have been offered already.
@@ -175,7 +177,7 @@ impl Outlet {
     pub(super) fn goes_on(&mut self) -> bool {
         let is_empty = self.ready.is_empty();
         if is_empty && self.ready.capacity() > READY_KEPT {
-            // Free the memory of a queue that was long once.
+            // Frees the memory of a queue that was long once.
             self.ready = VecDeque::new();
         }
         !is_empty
@@ -184,7 +186,7 @@ impl Outlet {
 
 /// The number of whole replies at which the shard does not read a connection.
 const WHOLE_MAX: u32 = 16;
-/// The longest queue whose memory is kept when it is empty.
+/// The longest queue that keeps its memory when the queue is empty.
 const READY_KEPT: usize = 256;
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::frontend::boundary::{Operation, Request};
 use crate::store::{Attempt, Store};
 
 impl Shard {
-    /// Makes the store of a pool's disk do a zio's work, now, on the ring, or on a thread of the pool.
+    /// Makes the store of a pool's disk do a zio's work: at once, on the ring, or on a thread of the
+    /// pool.
     pub(super) fn work_for_pool(&mut self, id: ZioId) -> Option<Outcome> {
         let zio = self.engine.child(id)?;
         let device = Device::Disk(zio.device);
@@ -74,7 +75,8 @@ impl Shard {
         }
     }
 
-    /// Tries to do the work at once. `bytes` has the bytes to write, or takes the bytes read.
+    /// Tries to do the work at once. `bytes` has the bytes to write, or receives the bytes that are
+    /// read.
     fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
         let (offset, length) = (zio.offset, u64::from(zio.length));
         let store = self.stores.of_mut(Device::Disk(zio.device))?;
@@ -94,7 +96,7 @@ impl Shard {
         })
     }
 
-    /// Puts the bytes that a zio has read into their blocks.
+    /// Puts the bytes that a zio has read into the zio's blocks.
     pub(super) fn take_result_for_pool(&mut self, id: ZioId, bytes: Vec<u8>, outcome: Outcome) {
         let zio = self.engine.child(id);
         if outcome.is_ok() && zio.is_some_and(|zio| zio.op == Op::Read) {
@@ -135,7 +137,7 @@ fn whole(buf: Buf, length: u32) -> Span {
     Span { buf, at: 0, length }
 }
 
-/// A pool's zio, as a store takes it.
+/// The request that a store gets for a pool's zio.
 pub(super) fn request_of(zio: &Zio) -> Request {
     let fua = zio.fua;
     Request {

@@ -9,7 +9,7 @@ use crate::export::ExportId;
 use crate::power::{Cut, CutError, Loss, PoolLoss, Then};
 
 impl Shard {
-    /// Cuts the power of an export, which then keeps serving, restarts or stays off.
+    /// Cuts the power of an export. The export then keeps serving, restarts or stays off.
     pub(super) fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
         self.exports.find(export).ok_or(CutError::LosesNothing)?;
         let device = self.exports.device(export);
@@ -27,7 +27,8 @@ impl Shard {
         Ok(loss)
     }
 
-    /// Cuts the power of a pool's disks and, unless the pool goes on, of its host.
+    /// Cuts the power of a pool's disks. Also cuts the power of the pool's host, unless the pool goes
+    /// on.
     pub(super) fn cut_pool(&mut self, pool: PoolId, cut: &Cut) -> Result<PoolLoss, CutError> {
         let disks = self.engine.disks_of(pool);
         let devices = || disks.iter().copied().map(Device::Disk);
@@ -118,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// Ends all connections to an export, and the store's unfinished work for them.
+    /// Ends all connections to an export, and the store's unfinished work for these connections.
     fn drop_clients(&mut self, export: ExportId) {
         for at in self.connections.places() {
             let connection = self.connections.get(at);

@@ -1,4 +1,4 @@
-//! While a shard waits for a deadline, it loads the data that it will send into the processor's
+//! While a shard waits for a deadline, the shard loads the data that it will send into the processor's
 //! cache.
 //!
 //! A burst of held reads falls due at the same moment, and each copy from cold memory delays the
@@ -46,8 +46,8 @@ fn fetch(slot: &Slot, stores: &Stores) -> bool {
     true
 }
 
-/// Zios that were requested together fall due within this time, because the shard takes that long
-/// to admit them.
+/// Zios that were requested together fall due within this time, because the shard takes this long to
+/// admit them.
 const BURST: Duration = Duration::from_micros(100);
 /// The most bytes to load: less than the second-level cache of any server processor.
 const CACHE: u64 = 512 << 10;

@@ -1,4 +1,4 @@
-//! Receiving: takes requests out of a connection's bytes, admits them, and submits them to the
+//! Receiving: takes requests out of a connection's bytes, admits the requests, and submits them to the
 //! engine.
 
 use dashpot_engine::{Device, Input, Instant, Zio, ZioId};
@@ -85,8 +85,8 @@ impl Shard {
         true
     }
 
-    /// Keeps the remaining bytes for the next pass: the whole buffer if it may begin with a request,
-    /// otherwise a copy of the few bytes.
+    /// Keeps the remaining bytes for the next pass: the whole buffer if the bytes may begin with a
+    /// request, otherwise a copy of the few bytes.
     fn put_back(&mut self, at: usize, received: Received) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -200,7 +200,7 @@ impl Shard {
         false
     }
 
-    /// Receives the payload of a large write straight into its own buffer.
+    /// Receives the payload of a large write directly into the payload's own buffer.
     fn receive_payload(&mut self, at: usize) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;

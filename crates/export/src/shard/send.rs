@@ -7,7 +7,8 @@ use super::chunk::Chunk;
 use super::connection::Connection;
 
 impl Shard {
-    /// Queues a connection to be sent to in this pass, unless its transport is blocked.
+    /// Queues a connection whose replies the shard has to send in this pass, unless the connection's
+    /// transport is blocked.
     pub(super) fn queue_send(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at) {
             self.outbox.push(at, connection.outlet_mut());
@@ -120,8 +121,8 @@ impl Shard {
         connection.offer(chunk, &self.slots, store)
     }
 
-    /// Fills a chunk with as many replies as fit. When whole replies have left the queue, the
-    /// connection may be readable again.
+    /// Fills a chunk with as many replies as fit. When whole replies have left the queue, the shard may
+    /// be able to read the connection again.
     fn fill_chunk(&mut self, at: usize, chunk: &mut Chunk) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -164,7 +165,8 @@ impl Shard {
         }
     }
 
-    /// Ends a connection whose peer is gone, if all its remaining zios wait for a command.
+    /// Ends a connection whose peer is gone, if all remaining zios of the connection wait for a
+    /// command.
     pub(super) fn end_if_only_hung(&mut self, at: usize) {
         let connection = self.connections.get(at);
         let Some(connection) = connection.filter(|connection| connection.has_lost_peer()) else {

@@ -9,8 +9,8 @@ use super::control::ShutdownStep;
 use crate::store::Attempt;
 
 impl Shard {
-    /// Stops reading; every connection closes after its last reply. A second call can only shorten
-    /// the grace period.
+    /// Stops reading. Every connection closes after its last reply. A second call can only shorten the
+    /// grace period.
     pub(super) fn begin_shutdown(&mut self, grace: Duration) {
         if !self.control.begin_shutdown(self.timers.now(), grace) {
             return;
@@ -72,7 +72,7 @@ impl Shard {
             if let Some(store) = store.blocking()
                 && !self.exports.is_read_only(disk)
             {
-                // A failure marks the disk as faulted. No client is left to report it to.
+                // A failure marks the disk as faulted. No client is left that could receive the error.
                 synced &= store.sync().is_ok();
             }
         }

@@ -90,8 +90,8 @@ impl Sleeper {
         Ok(looked)
     }
 
-    /// Tracks the cost of waking: quickly upwards, because a late wake-up is worse than an early
-    /// one, and slowly downwards. A single stop by the host does not count as the cost of waking.
+    /// Tracks the cost of waking. The estimate rises quickly, because a late wake-up is worse than an
+    /// early wake-up, and falls slowly. A single stop by the host does not count as the cost of waking.
     fn learn(&mut self, overshoot: Duration) {
         let (seen, lead) = (overshoot.as_nanos(), self.lead.as_nanos());
         let next = match seen.min(LEAD_MAX.as_nanos()) {
@@ -102,7 +102,7 @@ impl Sleeper {
     }
 }
 
-/// How much of the current window was spent spinning.
+/// How much of the current window the sleeper has spent spinning.
 #[derive(Debug, Default)]
 struct SpinBudget {
     window: Instant,
@@ -140,10 +140,10 @@ fn poll(
     }
 }
 
-/// At most a quarter of each window of 100 ms is spent spinning.
+/// The sleeper spins for at most a quarter of each window of 100 ms.
 const WINDOW: Duration = Duration::from_millis(100);
 const SPIN_MAX: Duration = Duration::from_millis(25);
-/// The bounds of the assumed cost of waking.
+/// The bounds of the estimated cost of waking.
 const LEAD_MIN: Duration = Duration::from_micros(10);
 const LEAD_MAX: Duration = Duration::from_micros(250);
 

@@ -1,5 +1,5 @@
-//! The zios in flight on a shard: each with the connection that gets its reply, and with its bytes
-//! if it has any.
+//! The zios in flight on a shard. Each zio is kept with the connection that gets its reply, and with
+//! its bytes if it has any.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,7 +111,7 @@ impl Slot {
         self.started
     }
 
-    /// The data of a read's reply, to be filled in parts.
+    /// The data of a read's reply, which the caller fills in parts.
     pub(super) fn reply_mut(&mut self, buffers: &mut Buffers) -> &mut [u8] {
         if self.payload.is_empty() {
             self.payload = buffers.take(self.request.length);
@@ -221,7 +221,7 @@ impl Slots {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Takes a zio out of the list of its connection. Its id stays in use.
+    /// Takes a zio out of the list of its connection. The zio's id stays in use.
     pub(super) fn unlink(&mut self, id: ZioId, list: &mut ZioList) {
         let Some(slot) = self.get_mut(id) else {
             return;

@@ -62,7 +62,7 @@ impl StopCounts {
 /// Distinguishes stops in a shard's passes from its own work, by reading other clocks.
 #[derive(Debug, Default)]
 pub(super) struct StopDetector {
-    /// The last reading of the thread's CPU time, and when it was taken.
+    /// The last reading of the thread's CPU time, and when the shard took this reading.
     cpu: Duration,
     read: Instant,
     /// How long the host had been suspended at the time of that reading.
@@ -70,9 +70,9 @@ pub(super) struct StopDetector {
 }
 
 impl StopDetector {
-    /// How much of the `passed` time the host kept the thread from running: the part without CPU
-    /// time. The CPU time also contains work since the last reading, so the answer can be too small
-    /// by up to [`READ_EVERY`].
+    /// How much of the `passed` time the host kept the thread from running: the part without CPU time.
+    /// The CPU time also contains work since the last reading, so the result can be too small by up to
+    /// [`READ_EVERY`].
     pub(super) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
         if passed <= STOP_MIN {
             return None;
@@ -97,14 +97,14 @@ impl StopDetector {
     }
 }
 
-/// How much too late a sleep ended, if that is a stop.
+/// By how much a sleep ended too late. `None` if the delay is too short for a stop.
 pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duration> {
     let late = woke.since(meant?);
     (late > STOP_MIN).then_some(late)
 }
 
-/// The time at which to wake a shard that has clients, even if nothing happens. `active` is the time of
-/// the last request.
+/// When to wake a shard that has clients even if nothing happens. `active` is the time of the last
+/// request.
 pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     match now.since(active) < BEATS_FAST_FOR {
         true => now + BEAT_FAST,

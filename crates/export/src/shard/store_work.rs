@@ -93,7 +93,8 @@ impl Shard {
         }
     }
 
-    /// Notes the place of a write's payload in the receive buffer, if it is still to be copied.
+    /// Notes the place of a write's payload in the receive buffer, if the payload is still to be
+    /// copied.
     #[inline]
     pub(super) fn copy_later(&mut self, id: Option<ZioId>, place: Range<usize>) {
         if let Some(slot) = id.and_then(|id| self.slots.get(id))
@@ -129,7 +130,8 @@ impl Shard {
         let payload = incoming.unwrap_or(slot.payload());
         let store = self.stores.of(device);
         if self.device_ring.start(store, id, &request, payload) {
-            // The ring has a copy of the payload, for which the zio is charged until the work has ended.
+            // The ring has a copy of the payload. The copy is charged to the zio until the work has
+            // ended.
             if let Some(bytes) = incoming {
                 slot.charge(bytes.len() as u64);
                 self.budget.charge(slot.export(), 0, bytes.len() as u64);
@@ -176,7 +178,7 @@ impl Shard {
         self.step(Input::Done(id, finished.outcome), None);
     }
 
-    /// Takes the bytes of work that was done elsewhere.
+    /// Takes the bytes that the ring or a thread of the pool has read.
     pub(super) fn take_result(&mut self, id: ZioId, bytes: Vec<u8>, outcome: Outcome) {
         if id.is_child() {
             return self.take_result_for_pool(id, bytes, outcome);
@@ -197,7 +199,7 @@ impl Shard {
         Some((slot.device(), *slot.request()))
     }
 
-    /// Copies a payload out of the receive buffer, unless the store has taken it.
+    /// Copies a payload out of the receive buffer, unless the store has taken the payload.
     pub(super) fn keep_payload(&mut self, id: ZioId, bytes: &[u8]) {
         if let Some(slot) = self.slots.get_mut(id) {
             let mut payload = self.buffers.take(slot.request().length);
@@ -225,7 +227,8 @@ impl Shard {
         }
     }
 
-    /// Does the piece of a zio after `done` bytes. Returns how many bytes are done, or the outcome.
+    /// Does the next piece of a zio's work, after `done` bytes. Returns how many bytes are done, or the
+    /// outcome.
     fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
         let (device, request) = self.asked_of_store(id)?;
         let (fua, no_hole) = match request.operation {
@@ -244,13 +247,13 @@ impl Shard {
         Some(match attempt {
             Attempt::Done(Ok(())) if !last => Ok(done + piece),
             Attempt::Done(outcome) => Err(outcome),
-            // Stores that work in pieces never wait.
+            // Stores that work in pieces never wait, so this is an error.
             Attempt::WouldBlock => Err(Err(Errno::Io)),
         })
     }
 }
 
-/// Tells a lossy store which client it works for next.
+/// Tells a lossy store for which client it works next.
 #[inline]
 fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at: Instant) {
     store.set_asker(|| Asker {

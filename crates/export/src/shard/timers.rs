@@ -1,5 +1,5 @@
-//! The time of a shard: its clock, its waits for deadlines, and the times in which the host kept it
-//! from running.
+//! The time of a shard: its clock, its waits for deadlines, and the times in which the host kept the
+//! shard from running.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -61,7 +61,7 @@ impl Timers {
     }
 
     /// Waits as [`Sleeper::wait`] does, and begins a pass. Returns whether the host has kept the shard
-    /// from running meanwhile.
+    /// from running during the wait.
     pub(super) fn wait(
         &mut self,
         epoll: impl AsFd,
@@ -80,8 +80,8 @@ impl Timers {
         Ok(overslept(meant, woke).map(|stopped| self.stopped(stopped)))
     }
 
-    /// Reads the clock in a pass. Returns whether the host has kept the shard from running since the
-    /// last reading.
+    /// Reads the clock during a pass. Returns whether the host has kept the shard from running since
+    /// the last reading.
     #[inline]
     pub(super) fn read_clock(&mut self) -> Option<Stop> {
         let now = clock::now();

@@ -15,7 +15,7 @@ pub(super) struct Unfinished {
     pool: Arc<Pool>,
     /// Writes of this pass that are still to be copied to their disks.
     copies: Vec<Copy>,
-    /// Long work in memory: zios, and how many bytes of each are done.
+    /// Long work in memory: zios, and how many bytes of each zio's work are done.
     pieces: VecDeque<(ZioId, u64)>,
 }
 
@@ -48,8 +48,9 @@ impl Unfinished {
     }
 
     /// Makes the copies of a pass, one after the other. A copy to cold memory keeps the CPU's store
-    /// buffer full, and any other work between two copies would wait for it. The shard has already
-    /// told the engine that the writes are done. No client can notice, because replies leave later.
+    /// buffer full, and any other work between two copies would wait for the store buffer. The shard
+    /// has already told the engine that the writes are done. No client can notice this order, because
+    /// replies leave later.
     pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
         for copy in self.copies.drain(..) {
             if let Some(store) = stores.of_mut(copy.device) {

@@ -1,4 +1,5 @@
-//! The answers to calls. `sync(2)` is a call on several disks: the last of them answers it.
+//! The answers to calls. `sync(2)` is a call on several disks: the answer leaves when the last of these
+//! disks has replied.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,25 +10,26 @@ use dashpot_sys::seccomp::{Answer, CallId, Listener};
 
 use crate::export::Counts;
 
-/// The way back to the program, which the receiver and all sessions share.
+/// Sends answers to the program. The receiver and all sessions share this value.
 #[derive(Debug)]
 pub(super) struct Answers {
     listener: Listener,
     counts: Arc<Counts>,
-    /// The calls that disks hold, by the names that they had when they were handed over.
+    /// The calls that disks hold. The key is the name that a call had when the receiver handed the call
+    /// over.
     held: Mutex<HashMap<CallId, Held>>,
 }
 
 /// A call that is held.
 #[derive(Debug)]
 struct Held {
-    /// How many disks have not replied.
+    /// How many disks have not replied yet.
     left: usize,
-    /// The first error.
+    /// The path by which this process finds the file, if this process does not use the descriptor.
     answer: Answer,
     /// The path by which this process finds the file, if it is not the descriptor's.
     path: Option<PathBuf>,
-    /// The kernel's present name for the call: another one if a signal has interrupted the call.
+    /// The kernel's present name for the call. A call that a signal has interrupted gets another name.
     present: CallId,
 }
 
@@ -44,12 +46,12 @@ impl Answers {
         &self.listener
     }
 
-    /// Counts a sync that could not be done before it was held.
+    /// Counts a sync that dashpot could not do itself before the program's sync.
     pub(super) fn count_unsynced(&self) {
         self.counts.unsynced.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Expects the replies of this many disks.
+    /// Notes how many disks must reply to a call.
     pub(super) fn expect(&self, id: CallId, disks: usize, path: Option<PathBuf>) {
         let held = Held {
             left: disks,
@@ -60,18 +62,20 @@ impl Answers {
         self.lock().insert(id, held);
     }
 
-    /// The path by which this process finds the file of a call, if it is not the descriptor's.
+    /// The path by which this process finds the file of a call. `None` if this process uses the
+    /// descriptor.
     pub(super) fn path(&self, id: CallId) -> Option<PathBuf> {
         self.lock().get(&id)?.path.clone()
     }
 
-    /// Whether a call that was handed over still waits, under its present name.
+    /// Whether a call that was handed over still waits, under the call's present name.
     pub(super) fn waits(&self, id: CallId) -> bool {
         let present = self.lock().get(&id).map(|held| held.present);
         present.is_some_and(|present| self.listener.waits(present))
     }
 
-    /// Gives a call that is held, and that a signal has interrupted, its new name. False if it is not held.
+    /// Gives a held call, which a signal has interrupted, its new name. False if no disk holds the
+    /// call.
     pub(super) fn rename(&self, id: CallId, now: CallId) -> bool {
         match self.lock().get_mut(&id) {
             Some(held) => {
@@ -82,7 +86,7 @@ impl Answers {
         }
     }
 
-    /// Answers for one disk, and answers the call if no other disk is left.
+    /// Notes the answer of one disk. Answers the call if no other disk is left.
     pub(super) fn answer_one_of(&self, id: CallId, answer: Answer) {
         let mut calls = self.lock();
         let Some(held) = calls.get_mut(&id) else {
@@ -100,7 +104,8 @@ impl Answers {
         }
     }
 
-    /// Answers a call that no disk holds. Its thread may have been killed: then nothing waits.
+    /// Answers a call that no disk holds. If the call's thread has been killed, nothing waits for this
+    /// answer.
     pub(super) fn answer(&self, id: CallId, answer: Answer) {
         let _ = self.listener.answer(id, answer);
     }

@@ -1,4 +1,5 @@
-//! The ways to a file that cannot be held: they are counted and said.
+//! The ways to a file that dashpot cannot hold: this module counts them, and makes a sentence for the
+//! user.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +17,7 @@ pub(super) struct Counted {
     pub(super) refused: bool,
 }
 
-/// Counts a call if it reaches files of disks in such a way.
+/// Counts a call if the call reaches files of disks in a way that dashpot cannot hold.
 pub(super) fn count(
     call: &Call,
     it: SystemCall,
@@ -46,7 +47,7 @@ fn synced_open(
     let flags = match it {
         SystemCall::Open => call.arguments[1],
         SystemCall::Openat => call.arguments[2],
-        // The first word of its `struct open_how`.
+        // The flags are the first word of the caller's `struct open_how`.
         _ => subject.word(call.arguments[2])?.unwrap_or(0),
     };
     if flags as i32 & O_DSYNC == 0 {
@@ -147,8 +148,9 @@ fn ring(call: &Call, uring: Uring, counts: &Counts) -> Counted {
     Counted { sentence, refused }
 }
 
-/// The file only has to be named, so one that this process may not look at is of no concern. A process that has
-/// just changed its user, as in an image that starts as root, is closed to it until it has executed a program.
+/// This function only names the file, so it skips a file that this process may not look at. This
+/// process also may not look into a process that has just changed its user, as in an image that starts
+/// as root. That ends once the process has executed a program.
 fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Counted> {
     let (directory, path) = match it {
         SystemCall::Execve => (None, 0),
@@ -181,7 +183,7 @@ fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-/// How many I/Os of one `io_submit` are looked at.
+/// The most I/Os of one `io_submit` that dashpot looks at.
 const SUBMITTED_MAX: u64 = 256;
 /// `S_ISUID` and `S_ISGID`.
 const SET_ID: u32 = 0o6000;

@@ -1,9 +1,10 @@
-//! The files that a call means: found afresh for each call, in `/proc`.
+//! The files that a call means. dashpot finds them afresh for each call, in `/proc`.
 //!
-//! A table of open descriptors would have to follow each open, dup, close, fork and exec of the program.
-//! The kernel keeps that table itself, and shows it as links. A link has the present path of the file, so a
-//! file that was renamed into a directory is below it, and an unlinked file is where it was. A file with
-//! several names is known by its device and inode: it is below a directory if one of its names is.
+//! A table of open descriptors would have to follow each open, dup, close, fork and exec of the
+//! program. The kernel keeps such a table itself, and shows each descriptor as a link. A link has the
+//! present path of the file. So a file that was renamed into a directory is below that directory, and
+//! an unlinked file is where it was. dashpot knows a file with several names by its device and inode.
+//! Such a file is below a directory if one of its names is below the directory.
 
 use std::ffi::OsStr;
 use std::io;
@@ -32,9 +33,9 @@ pub(super) struct Files {
 #[derive(Debug)]
 struct OfDisk {
     files: CallFiles,
-    /// The number of its file system.
+    /// The number of the file system of the disk's directory.
     device: u64,
-    /// The number of its mount.
+    /// The number of the mount of the disk's directory.
     mount: u64,
 }
 
@@ -168,7 +169,8 @@ impl Files {
         self.and_linked(held, &place.path, Some(status))
     }
 
-    /// The disks that have a file at a place. Each mount of their directories has them, too.
+    /// The disks that have the file at this place, even if the place is in another mount of the disk's
+    /// file system.
     fn at(&self, place: &Place, subject: &mut Subject<'_>) -> Result<Vec<usize>, Unknown> {
         let mut held = self.with_path(&place.path);
         let (path, mut lists) = (Path::new(OsStr::from_bytes(&place.path)), None);
@@ -191,8 +193,8 @@ impl Files {
         Ok(held)
     }
 
-    /// The path by which this process can open the file of a sync, if it may not open the caller's descriptor,
-    /// or if there is none.
+    /// The path by which this process can open the file of a sync. `None` if this process opens the
+    /// caller's descriptor instead. An msync has no descriptor.
     pub(super) fn own_path(
         &self,
         call: &Call,
@@ -216,7 +218,7 @@ impl Files {
         Ok(path)
     }
 
-    /// The same disks, and those that have another name of the file at this path.
+    /// These disks, and the disks that have another name of the file at this path.
     fn and_linked(
         &self,
         mut held: Vec<usize>,
@@ -255,7 +257,7 @@ impl Files {
         found.map(|(index, _)| index).collect()
     }
 
-    /// The offset and the length of a call.
+    /// The offset and the length of one part of a call.
     fn range(
         &self,
         part: &Part,
@@ -299,12 +301,12 @@ impl OfDisk {
         matches(&self.files, path)
     }
 
-    /// Whether a place is on the same file system, in another mount.
+    /// Whether a place is on the file system of the disk's directory, but in another mount.
     fn is_mounted_elsewhere(&self, place: &Place) -> bool {
         place.device == self.device && place.mount != self.mount
     }
 
-    /// Whether a path there, in another mount, is one of the files.
+    /// Whether a path in the mount `there` leads to one of the disk's files.
     fn has_by(&self, mounts: &[u8], path: &Path, there: &Mount) -> bool {
         let status = Status::of(&self.files.path).ok();
         let here = status.and_then(|status| Mount::find(mounts, status.mount));
@@ -313,7 +315,7 @@ impl OfDisk {
     }
 }
 
-/// The length of a list of buffers, at the second argument.
+/// The total length of a list of buffers. The second argument is the address of the list.
 fn buffers(subject: &mut Subject<'_>, arguments: &[u64; 6]) -> Result<u64, Unknown> {
     let count = arguments[2].min(BUFFERS_MAX);
     let list = subject.memory(arguments[1], count as u32 * 16)?;
@@ -323,12 +325,12 @@ fn buffers(subject: &mut Subject<'_>, arguments: &[u64; 6]) -> Result<u64, Unkno
     Ok(lengths.fold(0, u64::saturating_add))
 }
 
-/// The kernel looks at the lower half of the argument alone.
+/// The kernel uses only the lower half of the argument.
 fn descriptor(argument: u64) -> u32 {
     argument as u32
 }
 
-/// The files that a range of memory shows, each with its bytes.
+/// The files that a range of memory maps, each with the mapped bytes.
 fn mapped<'a>(maps: &'a [u8], arguments: &[u64; 6]) -> impl Iterator<Item = (Span<u64>, &'a Path)> {
     let [from, length, ..] = *arguments;
     let range = from..from.saturating_add(length);
@@ -353,9 +355,9 @@ fn mapping(line: &[u8]) -> Option<(Span<u64>, u64, &Path)> {
 
 /// The mounts that this process sees.
 const MOUNTS: &str = "/proc/self/mountinfo";
-/// The kernel takes no more buffers.
+/// The most buffers that the kernel takes in one call.
 const BUFFERS_MAX: u64 = 1024;
-/// Offsets are signed in the kernel.
+/// The largest offset: offsets are signed in the kernel.
 const OFFSET_MAX: u64 = i64::MAX as u64;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The system calls that a filter notifies: the types that they belong to, and the files and bytes that they
-//! mean, by their arguments.
+//! The system calls that a filter notifies. The arguments of a call tell the types that the call
+//! belongs to, and the files and bytes that the call means.
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_sys::seccomp::{Notified, SystemCall};
@@ -12,18 +12,18 @@ pub(super) struct Part {
     pub(super) range: Range,
 }
 
-/// The file, by the numbers of arguments.
+/// The file that a call means. The numbers are numbers of arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
-    /// That of a descriptor.
+    /// The file of a descriptor.
     Descriptor(usize),
-    /// The one with a name.
+    /// The file with a name.
     Named(Named),
-    /// Those that the memory at the first argument shows.
+    /// The files that are mapped at the address in the first argument.
     Mapped,
-    /// All on the file system of a descriptor.
+    /// All files on the file system of a descriptor.
     FileSystem,
-    /// All.
+    /// All files.
     Everything,
 }
 
@@ -34,26 +34,28 @@ pub(super) struct Named {
     pub(super) directory: Option<usize>,
     /// The argument with the address of the name.
     pub(super) path: usize,
-    /// Whether a link at its end is followed.
+    /// Whether the kernel follows a link at the end of the name.
     pub(super) follows: bool,
 }
 
-/// The bytes, by the numbers of arguments.
+/// The bytes that a call means. The numbers are numbers of arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Range {
     /// The call has no range.
     None,
-    /// So many bytes from the position of the descriptor on.
+    /// `length` bytes from the position of the descriptor on.
     Here { length: usize },
-    /// So many bytes from an offset on.
+    /// `length` bytes from `offset` on.
     At { offset: usize, length: usize },
-    /// The bytes of a list of buffers, at the second argument, from an offset or the position on.
+    /// The bytes of a list of buffers, at the second argument. They begin at `offset`, or at the
+    /// position of the descriptor.
     Buffers { offset: Option<usize> },
-    /// So many bytes from an offset on that lies in memory; if it lies nowhere, from the position on.
+    /// `length` bytes. `offset` is the address of the first byte's offset. If the address is null, the
+    /// bytes begin at the position of the descriptor.
     Pointed { offset: usize, length: usize },
     /// The bytes that a mapping of the file shows.
     Mapped,
-    /// One place: the new end.
+    /// One place: the new end of the file.
     End(usize),
 }
 
@@ -175,7 +177,7 @@ fn moves(op: Op, descriptor: usize, range: Range) -> Part {
 }
 
 fn vector(op: Op, offset: Option<usize>, arguments: &[u64; 6]) -> Part {
-    // An offset of -1 stands for the position.
+    // An offset of -1 stands for the position of the descriptor.
     let offset = offset.filter(|at| arguments[*at] != u64::MAX);
     moves(op, 0, Range::Buffers { offset })
 }
@@ -193,8 +195,8 @@ fn named(op: Op, directory: Option<usize>, path: usize, follows: bool) -> Part {
     }
 }
 
-/// The calls that a filter notifies for disks with calls of these types. Some are only counted: those that
-/// reach files in ways that cannot be held.
+/// The calls that a filter notifies for disks that hold calls of these types. Some of the calls are
+/// only counted, because they reach files in ways that dashpot cannot hold.
 pub fn notified_calls(types: OpSet) -> Vec<Notified> {
     let calls = SystemCall::ALL.into_iter();
     calls.filter_map(|call| notified(call, types)).collect()
@@ -231,7 +233,7 @@ pub(super) mod libc_flags {
     use rustix::fs::OFlags;
 
     pub(in super::super) const O_NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
-    /// A part of `O_SYNC`, too.
+    /// This flag is also a part of `O_SYNC`.
     pub(in super::super) const O_DSYNC: i32 = OFlags::DSYNC.bits().cast_signed();
     pub(in super::super) const O_APPEND: i32 = OFlags::APPEND.bits().cast_signed();
 }

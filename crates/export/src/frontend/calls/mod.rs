@@ -1,14 +1,16 @@
 //! The frontend of system calls: a program that dashpot starts, and its descendants, are the clients.
 //!
-//! A filter makes certain calls of the program wait (see `dashpot_sys::seccomp`), and needs no privilege. A
-//! thread of this frontend receives them ([`kinds`]), and finds the files that they mean ([`files`]). A call on
-//! a file of a disk becomes a request of that disk, and its reply lets the call go on or fail. All other calls
-//! go on at once. The work of the disk is not the store's but the kernel's, after the reply: so dashpot does
-//! not learn when a call ends, and a latency is only the delay before the call. A sync is an exception:
-//! dashpot can do it itself first ([`syncs`]). Ways to a file that cannot be held are [`counted`].
+//! A filter makes certain calls of the program wait (see `dashpot_sys::seccomp`). The filter needs no
+//! privilege. A thread of this frontend receives the calls ([`kinds`]), and finds the files that they
+//! mean ([`files`]). A call on a file of a disk becomes a request of that disk, and the reply lets the
+//! call go on or fail. All other calls go on at once. The kernel, not a store, does the work of the
+//! disk, after the reply. So dashpot does not learn when a call ends, and a latency is only the delay
+//! before the call. A sync is an exception: dashpot can do it itself first ([`syncs`]). Ways to a file
+//! that dashpot cannot hold are [`counted`].
 //!
-//! The thread hands each call to the shard over a socket, because it must not wait on the shard, and the
-//! shard must not wait for `/proc`. The layout of these messages in [`wire`] is our own.
+//! The thread hands each call to the shard over a socket, because the thread must not wait on the
+//! shard, and the shard must not wait for `/proc`. The layout of these messages in [`wire`] is
+//! dashpot's own.
 
 mod answers;
 mod counted;

@@ -1,20 +1,21 @@
-//! Mounts: a directory of a file system can be at several places, and a file has another path at each.
+//! Mounts. A directory of a file system can be mounted at several places. A file in it has another path
+//! at each place.
 //!
-//! The lines of `/proc/PID/mountinfo` say which directory of the file system is at which place, so a path can be
-//! translated from one mount to another. See proc(5).
+//! Each line of `/proc/PID/mountinfo` names a place, and the directory of the file system that is
+//! mounted there. So dashpot can translate a path from one mount to another. See proc(5).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A mount of a list.
+/// One mount in the list of mounts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mount {
     /// The file system.
     device: Vec<u8>,
-    /// The directory of the file system that is mounted.
+    /// The directory of the file system that is mounted here.
     root: PathBuf,
-    /// The place where it is.
+    /// The place where the directory is mounted.
     point: PathBuf,
 }
 
@@ -37,14 +38,15 @@ impl Mount {
         })
     }
 
-    /// The path by which a file is known here that has this path there.
+    /// The path in this mount of the file that has the path `path` in the mount `there`.
     pub(super) fn translated(&self, path: &Path, there: &Mount) -> Option<PathBuf> {
         if self.device != there.device {
             return None;
         }
         let inner = there.root.join(path.strip_prefix(&there.point).ok()?);
         let rest = inner.strip_prefix(&self.root).ok()?;
-        // A file can be mounted by itself; joining nothing to its path would add a slash.
+        // A file can be mounted by itself. Joining an empty path to the mount's point would add a
+        // slash.
         match rest.as_os_str().is_empty() {
             true => Some(self.point.clone()),
             false => Some(self.point.join(rest)),

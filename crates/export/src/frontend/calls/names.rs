@@ -7,7 +7,7 @@ use std::path::Path;
 use dashpot_engine::glob_matches;
 use dashpot_rules::CallFiles;
 
-/// Whether a path is one of the files.
+/// Whether a path names one of the files.
 pub(super) fn matches(files: &CallFiles, path: &Path) -> bool {
     if !path.starts_with(&files.path) {
         return false;
@@ -35,12 +35,12 @@ fn parts_match(glob: &[&[u8]], path: &[&[u8]]) -> bool {
     }
 }
 
-/// Whether any end of a path matches.
+/// Whether the glob matches any end of a path.
 fn parts_match_on(glob: &[&[u8]], path: &[&[u8]]) -> bool {
     (0..=path.len()).any(|from| parts_match(glob, &path[from..]))
 }
 
-/// The result of a search.
+/// The result of a search for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
     Found,
@@ -48,14 +48,14 @@ pub(super) enum Search {
     TooLong,
 }
 
-/// Searches the files for a name of this inode.
+/// Searches the files for a name of the file with this device and inode.
 pub(super) fn has_name(files: &CallFiles, device: u64, inode: u64) -> Search {
     let mut left = SEARCHED_MAX;
     search(&files.path, files, (device, inode), &mut left)
 }
 
 fn search(at: &Path, files: &CallFiles, file: (u64, u64), left: &mut u32) -> Search {
-    // A directory that is gone, or closed to this process, has no name that it can find.
+    // A directory that is gone, or that this process may not read, shows this process no name.
     let Ok(entries) = std::fs::read_dir(at) else {
         return Search::NotFound;
     };
@@ -84,7 +84,7 @@ fn search(at: &Path, files: &CallFiles, file: (u64, u64), left: &mut u32) -> Sea
 
 /// The end of the path of a file that has lost its name.
 pub(super) const DELETED: &[u8] = b" (deleted)";
-/// How many files are searched at most: some tens of milliseconds.
+/// How many files one search looks at: a search takes at most some tens of milliseconds.
 const SEARCHED_MAX: u32 = 50_000;
 
 #[cfg(test)]

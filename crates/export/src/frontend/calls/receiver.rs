@@ -24,7 +24,7 @@ use super::transport::{Sender, Transport};
 use super::wire::Message;
 use crate::export::{Counts, Followed, Follower, Uring};
 
-/// The files of a disk, and the function that takes the session of their calls.
+/// The files of a disk, and the function that takes the session for the calls on these files.
 pub(crate) struct Watched {
     pub(crate) files: CallFiles,
     pub(crate) connect: Box<dyn FnOnce(Session)>,
@@ -33,7 +33,7 @@ pub(crate) struct Watched {
 struct Receiver {
     answers: Arc<Answers>,
     files: Files,
-    /// In the order of `files`.
+    /// The senders to the disks, in the order of `files`.
     disks: Vec<Sender>,
     uring: Uring,
     follower: Box<dyn Follower>,
@@ -98,7 +98,7 @@ impl Receiver {
         }
     }
 
-    /// Waits until a call waits; false if none will, or if the receiver has to stop.
+    /// Waits until the kernel has a call. False if no call will come, or if the receiver has to stop.
     fn waits_for_call(&self) -> bool {
         loop {
             let mut polled = [
@@ -128,8 +128,8 @@ impl Receiver {
             return;
         }
         match self.look_up(call, it) {
-            // If the call still waits, the files that were found are those of its thread, and not of a later
-            // one with the same number.
+            // If the call still waits, the lookup saw the files of the call's own thread, and not the
+            // files of a later thread with the same number.
             Ok(Seen::Held(found, path)) if self.answers.listener().waits(call.id) => {
                 self.hand_over(call, it, &found, path);
             }
@@ -147,7 +147,7 @@ impl Receiver {
         }
     }
 
-    /// Finds the disks of a call, and counts it if it cannot be held.
+    /// Finds the disks of a call. Counts the call if dashpot cannot hold it.
     fn look_up(&mut self, call: &Call, it: SystemCall) -> Result<Seen, Unknown> {
         let mut subject = Subject::new(call, &mut *self.follower)?;
         let counting = (&*self.counts, self.uring);
@@ -191,7 +191,8 @@ impl Receiver {
         }
     }
 
-    /// Refuses the call of a program whose arguments mean something else.
+    /// Refuses a call of a program that is not built for this machine's word size: its arguments have
+    /// another meaning.
     fn refuse(&mut self, call: &Call, name: &str) {
         let program = program(call.thread);
         self.say(format!(
@@ -209,16 +210,16 @@ impl Receiver {
     }
 }
 
-/// The result of looking at a call.
+/// What the receiver found out about a call.
 enum Seen {
-    /// These disks hold it. The path is the way to the file that this process has, if it is not the
-    /// descriptor's.
+    /// These disks hold the call. The path is the file's path for this process, if this process does
+    /// not use the descriptor.
     Held(Vec<Found>, Option<PathBuf>),
-    /// It fails with `ENOSYS`.
+    /// The call fails with `ENOSYS`.
     Refused,
-    /// It is of no disk.
+    /// The call concerns no disk.
     Other,
 }
 
-/// How many sentences are printed at most: a program can have any number of processes.
+/// How many sentences dashpot prints at most: a program can have any number of processes.
 const SENTENCES_MAX: usize = 16;

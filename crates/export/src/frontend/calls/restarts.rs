@@ -1,13 +1,14 @@
-//! Calls that a signal interrupts while they are held. Kernels before 5.19 cannot make such a signal wait: the
-//! call begins again after the signal's handler, as a call with another name. It keeps its deadline, if
-//! that does not come while the handler runs: then the call is held anew.
+//! Calls that a signal interrupts while disks hold them. Kernels before 5.19 cannot make such a signal
+//! wait. The call begins again after the signal's handler, as a call with another name. The call keeps
+//! its deadline if the deadline falls after the handler has ended. Otherwise the disk holds the call
+//! anew.
 
 use std::collections::HashMap;
 
 use dashpot_sys::seccomp::{Call, CallId, Caller};
 use rustix::process::Pid;
 
-/// The calls that were handed over last, by their threads. A thread has one call at a time.
+/// The last call that each thread had handed over. A thread has one call at a time.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
     handed_over: HashMap<Pid, HandedOver>,
@@ -15,22 +16,22 @@ pub(super) struct Restarts {
 
 #[derive(Clone, Copy, Debug)]
 struct HandedOver {
-    /// Its name when it was handed over.
+    /// The call's name when the receiver handed it over.
     first: CallId,
     caller: Caller,
     arguments: [u64; 6],
 }
 
 impl Restarts {
-    /// The first name of a call, if the same thread has made the same call before. If a disk still holds that,
-    /// it has begun again.
+    /// The first name of a call, if the same thread has made the same call before. If a disk still
+    /// holds the call with that name, the call has begun again.
     pub(super) fn first_name(&self, call: &Call) -> Option<CallId> {
         let before = self.handed_over.get(&call.thread?)?;
         let is_same = before.caller == call.caller && before.arguments == call.arguments;
         is_same.then_some(before.first)
     }
 
-    /// Notes a call that is handed over.
+    /// Notes a call that the receiver hands over.
     pub(super) fn note(&mut self, call: &Call) {
         if self.handed_over.len() == THREADS_MAX {
             self.handed_over.clear();
@@ -46,7 +47,7 @@ impl Restarts {
     }
 }
 
-/// How many threads are remembered.
+/// How many threads this list remembers.
 const THREADS_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -11,20 +11,20 @@ use crate::export::Follower;
 pub(super) struct Subject<'a> {
     thread: i32,
     follower: &'a mut dyn Follower,
-    /// Whether a process of the thread's user had to look.
+    /// Whether a process of the thread's user had to do the lookup.
     is_of_other: bool,
 }
 
-/// Why the file of a call is not known.
+/// The reason that the file of a call is not known.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unknown {
-    /// The kernel does not say.
+    /// The kernel does not give the information.
     #[error("{0}")]
     Refused(#[from] Errno),
     /// The thread is in a namespace of processes that this process does not see.
     #[error("its process is in another namespace of processes")]
     NoThread,
-    /// It has several names, and the search for them was too long.
+    /// The file has several names, and the search for them was too long.
     #[error("it has several names, and the directory has too many files to search")]
     TooMany,
 }
@@ -50,31 +50,31 @@ impl<'a> Subject<'a> {
         existing(self.ask(&link))
     }
 
-    /// The file of a descriptor.
+    /// The status of a descriptor's file.
     pub(super) fn status(&mut self, descriptor: u32) -> Result<Option<Status>, Unknown> {
         let path = self.descriptor(descriptor);
         self.status_of(path)
     }
 
-    /// The file at a path of this process.
+    /// The status of the file at a path of this process.
     pub(super) fn status_of(&mut self, path: String) -> Result<Option<Status>, Unknown> {
         let found = existing(self.ask(&Lookup::Status(path)))?;
         Ok(found.and_then(|bytes| Status::from_bytes(&bytes)))
     }
 
-    /// The list of the mappings of its memory.
+    /// The list of the mappings of the thread's memory.
     pub(super) fn maps(&mut self) -> Result<Vec<u8>, Unknown> {
         let maps = Lookup::Content(format!("/proc/{}/maps", self.thread));
         Ok(existing(self.ask(&maps))?.unwrap_or_default())
     }
 
-    /// The list of the mounts that it sees.
+    /// The list of the mounts that the thread sees.
     pub(super) fn mounts(&mut self) -> Result<Vec<u8>, Unknown> {
         let mounts = Lookup::Content(format!("/proc/{}/mountinfo", self.thread));
         Ok(existing(self.ask(&mounts))?.unwrap_or_default())
     }
 
-    /// Where the next byte through a descriptor goes to, or comes from.
+    /// The position of a descriptor: where its next byte is read or written.
     pub(super) fn position(&mut self, descriptor: u32) -> Result<u64, Unknown> {
         let info = Lookup::Content(format!("/proc/{}/fdinfo/{descriptor}", self.thread));
         let info = existing(self.ask(&info))?.unwrap_or_default();
@@ -88,17 +88,17 @@ impl<'a> Subject<'a> {
             .unwrap_or(0))
     }
 
-    /// Bytes of its memory: none, if it has none there.
+    /// Bytes of the thread's memory. Returns no bytes if the thread has no memory at this address.
     pub(super) fn memory(&mut self, address: u64, length: u32) -> Result<Vec<u8>, Unknown> {
         let memory = Lookup::Memory(format!("/proc/{}/mem", self.thread), address, length);
         match self.ask(&memory) {
-            // It fails with EFAULT itself.
+            // A call with such an address fails with EFAULT by itself.
             Err(Errno::IO | Errno::FAULT) => Ok(Vec::new()),
             found => Ok(existing(found)?.unwrap_or_default()),
         }
     }
 
-    /// A word of its memory.
+    /// A word of the thread's memory.
     pub(super) fn word(&mut self, address: u64) -> Result<Option<u64>, Unknown> {
         let bytes = self.memory(address, 8)?;
         Ok(bytes.first_chunk().map(|word| u64::from_ne_bytes(*word)))
@@ -122,7 +122,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The directory that a name leads on from, and the name, in which `/proc/self` is the thread.
+    /// The directory that a relative name starts from, and the name. In the name, `/proc/self` is
+    /// replaced by the thread.
     fn base(&self, named: Named, name: &[u8], arguments: &[u64; 6]) -> (String, Vec<u8>) {
         let thread = self.thread;
         if name[0] != b'/' {
@@ -153,7 +154,7 @@ impl<'a> Subject<'a> {
         format!("/proc/{}/fd/{number}", self.thread)
     }
 
-    /// Asks as this process, or as the thread's user if this process may not know.
+    /// Does a lookup as this process, or as the thread's user if this process may not do it.
     fn ask(&mut self, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         match lookup.answer() {
             Err(error @ (Errno::ACCESS | Errno::PERM)) => match owner(self.thread) {
@@ -189,7 +190,7 @@ fn owner(thread: i32) -> Result<User, Errno> {
     }
 }
 
-/// Nothing, if the thread has no such descriptor, or has ended.
+/// `None` if the thread has no such descriptor, or has ended.
 fn existing<T>(found: Result<T, Errno>) -> Result<Option<T>, Unknown> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -204,7 +205,7 @@ fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
     Some(line.trim())
 }
 
-/// The longest name that the kernel takes, with its end.
+/// The longest name that the kernel takes, including its final zero byte.
 const PATH_MAX: u32 = 4096;
 /// The number that stands for the working directory.
 const AT_FDCWD: i32 = -100;

@@ -1,8 +1,8 @@
-//! Syncs that dashpot does itself, before a rule with `--mode floor` holds the program's own: on threads, each
-//! with a descriptor of its own.
+//! Syncs that dashpot does itself, before a rule with `--mode floor` holds the program's own sync.
+//! Threads do them, each with a descriptor of its own.
 //!
-//! A file that dashpot opens has a memory of its own for errors of the file, so the program's call, which goes
-//! on afterwards, still hears of each error that dashpot has heard of.
+//! The kernel remembers for each open file which errors it has reported. So the program's own sync,
+//! which follows, still reports each error that dashpot's sync has seen.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,11 +18,11 @@ use rustix::io::Errno;
 use super::answers::Answers;
 use crate::frontend::boundary::Done;
 
-/// How dashpot does what a call does.
+/// How dashpot does the sync of a call itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Way {
-    /// It cannot.
+    /// dashpot cannot do it.
     None = 0,
     Fsync = 1,
     Fdatasync = 2,
@@ -37,7 +37,8 @@ impl Way {
             SystemCall::Fdatasync | SystemCall::SyncFileRange | SystemCall::Msync => Way::Fdatasync,
             SystemCall::Syncfs => Way::Syncfs,
             SystemCall::Sync => Way::Sync,
-            // The bytes of a write are not in the file yet.
+            // dashpot cannot sync a write before the call: the bytes of the write are not in the file
+            // yet.
             _ => Way::None,
         }
     }
@@ -53,17 +54,17 @@ impl Way {
     }
 }
 
-/// A sync to do.
+/// A sync that a thread has to do.
 pub(super) struct Job {
     pub(super) id: CallId,
     pub(super) way: Way,
     pub(super) thread: u32,
     pub(super) descriptor: u32,
-    /// Called when it is done, or cannot be done.
+    /// Called when the sync is done, or cannot be done.
     pub(super) done: Done,
 }
 
-/// The threads. They grow with the calls that wait at once.
+/// The threads. Their number grows with the number of calls that wait at once.
 #[derive(Clone, Debug)]
 pub(super) struct Syncs(Arc<Shared>);
 
@@ -98,7 +99,7 @@ impl Syncs {
         }))
     }
 
-    /// Has a thread do a sync.
+    /// Makes a thread do a sync.
     pub(super) fn submit(&self, job: Job) {
         let mut state = self.0.lock();
         state.jobs.push_back(job);
@@ -107,7 +108,7 @@ impl Syncs {
             let name = Builder::new().name("dashpot-sync".to_owned());
             match name.stack_size(STACK).spawn(move || shared.work()) {
                 Ok(_) => state.threads += 1,
-                // The others do it. Without others, the call is only held.
+                // The other threads do the sync. Without other threads, dashpot only holds the call.
                 Err(_) if state.threads > 0 => {}
                 Err(_) => return self.0.give_up(state),
             }
@@ -155,7 +156,7 @@ impl Shared {
         }
     }
 
-    /// The sync itself. Its error is for the program's own call to hear.
+    /// Does the sync. Fails if the file cannot be opened. The program's own sync reports an error of the sync.
     fn sync(&self, job: &Job) -> io::Result<()> {
         if job.way == Way::Sync {
             rustix::fs::sync();
@@ -176,14 +177,14 @@ impl Shared {
             Some(path) => path,
             None => format!("/proc/{}/fd/{}", job.thread, job.descriptor).into(),
         };
-        // Opening a pipe must not wait.
+        // `NONBLOCK` keeps the open of a pipe from waiting.
         let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let open = |access| openat(CWD, &path, flags | access, Mode::empty());
         let opened = open(OFlags::RDONLY).or_else(|error| match error {
             Errno::ACCESS => open(OFlags::WRONLY),
             error => Err(error),
         })?;
-        // While the call waits, the descriptor was that of its thread.
+        // If the call still waits, the descriptor was that of the call's thread.
         match self.answers.waits(job.id) {
             true => Ok(opened),
             false => Err(Errno::SRCH.into()),
@@ -193,7 +194,7 @@ impl Shared {
 
 /// The most threads.
 const THREADS_MAX: usize = 512;
-/// A thread needs little.
+/// The stack of a thread: a sync needs little.
 const STACK: usize = 128 << 10;
-/// How long a thread waits for more.
+/// How long a thread without work waits for more work.
 const IDLE: Duration = Duration::from_secs(5);

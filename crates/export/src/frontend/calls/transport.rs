@@ -15,7 +15,7 @@ use super::syncs::{Job, Syncs, Way};
 use super::wire::{MESSAGE, Message, Reply};
 use crate::frontend::boundary::{Arrival, Done};
 
-/// The shard's end.
+/// The shard's end of the socket.
 #[derive(Debug)]
 pub(super) struct Transport {
     socket: OwnedFd,
@@ -25,7 +25,7 @@ pub(super) struct Transport {
     waiting: HashMap<CallId, Message>,
 }
 
-/// The receiver's end.
+/// The receiver's end of the socket.
 #[derive(Debug)]
 pub(super) struct Sender(OwnedFd);
 
@@ -68,7 +68,7 @@ impl Transport {
         }
     }
 
-    /// Answers a call as a reply says. Returns how many bytes were taken: all of them.
+    /// Answers a call as the reply says. Returns how many bytes of the reply were taken: all of them.
     pub(super) fn send(&mut self, bytes: &[IoSlice<'_>]) -> usize {
         for reply in bytes {
             if let Ok(Reply { id, error }) = Reply::read_from_bytes(reply) {
@@ -107,10 +107,10 @@ impl Transport {
     }
 }
 
-/// A call whose disk is gone goes on. No call may wait for a reply that never comes.
+/// If the disk is gone, its calls go on. No call may wait for a reply that never comes.
 impl Drop for Transport {
     fn drop(&mut self) {
-        // From here on the receiver cannot send, and learns that.
+        // From here on the receiver's sends fail, so the receiver learns that the disk is gone.
         let _ = net::shutdown(&self.socket, Shutdown::Read);
         while self.receive(&mut Vec::with_capacity(16 * MESSAGE)) == Arrival::Bytes {}
         let waiting: Vec<CallId> = self.waiting.keys().copied().collect();
@@ -127,7 +127,8 @@ impl AsFd for Transport {
 }
 
 impl Sender {
-    /// Hands a call to the shard, and waits while the shard does not take calls. An error: the disk is gone.
+    /// Hands a call to the shard, and waits while the shard does not take calls. Fails if the disk is
+    /// gone.
     pub(super) fn send(&self, message: &Message) -> Result<(), Errno> {
         loop {
             match net::send(&self.0, message.as_bytes(), SendFlags::NOSIGNAL) {

@@ -1,5 +1,5 @@
-//! The layout of messages and replies between the receiver, the shard and the transport. They never leave
-//! the process.
+//! The layout of messages and replies between the receiver, the shard and the transport. The messages
+//! and replies never leave the process.
 
 use dashpot_engine::Op;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -10,14 +10,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub(super) struct Message {
     /// The kernel's name for the call.
     pub(super) id: u64,
-    /// First byte, and number of bytes.
+    /// The first byte, and the number of bytes.
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// Its place in [`Op::ALL`].
+    /// The place of the operation in [`Op::ALL`].
     pub(super) op: u32,
-    /// How dashpot does the same itself: a [`super::syncs::Way`].
+    /// How dashpot does the sync itself: a [`super::syncs::Way`].
     pub(super) way: u32,
-    /// The thread that makes the call, and its descriptor.
+    /// The thread that makes the call, and the descriptor that the call names.
     pub(super) thread: u32,
     pub(super) descriptor: u32,
     pub(super) unused: u32,
@@ -35,7 +35,7 @@ impl Message {
 #[repr(C)]
 pub(super) struct Reply {
     pub(super) id: u64,
-    /// The number of an error; 0: the call goes on.
+    /// The number of an error. If it is 0, the call goes on.
     pub(super) error: u64,
 }
 

@@ -81,7 +81,7 @@ fn io(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
     }
 }
 
-/// A loop device punches holes for discards, and for zeroes that may be holes.
+/// A loop device punches holes for discards, and for zeroing that may leave holes.
 fn of_range(mode: u32) -> Option<Operation> {
     let fua = false;
     let mode = FallocateFlags::from_bits(mode)?;

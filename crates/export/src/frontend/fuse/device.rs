@@ -37,15 +37,15 @@ impl Device {
                 Ok(1..) => arrival = Arrival::Bytes,
                 // The kernel has aborted the request before this read.
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOENT) => break,
-                // The connection has ended. Messages received before are useless, because no reply
-                // can be sent.
+                // The connection has ended. Messages that were received before are useless, because the
+                // session can no longer reply to them.
                 Ok(0) | Err(_) => return Arrival::End,
             }
         }
         arrival
     }
 
-    /// Gives a reply to the kernel, which takes all of it or nothing.
+    /// Gives a reply to the kernel, which takes the whole reply or nothing.
     pub(super) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         match rustix::io::writev(&self.0, bytes) {
             // The kernel no longer waits for this reply.

@@ -1,4 +1,4 @@
-//! The transmission flags and the preferred block size that NBD tells clients.
+//! The transmission flags and the preferred block size that the server sends to NBD clients.
 
 use crate::export::ExportInfo;
 

@@ -33,7 +33,7 @@ pub enum ConnectError {
     /// The peer does not speak NBD, or speaks an older kind of NBD.
     #[error("{0}: no NBD server of the fixed newstyle answers there")]
     NotNbd(Address),
-    /// There is no such export.
+    /// The server has no such export.
     #[error("the server does not serve export '{export}': {reason}")]
     NoExport {
         /// The name that the caller asked for.
@@ -120,7 +120,7 @@ struct Hands<S> {
 type Info = (u64, u16);
 
 impl<S: Read + Write> Hands<S> {
-    /// Like [`shake_hands`]; the inner error is the server's refusal.
+    /// Like [`shake_hands`]. The inner error is the server's refusal.
     fn shake(&mut self, export: &str) -> io::Result<Result<Info, String>> {
         let greeting = self.read::<18>()?;
         if greeting[..16] != *b"NBDMAGICIHAVEOPT" || greeting[17] & FIXED_NEWSTYLE == 0 {
@@ -177,7 +177,7 @@ fn export_info(data: &[u8]) -> Option<Info> {
     (*kind == [0, 0]).then_some((u64::from_be_bytes(*size), u16::from_be_bytes(*flags)))
 }
 
-/// Encodes a request as the protocol says.
+/// Encodes a request in the layout of the protocol.
 pub fn encode(request: &RequestHeader) -> [u8; REQUEST_LEN] {
     let mut bytes = [0; REQUEST_LEN];
     bytes[0..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -204,7 +204,7 @@ const REP_ACK: u32 = 1;
 const REP_INFO: u32 = 3;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
-/// The longest reply to an option that is read, in bytes.
+/// The longest reply to an option that the client reads, in bytes.
 const REPLY_MAX: u32 = 64 << 10;
 /// How long a server may be silent in a handshake. A server without room for another client stays
 /// silent.

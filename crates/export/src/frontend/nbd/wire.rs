@@ -1,6 +1,6 @@
 //! Requests and replies of the transmission phase, byte for byte.
 //!
-//! Source: NetworkBlockDevice/nbd, doc/proto.md. Everything is big-endian. Headers that every I/O
+//! Source: NetworkBlockDevice/nbd, doc/proto.md. All integers are big-endian. Headers that every I/O
 //! needs are fixed arrays. Errors and block status are appended to a buffer that the caller keeps.
 
 use dashpot_engine::{Errno, Outcome};
@@ -24,9 +24,9 @@ pub const EXTENTS_MAX: usize = 8192;
 /// The id that `base:allocation` has in block status chunks.
 pub const BASE_ALLOCATION: u32 = 1;
 
-/// State of an extent: it has no space allocated.
+/// State of an extent: the extent has no space allocated.
 pub const STATE_HOLE: u32 = 1 << 0;
-/// State of an extent: it reads as zeroes.
+/// State of an extent: the extent reads as zeroes.
 pub const STATE_ZERO: u32 = 1 << 1;
 
 /// Numbers of the commands.
@@ -61,9 +61,9 @@ pub struct RequestHeader {
     pub command: u16,
     /// The client's id of the request, sent back in the reply.
     pub cookie: u64,
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub length: u32,
 }
 
@@ -101,12 +101,12 @@ pub const fn error_number(errno: Errno) -> u32 {
         Errno::Overflow => 75,
         Errno::NotSup => 95,
         Errno::Shutdown => 108,
-        // No rule of a disk that NBD serves has such an error.
+        // No rule of a disk that NBD serves has such an error. 5 stands for EIO.
         Errno::OfCall(_) => 5,
     }
 }
 
-/// A simple reply. The data of a successful read follows it.
+/// A simple reply. The data of a successful read follows this reply.
 pub fn simple_reply(cookie: u64, outcome: Outcome) -> [u8; SIMPLE_REPLY_LEN] {
     let error = outcome.map_or_else(error_number, |()| 0);
     let mut reply = [0; SIMPLE_REPLY_LEN];

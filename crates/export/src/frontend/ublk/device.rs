@@ -48,7 +48,8 @@ impl Device {
             }
             match self.queue.next_event() {
                 Some(Event::Request { tag, descriptor }) => self.take(into, tag, descriptor),
-                // Messages received before are useless, because no reply can be sent.
+                // Messages that were received before are useless, because the session can no longer
+                // reply to them.
                 Some(Event::End) => return Arrival::End,
                 None => return arrived(into.len() > before),
             }

@@ -1,4 +1,5 @@
-//! The properties of a device, which a privileged process tells the driver before it hands the device over.
+//! The properties of a device. A privileged process gives them to the driver before it hands the device
+//! over.
 
 use dashpot_sys::ublk::{Access, Geometry};
 

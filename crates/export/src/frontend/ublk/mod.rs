@@ -1,4 +1,5 @@
-//! The ublk frontend: the kernel's ublk driver makes a block device, and sends its requests here.
+//! The ublk frontend: the kernel's ublk driver makes a block device, and sends the device's requests to
+//! this frontend.
 //!
 //! A privileged process makes the device as [`handshake`] says, and hands its open character device to
 //! the daemon. The device has one queue. `device` takes the driver's descriptions of requests from the

@@ -26,7 +26,7 @@ pub(super) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The first message of `received`; `None` if it is not complete.
+    /// The first message of `received`. `None` if the message is not complete.
     #[inline]
     pub(super) fn first(received: &'a [u8]) -> Option<Message<'a>> {
         let (head, rest) = Head::read_from_prefix(received).ok()?;
@@ -46,7 +46,7 @@ impl<'a> Message<'a> {
 #[repr(C)]
 pub(super) struct Reply {
     pub(super) tag: u32,
-    /// The number of bytes that were read or written, or a negative number of an error.
+    /// The number of bytes that were read or written, or the negated number of an error.
     pub(super) result: i32,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn message(tag: u16, descriptor: Descriptor, data: &[u8]) -> Vec<u8> 
     [head.as_bytes(), data].concat()
 }
 
-/// The length of the beginning of a message.
+/// The length of the head of a message.
 pub(super) const HEAD: usize = size_of::<Head>();
 /// The largest read or write.
 pub const DATA_MAX: u32 = 1 << 20;
@@ -69,7 +69,7 @@ pub const DATA_MAX: u32 = 1 << 20;
 pub(super) const MESSAGE_MAX: usize = DATA_MAX as usize + HEAD;
 /// The longest reply.
 pub(super) const REPLY_MAX: usize = DATA_MAX as usize + size_of::<Reply>();
-/// The unit of lengths in a description.
+/// The unit of lengths in the driver's description of a request.
 pub(super) const SECTOR: u64 = 512;
 
 // The longest reply fits into one call, with its head and with partial slices of a store at both ends.

@@ -9,7 +9,7 @@ use crate::message::Handover;
 const LARGEST: u32 = 32 << 20;
 const START: Instant = Instant::from_nanos(1 << 40);
 
-/// A client that announces the largest payload and sends this many bytes of it per second.
+/// A client that announces the largest payload and sends this many bytes of the payload per second.
 #[derive(Clone, Copy)]
 struct Slow(f64);
 

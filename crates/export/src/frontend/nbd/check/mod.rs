@@ -1,8 +1,8 @@
 //! Checks whether a request is valid, and which operation it asks for.
 //!
 //! Source: NetworkBlockDevice/nbd, doc/proto.md, "Request types", "Error values" and "Size
-//! constraints". The protocol leaves two answers open. A request of no bytes is EINVAL here, as
-//! with nbdkit. Trim, zeroes, cache and block status may be longer than the largest payload.
+//! constraints". The protocol leaves two answers open. This module answers a request of no bytes with
+//! EINVAL, as nbdkit does. Trim, zeroes, cache and block status may be longer than the largest payload.
 
 use dashpot_engine::Errno;
 
@@ -11,8 +11,8 @@ use super::wire::{PAYLOAD_MAX, RequestHeader, command, flag};
 use crate::export::ExportInfo;
 use crate::frontend::boundary::Operation;
 
-/// The largest payload of a refused write that the server reads and discards, in bytes. A client
-/// that announces more is disconnected.
+/// The largest payload of a refused write that the server reads and discards, in bytes. The server
+/// disconnects a client that announces a longer payload.
 pub const DRAIN_MAX: u32 = 2 * PAYLOAD_MAX;
 
 /// The operation of a valid request. If the operation has a range, the range is not empty, is aligned

@@ -31,7 +31,7 @@ fn request(command: u16, flags: u16, offset: u64, length: u32) -> RequestHeader 
     }
 }
 
-/// Checks against a writable export of 512-byte blocks with everything negotiated.
+/// Checks a request against a writable export of 512-byte blocks, with all features negotiated.
 fn served(command: u16, flags: u16, offset: u64, length: u32) -> Result<Accepted, Refused> {
     check(
         &request(command, flags, offset, length),

@@ -2,8 +2,8 @@
 //!
 //! Source: NetworkBlockDevice/nbd, doc/proto.md, "Fixed newstyle negotiation" and "Option types".
 //! The server knows EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY, LIST_META_CONTEXT and
-//! SET_META_CONTEXT with `base:allocation`. There is no TLS. The server answers every other option
-//! with ERR_UNSUP and skips its data.
+//! SET_META_CONTEXT with `base:allocation`. There is no TLS. The server answers every other option with
+//! ERR_UNSUP and skips the data of the option.
 //!
 //! The caller sends [`GREETING`]. Then it passes received bytes in, in pieces of any size, and sends
 //! the bytes that were appended to `output`, even when the answer is [`Progress::Close`]. The caller
@@ -106,7 +106,7 @@ enum Step {
 }
 
 impl Handshake {
-    /// Begins a handshake over these exports. The first one is also the default export.
+    /// Begins a handshake over these exports. The first export is also the default export.
     pub fn new(exports: Arc<[ExportInfo]>) -> Handshake {
         Handshake {
             exports,

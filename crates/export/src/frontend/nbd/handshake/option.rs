@@ -20,7 +20,7 @@ pub(super) mod info {
     pub(crate) const BLOCK_SIZE: u16 = 3;
 }
 
-/// The only metadata context there is.
+/// The only metadata context of this server.
 pub(super) const BASE_ALLOCATION_NAME: &str = "base:allocation";
 
 /// Whether the server knows this option.

@@ -68,7 +68,7 @@ fn run<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Progress, Vec<u8>) {
     (Progress::More, output)
 }
 
-/// Sends client flags and then these options, all at once.
+/// Sends the client flags and then these options, all at once.
 fn haggle(options: &[Vec<u8>]) -> (Progress, Vec<Answer>) {
     let (progress, output) = run([&[&FLAGS[..], &options.concat()].concat()[..]]);
     (progress, answers(&output))

@@ -24,7 +24,7 @@ fn any_meta() -> impl Strategy<Value = Vec<u8>> {
     (any_name(), queries).prop_map(|(name, queries)| meta_data(&name, &queries))
 }
 
-/// Options, well-formed or not, without those that end the handshake.
+/// Options, well-formed or not. None of these options ends the handshake.
 fn any_option() -> impl Strategy<Value = Vec<u8>> {
     let garbage = prop::collection::vec(any::<u8>(), 0..40);
     let meta = option::LIST_META_CONTEXT..=option::SET_META_CONTEXT;
@@ -38,7 +38,7 @@ fn any_option() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Options that end the handshake, or can end it.
+/// Options that end the handshake, or may end it.
 fn any_end() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         any_info().prop_map(|data| option(option::GO, &data)),
