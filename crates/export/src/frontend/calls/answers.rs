@@ -25,9 +25,9 @@ pub(super) struct Answers {
 struct Held {
     /// How many disks have not replied yet.
     left: usize,
-    /// The path by which this process finds the file, if this process does not use the descriptor.
+    /// The answer so far: the first error of a disk, or to go on.
     answer: Answer,
-    /// The path by which this process finds the file, if it is not the descriptor's.
+    /// The path by which this process finds the file, if this process does not use the descriptor.
     path: Option<PathBuf>,
     /// The kernel's present name for the call. A call that a signal has interrupted gets another name.
     present: CallId,

@@ -156,7 +156,8 @@ impl Shared {
         }
     }
 
-    /// Does the sync. Fails if the file cannot be opened. The program's own sync reports an error of the sync.
+    /// Does the sync. Fails if the file cannot be opened. The program's own sync reports errors of the
+    /// sync.
     fn sync(&self, job: &Job) -> io::Result<()> {
         if job.way == Way::Sync {
             rustix::fs::sync();
