@@ -210,7 +210,7 @@ impl Receiver {
     }
 }
 
-/// What the receiver found out about a call.
+/// The facts that the receiver has found out about a call.
 enum Seen {
     /// These disks hold the call. The path is the file's path for this process, if this process does
     /// not use the descriptor.
