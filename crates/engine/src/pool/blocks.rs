@@ -28,7 +28,7 @@ impl Content {
     }
 }
 
-/// An `Option<Content>` in four bytes. There is one for every 8 KiB of a volume.
+/// An `Option<Content>` in four bytes, because a volume has several for each of its blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Version(u32);
 
