@@ -8,13 +8,14 @@ pub fn now() -> Instant {
     Instant::from_nanos(read(ClockId::Monotonic))
 }
 
-/// The CPU time that this thread has used. Unlike the other clocks, this one takes a system call.
+/// The CPU time that this thread has used. Unlike the other clocks, this clock takes a system call.
 pub(crate) fn cpu_time() -> Duration {
     Duration::from_nanos(read(ClockId::ThreadCPUTime))
 }
 
-/// How long the host has been suspended since it started. `CLOCK_BOOTTIME` counts that time and
-/// `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between the two readings.
+/// How long the host has been suspended since it started. `CLOCK_BOOTTIME` counts the time of a
+/// suspension, and `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between the
+/// two readings.
 pub(crate) fn suspended() -> Option<Duration> {
     let before = read(ClockId::Monotonic);
     let boot = read(ClockId::Boottime);

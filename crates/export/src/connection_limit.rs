@@ -1,8 +1,8 @@
 //! Bounds the number of connections, in total and for each peer.
 //!
 //! The budget guarantees each connection a little memory. The sum of this memory is bounded only if the
-//! number of connections is bounded. One peer may have at most half of the connections, so that it
-//! cannot keep other peers out.
+//! number of connections is bounded. One peer may have at most half of the connections, so that
+//! this peer cannot keep other peers out.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -188,7 +188,7 @@ impl Handle {
         send(self.disk(disk)?, Message::Events(Box::new(answer)))
     }
 
-    /// Cuts the power of an export on a `lossy` store, or restores it.
+    /// Cuts the power of an export on a `lossy` store, or restores the power.
     pub fn cut(
         &self,
         export: usize,
@@ -199,7 +199,7 @@ impl Handle {
         send(route, Message::Cut(route.id, cut, Box::new(answer)))
     }
 
-    /// Cuts the power of a pool whose disks are all on `lossy` stores, or restores it.
+    /// Cuts the power of a pool whose disks are all on `lossy` stores, or restores the power.
     pub fn cut_pool(
         &self,
         pool: usize,

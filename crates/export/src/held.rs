@@ -41,6 +41,6 @@ pub(crate) const ZIOS_MAX: u32 = 262_144;
 pub(crate) const PAYLOAD_MAX: u64 = 256 << 20;
 /// The most bytes that connections with nothing in flight may add to `PAYLOAD_MAX`.
 pub(crate) const BEYOND_MAX: u64 = (32 << 20) + (64 << 20);
-/// When connections keep this many bytes in addition to requests, the shard reads them a little at a
-/// time.
+/// When connections keep this many bytes in addition to requests, the shard reads connections a
+/// little at a time.
 pub(crate) const KEPT_MAX: u64 = 64 << 20;

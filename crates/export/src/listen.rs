@@ -27,7 +27,7 @@ pub enum ListenError {
     /// A unix socket's directory is missing.
     #[error("{0}: there is no such directory; create it, or choose another path")]
     NoDirectory(Address),
-    /// The process that started this one has handed over something other than a listening socket.
+    /// The parent process has handed over something other than a listening socket.
     #[error(
         "LISTEN_FDS: descriptor {at} of those handed over {why}; hand over a listening stream socket"
     )]
@@ -51,8 +51,8 @@ pub enum ListenError {
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: OwnedFd,
-    /// The address. If the configuration left the port open, this has the port that the system
-    /// picked.
+    /// The address. If the configuration left the port open, the address has the port that the
+    /// system picked.
     pub(crate) address: Address,
     /// Removes the path when the listener is dropped.
     _path: Option<Unlink>,

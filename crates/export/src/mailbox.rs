@@ -25,7 +25,7 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Leaves a message, or gives it back if the reader is gone.
+    /// Leaves a message, or gives the message back if the reader is gone.
     pub(crate) fn send(&self, message: M) -> Result<(), M> {
         let mut queue = self.queue();
         if self.closed.load(Ordering::Acquire) {

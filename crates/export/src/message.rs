@@ -32,9 +32,9 @@ pub(crate) enum Message {
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A thread of the pool has finished work that the store could not do at once.
     Done(ZioId, Finished),
-    /// Cut the power of an export on a `lossy` disk, or restore it.
+    /// Cut the power of an export on a `lossy` disk, or restore the power.
     Cut(ExportId, Cut, CutAnswer),
-    /// Cut the power of a pool whose disks are all `lossy`, or restore it.
+    /// Cut the power of a pool whose disks are all `lossy`, or restore the power.
     CutPool(
         PoolId,
         Cut,

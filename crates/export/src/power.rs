@@ -36,7 +36,7 @@ pub enum Keep {
 pub enum Then {
     /// The disk keeps serving its clients and loses only its cache.
     GoesOn,
-    /// The disk ends its connections and accepts none until it is restarted.
+    /// The disk ends its connections and accepts no connection until the disk is restarted.
     Off,
     /// The disk ends its connections, and serves the data that has survived. A disk that is off is
     /// served again and loses nothing.
@@ -61,8 +61,8 @@ pub struct Loss {
     pub torn: u64,
     /// Writes in progress: the disk had not acknowledged them to any client.
     pub unacknowledged: u64,
-    /// Bytes that the store wrote to the medium since the last flush although no client asked for it,
-    /// because the cache was full.
+    /// Bytes that the store wrote to the medium since the last flush because the cache was full,
+    /// without a request of a client.
     pub early_bytes: u64,
     /// Whether the disk was off, so that nothing was left to lose.
     pub was_off: bool,

@@ -11,11 +11,11 @@
 //! own wake-up. We also tried polling. Where other programs use the CPUs, the scheduler makes a thread
 //! that has polled wait for its time slice: the prober read 2 ms where clients saw 0.1 ms.
 //!
-//! The shard tells the prober in its passes that it is busy. The prober's own thread decides when to
-//! ask. So the prober also asks a shard that is stuck, and a question without an answer yet counts with
-//! its age. The prober does not ask while clients send no requests, so that an idle daemon does not
-//! wake up. The prober does not measure TCP, nor the time that a large request or a full queue would
-//! add.
+//! In its passes, the shard tells the prober that clients send requests. The prober's own thread
+//! decides when to ask. So the prober also asks a shard that is stuck, and a question without an answer
+//! yet counts with its age. The prober does not ask while clients send no requests, so that an idle
+//! daemon does not wake up. The prober does not measure TCP, nor the time that a large request or a
+//! full queue would add.
 
 use std::collections::VecDeque;
 use std::io;

@@ -7,7 +7,7 @@ use dashpot_engine::{Duration, Instant, Random};
 pub enum Pace {
     /// A request starts whenever fewer requests than the depth are in flight.
     Closed,
-    /// Requests start in bursts of a random size. A burst starts when the previous one is answered.
+    /// Requests start in bursts of a random size. A burst starts when the previous burst is answered.
     ClosedBursts {
         /// The least and the most requests in a burst.
         burst: (u32, u32),

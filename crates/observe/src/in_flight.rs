@@ -77,8 +77,8 @@ impl InFlight {
 }
 
 /// Whether a zio in flight is so old that the latencies of ended zios mislead, because only fast zios have
-/// ended. This is so if 99.9 % of the ended zios took less than its age; with too few ended zios, if the age
-/// is more than twice the longest latency.
+/// ended. An age is misleading if 99.9 % of the ended zios took less time. With too few ended zios for this
+/// percentile, an age is misleading if it is more than twice the longest latency.
 pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
     let most_ns = ended
         .p99_9_ns

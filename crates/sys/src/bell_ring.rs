@@ -30,7 +30,7 @@ impl BellRing {
         Ok(BellRing { ring, bell })
     }
 
-    /// Makes the calling thread the one that uses the ring.
+    /// Makes the calling thread the only user of the ring.
     pub(crate) fn enable(&self) -> io::Result<()> {
         self.ring.submitter().register_enable_rings()
     }

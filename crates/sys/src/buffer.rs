@@ -1,4 +1,5 @@
-//! Memory that direct I/O can use: the kernel wants its address to be a multiple of a device's block.
+//! Memory that direct I/O can use: the kernel wants the address of this memory to be a multiple of a
+//! device's block.
 
 use std::fmt;
 

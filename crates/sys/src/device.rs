@@ -7,7 +7,7 @@ use rustix::ioctl::{Setter, ioctl, opcode};
 /// Tells a block device that it may forget a range of bytes. The range is a whole number of blocks.
 pub fn discard(device: impl AsFd, offset: u64, length: u64) -> rustix::io::Result<()> {
     // SAFETY: BLKDISCARD reads two numbers of 64 bits, offset and length, from its argument, and writes
-    // nothing there. On a descriptor that is not a block device it fails.
+    // nothing there. On a descriptor that is not a block device the call fails.
     unsafe {
         let call = Setter::<BLKDISCARD, [u64; 2]>::new([offset, length]);
         ioctl(device, call)

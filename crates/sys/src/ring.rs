@@ -83,7 +83,7 @@ impl Ring {
         })
     }
 
-    /// Makes the calling thread the one that uses the ring.
+    /// Makes the calling thread the only user of the ring.
     pub fn enable(&self) -> io::Result<()> {
         self.base.enable()
     }

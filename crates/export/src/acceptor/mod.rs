@@ -1,6 +1,6 @@
 //! The acceptor: one thread that accepts connections and shakes hands with all clients at once. The
-//! acceptor never waits for a single client. After a handshake, it hands the connection to the shard of
-//! the export that the client chose.
+//! acceptor never waits for a single client. After a handshake, the acceptor hands the connection to
+//! the shard of the export that the client chose.
 
 mod handshaking;
 mod pending;

@@ -45,7 +45,7 @@ impl<T> Pending<T> {
         self.next
     }
 
-    /// Gives a client that has just come the [next](Pending::next) number.
+    /// Gives a client that has just connected the [next](Pending::next) number.
     pub(super) fn enter(&mut self, now: Instant, peer: String, client: T) {
         let place = Place {
             came: now,
@@ -86,7 +86,7 @@ impl<T> Pending<T> {
         !self.is_full() || self.displaceable(now).is_some()
     }
 
-    /// The handshake to displace, if all places are taken and one may be displaced now.
+    /// The handshake to displace, if all places are taken and a handshake may be displaced now.
     pub(super) fn displaceable(&self, now: Instant) -> Option<u64> {
         let (id, since) = self.next_displaced()?;
         (since <= now).then_some(id)

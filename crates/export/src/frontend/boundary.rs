@@ -9,8 +9,8 @@
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call
 //! of [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room
 //! (see [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). The
-//! frontend of a ring turns completions into messages of its own. It turns a reply's head into a
-//! command, and queues the command until [`Frontend::flush`].
+//! frontend of a ring turns completions into messages of its own. This frontend turns a reply's
+//! head into a command, and queues the command until [`Frontend::flush`].
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -65,7 +65,7 @@ pub(crate) trait Frontend: AsFd {
     }
 
     /// Tells the session that the shard has ended the connection. Returns whether the session must
-    /// stay. If so, the session fails the requests that the kernel waits for. Each later call of
+    /// stay. A session that stays fails the requests that the kernel waits for. Each later call of
     /// [`Frontend::receive`] fails the requests that have arrived, until a call returns
     /// [`Arrival::End`].
     fn fail_all(&mut self) -> bool {
@@ -73,8 +73,8 @@ pub(crate) trait Frontend: AsFd {
     }
 }
 
-/// A request of a client. The frontend has checked it: if the operation has a range, the range is
-/// not empty, is aligned and lies within the export.
+/// A request of a client. The frontend has checked the request: if the operation has a range, the
+/// range is not empty, is aligned and lies within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The client's id of the request. The reply carries this id.
@@ -173,9 +173,9 @@ pub(crate) enum Arrival {
 /// The first message in the received bytes. `taken` is the length of the message without its payload.
 #[derive(Debug)]
 pub enum Decoded {
-    /// The message is not complete: more bytes must come first.
+    /// The message is not complete: the frontend needs more bytes.
     More,
-    /// A request. [`Request::payload`] bytes follow the request. These bytes may have arrived already
+    /// A request. [`Request::payload`] bytes follow the request. The payload may have arrived already
     /// or not.
     Request {
         /// The request.

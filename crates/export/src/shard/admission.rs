@@ -49,8 +49,8 @@ impl Shard {
                 }
             }
         }
-        // Ends all late connections. One for each stalled connection is not enough: other connections
-        // may wait that the shard has not read yet.
+        // Ends all late connections. To end one late connection for each stalled connection is not
+        // enough: other connections may wait that the shard has not read yet.
         let is_late = |at: &usize| {
             let connection = self.connections.get(*at);
             connection.is_some_and(|connection| self.budget.is_late(connection, now))

@@ -106,7 +106,7 @@ impl Chunk {
     }
 
     /// Adds the reply to a zio, or the part of the reply after `sent` bytes of data. If some data is
-    /// left for the next chunk, returns how many bytes of data have been sent after this chunk.
+    /// left for the next chunk, returns how many bytes of data are sent once this chunk is sent.
     #[inline]
     pub(super) fn put_reply(
         &mut self,

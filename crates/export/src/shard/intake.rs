@@ -238,7 +238,7 @@ impl Inlet {
         }
     }
 
-    /// Takes the write if its whole payload has come. Keeps the bytes that came after the payload.
+    /// Takes the write if its whole payload has arrived. Keeps the bytes after the payload.
     pub(super) fn take_collected(&mut self) -> Option<Incoming> {
         let length = self.incoming()?.request.length as usize;
         if self.incoming()?.payload.len() < length {

@@ -6,11 +6,12 @@
 //!
 //! A shard that works half of the time serves about half of the requests that it could. A request that
 //! comes while the shard works is late, and the less the shard rests, the later the request is. So
-//! dashpot promises accuracy up to half of the time. A shard that works more is overloaded if any of
-//! its disks has a rule. Only the time that the host leaves to the shard counts: a stop counts as
-//! neither work nor rest. Waiting for a deadline is not work, whether the shard spins or sleeps. The
-//! measure errs on the safe side: a busier shard takes more requests in a pass, each at a lower cost.
-//! So at half of its maximum I/Os per second, the shard already works more than half of the time.
+//! dashpot promises accuracy for shards that work up to half of the time. A shard that works more is
+//! overloaded if any of its disks has a rule. Only the time that the host leaves to the shard counts:
+//! a stop counts as neither work nor rest. Waiting for a deadline is not work, whether the shard
+//! spins or sleeps. The measure errs on the safe side: a busier shard takes more requests in a pass,
+//! each at a lower cost. So at half of its maximum I/Os per second, the shard already works more than
+//! half of the time.
 //!
 //! The meter has no timer. Each pass adds its times to the sums, and a snapshot computes the share.
 
@@ -22,8 +23,8 @@ use crate::snapshot::{Stops, Work};
 
 #[derive(Debug, Default)]
 pub(super) struct LoadMeter {
-    /// How long the shard left its sockets unread each time. Lateness cannot show this, because a
-    /// request that has not been read has no target yet.
+    /// How long the shard left its sockets unread each time. Lateness cannot show these times,
+    /// because a request that has not been read has no target yet.
     gaps: Box<Histogram>,
     /// When the last pass began, and the moment up to which the meter has counted that pass's work.
     begun: Instant,
@@ -140,7 +141,7 @@ impl Parts {
 struct Seconds {
     /// When the current second began.
     start: Instant,
-    /// The times in the current second so far, and in the previous one.
+    /// The times in the current second so far, and in the previous second.
     this: Parts,
     last: Parts,
     armed: bool,

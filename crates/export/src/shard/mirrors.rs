@@ -21,8 +21,8 @@ impl Shard {
         });
     }
 
-    /// Writes the last records, and waits for them. If the stores have `synced`, these records name
-    /// only the regions that are out of sync.
+    /// Writes the last records, and waits until the keepers have written them. If the stores have `synced`,
+    /// these records name only the regions that are out of sync.
     pub(super) fn record_last(&mut self, synced: bool) {
         for (pool, keeper) in self.keepers.drain() {
             let records = match synced {

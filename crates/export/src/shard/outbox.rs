@@ -64,7 +64,7 @@ pub(super) struct Outlet {
     whole_bytes: usize,
     /// The number of whole replies at which the shard stops reading the connection.
     whole_max: u32,
-    /// The last chunk, if the transport has not accepted all of it.
+    /// The last chunk, if the transport has not accepted the whole chunk.
     unsent: Chunk,
     /// Whether the transport takes no more at the moment.
     blocked: bool,

@@ -127,7 +127,7 @@ impl Shard {
                 self.hang_up(at);
             }
         }
-        // Zios that were held before the store must not reach it after the cut.
+        // Zios that were held before they reached the store must not reach the store after the cut.
         self.abort_departed_at_once(export);
         self.drop_pieces(|shard, zio| {
             let slot = shard.slots.get(zio).filter(|_| !zio.is_child());

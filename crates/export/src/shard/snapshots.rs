@@ -18,7 +18,7 @@ impl Shard {
         self.rule_marks.set(disk, rules, counted);
     }
 
-    /// The shard's counts since its start. `list` shows them next to the rules of a disk.
+    /// The shard's counts since its start. `list` shows these counts next to the rules of a disk.
     fn counted(&self, disk: DiskId) -> Counted {
         let now = self.timers.now();
         let export = self.exports.of(Device::Disk(disk));

@@ -59,7 +59,7 @@ impl StopCounts {
     }
 }
 
-/// Distinguishes stops in a shard's passes from its own work, by reading other clocks.
+/// Distinguishes stops in a shard's passes from the shard's own work, by reading other clocks.
 #[derive(Debug, Default)]
 pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time, and when the shard took this reading.

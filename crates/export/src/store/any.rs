@@ -74,8 +74,8 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// Gives the space of a range back. The range reads as zeroes, except on file systems that
-    /// cannot do this.
+    /// Gives the space of a range back. The range then reads as zeroes, except on file systems that
+    /// cannot punch holes.
     pub(crate) fn trim(&mut self, offset: u64, length: u64, fua: bool) -> Attempt {
         self.zero(offset, length, false, fua)
     }
@@ -162,8 +162,7 @@ impl Store {
         }
     }
 
-    /// Whether the shard does not even try a read of this length, because it would block or take
-    /// long.
+    /// Whether a read of this length would block or take long, so that the shard does not try it.
     pub(crate) fn reads_slowly(&self, length: u64) -> bool {
         match self {
             Store::File(_) => length > INLINE_MAX,
@@ -268,5 +267,5 @@ pub(super) fn wait(
     }
 }
 
-/// The shard does not even try a longer read of a file.
+/// The longest read of a file that the shard itself tries.
 const INLINE_MAX: u64 = 256 << 10;

@@ -16,8 +16,8 @@ pub(crate) trait Blocking: fmt::Debug + Send + Sync {
     /// Makes a range read as zeroes. With `no_hole`, the range keeps its space.
     fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome;
 
-    /// Gives the space of a range back. A trim is advice: a medium that cannot follow it has not
-    /// failed.
+    /// Gives the space of a range back. A trim is advice: a medium that cannot follow the advice
+    /// has not failed.
     fn trim(&self, offset: u64, length: u64, fua: bool) -> Outcome;
 
     /// Makes all earlier writes durable.

@@ -10,7 +10,7 @@ use super::file::label::ATTRIBUTE;
 /// The reason that a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk has no size, and its store has none either.
+    /// The disk has no size, and its store has no size either.
     #[error("disk `{disk}`: {store} has no size of its own; give it one, such as `size=1G`")]
     NoSize {
         /// The disk.
@@ -133,7 +133,7 @@ pub enum StoreError {
         /// The system's reason.
         reason: io::Error,
     },
-    /// Another disk, of this daemon or of another one, uses the file.
+    /// Another disk, of this daemon or of another daemon, uses the file.
     #[error(
         "disk `{disk}`: {path} is in use by another disk or daemon; stop that one, or name another file",
         path = .path.display()

@@ -4,7 +4,7 @@
 //! attempt is done at once, or it [would block](Attempt::WouldBlock). Then the shard hands the
 //! operation to a thread of the [`Pool`], which repeats the operation on the same file.
 //!
-//! Stores trust the ranges of their callers: all of them must lie within the size that [`open_all`]
+//! Stores trust the ranges of their callers: all ranges must lie within the size that [`open_all`]
 //! returned.
 
 mod any;

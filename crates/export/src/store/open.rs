@@ -247,7 +247,7 @@ fn in_ram(store: &StoreConfig) -> bool {
 }
 
 /// The size of a huge page on x86-64 and most other machines. Even the smallest disk can take a whole
-/// one.
+/// huge page.
 const HUGE_PAGE: u64 = 2 << 20;
 
 #[cfg(test)]

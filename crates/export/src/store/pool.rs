@@ -1,7 +1,7 @@
 //! Threads for work that would make a shard wait.
 //!
-//! The number of threads acts like a lane count: at most that many requests wait for a medium at
-//! once. The caller bounds the number of jobs.
+//! The number of threads acts like a lane count: at most as many requests wait for a medium at once
+//! as there are threads. The caller bounds the number of jobs.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! A sparse memory store. It takes a chunk when the chunk is first written, and gives the chunk back
-//! when one request zeroes or trims the whole chunk.
+//! A sparse memory store. The store takes a chunk when the chunk is first written, and gives the
+//! chunk back when one request zeroes or trims the whole chunk.
 //!
 //! Chunks hang on leaves, and leaves on a small tree, so that a disk of many TiB costs nothing
 //! until it is used. With 64 MiB to a leaf, the tree of any disk that fits into memory has few

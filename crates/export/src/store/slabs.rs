@@ -27,7 +27,7 @@ pub(super) struct Slabs {
     groups: Vec<Group>,
     /// Each group as the number of its chunks in use, and its own number: the emptiest is first.
     order: BTreeSet<(u32, u32)>,
-    /// By chunk, the number that its user gave it; without meaning while the chunk is free.
+    /// By chunk, the number that its user gave the chunk; without meaning while the chunk is free.
     users: Vec<u64>,
     in_use: usize,
     /// How many groups have chunks in use.
@@ -109,7 +109,8 @@ impl Slabs {
         self.held = self.held + usize::from(used != 0) - usize::from(before != 0);
     }
 
-    /// Takes a chunk back. Its memory goes back to the system together with the rest of its group.
+    /// Takes a chunk back. The chunk's memory goes back to the system together with the rest of its
+    /// group.
     pub(super) fn give(&mut self, chunk: Chunk) {
         let (group, at) = (group(&chunk), chunk.0 % CHUNKS_PER_GROUP);
         self.mark(group, self.groups[group].used & !(1 << at));

@@ -1,4 +1,4 @@
-//! Tests every store against a naive one, a vector of bytes; and files that cannot be stores.
+//! Tests every store against a naive store, a vector of bytes, and tests files that cannot be stores.
 
 mod bad_files;
 mod model;

@@ -13,7 +13,7 @@ use super::abi::{Condition, NUMBERINGS, Numbering, SystemCall};
 pub struct Notified {
     /// The call.
     pub call: SystemCall,
-    /// Whether every such call is notified. If not, the filter notifies only calls whose flags make
+    /// Whether every such call is notified. Otherwise the filter notifies only calls whose flags make
     /// data durable or, for a mapping, let stores change a file. Calls that cannot have such flags are
     /// notified in any case.
     pub always: bool,

@@ -1,5 +1,5 @@
 //! Questions about the threads of a program and their files, which `/proc` answers. A process that may not
-//! look into another one hands the question to a process that may.
+//! look into another process hands the question to a process that may.
 
 use std::ffi::OsStr;
 use std::fs::File;

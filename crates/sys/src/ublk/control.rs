@@ -103,8 +103,8 @@ impl Control {
         self.run(STOP, number, &[])
     }
 
-    /// Removes the device. If a program has it open, the driver keeps the number until that program
-    /// closes it.
+    /// Removes the device. If a program has the device open, the driver keeps the number until that
+    /// program closes the device.
     pub fn delete(&mut self, number: u32) -> io::Result<()> {
         self.run(DELETE, number, &[])
     }

@@ -221,8 +221,8 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// The driver notices the end of the thread by the commands that the driver has, so it gets all
-    /// commands.
+    /// The driver notices the end of the thread only by the commands that it has, so the driver
+    /// gets all commands.
     fn drop(&mut self) {
         while self.next_event().is_some() {}
         self.fail_held();

@@ -18,8 +18,8 @@ pub const STRING_MAX: usize = 4096;
 /// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this value
 /// by default, so the value surprises no client.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
-/// The most extents in one block status chunk, which then has 64 KiB. Clients ask again for further
-/// extents.
+/// The most extents in one block status chunk. So many extents take 64 KiB. Clients ask again for
+/// further extents.
 pub const EXTENTS_MAX: usize = 8192;
 /// The id that `base:allocation` has in block status chunks.
 pub const BASE_ALLOCATION: u32 = 1;
@@ -57,7 +57,7 @@ pub mod flag {
 pub struct RequestHeader {
     /// Bits of [`flag`].
     pub flags: u16,
-    /// One of [`command`], if the client obeys the protocol.
+    /// One of the numbers in [`command`], if the client obeys the protocol.
     pub command: u16,
     /// The client's id of the request, sent back in the reply.
     pub cookie: u64,
@@ -144,8 +144,8 @@ pub fn put_error_chunk(output: &mut Vec<u8>, cookie: u64, errno: Errno, message:
 
 /// Appends the whole structured reply to a block status request. For `base:allocation`, the reply has
 /// pairs of length in bytes and state ([`STATE_HOLE`], [`STATE_ZERO`]), in order and without gaps from
-/// the request's offset. There must be at least one extent, and none may be empty. Extents above
-/// [`EXTENTS_MAX`] are left out.
+/// the request's offset. There must be at least one extent, and no extent may be empty. Extents
+/// above [`EXTENTS_MAX`] are left out.
 pub fn put_status_chunk(
     output: &mut Vec<u8>,
     cookie: u64,

@@ -151,7 +151,8 @@ fn arrived(any: bool) -> Arrival {
     }
 }
 
-/// The beginning of a reply, and the parts of its data. The first part of a chunk is the beginning.
+/// The beginning of a reply, and the parts of its data. The first part of a chunk is the beginning of a
+/// reply.
 fn split<'a, 'b>(bytes: &'a [IoSlice<'b>]) -> Option<(Reply, &'a [IoSlice<'b>])> {
     let (first, data) = bytes.split_first()?;
     let reply = Reply::read_from_bytes(first).ok()?;

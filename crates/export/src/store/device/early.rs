@@ -1,5 +1,5 @@
-//! Block devices that are opened before the rest of a server, because the process still has the
-//! rights of root then.
+//! Block devices that are opened before the rest of a server, while the process still has the
+//! rights of root.
 
 use std::fs::File;
 use std::sync::Arc;

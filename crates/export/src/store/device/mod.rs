@@ -1,4 +1,4 @@
-//! A store on a block device, or on a part of one.
+//! A store on a block device, or on a part of a block device.
 //!
 //! The daemon opens the device exclusively and for direct I/O. The shard's ring does reads, writes and
 //! flushes, so as many requests reach the device at once as clients have in flight. Trims and zeroes go
@@ -31,7 +31,7 @@ pub use early::OpenDevices;
 pub(super) use open::{DeviceRequest, OpenDevice};
 pub use users::{device_file_users, device_mounts, device_numbers, device_users};
 
-/// A store on a block device. The shard and the threads of the pool share it.
+/// A store on a block device. The shard and the threads of the pool share the store.
 #[derive(Debug)]
 pub(crate) struct DeviceStore {
     device: Arc<File>,
@@ -68,8 +68,8 @@ impl DeviceStore {
         Some(format!("device:{major}:{minor}:{sequence}:{}", self.start))
     }
 
-    /// The outcome of a read or a write of `length` bytes by the ring. A write that should have been
-    /// durable and failed may have lost what the device had cached.
+    /// The outcome of a read or a write of `length` bytes by the ring. If a write that should have
+    /// been durable fails, the device may have lost its cache.
     pub(crate) fn moved(&self, moved: Moved, length: u32, durable: bool) -> Outcome {
         let outcome = match moved {
             Ok(bytes) if bytes == length as usize => Ok(()),
@@ -117,7 +117,7 @@ impl Blocking for DeviceStore {
         self.sync_if(fua)
     }
 
-    /// If the device cannot make zeroes by unmapping, the kernel writes them.
+    /// If the device cannot make zeroes by unmapping, the kernel writes zeroes.
     fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome {
         let unmapped = match no_hole {
             true => Err(rustix::io::Errno::OPNOTSUPP),

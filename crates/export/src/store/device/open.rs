@@ -29,7 +29,7 @@ pub(in crate::store) struct DeviceRequest<'a> {
     pub(in crate::store) read_only: bool,
 }
 
-/// An open device, and the properties that the disk gets from it.
+/// An open device, and the properties that the disk gets from the device.
 #[derive(Debug)]
 pub(in crate::store) struct OpenDevice {
     pub(in crate::store) store: DeviceStore,

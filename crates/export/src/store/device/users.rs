@@ -1,4 +1,5 @@
-//! The users of a block device: mounts, swap, devices above it, and processes that have it open.
+//! The users of a block device: mounts, swap, devices above it, and processes that have the device
+//! open.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};

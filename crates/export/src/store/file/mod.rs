@@ -1,4 +1,4 @@
-//! A store in a file, or in a part of a longer one. A raw image stays a raw image.
+//! A store in a file, or in a part of a longer file. A raw image stays a raw image.
 //!
 //! The shard tries reads and writes with `RWF_NOWAIT`. A thread of the pool repeats in full the
 //! requests that would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so
@@ -6,8 +6,8 @@
 //!
 //! **Durability.** The store does a FUA request as the request followed by `fdatasync`, not with
 //! `RWF_DSYNC`. So there is one way in which data becomes durable, for writes, zeroes and trims alike,
-//! and one place where this can fail. The price is that a FUA write also waits for other dirty data in
-//! the page cache.
+//! and one place where this step can fail. The price is that a FUA write also waits for other dirty
+//! data in the page cache.
 
 pub(super) mod label;
 pub(super) mod open;
@@ -30,7 +30,7 @@ use super::extent::Found;
 /// The zeroes that the store writes piece by piece if a file system cannot zero a range.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
-/// A store in a file. The shard and the threads of the pool share it.
+/// A store in a file. The shard and the threads of the pool share the store.
 #[derive(Debug)]
 pub(crate) struct FileStore {
     file: File,

@@ -41,8 +41,8 @@ impl FileStore {
 }
 
 impl OpenRequest<'_> {
-    /// The length of the file. The program asks for it before opening, because opening a pipe waits for
-    /// the pipe's other end.
+    /// The length of the file. This function asks for the length before opening, because opening a pipe
+    /// waits for the pipe's other end.
     fn length(&self) -> Result<u64, StoreError> {
         let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Missing {

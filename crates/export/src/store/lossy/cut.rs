@@ -147,7 +147,7 @@ impl Fates {
     }
 }
 
-/// Whether the cut spares a write: the disk keeps serving and will acknowledge it.
+/// Whether the cut spares a write: the disk keeps serving and will acknowledge the write.
 fn stays(write: &Unsynced, cut: &Cut) -> bool {
     cut.goes_on() && !write.acknowledged
 }

@@ -9,7 +9,8 @@
 //! an older version. Like a real cache, this cache is bounded: when it is full, all of its content goes
 //! to the medium early, without a sync.
 //!
-//! Unlike other stores, this one makes its shard wait for the store below. It is for tests only.
+//! Unlike other stores, this store makes its shard wait for the store below. A lossy store is for tests
+//! only.
 
 mod cut;
 
@@ -189,7 +190,7 @@ impl<M: Medium> Lossy<M> {
         self.writes.insert(number, write);
     }
 
-    /// Ends the write that began last: all of it is in the cache.
+    /// Ends the write that began last: the whole write is in the cache.
     fn end(&mut self) {
         self.uncount(self.next - 1);
     }

@@ -11,7 +11,7 @@ use super::{CHUNK, CHUNKS_PER_GROUP, CHUNKS_PER_SLAB, Chunk, FEW, Slabs};
 
 const GROUP: usize = CHUNKS_PER_GROUP as usize;
 
-/// Chunks by their user's number, with the byte that each must contain.
+/// Chunks by their user's number, with the byte that each chunk must contain.
 #[derive(Default)]
 struct Users {
     slabs: Slabs,

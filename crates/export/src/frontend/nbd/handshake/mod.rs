@@ -5,9 +5,10 @@
 //! SET_META_CONTEXT with `base:allocation`. There is no TLS. The server answers every other option with
 //! ERR_UNSUP and skips the data of the option.
 //!
-//! The caller sends [`GREETING`]. Then it passes received bytes in, in pieces of any size, and sends
-//! the bytes that were appended to `output`, even when the answer is [`Progress::Close`]. The caller
-//! bounds how long the handshake may take. This module bounds the memory of the handshake.
+//! The caller sends [`GREETING`]. Then the caller passes the received bytes in, in pieces of any
+//! size, and sends the bytes that were appended to `output`, even when the answer is
+//! [`Progress::Close`]. The caller bounds how long the handshake may take. This module bounds the
+//! memory of the handshake.
 
 mod option;
 mod reply;
