@@ -41,7 +41,7 @@ export class Api {
     return this.read<T>(answer);
   }
 
-  /** Opens a stream, which stays open. */
+  /** Opens a stream. The caller reads it until one of the two sides ends it. */
   async open(path: string, body: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const headers: Record<string, string> = { "Content-Type": "application/json" };
     if (this.token !== null) headers.Authorization = `Bearer ${this.token}`;
@@ -58,7 +58,7 @@ export class Api {
   }
 }
 
-/** Asks for a change, and says that it is done; a power cut's answer says how. */
+/** Asks for a change, and then shows the words of `done`; after a power cut, these depend on the answer. */
 export type Send = (method: string, path: string, body: unknown, done: string | ((crashed: Schemas["Crashed"]) => string)) => Promise<boolean>;
 
 /** A name as a part of a path. */

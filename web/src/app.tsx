@@ -83,13 +83,13 @@ function Mark() {
   );
 }
 
-/** The source in words. */
+/** The source of the page's figures, in words. */
 function sourceWords({ kind, name }: Source): string {
   if (kind === "kernel") return "the kernel’s disks";
   return kind === "daemon" ? "a daemon" : `the ${kind} ${cut(name, 60)}`;
 }
 
-/** How good the contact is, in words: the dot only repeats it. */
+/** How good the contact is, in words: the dot shows the same. */
 function Contact({ feed }: { feed: Feed }) {
   useTick(1_000);
   const { contact } = feed;

@@ -1,4 +1,5 @@
-// The address's fragment: the view, and its content. It never holds the token.
+// The fragment of the address names the view and its content. The fragment never holds the token after the page has
+// opened.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -22,7 +23,7 @@ export function address(route: Route): string {
   return `#${route.view}${query ? `?${query}` : ""}`;
 }
 
-/** Shows another view, or the same one of something else. */
+/** Shows another view, or the same view with other content. */
 export function go(route: Route, replace = false): void {
   if (replace) history.replaceState(null, "", address(route));
   else history.pushState(null, "", address(route));

@@ -1,9 +1,10 @@
-// The token arrives in the fragment of the address (or in its query, when the API's own address is
-// opened). It is stripped at once, so that a copied address never holds it, and kept for this tab.
+// The token arrives in the fragment of the address (or in its query, when the API's own address is opened). The page
+// removes the token from the address at once, so that a copied address never holds it, and keeps the token for this
+// tab.
 
 const KEY = "dashpot-token";
 
-/** Takes the token out of the address, if there is one there; else the one that this tab has kept. */
+/** Takes the token out of the address. Without a token there, returns the token that this tab has kept. */
 export function takeToken(): string | null {
   const { hash, search, pathname } = location;
   const inHash = /(?:^#|&)token=([0-9a-zA-Z]+)/.exec(hash)?.[1];
@@ -21,7 +22,7 @@ export function keep(token: string): void {
   try {
     sessionStorage.setItem(KEY, token);
   } catch {
-    // A browser that keeps nothing asks for the token again after a reload.
+    // If the browser stores nothing, the page asks for the token again after a reload.
   }
 }
 

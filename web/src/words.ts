@@ -1,4 +1,4 @@
-// Numbers and times as people read them. Unknown is a dash, never a zero.
+// Numbers and times as people read them. An unknown value is a dash, never a zero.
 
 export const UNKNOWN = "–";
 const THIN = "\u2009";
@@ -32,12 +32,12 @@ export function three(value: number): string {
   return value.toFixed(2);
 }
 
-/** A count with thin spaces in thousands. */
+/** A count with a thin space after every three digits. */
 export function thousands(value: number): string {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, THIN);
 }
 
-/** A rate for each second. */
+/** A rate per second. */
 export function rate(value: number): string {
   return value >= 99.95 || value === 0 ? thousands(value) : value.toFixed(1);
 }
@@ -91,19 +91,19 @@ export function plural(count: number, noun: string): string {
   return `${thousands(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Whether times are those of a simulation, which begin at 0 and have no zone. */
+/** Whether the page shows times of a simulation, which begin at 0 and have no time zone. */
 let fromZero = false;
 
 export function countFromZero(is: boolean): void {
   fromZero = is;
 }
 
-/** The offset of the zone in which times are shown, in minutes, as of `Date`. */
+/** The offset of the time zone in which the page shows times, in minutes, as in `Date`. */
 export function zoneOffset(ms: number): number {
   return fromZero ? 0 : new Date(ms).getTimezoneOffset();
 }
 
-/** The time of day of a moment of the wall clock; in a simulation, the time since its beginning. */
+/** The time of day for a time of the wall clock; in a simulation, the time since its beginning. */
 export function clock(ms: number): string {
   const seconds = Math.floor(ms / 1_000) - zoneOffset(ms) * 60;
   if (fromZero && seconds < 0) return UNKNOWN;
@@ -111,7 +111,7 @@ export function clock(ms: number): string {
   return [hours, Math.floor(seconds / 60) % 60, seconds % 60].map((part) => String(part).padStart(2, "0")).join(":");
 }
 
-/** The time of day; with the day, if that is not the day of another moment. */
+/** The time of day, and also the date if the two times are on different days. */
 export function moment(ms: number, other: number): string {
   const days = [ms, other].map((one) => new Date(one - zoneOffset(one) * 60_000).toISOString().slice(0, 10));
   return days[0] === days[1] || fromZero ? clock(ms) : `${days[0]} ${clock(ms)}`;

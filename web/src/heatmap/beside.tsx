@@ -1,4 +1,5 @@
-// Beside a heat map: the distribution of the whole view, and the list of its parts.
+// The parts of a panel next to its plot: the distribution of the whole view, and the list of the values of the
+// breakdown.
 
 import { useState } from "preact/hooks";
 import { nameOf } from "../model/statistic";
@@ -37,12 +38,12 @@ export function Margin({ grid, unit }: { grid: Grid; unit: string | null }) {
   );
 }
 
-/** Whether a zoom leaves a number out. */
+/** Whether the zoom leaves out a number. */
 function isOutside({ rows }: Grid, number: number): boolean {
   return rows.zoomed && (number < rows.edges[0]! || number >= rows.edges.at(-1)!);
 }
 
-/** The height of a number, as a share. */
+/** The height of a number in the plot, as a share of the plot's height. */
 function placeOf(grid: Grid, number: number): number {
   const { edges } = grid.rows;
   const rows = edges.length - 1;
@@ -55,7 +56,7 @@ const HUES = {
   light: ["#C8500A", "#2A4F9E", "#1E9E8A", "#842662", "#B98A00", "#2E8090", "#494E17", "#955351"],
   dark: ["#FF8A4C", "#6D9BEA", "#9EECDF", "#EAA0B4", "#87763B", "#5ACCF0", "#E3E38D", "#B4847B"],
 };
-/** The colours that were given out, by name: a name keeps its colour in all panels. */
+/** The number of the colour of each name: a name keeps its colour in all panels. */
 const given = new Map<string, number>();
 
 export function hueOf(name: string, dark: boolean): string {

@@ -7,7 +7,7 @@ interface CardProps {
   grid: Grid;
   figures: Figures;
   unit: string | null;
-  /** Where the cell is, as a share of the plot's width. */
+  /** The place of the cell, as a share of the plot's width. */
   at: number;
   pinned: boolean;
 }

@@ -1,4 +1,5 @@
-// The differences of a rectangle: the daemon compares its I/Os with all in view, by every fact about them.
+// The differences of a rectangle: the daemon compares the I/Os in the rectangle with all I/Os in view, by every fact
+// about them.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Schemas } from "../api";

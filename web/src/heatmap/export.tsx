@@ -1,4 +1,5 @@
-// The content of a panel, for export: the values as CSV, the picture as SVG or PNG, and the command that prints them.
+// The content of a panel, for export: the values as CSV, the picture as SVG or PNG, and the command that prints the
+// same values.
 
 import { useRef } from "preact/hooks";
 import type { Source } from "../model/feed";
@@ -60,7 +61,7 @@ export function download(name: string, blob: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 1_000);
 }
 
-/** A row for each column and value; of numbers, for each cell, too. Unknown values have no row. */
+/** A row for each column and value; for numbers, also a row for each cell. Unknown values have no row. */
 export function csv({ table, grid, past }: Pick<MenuProps, "table" | "grid" | "past">): string {
   const field = (value: string): string => (/[",\n]/.test(value) || /^[=+\-@]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value);
   const time = (second: number): string => new Date(past.wall(second)).toISOString();
@@ -80,7 +81,7 @@ export function csv({ table, grid, past }: Pick<MenuProps, "table" | "grid" | "p
 const WIDTH = 960;
 const HEIGHT = 320;
 
-/** Words as text of HTML or SVG, whatever they hold. */
+/** Any words as text of HTML or SVG. */
 export function escape(words: string): string {
   return words.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
 }
@@ -130,7 +131,7 @@ function stackRects(table: Table, x: (column: number) => number): string[] {
   }));
 }
 
-/** The plot as it is on the screen, on paper. */
+/** The plot as on the screen, on the colour of the paper. */
 function png(plot: HTMLCanvasElement): Promise<Blob> {
   const paper = document.createElement("canvas");
   [paper.width, paper.height] = [plot.width, plot.height];

@@ -5,7 +5,7 @@ import { type Layout, PER_DECADE, ROWS, rowNumber } from "../model/layout";
 import type { Known, Past } from "../model/past";
 import type { Part, Series } from "../model/series";
 
-/** The seconds in view, the last one excluded, and how many there are in a column. */
+/** The seconds in view, from `from` up to but without `to`, and the number of seconds in a column. */
 export interface View {
   from: number;
   to: number;
@@ -14,18 +14,18 @@ export interface View {
 
 export type YScale = "log" | "linear";
 
-/** The numbers that the axis is zoomed to; the end is excluded, and null if there is none. */
+/** The numbers to which the axis is zoomed, without the end; the end is null if there is no upper bound. */
 export interface Zoom {
   from: number;
   to: number | null;
 }
 
-/** The rows in view, from below. A number below the first row is in it, one above the last in that; with a zoom,
- *  they are in no row. */
+/** The rows in view, from below. A number below the first row counts in the first row, and a number above the last
+ *  row counts in the last row. With a zoom, such numbers are in no row. */
 export interface Rows {
   scale: YScale;
   zoomed: boolean;
-  /** The smallest number of each row, and the end of the last. */
+  /** The smallest number of each row, and the end of the last row. */
   edges: number[];
   /** The row of each bucket, or NOWHERE. */
   of: Uint16Array;
@@ -39,28 +39,28 @@ export interface Column {
   dropped: number;
 }
 
-/** By column, and by value of the breakdown. */
+/** The I/Os by column, and by value of the breakdown. */
 export interface Table {
   view: View;
   columns: Column[];
-  /** By value: the I/Os (or bytes) of each column. */
+  /** For each value, the I/Os (or bytes) of each column. */
   values: Map<string, Float64Array>;
 }
 
 export interface Grid extends Table {
   rows: Rows;
-  /** By column, then row. */
+  /** The I/Os of each cell, ordered by column, then by row. */
   counts: Float64Array;
-  /** The part of the highlighted values, in their order. */
+  /** For each highlighted value, its part of the cells' I/Os. */
   parts: Float64Array[];
-  /** By column: the I/Os below the first row. */
+  /** For each column, the I/Os below the first row. */
   under: Float64Array;
   /** The most I/Os of a cell. */
   most: number;
   all: Histogram;
 }
 
-/** Sums the seconds in view; `of` is what counts. */
+/** Sums the seconds in view; `of` gives the amount of a part that counts. */
 export function tabulate(past: Past, series: Series, view: View, of: (part: Part) => number): Table {
   const width = Math.max(1, Math.ceil((view.to - view.from) / view.step));
   const table: Table = { view, columns: [], values: new Map() };
@@ -96,10 +96,11 @@ const DEFAULT_LOW = 1e4;
 const DEFAULT_HIGH = 1e9;
 const LINEAR_ROWS = 40;
 const ZOOMED_ROWS = 64;
-/** The row of a bucket that is not in view. */
+/** Stands for the row of a bucket that is not in view. */
 export const NOWHERE = 0xffff;
 
-/** Rows that show all numbers. Latencies have at least 10 µs to 1 s. A crop leaves out the greatest, in millionths. */
+/** Rows that show all numbers. Latencies get at least the rows of 10 µs to 1 s. `crop` is the share of the greatest
+ *  numbers to leave out, in millionths. */
 export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number, zoom: Zoom | null): Rows {
   if (zoom) return zoomedRows(layout, scale, all, zoom);
   const most = crop > 0 ? all.percentile(1_000_000 - crop) ?? all.max : all.max;
@@ -113,7 +114,7 @@ export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all:
   return { scale, zoomed: false, edges, of };
 }
 
-/** Rows as narrow as buckets, as far as there is room. */
+/** Rows as narrow as buckets, or as narrow as the room allows. */
 function zoomedRows(layout: Layout, scale: YScale, all: Histogram, zoom: Zoom): Rows {
   const first = layout.bucketAt(zoom.from);
   const end = Math.min(Math.max(layout.bucketAt(zoom.to ?? all.max) + (zoom.to === null ? 1 : 0), first + 1), layout.buckets - 1);
@@ -192,7 +193,7 @@ function addCells(grid: Grid, layout: Layout, at: number, { buckets, counts }: S
   });
 }
 
-/** The figures of a cell, for the card and for a reader's voice. */
+/** The figures of a cell, for the card and for a screen reader. */
 export interface Figures {
   from: number;
   to: number | null;
@@ -216,7 +217,7 @@ export function figuresOf(grid: Grid, at: number, row: number): Figures | null {
   };
 }
 
-/** The numbers of some rows: the least, and the end, which is excluded; null if there is none. */
+/** The least number of some rows, and the end of the rows' numbers; null if there is no upper bound. */
 export function boundsOf(grid: Grid, low: number, high: number): { from: number; to: number | null } {
   const height = grid.rows.edges.length - 1;
   if (grid.rows.zoomed) return { from: grid.rows.edges[low]!, to: grid.rows.edges[high + 1]! };

@@ -1,4 +1,4 @@
-// The single I/Os of a rectangle, a hundred at a time, with where each spent its time.
+// The single I/Os of a rectangle, a hundred at a time, with the waits in which each I/O spent its time.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";
@@ -12,7 +12,7 @@ interface IoListProps {
   from: number;
   to: number;
   least: number;
-  /** Excluded; null without a bound. */
+  /** The end of the numbers, which is not included; null without an upper bound. */
   end: number | null;
 }
 
@@ -55,12 +55,12 @@ export function IoList({ feed, statistic, from, to, least, end }: IoListProps) {
   );
 }
 
-/** The client or the process. */
+/** The client or the process that asked for the I/O. */
 function whoOf({ client, process, pid }: Io): string {
   return client ?? (process === null || process === undefined ? UNKNOWN : pid === null || pid === undefined ? process : `${process} ${pid}`);
 }
 
-/** The longest of its waits. */
+/** The longest of the I/O's waits. */
 function longest({ waits, rule }: Io): string {
   const [most] = [...waits].sort((one, other) => other.ns - one.ns);
   return most === undefined ? UNKNOWN : most.wait === "hold" && rule !== null ? `rule ${rule}` : most.wait;

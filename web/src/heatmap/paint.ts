@@ -11,12 +11,12 @@ export interface Look {
   colour: ColourScale;
   /** The count that has the last colour. */
   most: number;
-  /** Single I/Os have a colour from the middle of the ramp. */
+  /** Whether single I/Os get a colour from the middle of the ramp. */
   enhance: boolean;
   hues: string[];
-  /** How often a time line is drawn, in seconds. */
+  /** The seconds between two time lines. */
   everySeconds: number;
-  /** The first time line. */
+  /** The second of the first time line. */
   firstSecond: number;
 }
 
@@ -29,7 +29,7 @@ interface Inks {
   grey: string;
 }
 
-/** The index in a ramp of each count. */
+/** A function from each count to its index in a ramp. */
 export function shader(look: Pick<Look, "colour" | "most" | "enhance">, counts: Float64Array): (count: number) => number {
   const most = Math.max(look.most, 1);
   const least = look.enhance ? 110 : 0;
@@ -61,7 +61,7 @@ export function inksOf(canvas: HTMLCanvasElement): Inks {
   return { ground: ink("ground"), line: ink("line"), line2: ink("line2"), mark: ink("mark"), ink2: ink("ink2"), grey: ink("grey") };
 }
 
-/** One pixel for each cell. */
+/** Draws one pixel for each cell. */
 function cells(grid: Grid, look: Look): OffscreenCanvas {
   const [width, height] = [grid.columns.length, grid.rows.edges.length - 1];
   const image = new ImageData(width, height);
@@ -92,7 +92,7 @@ function packed(r: number, g: number, b: number): number {
   return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-/** A highlighted value colours a cell by its share; the greater of two wins. */
+/** A highlighted value colours a cell by the value's share; of several, the value with the greatest share does. */
 function colourOf(base: Ramp, hues: Ramp[], grid: Grid, place: number, index: number): number[] {
   const grey = [base[index * 3]!, base[index * 3 + 1]!, base[index * 3 + 2]!];
   let best = 0;
@@ -124,11 +124,11 @@ export function paintTimeLines(context: CanvasRenderingContext2D, view: View, lo
   }
 }
 
-/** The numbers that have a label, and where. */
+/** The numbers that have a label, and the place of each label. */
 export function yLines(grid: Grid): { number: number; share: number }[] {
   const { edges, scale } = grid.rows;
   const rows = edges.length - 1;
-  // Decades have ten rows each; others have as many labels as fit.
+  // On an axis of decades, each decade has ten rows; other axes have as many labels as fit.
   const every = rows >= 20 ? 10 : Math.ceil(rows / 6);
   const step = scale === "linear" ? Math.max(1, Math.floor(rows / 4)) : every;
   return edges.flatMap((number, row) => (row % step === 0 ? [{ number, share: row / rows }] : []));
@@ -162,7 +162,7 @@ function isIdle(column: Column): boolean {
   return column.known === "known" && column.count === 0;
 }
 
-/** Runs of neighbours with the same key: the index of the first, and that after the last. */
+/** Runs of neighbouring columns with the same key: the index of the first column, and the index after the last. */
 function* runs(columns: Column[], key: (column: Column) => unknown): Generator<[number, number]> {
   let first = 0;
   for (let at = 1; at <= columns.length; at += 1) {

@@ -91,7 +91,7 @@ function HeatPanel(props: SharedProps) {
   const zoomTo = (next: Zoom | null): void => {
     setZoom(next);
     drawn(null);
-    // The cursor stays at its number.
+    // The cursor stays at the same number, whose row may change.
     const { edges } = rowsFor(feed.layout!, series.unit, yScale, grid.all, crop, next);
     const row = mine ? edges.findLastIndex((edge) => edge <= grid.rows.edges[cursor.row]!) : -1;
     if (mine) props.setCursor(row < 0 || row === edges.length - 1 ? null : { ...cursor, row });
@@ -202,7 +202,7 @@ export function countsOf(past: Past, series: Series, view: View, unit: CountUnit
   return tabulate(past, series, view, (part: Part) => (unit === "bytes" ? part.bytes : part.count));
 }
 
-/** The end of the axis of all panels that count the same: one scale for all, so that they can be compared. */
+/** The end of the axis for all panels with the same metric: a common scale makes the panels comparable. */
 export function useTops(feed: Feed, statistics: Statistic[], view: View): Tops {
   const counted = statistics.filter((one) => !isOfNumbers(one.metric));
   const all = counted.map((one) => feed.follower!.of(written(one)));
@@ -229,7 +229,7 @@ function List({ feed, statistic, chosen, choose, dark, change, table, column, un
     factor={(name) => (statistic.layer === "volume" && statistic.by === "device" ? blocksOf(feed, name) : null)} />;
 }
 
-/** The breakdown that is proposed after one value was chosen. */
+/** The breakdown that the page proposes after the reader has chosen one value. */
 function nextBy({ by, conditions, metric }: Statistic): string | null {
   if (metric === "offset") return null;
   const isTaken = (word: string): boolean => word === by || conditions.some((one) => one.startsWith(`${word}=`));
@@ -245,7 +245,7 @@ function spoken(feed: Feed, figures: Figures, unit: string | null): string {
   return `${clock(feed.past!.wall(figures.column.from))}, ${range}, ${plural(figures.count, "I/O")}, ${percent(figures.count / figures.column.count)} of the column`;
 }
 
-/** The largest count: it grows at once and shrinks after ten seconds, so that the colours do not flicker. */
+/** The largest count: this grows at once and shrinks only after ten seconds, so that the colours do not flicker. */
 function useSteadyMost(most: number, live: boolean): number {
   const held = useRef({ most: 0, at: 0 });
   const now = Date.now();
@@ -270,7 +270,7 @@ function useSlowest(grid: Grid, { setCursor, pause, index }: PanelProps): (next:
   };
 }
 
-/** The arrow keys move the cursor of the panel that has it; other keys go to the panel. */
+/** The arrow keys move the cursor in the panel that has the cursor; other keys control this panel. */
 function useCursorKeys({ cursor, index, setCursor, view }: PanelProps, { columns }: Table, rows: number, other: (key: string, from: Cursor, shift: boolean) => boolean): void {
   useKeys((key, event) => {
     if ((cursor?.panel ?? 0) !== index || columns.length === 0) return false;

@@ -8,7 +8,7 @@ import type { Cursor } from "../views/worksheet";
 import type { Grid, View } from "./grid";
 import { type ColourScale, paint } from "./paint";
 
-/** A rectangle of cells: seconds and rows, the ends excluded. */
+/** A rectangle of cells: its seconds and its rows, without the ends. */
 export interface Rectangle {
   from: number;
   to: number;
@@ -34,12 +34,12 @@ export interface PlotProps {
   pause: () => void;
   rectangle: Rectangle | null;
   draw: (rectangle: Rectangle | null) => void;
-  /** The rectangle is drawn. */
+  /** Called when the user has drawn a rectangle. */
   drawn: (rectangle: Rectangle) => void;
   children: preact.ComponentChildren;
 }
 
-/** A shorter drag is a click. */
+/** A drag over fewer pixels counts as a click. */
 const DRAG_PX = 8;
 
 export function Plot(props: PlotProps) {
@@ -72,7 +72,7 @@ export function Plot(props: PlotProps) {
   );
 }
 
-/** As many device pixels as the element has. */
+/** Gives a canvas as many pixels as the element has device pixels. */
 export function fit(element: HTMLCanvasElement, width: number, height: number): void {
   const ratio = devicePixelRatio;
   if (element.width !== Math.round(width * ratio)) element.width = Math.round(width * ratio);

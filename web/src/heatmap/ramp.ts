@@ -1,5 +1,6 @@
-// Ramps of colours: 256 entries, linear in OKLCH between five points, for light and for dark backgrounds. "More" is
-// always further from the paper, so a ramp survives every kind of colour blindness and a grey printer.
+// Ramps of colours: 256 entries, linear in OKLCH between five points, for light and for dark backgrounds. A colour
+// for more I/Os always differs more in lightness from the paper, so readers with any kind of colour blindness, and a
+// grey printer, keep the order.
 
 /** Lightness, chroma, hue. */
 type Point = readonly [number, number, number];
@@ -12,7 +13,7 @@ const GREY_DARK: Point[] = [[0.3, 0.005, 250], [0.54, 0.005, 250]];
 /** Red, green and blue of 256 entries. */
 export type Ramp = Uint8ClampedArray;
 
-/** The ramp of counts; greyed, to let a highlighted value stand out. */
+/** The ramp of counts. A greyed ramp lets a highlighted value stand out. */
 export function ramp(dark: boolean, greyed = false): Ramp {
   if (greyed) return between(dark ? GREY_DARK : GREY_LIGHT);
   return between(dark ? DARK : LIGHT);

@@ -13,7 +13,7 @@ export interface StackLook extends Pick<Look, "everySeconds" | "firstSecond"> {
   hues: Map<string, string>;
 }
 
-/** The values, those with the most first. */
+/** The values, the greatest total first. */
 export function ranked(table: Table): { name: string; counts: Float64Array; total: number }[] {
   const rows = [...table.values].map(([name, counts]) => ({ name, counts, total: counts.reduce((sum, count) => sum + count, 0) }));
   return rows.sort((a, b) => b.total - a.total || (a.name < b.name ? -1 : 1));
@@ -63,7 +63,7 @@ function stack(context: CanvasRenderingContext2D, table: Table, rows: ReturnType
   });
 }
 
-/** Steps, because a count covers a whole column. */
+/** Draws a line in steps, because a count covers a whole column. */
 function line(context: CanvasRenderingContext2D, table: Table, counts: Float64Array, x: Place, y: Place): void {
   context.beginPath();
   let isDrawn = false;

@@ -1,4 +1,4 @@
-// The title of a panel: its statistic as a sentence, in parts that can be taken out or changed.
+// The title of a panel: its statistic as a sentence, with parts that the reader can remove or change.
 
 import type { Feed } from "../model/feed";
 import { type Statistic, deviceOf, isOfNumbers, nameOf, phraseOf, sentence, subjectOf, without, written } from "../model/statistic";
@@ -42,13 +42,13 @@ export function Title({ feed, statistic, change, add, children }: TitleProps) {
   );
 }
 
-/** The next questions: the layer above or below, then the breakdowns that tell most. */
+/** The next questions: the layer above or below, then the breakdowns that usually show most. */
 function questions(feed: Feed, statistic: Statistic): [string, Statistic][] {
   const { layer, metric, by } = statistic;
   const other = layer === "disk" ? "volume" : "disk";
   const found: [string, Statistic][] = [];
   if (feed.namesOf(other).length > 0) {
-    // A volume's device is no disk, and a disk's clients are not those of volumes.
+    // Leave out these conditions: a volume's device is not a disk, and disks and volumes have different clients.
     const conditions = statistic.conditions.filter((one) => !/^(device|client|rule|lane)[=!]/.test(one));
     found.push([`of ${other}s`, { layer: other, metric, conditions, by: by === "device" ? null : by }]);
   }

@@ -1,5 +1,6 @@
-// The page's one connection to its source: once a second, soon after a second of the source's clock has
-// ended, it asks for that second and, of a daemon, for the status and the rules. It says how good the contact is.
+// The page's one connection to its source: once a second, soon after a second of the source's clock has ended, the
+// feed asks for that second and, if the source is a daemon, for its status and rules. The feed also knows how good
+// the contact is.
 
 import { type Api, NoContact, Refused, type Schemas } from "../api";
 import { countFromZero, lasting } from "../words";
@@ -22,21 +23,21 @@ export type Contact =
 /** Something that happened, for the lane of events. */
 export interface Happening {
   second: number;
-  /** Null while it lasts. */
+  /** The second at which it ended; null while it lasts. */
   until: number | null;
   words: string;
   kind: "rule" | "note";
   key: string;
 }
 
-/** A second is asked for this long after its end. */
+/** The page asks for a second this long after the second's end. */
 const AFTER_MS = 60;
 /** How many statuses are kept. */
 const STATUSES = 60;
 const RETRY_MS = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
-/** How many seconds of all devices are read at the start, for their figures. */
+/** How many seconds of all devices the page reads at the start, for the devices' figures. */
 const FIRST = 15;
-/** The seconds of all devices that are kept. */
+/** How many seconds of all devices the page keeps. */
 const DEVICES_KEPT = 30;
 
 export type Source = Schemas["Source"];
@@ -44,7 +45,7 @@ export type Source = Schemas["Source"];
 export class Feed {
   contact: Contact = { kind: "connecting" };
   source: Source | null = null;
-  /** Of a daemon; null of any other source. */
+  /** The status of a daemon; null for any other source. */
   status: Status | null = null;
   rules: Rule[] = [];
   layout: Layout | null = null;
@@ -56,13 +57,13 @@ export class Feed {
   happenings: Happening[] = [];
   /** The status of the last minute, the newest last. */
   statuses: { second: number; status: Status }[] = [];
-  /** The daemon has another page than this one. */
+  /** Whether the daemon now serves a newer version of the page. */
   outdated = false;
   /** When the last answer came, by the browser's clock. */
   answeredAt = 0;
   private startedNs: number | null = null;
   private pageTag: string | null = null;
-  /** The second from which the devices are read. */
+  /** The next second of the devices to read. */
   private next = 0;
   private failures = 0;
   private timer = 0;

@@ -1,11 +1,12 @@
-// Keeps the statistics of a worksheet up to date: one stream for all of them, and the past in pieces, the newest
-// first. The page reads events that the stream has missed like any other past.
+// Keeps the statistics of a worksheet up to date: one stream brings new seconds for all statistics, and the page
+// reads the past in pieces, the newest piece first. If the stream has missed seconds, the page reads them like any
+// other past.
 
 import { type Api, Refused, type Schemas } from "../api";
 import type { Layout } from "./layout";
 import { Series } from "./series";
 
-/** The most columns that are read at once. */
+/** The most columns that the page reads at once. */
 const PIECE = 900;
 /** After this many seconds the page asks for a second that the stream has not brought. */
 const LATE = 3;
@@ -13,16 +14,16 @@ const LATE = 3;
 const KEPT = 3_600;
 
 export class Follower {
-  /** By name and step. */
+  /** The series by the statistic's name and the step. */
   private readonly series = new Map<string, Series>();
   private step = 1;
   private names: string[] = [];
   private from = 0;
   private to = 0;
-  /** The names that the stream has, each on a line. */
+  /** The names of the statistics in the stream, one per line. */
   private streamed = "";
   private stream: AbortController | null = null;
-  /** The first second that the stream has brought; the past reaches up to it. */
+  /** The first second that the stream has brought; the page reads earlier seconds from the past. */
   private streamedFrom = 0;
 
   constructor(private readonly api: Api, private readonly layout: Layout, private readonly tell: () => void) {}
@@ -38,7 +39,7 @@ export class Follower {
     return series;
   }
 
-  /** From now on these are shown, from this second on, in columns of whole steps. */
+  /** Follows these statistics from now on: the page shows them from this second on, in columns of `step` seconds. */
   follow(names: string[], from: number, step: number): void {
     this.names = [...new Set(names)];
     this.from = from;
@@ -49,14 +50,14 @@ export class Follower {
     if (isOther) this.tell();
   }
 
-  /** The seconds before this one are over. */
+  /** Notes that the seconds before `to` are over. */
   advance(to: number): void {
     this.to = to;
     for (const series of this.series.values()) series.forget(to - KEPT * series.step);
     this.fill();
   }
 
-  /** The daemon was started again: it has no stream of this page. */
+  /** Notes that the daemon was started again: the new daemon has no stream of this page. */
   startAgain(): void {
     this.stream?.abort();
     for (const series of this.series.values()) series.refused = null;
@@ -65,7 +66,7 @@ export class Follower {
   private fill(): void {
     if (this.to === 0) return;
     for (const name of this.names) void this.read(this.of(name));
-    // A stream brings seconds; longer columns are read when they are over.
+    // A stream brings seconds; the page reads longer columns when they are over.
     const accepted = this.step === 1 ? this.names.filter((name) => this.of(name).accepted) : [];
     if (accepted.length > 0 && accepted.join("\n") !== this.streamed) void this.watch(accepted);
   }
@@ -83,7 +84,7 @@ export class Follower {
       const query = new URLSearchParams({ statistic: series.name, from_ns: `${from}000000000`, to_ns: `${gap.to}000000000`, step_ns: `${step}000000000` });
       series.addColumns(await this.api.get<Schemas["Columns"]>(`/v1/statistics/columns?${query}`));
     } catch (error) {
-      // Without contact, the next second asks again.
+      // Without contact, the page asks again in the next second.
       if (error instanceof Refused && error.status < 500 && error.status !== 401) series.refused = [error.message, error.remedy].filter(Boolean).join(": ");
     }
     series.reading = false;

@@ -1,12 +1,12 @@
-// The buckets of latency histograms, as the daemon names them, and the rows of a heat map: the same rows
-// as those of `dashpot heatmap`, ten for each factor of ten, named by the preferred numbers R10. A row
-// begins with the bucket that contains its number, so it is of whole buckets.
+// The buckets of latency histograms, as the daemon names them, and the rows of a heat map: the same rows as those of
+// `dashpot heatmap`, ten for each factor of ten, named by the preferred numbers R10. A row begins with the bucket
+// that contains its number, so a row consists of whole buckets.
 
 import type { Schemas } from "../api";
 
 const NUMBERS = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
 export const PER_DECADE = NUMBERS.length;
-/** The last row begins at 4,000 s, and has all latencies above. */
+/** The number of rows. The last row begins at 4,000 s, and has all longer latencies. */
 export const ROWS = 127;
 
 export class Layout {
@@ -32,7 +32,7 @@ export class Layout {
     });
   }
 
-  /** The bucket that begins at a latency, or the one that contains it. */
+  /** The bucket that contains a latency. */
   bucketAt(ns: number): number {
     const exact = this.index.get(ns);
     if (exact !== undefined) return exact;

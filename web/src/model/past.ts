@@ -1,5 +1,5 @@
-// The seconds that the page knows, with the wall clock's time of each. A second without I/O is idle only if the source
-// remembers it; every other one is unknown, and the page knows why.
+// The seconds that the page knows, with the wall clock's time of each second. A second without I/O is idle only if
+// the source remembers the second. Every other second is unknown, and the page knows the reason.
 
 import type { Schemas } from "../api";
 import type { Series, Span } from "./series";
@@ -11,10 +11,10 @@ const SECOND = 1e9;
 export class Past {
   /** The seconds that the daemon has reported, or can report. */
   readonly spans: Span[] = [];
-  /** The difference of the wall clock and the daemon's clock, from a second on, in milliseconds. */
+  /** The wall clock's time minus the daemon's time in milliseconds, and the second from which each difference holds. */
   private readonly offsets: { from: number; ms: number }[] = [];
 
-  /** The second after the last closed one. */
+  /** The second after the last closed second. */
   get to(): number {
     return this.spans.at(-1)?.to ?? 0;
   }
@@ -24,7 +24,7 @@ export class Past {
     return this.spans[0]?.from ?? this.to;
   }
 
-  /** A restarted daemon remembers nothing of the time before its start. */
+  /** Notes that the daemon was restarted: a daemon remembers nothing of the time before its start. */
   startAgain(): void {
     this.offsets.length = Math.min(this.offsets.length, 64);
     this.spans.push({ from: this.to, to: this.to });
@@ -33,7 +33,7 @@ export class Past {
 
   private fresh = true;
 
-  /** The source remembers the seconds from this one to that one, the last excluded. */
+  /** Notes that the source remembers the seconds from `since` up to but without `to`. */
   advance(since: number, to: number): void {
     let span = this.spans.at(-1);
     if (span === undefined || this.fresh) {
@@ -47,7 +47,7 @@ export class Past {
     span.to = Math.max(span.to, to);
   }
 
-  /** The source remembers the time between these moments, except the gaps. */
+  /** Notes that the source remembers the time from `since` to `to`, except the gaps. */
   replace(since: number, to: number, gaps: Span[]): void {
     this.spans.length = 0;
     let from = since;
@@ -69,7 +69,7 @@ export class Past {
     return second >= this.spans.at(-1)!.from ? "before" : "missing";
   }
 
-  /** Notes the wall clock at a moment of the daemon's clock. Returns by how much it has jumped, in ms. */
+  /** Notes the wall clock at a moment of the daemon's clock. Returns by how many ms the wall clock has jumped. */
   setClock(said: Schemas["Clock"]): number {
     const ms = (said.unix_ns - said.now_ns) / 1e6;
     const last = this.offsets.at(-1);
@@ -83,7 +83,7 @@ export class Past {
     return jump;
   }
 
-  /** The wall clock at a second of the daemon's clock, in ms since 1970: as the clock said then. */
+  /** The wall clock at a second of the daemon's clock, in ms since 1970: as the wall clock showed at that second. */
   wall(second: number): number {
     const offset = this.offsets.findLast((one) => one.from <= second) ?? this.offsets[0];
     return second * 1_000 + (offset?.ms ?? 0);

@@ -6,14 +6,14 @@ import type { Layout } from "./layout";
 
 /** The I/O of one value of the breakdown in one second. */
 export interface Part {
-  /** Empty without a breakdown. */
+  /** The value; empty without a breakdown. */
   value: string;
   count: number;
   bytes: number;
   numbers: Sparse | null;
 }
 
-/** Seconds, the last one excluded. */
+/** The seconds from `from` up to but without `to`. */
 export interface Span {
   from: number;
   to: number;
@@ -24,20 +24,20 @@ const SECOND = 1e9;
 export class Series {
   readonly seconds = new Map<number, Part[]>();
   readonly dropped = new Map<number, number>();
-  /** The spans that were read, in order, without overlap. */
+  /** The spans that the page has read, in order, without overlap. */
   private spans: Span[] = [];
-  /** The daemon remembers nothing of it before this second. */
+  /** The daemon remembers nothing of this statistic before this second. */
   forgottenTo = 0;
   unit: Schemas["UnitWord"] | null = null;
-  /** The daemon has answered about it. */
+  /** Whether the daemon has answered about this statistic. */
   accepted = false;
-  /** The reason why the daemon does not answer about it. */
+  /** The reason that the daemon does not answer about this statistic. */
   refused: string | null = null;
   reading = false;
-  /** Grows with each change. */
+  /** A number that grows with each change. */
   version = 0;
 
-  /** A column of the answers has this many seconds. */
+  /** A series whose columns have `step` seconds each. */
   constructor(readonly name: string, private readonly layout: Layout, readonly step = 1) {}
 
   /** Adds an answer about the past. */
@@ -92,7 +92,7 @@ export class Series {
     return end > from ? { from, to: end } : null;
   }
 
-  /** Forgets seconds before this one. */
+  /** Forgets the seconds before `first`. */
   forget(first: number): void {
     for (const map of [this.seconds, this.dropped]) for (const second of map.keys()) if (second < first) map.delete(second);
     this.spans = this.spans.filter((span) => span.to > first);

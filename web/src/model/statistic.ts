@@ -7,7 +7,7 @@ export type Layer = (typeof LAYERS)[number];
 export interface Statistic {
   layer: Layer;
   metric: string;
-  /** Each as it stands in its brackets: `op=write`. */
+  /** The conditions, each as it stands in its brackets: `op=write`. */
   conditions: string[];
   by: string | null;
 }
@@ -28,22 +28,22 @@ export function readStatistic(text: string): Statistic | string {
   return { layer, metric, conditions: parts.filter(isCondition), by: by[0] ?? null };
 }
 
-/** Whether it is of numbers that each I/O has, and so drawn as a heat map. */
+/** Whether the metric is a number that each I/O has, so that the page draws a heat map. */
 export function isOfNumbers(metric: string): boolean {
   return !["ops", "bytes", "errors"].includes(metric);
 }
 
-/** The name of the device that it is about, if it is about one. */
+/** The name of the device that the statistic is about; null if it is not about a single device. */
 export function deviceOf(statistic: Statistic): string | null {
   return statistic.conditions.find((one) => one.startsWith("device="))?.slice("device=".length) ?? null;
 }
 
-/** Without a condition on a dimension. */
+/** The statistic without this condition. */
 export function without(statistic: Statistic, condition: string): Statistic {
   return { ...statistic, conditions: statistic.conditions.filter((one) => one !== condition) };
 }
 
-/** With one more condition; an equal one on the same dimension gives way. */
+/** The statistic with one more condition. A condition `word=…` replaces an earlier one on the same dimension. */
 export function withCondition(statistic: Statistic, condition: string): Statistic {
   const [, word, sign] = /^(\w+)(>=|<=|!=|=|<|>)/.exec(condition) ?? [];
   const others = statistic.conditions.filter((one) => sign !== "=" || !one.startsWith(`${word}=`));
@@ -61,7 +61,7 @@ export function conditionOf(by: string, value: string): string | null {
 /** Dimensions whose values are classes of numbers. */
 const NUMBERS = new Set(["size", "offset", "latency", "total", "recv", "throttle", "queue", "suspend", "store", "hold", "late", "reply"]);
 
-/** The subject of its sentence. */
+/** The subject of the sentence for a statistic. */
 export function subjectOf({ layer, metric }: Statistic): string {
   const noun = layer === "disk" ? "Disk" : "Volume";
   if (metric === "ops") return `${noun} operations`;
@@ -73,7 +73,7 @@ export function subjectOf({ layer, metric }: Statistic): string {
 const PHRASES: Record<string, string> = { device: "on", op: "of type", client: "of client", rule: "under rule", lane: "on lane", error: "with error" };
 const SIGNS: Record<string, string> = { ">=": "≥", "<=": "≤", "!=": "≠", "=": "", "<": "<", ">": ">" };
 
-/** A condition in words: what comes before its value, and the value. */
+/** A condition in words: the words before its value, and the value. */
 export function phraseOf(condition: string): { before: string; value: string } {
   const [, word = "", sign = "", value = ""] = /^(\w+)(>=|<=|!=|=|<|>)(.*)$/.exec(condition) ?? [];
   const phrase = PHRASES[word];

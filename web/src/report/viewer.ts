@@ -1,9 +1,9 @@
-// The viewer in a report's file: the data as a table that sorts, and one figure of it over time. It asks no host,
-// and makes every word a text node.
+// The viewer in a report's file: the data as a table that sorts, and one of its figures over time. The viewer loads
+// nothing from any host, and writes every word as a text node.
 
 type Row = Record<string, string | number | boolean | null>;
 
-/** A record as rows: one for each object of its innermost list, with the plain facts around it. */
+/** A record as rows: a row for each object of the innermost list, with the plain facts around the list. */
 function rowsOf(value: unknown, around: Row = {}): Row[] {
   if (Array.isArray(value)) return value.flatMap((one) => rowsOf(one, around));
   if (typeof value !== "object" || value === null) return [];
@@ -69,7 +69,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const LINES = 8;
 const ROWS = 500;
 
-/** One figure over the intervals, a line for each value of the first word that has several. */
+/** Draws one figure over the intervals, with a line for each value of the first word column that has several values. */
 function figure(place: Element, rows: Row[], names: string[], words: string[]): void {
   const select = make("select");
   for (const name of names) select.append(make("option", name));

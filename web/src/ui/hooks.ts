@@ -1,7 +1,7 @@
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Feed } from "../model/feed";
 
-/** Draws the component again when the feed has news. A hidden tab draws nothing until it is seen again. */
+/** Draws the component again when the feed has news. A hidden tab draws nothing until it is visible again. */
 export function useFeed(feed: Feed): Feed {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   useEffect(() => feed.listen(() => document.hidden || redraw(undefined)), [feed]);
@@ -29,13 +29,13 @@ export function useSize<E extends Element>(): [{ current: E | null }, Size] {
   return [ref, size];
 }
 
-/** Whether the ground is dark: as the reader has chosen, or as the system says. */
+/** Whether the background is dark: by the reader's choice, or else by the system's setting. */
 export function isDark(): boolean {
   const chosen = document.documentElement.dataset.theme;
   return chosen === undefined ? matchMedia("(prefers-color-scheme: dark)").matches : chosen === "dark";
 }
 
-/** Draws again at a rate, as long as it is seen. */
+/** Draws the component again every `ms` milliseconds, as long as the tab is visible. */
 export function useTick(ms: number): void {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {
@@ -44,7 +44,7 @@ export function useTick(ms: number): void {
   }, [ms]);
 }
 
-/** Calls for each key that is pressed while no field has the focus. */
+/** Calls `press` for each key that the user presses while no field has the focus. */
 export function useKeys(press: (key: string, event: KeyboardEvent) => boolean): void {
   const latest = useRef(press);
   latest.current = press;

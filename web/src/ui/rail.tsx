@@ -4,7 +4,7 @@ import { type Layer, type Statistic, written } from "../model/statistic";
 import { type Route, go } from "../route";
 import { UNKNOWN, cut, latency, rate } from "../words";
 
-/** The figures of a device are those of its last closed seconds. */
+/** A device's figures cover this many of the last closed seconds. */
 export const LATELY = 10;
 
 export interface Lately {
@@ -25,7 +25,7 @@ export function lately(feed: Feed, layer: Layer, device: string): Lately {
     const parts = series.seconds.get(second) ?? [];
     const part = parts.find((one) => one.value === device);
     if (part?.numbers) all.add(part.numbers);
-    // A second distinguishes a bounded number of devices.
+    // A second distinguishes only a bounded number of devices, so this device may be among the others.
     else if (parts.some((one) => one.value === "other")) return unknown;
   }
   return { opsPerSecond: all.count / (past.to - from), p99: all.percentile(990_000) ?? (all.count > 0 ? all.max : null) };

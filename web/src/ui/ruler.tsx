@@ -8,7 +8,7 @@ const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_40
 /** A label takes about this many pixels. */
 const LABEL_PX = 78;
 
-/** Where time lines are drawn: whole steps of the wall clock. */
+/** The places of the time lines: whole steps of the wall clock. */
 export function timeLines(past: Past, view: View, width: number): { first: number; every: number } {
   const labels = Math.max(2, width / LABEL_PX);
   const every = STEPS.find((step) => (view.to - view.from) / step <= labels) ?? 86_400;
@@ -38,7 +38,7 @@ export function Ruler({ past, view, cursor, width }: { past: Past; view: View; c
   );
 }
 
-/** Rules as brackets from armed to ended, and what else happened. */
+/** Rules, as brackets from their arming to their end, and other events. */
 export function EventLane({ feed, view }: { feed: Feed; view: View }) {
   const seen = [...feed.happenings].sort((a, b) => a.second - b.second).filter((one) => (one.until ?? view.to) >= view.from && one.second <= view.to);
   return (
@@ -48,7 +48,7 @@ export function EventLane({ feed, view }: { feed: Feed; view: View }) {
   );
 }
 
-/** A bracket has words up to the beginning of the next one. */
+/** A bracket's words end where the next bracket begins. */
 function Bracket({ happening, view, next }: { happening: Happening; view: View; next: number[] }) {
   const from = Math.max(0, share(view, happening.second));
   const to = Math.min(1, share(view, happening.until ?? view.to));

@@ -6,7 +6,7 @@ export function restoreTheme(): void {
     const theme = THEMES.find((one) => one === localStorage.getItem(KEY));
     if (theme) document.documentElement.dataset.theme = theme;
   } catch {
-    // Without storage the system decides.
+    // Without storage, the system's setting decides.
   }
 }
 
@@ -16,6 +16,6 @@ export function turnTheme(dark: boolean): void {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // The choice holds until the page is closed.
+    // Without storage, the choice lasts until the page is closed.
   }
 }

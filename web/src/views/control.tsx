@@ -88,7 +88,7 @@ function DiskRow({ feed, disk, send, choose, cut }: { feed: Feed; disk: Disk; se
   );
 }
 
-/** The fields of a delay, and the command that does the same. */
+/** The fields of a delay, and the command that arms the same rule. */
 function Arm({ feed, disk, rule, send, close }: { feed: Feed; disk: string; rule: Rule | null; send: Send; close: () => void }) {
   const [takes, setTakes] = useState("20ms");
   const [lanes, setLanes] = useState("1");

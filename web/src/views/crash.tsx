@@ -8,7 +8,7 @@ interface CrashProps {
   close: () => void;
 }
 
-/** Cuts the power of a disk, once its name is typed: its clients lose what no flush has covered. */
+/** Cuts the power of a disk after the user has typed its name: clients lose the writes that no flush has covered. */
 export function Crash({ disk, send, close }: CrashProps) {
   const [typed, setTyped] = useState("");
   const [keep, setKeep] = useState("none");

@@ -1,4 +1,5 @@
-// The expected effect of a rule, before it is armed: the disk's last I/Os as measured, and as the engine expects them.
+// The expected effect of a rule, before it is armed: the latencies of the disk's last I/Os as measured, and as the
+// engine expects them under the rule.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";
@@ -77,7 +78,7 @@ function outline(shares: number[]): string {
   return shares.flatMap((share, at) => [`${x(at)},${HEIGHT * (1 - share)}`, `${x(at + 1)},${HEIGHT * (1 - share)}`]).join(" ");
 }
 
-/** Whether more I/Os arrive than the rule lets through: then at least a tenth of them still waits at the end. */
+/** Whether more I/Os arrive than the rule lets through: then at least a tenth of the I/Os still wait at the end. */
 function isMore({ waiting, expected, measured }: Expectation): boolean {
   return waiting > 10 && waiting > measured.count / 10 && expected.max > 1e9;
 }

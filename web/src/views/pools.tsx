@@ -40,7 +40,7 @@ function members(pool: Pool): string {
   return words.length > 1 ? `a stripe of ${words.join(", ")}` : words.join("");
 }
 
-/** The pool some seconds ago, as far as the page has seen it. */
+/** The pool some seconds ago, or null if the page has not seen the pool then. */
 function earlier(feed: Feed, name: string): Pool | null {
   const first = feed.statuses.slice(-LATELY - 1)[0]?.status;
   return feed.statuses.length < 2 ? null : first?.pools.find((one) => one.name === name) ?? null;

@@ -1,5 +1,5 @@
-// For each rule: the figures that it asks for, those achieved, and events that could have falsified them. A zero is
-// printed, so that the reader sees that it is zero.
+// For each rule: the requested figures, the achieved figures, and events that could have distorted them. The page
+// prints zeroes, so that the reader sees that nothing happened.
 
 import type { Feed, Rule } from "../model/feed";
 import { Lateness } from "./lateness";
@@ -65,7 +65,7 @@ function capitalized(text: string): string {
 
 const CAN_HOLD = { yes: "can hold", doubtful: "doubtful here", no: "cannot hold here" };
 
-/** How well this host kept time, which lateness does not show. */
+/** How well this host kept time; lateness alone does not show this. */
 function Host({ feed }: { feed: Feed }) {
   const status = feed.status!;
   return (

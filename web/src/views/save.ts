@@ -1,5 +1,5 @@
-// A worksheet as one HTML file: pictures and their data, which open from a file and ask no host. The file's policy
-// lets nothing run and nothing load, and every word in it is escaped.
+// A worksheet as one HTML file: pictures and their data, which a browser can open from a file without any host. The
+// file's security policy forbids all scripts and all loading, and every word in the file is escaped.
 
 import { makeGrid, type View } from "../heatmap/grid";
 import { csv, download, escape, svg } from "../heatmap/export";
@@ -8,7 +8,7 @@ import type { Feed } from "../model/feed";
 import { type Statistic, isOfNumbers, sentence, written } from "../model/statistic";
 import { plural } from "../words";
 
-/** Saves the panels as they are in view. */
+/** Saves the panels as the page shows them. */
 export function saveAsHtml(feed: Feed, statistics: Statistic[], view: View): void {
   const past = feed.past!;
   const [from, to] = [view.from, view.to].map((second) => new Date(past.wall(second)).toISOString());

@@ -72,7 +72,7 @@ function Curve({ feed, pool, tunables }: ThrottleProps) {
   );
 }
 
-/** Transaction groups: open as an outline, waiting hatched in grey, syncing in the colour of now. */
+/** Draws transaction groups: an outline for open, grey hatching for waiting, and the live colour for syncing. */
 function Groups({ pool, txgs }: ThrottleProps) {
   const to = pool.at_ns;
   const from = to - TXG_SECONDS * 1e9;

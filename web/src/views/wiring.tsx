@@ -1,5 +1,5 @@
-// The lab as it is wired: clients, volumes, pools and disks. A wire is as thick as its operations are many, and the
-// path of the part under the pointer turns ink.
+// The lab as it is wired: clients, volumes, pools and disks. The more operations a wire carries, the thicker it is.
+// The path of the part under the pointer takes the colour of ink.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";
@@ -14,7 +14,7 @@ interface Node {
   column: number;
   name: string;
   note: string;
-  /** Whether it is of a pool. The others are drawn below, so that their wires cross nothing. */
+  /** Whether the node belongs to a pool. Other nodes are drawn below, so that their wires cross no other wires. */
   pooled: boolean;
   /** Operations in a second; null if they are unknown. */
   ops: number | null;
@@ -30,7 +30,7 @@ const WIDTH = 880;
 const ROW = 40;
 const HEAD = 30;
 const COLUMNS = [{ x: 0, title: "Clients" }, { x: 280, title: "Volumes" }, { x: 450, title: "Pools" }, { x: 590, title: "Disks" }];
-/** Where the text of a column ends, and its wires begin. */
+/** The place where the text of a column ends and its wires begin. */
 const ENDS = [190, 390, 530];
 /** The most nodes of a column. */
 const MOST = 24;
@@ -132,7 +132,7 @@ function useClients(feed: Feed): Map<string, Client> {
   return found;
 }
 
-/** How a client reaches its disk. */
+/** The way in which a client reaches its disk, in words. */
 function door(name: string): string {
   if (name.startsWith("/dev/")) return "attached";
   return name.startsWith("uid=") ? "NBD, unix socket" : /^[\d.[]/.test(name) ? "NBD, TCP" : "";
@@ -157,7 +157,7 @@ function wiresOf(feed: Feed, clients: Map<string, Client>): Wire[] {
   return [...ofClients, ...ofVolumes, ...ofPools];
 }
 
-/** The height of each node: the nodes of pools above the others, and those of a column share its part evenly. */
+/** The height of each node: pools' nodes are above other nodes, and the nodes of a column share its height evenly. */
 function placesOf(nodes: Map<string, Node>): { places: Map<string, number>; height: number } {
   const places = new Map<string, number>();
   let top = HEAD;

@@ -10,7 +10,7 @@ import { EventLane, Ruler } from "../ui/ruler";
 import { SPANS, TimeBar } from "../ui/timebar";
 import { saveAsHtml } from "./save";
 
-/** The moment under the cursor, for all panels. */
+/** The place under the cursor, for all panels. */
 export interface Cursor {
   second: number;
   panel: number;
@@ -20,7 +20,7 @@ export interface Cursor {
 const DEFAULT_SPAN = 300;
 const SPAN_MIN = 30;
 const SPAN_MAX = 30 * 86_400;
-/** Longer views are made of minutes, which are remembered longer than seconds; then of hours. */
+/** The longest view in seconds. Longer views have minutes, which daemons remember longer than seconds, or hours. */
 const SECONDS_MAX = 3_600;
 
 export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }) {
@@ -97,26 +97,26 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   );
 }
 
-/** Without a statistic in the address: the latencies of volumes, else of disks, which clients wait for. */
+/** The statistic if the address has none: the latencies for which clients wait, of volumes or else of disks. */
 function firstStatistic(feed: Feed): Statistic {
   const hasVolumes = feed.status === null ? feed.namesOf("volume").length > 0 : feed.status.volumes.some((one) => one.clients.length > 0);
   return { layer: hasVolumes ? "volume" : "disk", metric: "latency", conditions: [], by: "op" };
 }
 
-/** The time in view at first: of a source that has a beginning and an end, all of it, up to an hour. */
+/** The time in view at first. If the source has a beginning and an end, all of its time, up to an hour. */
 function defaultSpan({ source, past }: Feed): number {
   const lasts = past!.to - (past!.spans[0]?.from ?? past!.to);
   const whole = source?.kind === "recording" || source?.kind === "simulation";
   return whole ? Math.min(3_600, Math.max(SPAN_MIN, lasts)) : DEFAULT_SPAN;
 }
 
-/** The length of the columns that are read for a view: its own, unless these are so short that seconds, which come
- *  live, are not many more. */
+/** The length of the columns that the page reads for a view. For short columns, the page reads seconds, which come
+ *  live and are not many more. */
 function stepOf({ step }: View): number {
   return step >= 5 ? step : 1;
 }
 
-/** The view that ends with a second: columns of whole seconds, minutes or hours, each at least a pixel wide. */
+/** The view that ends with this second. Columns are whole seconds, minutes or hours, and at least a pixel wide. */
 function viewOf(end: number, span: number, width: number): View {
   const least = Math.max(1, Math.ceil(span / Math.max(width, 200)));
   const unit = span <= SECONDS_MAX ? 1 : least <= 1_800 ? 60 : 3_600;

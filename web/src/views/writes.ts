@@ -3,20 +3,20 @@
 import type { Schemas } from "../api";
 import type { Feed } from "../model/feed";
 
-/** Rates are of the last seconds. */
+/** Rates cover this many of the last seconds. */
 export const LATELY = 10;
-/** From this factor on, an amplification is marked. */
+/** The page marks an amplification from this factor on. */
 export const MUCH = 4;
 
 export interface Writes {
   /** The mean bytes of a write. */
   bytes: number;
-  /** How many blocks of the volume that is. */
+  /** The mean bytes of a write, in blocks of the volume. */
   blocks: number;
   block: number;
 }
 
-/** The writes of a volume in the last seconds that the page has seen; null without any. */
+/** The writes of a volume in the last seconds that the page has seen; null without writes. */
 export function writesOf(feed: Feed, name: string): Writes | null {
   const [first, last] = [feed.statuses.slice(-LATELY - 1)[0], feed.statuses.at(-1)];
   const [before, now] = [first, last].map((one) => one?.status.volumes.find((volume) => volume.name === name));
@@ -28,7 +28,7 @@ export function writesOf(feed: Feed, name: string): Writes | null {
   return { bytes, blocks: bytes / now.block_bytes, block: now.block_bytes };
 }
 
-/** How many blocks a write of a volume becomes, if these are many. */
+/** How many blocks a write of a volume becomes; null if they are not many. */
 export function blocksOf(feed: Feed, name: string): number | null {
   const blocks = writesOf(feed, name)?.blocks ?? 0;
   return blocks >= MUCH ? blocks : null;
