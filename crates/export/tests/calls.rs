@@ -1,4 +1,4 @@
-//! The calls of a program on the files of a directory: a filtered thread is the program.
+//! Tests of the calls of a program on the files of a directory. A filtered thread plays the program.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! A served pool on disks that can lose their caches: what a power cut takes, and what stays.
+//! A served pool on disks that can lose their caches. The tests show which data a power cut takes, and
+//! which data stays.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

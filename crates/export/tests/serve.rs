@@ -109,8 +109,8 @@ impl Served {
         });
     }
 
-    /// Takes snapshots until the disk is in the expected state. A test that waits for ever has
-    /// failed.
+    /// Takes snapshots until the disk is in the expected state. If the state never comes, the test
+    /// hangs.
     fn until(&self, is_so: impl Fn(&DiskSnapshot) -> bool) -> DiskSnapshot {
         loop {
             let snapshot = self.snapshot();

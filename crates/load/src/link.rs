@@ -205,9 +205,9 @@ fn pattern(offset: u64) -> impl Iterator<Item = [u8; 8]> {
     (offset..).step_by(8).map(u64::to_le_bytes)
 }
 
-/// At most this many bytes of requests are encoded at a time, unless one request is longer.
+/// The link encodes at most this many bytes of requests at a time, unless one request is longer.
 const SEND_LENGTH: usize = 256 << 10;
-/// Bytes received at a time.
+/// How many bytes the link receives at a time.
 const RECEIVE_LENGTH: usize = 256 << 10;
 
 #[cfg(test)]

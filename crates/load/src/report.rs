@@ -32,7 +32,7 @@ pub struct OpReport {
     pub errors: u64,
     /// Reads that returned wrong data.
     pub wrong: u64,
-    /// Latencies in nanoseconds, including those of errors.
+    /// Latencies in nanoseconds, including the latencies of requests that failed.
     pub latency: Histogram<u64>,
     /// The least latency, exact: rounding must not make a reply look early.
     pub least: Option<Duration>,
@@ -96,7 +96,7 @@ pub enum LoadError {
     /// The server sent bytes that are not a reply.
     #[error("the server sent something that is not a reply; the connection cannot go on")]
     OutOfStep,
-    /// A histogram cannot have that many digits.
+    /// A histogram cannot keep this many digits.
     #[error("latencies cannot be kept to {DIGITS} digits")]
     Digits,
 }

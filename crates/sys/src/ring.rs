@@ -251,7 +251,7 @@ fn entry(file: &File, work: &Work<'_>, buffer: &mut Buffer) -> Entry {
     }
 }
 
-/// Why [`Ring::new`] failed, in words.
+/// The reason that [`Ring::new`] failed, in words.
 pub fn why_no_ring(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::PERM) => {
@@ -267,9 +267,9 @@ pub fn why_no_ring(error: &io::Error) -> String {
 const UNMERGED: usize = 2;
 /// `RWF_DSYNC` of `linux/fs.h`.
 const RWF_DSYNC: i32 = 2;
-/// Longer buffers are not kept.
+/// The ring does not keep longer buffers.
 const SPARE_LENGTH: usize = 128 << 10;
-/// How many buffers are kept.
+/// How many buffers the ring keeps.
 const SPARES: usize = 128;
 
 #[cfg(test)]

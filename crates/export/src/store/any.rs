@@ -26,7 +26,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// Fills `into` from `offset`.
+    /// Fills `into` with the bytes at `offset`.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Attempt {
         match self {
             Store::Ram(ram) => ram.read(offset, into),
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// Whether trims and zeroes take time on the shard, by their length.
+    /// Whether the time that trims and zeroes take on the shard grows with their length.
     pub(crate) fn zeroes_in_memory(&self) -> bool {
         matches!(self, Store::Ram(_) | Store::Null | Store::Lossy(_))
     }

@@ -7,7 +7,7 @@ use dashpot_engine::Outcome;
 
 /// A store with a medium that can make its callers wait.
 pub(crate) trait Blocking: fmt::Debug + Send + Sync {
-    /// Fills `into` from `offset`.
+    /// Fills `into` with the bytes at `offset`.
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome;
 
     /// Writes `from` at `offset`. With `fua`, the data is durable once the write is done.

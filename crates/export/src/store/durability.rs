@@ -1,4 +1,4 @@
-//! Whether the flushes of a medium can be believed.
+//! Decides whether the flushes of a medium can be believed.
 //!
 //! A failed `fdatasync` marks the medium as faulted. The kernel may have dropped the dirty pages and
 //! marked them clean, or the device may have lost its cache, so the success of a retry would be false.

@@ -144,7 +144,7 @@ pub enum StoreError {
         /// The disk's file.
         path: PathBuf,
     },
-    /// The file ends before the disk does.
+    /// The file ends before the end of the disk.
     #[error(
         "disk `{disk}`: {path} has {}, less than the disk's {}; enlarge it with `truncate -s {} {path}`, or leave the size out",
         Size(*.length), Span(*.offset, *.size), Size(*.offset + *.size), path = .path.display()
@@ -212,7 +212,8 @@ impl fmt::Display for Span {
     }
 }
 
-/// Prints a number of bytes as options take it: in the largest unit that divides the number.
+/// Prints a number of bytes in the form that options accept: in the largest unit that divides the
+/// number.
 pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {

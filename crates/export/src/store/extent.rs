@@ -1,4 +1,4 @@
-//! Extents: runs of a disk that hold data or do not, for clients that ask.
+//! Extents: runs of bytes of a disk, each with data or without data. Clients can ask for the extents.
 
 /// A run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl<'a> Found<'a> {
         Found { extents, limit }
     }
 
-    /// Adds a run, or lengthens the last run if both are alike. Returns false if there is no room for
-    /// the run.
+    /// Adds a run, or lengthens the last run if both are holes or both are data. Returns false if there
+    /// is no room for the run.
     pub(crate) fn push(&mut self, length: u64, hole: bool) -> bool {
         if let Some(last) = self.extents.last_mut()
             && last.hole == hole

@@ -4,7 +4,7 @@
 use dashpot_engine::Outcome;
 
 pub(crate) trait Medium {
-    /// Fills `into` from `offset`.
+    /// Fills `into` with the bytes at `offset`.
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome;
 
     /// Writes `from` at `offset`.

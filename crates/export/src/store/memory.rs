@@ -1,5 +1,5 @@
-//! How much memory this process may still use: the kernel's available memory, bounded by what each
-//! control group above the process leaves, in version 1 or 2.
+//! How much memory this process may still use: the kernel's available memory, bounded by the memory
+//! that each control group above the process leaves. The groups may be of version 1 or 2.
 
 use std::fs;
 use std::path::Path;
@@ -28,12 +28,12 @@ const VERSION_2: Files = Files {
     cache: "inactive_file",
 };
 
-/// Bytes of memory that this process may still use, if the system tells.
+/// How many bytes of memory this process may still use. `None` if the system does not say.
 pub fn available_memory() -> Option<u64> {
     available(Path::new("/proc"), &cgroups::own(CONTROLLER))
 }
 
-/// Refuses RAM disks of `total` bytes where `available` bytes are left.
+/// Refuses RAM disks of `total` bytes if only `available` bytes are left.
 pub(super) fn check_ram(total: u64, available: u64) -> Result<(), StoreError> {
     if total > available {
         return Err(StoreError::Memory { total, available });

@@ -1,4 +1,4 @@
-//! Opens the stores of all disks together: all of them or none. Opening changes no file: the server
+//! Opens the stores of all disks together: all stores or none. Opening changes no file: the server
 //! labels files last, when nothing else in its start can fail any more.
 
 use std::fs;
@@ -28,7 +28,7 @@ pub(crate) struct Opened {
     pub(crate) physical: Option<u32>,
     /// Whether the disk refuses writes.
     pub(crate) read_only: bool,
-    /// The files of which a program's calls are the disk's zios.
+    /// The files of a followed program. The program's calls on these files are the disk's zios.
     pub(crate) followed: Option<CallFiles>,
 }
 
@@ -133,7 +133,7 @@ fn open(
     Ok(opened)
 }
 
-/// A disk without bytes of its own: its zios are calls on certain files.
+/// A disk without bytes of its own: the disk's zios are calls on certain files.
 fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> {
     let path = &files.path;
     let (base, glob) = match path.try_exists() {
@@ -190,7 +190,8 @@ fn sized(disk: &DiskConfig, config: &StoreConfig, store: Store) -> Result<Opened
     }
 }
 
-/// A lossy cache keeps sectors, which direct I/O cannot write to a device with larger blocks.
+/// Refuses a lossy cache on a device with blocks larger than a sector: direct I/O cannot write the
+/// cache's sectors to such a device.
 fn check_sectors(disk: &DiskConfig, store: &StoreConfig, inner: &Opened) -> Result<(), StoreError> {
     if inner.store.device().is_none() || u64::from(inner.block) <= SECTOR {
         return Ok(());

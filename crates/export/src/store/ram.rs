@@ -1,9 +1,9 @@
 //! A sparse memory store. The store takes a chunk when the chunk is first written, and gives the
 //! chunk back when one request zeroes or trims the whole chunk.
 //!
-//! Chunks hang on leaves, and leaves on a small tree, so that a disk of many TiB costs nothing
-//! until it is used. With 64 MiB to a leaf, the tree of any disk that fits into memory has few
-//! entries, and a look-up takes a few nanoseconds.
+//! A leaf has the chunks of 64 MiB of the disk, and a small tree has the leaves. So a disk of many TiB
+//! takes no memory until it is used. The tree of any disk that fits into memory has few entries, and a
+//! look-up takes a few nanoseconds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

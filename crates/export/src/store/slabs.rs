@@ -25,7 +25,8 @@ pub(super) struct Chunk(u32);
 pub(super) struct Slabs {
     slabs: Vec<Pages>,
     groups: Vec<Group>,
-    /// Each group as the number of its chunks in use, and its own number: the emptiest is first.
+    /// Each group as the number of its chunks in use, and the number of the group. The emptiest group
+    /// is first.
     order: BTreeSet<(u32, u32)>,
     /// By chunk, the number that its user gave the chunk; without meaning while the chunk is free.
     users: Vec<u64>,
@@ -34,11 +35,11 @@ pub(super) struct Slabs {
     held: usize,
 }
 
-/// The chunks of a group, one bit for each.
+/// The chunks of a group, one bit for each chunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     used: u32,
-    /// Chunks whose bytes may be other than zero.
+    /// Chunks whose bytes may differ from zero.
     written: u32,
 }
 
@@ -54,7 +55,7 @@ impl Slabs {
         }
     }
 
-    /// Takes a chunk of zeroes. `tighten` reports its moves by the user's number.
+    /// Takes a chunk of zeroes. `tighten` reports the chunk's moves by the number `user`.
     pub(super) fn take(&mut self, user: u64) -> Chunk {
         let (mut chunk, written) = self.claim(user);
         if written {
@@ -77,7 +78,8 @@ impl Slabs {
         (chunk, written)
     }
 
-    /// The fullest group with a free chunk, so that emptier groups can become empty.
+    /// The fullest group with a free chunk. Taking chunks from this group lets emptier groups become
+    /// empty.
     fn fullest_with_room(&mut self) -> usize {
         let with_room =
             |order: &BTreeSet<_>| order.range(..(CHUNKS_PER_GROUP, 0)).next_back().copied();
@@ -87,7 +89,7 @@ impl Slabs {
         if self.order.first().is_none_or(|(used, _)| *used > 0) {
             self.map_more();
         }
-        // The first of the groups without a chunk in use.
+        // The first group without a chunk in use.
         self.order.first().map_or(0, |(_, group)| *group as usize)
     }
 
@@ -154,7 +156,7 @@ impl Slabs {
     /// memory back.
     fn evacuate(&mut self, group: usize, moved: &mut impl FnMut(u64, Chunk)) {
         let used = self.groups[group].used;
-        // While the group counts as full no chunk moves into it.
+        // While the group is missing from the order, no chunk moves into the group.
         self.order.remove(&(used.count_ones(), group as u32));
         for at in (0..CHUNKS_PER_GROUP).filter(|at| used & 1 << at != 0) {
             let from = Chunk(group as u32 * CHUNKS_PER_GROUP + at);
@@ -213,7 +215,7 @@ fn map() -> Pages {
 const CHUNKS_PER_SLAB: u32 = 1024;
 /// 2 MiB: a huge page of most processors.
 const CHUNKS_PER_GROUP: u32 = 32;
-/// 4 MiB: below that, moving chunks is not worth it.
+/// 4 MiB: moving chunks is not worth the work for less memory.
 const FEW: usize = 64;
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(super) fn program(calls: &[Notified]) -> Vec<sock_filter> {
     program
 }
 
-/// The program as the system call takes it. The returned value borrows the instructions.
+/// The program in the form that the system call takes. The returned value borrows the instructions.
 pub(super) fn borrowed(program: &mut [sock_filter]) -> sock_fprog {
     sock_fprog {
         len: program.len() as u16,

@@ -51,7 +51,7 @@ pub enum Answer {
     Fail(Errno),
 }
 
-/// Why no filter was installed.
+/// The reason that no filter was installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotInstalled {
     /// A filter of this thread has a listener already. The kernel allows no second listener.

@@ -103,7 +103,7 @@ impl Lookup {
         bytes
     }
 
-    /// The question that such bytes ask.
+    /// The question that these bytes encode.
     pub fn from_bytes(bytes: &[u8]) -> Option<Lookup> {
         let (kind, rest) = bytes.split_first()?;
         let end = rest.iter().position(|byte| *byte == 0)?;
@@ -156,7 +156,7 @@ impl Status {
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
 
-    /// The facts that an answer has.
+    /// Parses an answer into the facts about a file.
     pub fn from_bytes(bytes: &[u8]) -> Option<Status> {
         let (chunks, _) = bytes.as_chunks();
         let [device, inode, names, length, mode, mount] = *chunks.first_chunk()?;
@@ -172,7 +172,7 @@ impl Status {
 }
 
 impl Place {
-    /// The place of an open file, with a further part of a name.
+    /// The place of an open file. If there is a further part of a name, the place includes this part.
     fn of(file: &OwnedFd, last: Option<&[u8]>) -> Result<Place, Errno> {
         let own = format!("/proc/self/fd/{}", file.as_raw_fd());
         let status = Status::of(&own)?;
@@ -195,7 +195,7 @@ impl Place {
         [&device, &mount, self.path.as_slice()].concat()
     }
 
-    /// The place that an answer has.
+    /// Parses an answer into a place.
     pub fn from_bytes(bytes: &[u8]) -> Option<Place> {
         let (device, rest) = bytes.split_first_chunk()?;
         let (mount, path) = rest.split_first_chunk()?;
@@ -239,7 +239,7 @@ fn place(base: &str, name: &[u8], follows: bool) -> Result<Place, Errno> {
     Place::of(&parent, Some(last))
 }
 
-/// A name from a directory on, without slashes at its ends.
+/// A name without the slashes at its beginning and its end.
 fn trimmed(name: &[u8]) -> &[u8] {
     let is_slash = |byte: &u8| *byte == b'/';
     let start = name.iter().take_while(|byte| is_slash(byte)).count();

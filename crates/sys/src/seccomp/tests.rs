@@ -205,7 +205,7 @@ fn verdict(program: &[libc::sock_filter], data: &[u32; 16]) -> u32 {
     }
 }
 
-/// Every number of every architecture, against the tables.
+/// Checks the verdict on every number of every architecture against the tables.
 #[test]
 fn the_filter_picks_what_the_tables_say() {
     for always in [false, true] {
@@ -233,7 +233,7 @@ fn the_filter_picks_what_the_tables_say() {
     }
 }
 
-/// The numbers of this machine's programs are those of the C library.
+/// The numbers of this machine's programs are the numbers of the C library.
 #[test]
 fn the_numbers_are_those_of_the_machine() {
     for (call, number) in [

@@ -171,7 +171,7 @@ impl Control {
     }
 }
 
-/// Whether the release of a kernel, such as `6.12.95+deb12`, is this version or a later one.
+/// Whether the release of a kernel, such as `6.12.95+deb12`, is this version or a later version.
 fn is_at_least(release: &str, version: (u32, u32)) -> bool {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
     let mut next = || numbers.next()?.parse().ok();

@@ -54,7 +54,7 @@ pub mod flag {
     pub const NO_UNMAP: u32 = 1 << 15;
 }
 
-/// Where the data of the request with a tag begins on the character device of its device.
+/// The place where the data of the request with this tag begins on the character device.
 #[inline]
 pub(super) fn data_offset(tag: u16) -> u64 {
     DATA + (u64::from(tag) << TAG_SHIFT)

@@ -44,12 +44,12 @@ pub enum Event {
 }
 
 impl Queue {
-    /// Begins to serve the queue of a new device. `device` is its character device, and `depth` the depth
-    /// with which it was made.
+    /// Begins to serve the queue of a new device. `device` is the open character device, and `depth` is
+    /// the depth with which the device was made.
     ///
     /// # Errors
-    /// If the kernel refuses a ring of io_uring (see [`why_no_ring`](crate::why_no_ring)), if `device` is
-    /// no such device, or if it has another depth.
+    /// If the kernel refuses a ring of io_uring (see [`why_no_ring`](crate::why_no_ring)), if `device`
+    /// is not a character device of ublk, or if the device has another depth.
     pub fn serve(device: OwnedFd, depth: u16) -> io::Result<Queue> {
         let ring = BellRing::new(depth.into())?;
         ring.enable()?;
@@ -148,7 +148,7 @@ impl Queue {
     /// Appends the data of a write to `into`, which has room for this many bytes.
     ///
     /// # Errors
-    /// If the request is gone, or has another length. `into` is then as it was.
+    /// If the request is gone, or has another length. In this case `into` is unchanged.
     pub fn read_data(&self, tag: u16, into: &mut Vec<u8>, length: usize) -> io::Result<()> {
         // With more room than the request has bytes, the driver would report a wrong number of bytes.
         let room = into.spare_capacity_mut().get_mut(..length);

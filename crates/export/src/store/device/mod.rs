@@ -54,7 +54,7 @@ impl DeviceStore {
         &self.device
     }
 
-    /// The place on the device of a byte of this store.
+    /// The place on the device of the byte at `offset` of this store.
     pub(crate) fn place(&self, offset: u64) -> u64 {
         self.start + offset
     }

@@ -79,7 +79,7 @@ impl<'a> DeviceRequest<'a> {
         })
     }
 
-    /// Opens the device, and asks nothing of the device yet.
+    /// Opens the device, and does not check the device's properties yet.
     pub(super) fn open_file(&self) -> Result<File, StoreError> {
         self.check_kind()?;
         self.open_device(!self.is_read_only())
@@ -89,8 +89,8 @@ impl<'a> DeviceRequest<'a> {
         self.read_only || is_read_only(self.path)
     }
 
-    /// Checks what the path is. The check comes before opening, because opening a pipe waits for the
-    /// pipe's other end.
+    /// Checks that the path is a block device. The check comes before opening, because opening a pipe
+    /// waits until another process opens the pipe, too.
     fn check_kind(&self) -> Result<(), StoreError> {
         let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.is_no_device("not there; `lsblk -p` lists devices"),
@@ -109,8 +109,8 @@ impl<'a> DeviceRequest<'a> {
     }
 
     /// Opens the device for this process alone. The kernel closes the device of a killed process only
-    /// when the last I/O has ended, and nothing shows this delay. So a device that is busy without a
-    /// user gets a moment.
+    /// when the last I/O has ended, and nothing shows this delay. So this method retries for a short
+    /// time while a device is busy without a user.
     fn open_device(&self, writable: bool) -> Result<File, StoreError> {
         let flags = OFlags::EXCL | OFlags::DIRECT;
         let mut options = OpenOptions::new();

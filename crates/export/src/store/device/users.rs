@@ -58,7 +58,7 @@ fn mount_points(table: &str, is_meant: impl Fn(&[&str]) -> bool) -> Vec<String> 
     meant.filter_map(at).collect()
 }
 
-/// The kernel writes blanks and some other characters as octal numbers.
+/// Undoes the kernel's escapes: the kernel writes blanks and some other characters as octal numbers.
 fn unescaped(text: &str) -> String {
     let escapes = [
         ("\\040", " "),

@@ -27,7 +27,7 @@ pub(in crate::store) const ATTRIBUTE: &str = "user.dashpot.disk";
 /// The attribute with the label of a mirror's side.
 const MIRROR: &str = "user.dashpot.mirror";
 
-/// File systems store at most about this many bytes in an attribute.
+/// The longest label: file systems store at most about this many bytes in an attribute.
 const LONGEST: usize = 4096;
 
 /// The name of the disk that a file belongs to, if it has a label.
@@ -51,7 +51,7 @@ pub(super) fn read_mirror(file: &File) -> io::Result<Option<String>> {
     }
 }
 
-/// Labels a file as a mirror's side, durably. An attribute needs more than `fdatasync`.
+/// Labels a file as a mirror's side, durably. `fdatasync` is not enough for an attribute.
 pub(super) fn write_mirror(file: &File, label: &str) -> io::Result<()> {
     fsetxattr(file, MIRROR, label.as_bytes(), XattrFlags::empty())?;
     file.sync_all()

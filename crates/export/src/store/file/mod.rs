@@ -52,7 +52,8 @@ impl FileStore {
         }
     }
 
-    /// Reads from memory. On an error, leaves the report to [`FileStore::read`].
+    /// Reads from memory. After an error, the attempt is `WouldBlock`, and [`FileStore::read`] reports
+    /// the error.
     pub(crate) fn try_read(&self, offset: u64, into: &mut [u8]) -> Attempt {
         let mut done = 0;
         while done < into.len() {
@@ -70,7 +71,8 @@ impl FileStore {
         Attempt::Done(Ok(()))
     }
 
-    /// Writes to memory. On an error, leaves the report to [`FileStore::write`].
+    /// Writes to memory. After an error, the attempt is `WouldBlock`, and [`FileStore::write`] reports
+    /// the error.
     pub(crate) fn try_write(&self, offset: u64, from: &[u8]) -> Attempt {
         if self.waits_for_writes.load(Ordering::Relaxed) {
             return Attempt::WouldBlock;

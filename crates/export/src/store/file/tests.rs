@@ -19,7 +19,7 @@ fn after_a_failed_sync_nothing_is_durable_any_more() {
             .believe(Err(io::Error::from_raw_os_error(5))),
         Err(Errno::Io)
     );
-    // The file itself is sound, so a retry would succeed, and its success would be a lie.
+    // The file itself is sound, so a retry would succeed, but that success would be false.
     assert_eq!(file.sync(), Err(Errno::Io));
     assert_eq!(file.write(0, &[1], true), Err(Errno::Io));
     assert_eq!(file.zero(0, 1, true, true), Err(Errno::Io));

@@ -30,14 +30,14 @@ const MOST: usize = 128 << 10;
 
 type Sector = [u8; SECTOR as usize];
 
-/// The content of a sector; `None` if it is all zeroes.
+/// The content of a sector. `None` if all bytes of the sector are zero.
 type Version = Option<Box<Sector>>;
 
 /// A store that can lose unsynced writes.
 #[derive(Debug)]
 pub(crate) struct Lossy<M> {
     medium: M,
-    /// The disk's size in bytes. The last sector ends there.
+    /// The disk's size in bytes. The last sector ends at the end of the disk.
     size: u64,
     /// The cache, by sector and by the number of the write.
     versions: BTreeMap<(u64, u64), Version>,
@@ -173,7 +173,7 @@ impl<M: Medium> Lossy<M> {
         if let Some(asker) = &asker {
             self.unanswered.entry(asker.zio).or_default().push(number);
         }
-        // Without a zio, no acknowledgement will come.
+        // A write without a zio gets no acknowledgement later, so it counts as acknowledged.
         let acknowledged = asker.is_none();
         let (client, at) = asker.map_or_else(
             || ("".into(), Instant::ZERO),

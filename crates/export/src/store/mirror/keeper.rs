@@ -123,8 +123,8 @@ impl Labels {
     }
 }
 
-/// Labels the sides of a mirror, except those that are not repaired yet. Puts the labels for the pool's file
-/// into `in_file`.
+/// Labels the sides of a mirror, except sides that are not repaired yet. Puts the labels for the pool's
+/// file into `in_file`.
 fn write_sides(start: &Start, stale: u64, label: &str, in_file: &mut String) -> Outcome {
     let (mut tried, mut written) = (false, false);
     for (at, side) in start.sides.iter().enumerate() {
@@ -147,7 +147,7 @@ fn write_sides(start: &Start, stale: u64, label: &str, in_file: &mut String) -> 
     Ok(())
 }
 
-/// A name for a new mirror, unlike all others.
+/// A new name for a mirror, unlike the names of all other mirrors.
 fn new_name() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?
         .trim()

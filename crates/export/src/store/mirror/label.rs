@@ -7,7 +7,8 @@ use std::ops::Range;
 pub(crate) struct Label {
     /// The mirror that the side belongs to.
     pub(super) mirror: String,
-    /// How many labels the mirror's sides have had: a side with a lower number was away meanwhile.
+    /// How many labels the mirror's sides have had. A side with a lower number was away in the
+    /// meantime.
     pub(super) events: u64,
     /// The length of a region, in bytes.
     pub(super) region_size: u64,
@@ -30,7 +31,7 @@ impl Label {
         )
     }
 
-    /// `None` if the text is no label.
+    /// Parses a label. `None` if the text is not a label.
     pub(super) fn parse(text: &str) -> Option<Label> {
         let mut words = text.split(' ');
         let mut value = |name: &str| words.next()?.strip_prefix(name);

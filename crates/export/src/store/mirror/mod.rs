@@ -1,5 +1,5 @@
 //! The durable record of mirrors: where their sides may differ after an unclean stop, and which files
-//! belong together.
+//! belong to the same mirror.
 //!
 //! Each side has a [label](Label) in an extended attribute of its file, as disks have. Block devices
 //! have no attributes: the labels of their sides are in the pool's `bitmap`, a file (mdadm:

@@ -1,4 +1,4 @@
-//! Where the labels of sides are.
+//! The places of the labels of sides.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -32,7 +32,8 @@ pub(crate) enum Place {
 }
 
 impl Side {
-    /// The side of a disk, and its label if it has one. `bitmap` is the pool's file for labels.
+    /// The side of a disk, and the side's label if there is one. `bitmap` is the pool's file for
+    /// labels.
     pub(crate) fn of(
         disk: &str,
         store: &Store,
@@ -59,7 +60,7 @@ impl Side {
     }
 }
 
-/// The ranges that may have data on a store of this size. All others are zeroes.
+/// The ranges that may have data on a store of this size. All other ranges are zeroes.
 pub(crate) fn data_of(store: &Store, size: u64) -> Vec<Range<u64>> {
     let (mut found, mut data, mut at) = (Vec::new(), Vec::<Range<u64>>::new(), 0);
     while at < size {
@@ -83,7 +84,7 @@ pub(crate) fn data_of(store: &Store, size: u64) -> Vec<Range<u64>> {
     data
 }
 
-/// The label of a disk in a file of labels, which need not exist.
+/// The label of a disk in a file of labels. The file need not exist.
 fn label_in(bitmap: &Path, disk: &str) -> io::Result<Option<String>> {
     let text = match fs::read_to_string(bitmap) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

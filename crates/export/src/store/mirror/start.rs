@@ -1,6 +1,6 @@
-//! The start of a mirror: the sides to believe, and the ranges in which they may differ.
+//! The start of a mirror: the sides to believe, and the ranges in which the sides may differ.
 //!
-//! The rules are those of Linux's md, which counts events in the superblocks of its disks.
+//! The rules are the rules of Linux's md, which counts events in the superblocks of its disks.
 
 use std::iter;
 use std::ops::Range;
@@ -31,7 +31,8 @@ pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
     check_one_mirror(&found)?;
     let events = labels().map(|label| label.events).max();
     let is_fresh = |(side, label, _): &Found| match (label, events) {
-        // An unclean stop may have come between the labels of two sides.
+        // An unclean stop may have come between the labels of two sides, so the counts of current
+        // labels may differ by one.
         (Some(label), Some(events)) => label.events + 1 >= events,
         (None, Some(_)) => false,
         (_, None) => side.has_place(),
@@ -128,7 +129,7 @@ fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     joined
 }
 
-/// The ranges that both lists have.
+/// The ranges that are in both lists.
 fn common(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut common = Vec::new();
     let mut rest = other;

@@ -1,4 +1,4 @@
-//! Random operations on a real store and on a vector of bytes must read the same.
+//! Random operations on a real store and on a vector of bytes must give the same reads.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::power::{Cut, Keep, Loss, Then};
 /// The number of bytes in the file before the store's part, and also after that part.
 const BEFORE: usize = 4096 + 333;
 
-/// Three chunks and a bit, so that no boundary falls onto the end.
+/// Three chunks and a bit, so that the disk does not end at the boundary of a chunk.
 const SIZE: u64 = 3 * CHUNK + 777;
 
 #[derive(Clone, Debug)]
@@ -97,8 +97,8 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// The naive store: the current content, the content at the last sync, and every content that a
-/// sector has had since.
+/// The naive store: the current content, the content at the last sync, and every content that a sector
+/// has had since the last sync.
 struct Model {
     current: Vec<u8>,
     durable: Vec<u8>,
@@ -135,7 +135,7 @@ impl Model {
         kept.next().map_or(durable, |(_, content)| content)
     }
 
-    /// Syncs whole sectors, including other writes to them.
+    /// Syncs whole sectors, including other writes to these sectors.
     fn sync_if(&mut self, fua: bool, offset: u64, length: u64) {
         if fua {
             let end = (offset + length).next_multiple_of(SECTOR).min(SIZE);
@@ -152,7 +152,7 @@ fn of_sector(bytes: &[u8], sector: usize) -> &[u8] {
     &bytes[start..bytes.len().min(start + SECTOR as usize)]
 }
 
-/// A pattern that reveals bytes in the wrong place.
+/// A pattern that shows when bytes are in the wrong place.
 fn pattern(byte: u8) -> impl Fn(usize) -> u8 {
     move |at| byte.wrapping_add((at % 251) as u8)
 }
@@ -251,7 +251,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Holes read as zeroes, neighbours differ, and only the limit makes the map stop early.
+    /// Holes read as zeroes, neighbours differ, and only the limit makes the list of extents stop
+    /// early.
     fn check_extents(&self, offset: u64, length: u64, limit: usize) -> Result<(), TestCaseError> {
         let mut extents = Vec::new();
         self.store.extents(offset, length, limit, &mut extents);
@@ -456,7 +457,7 @@ fn without_a_tear_a_write_survives_whole_or_not_at_all() {
     assert_eq!(outcomes.len(), 2, "some seeds keep it and some lose it");
 }
 
-/// A full cache writes early, but that is not a sync.
+/// A full cache writes data early, but such a write is not a sync.
 #[test]
 fn the_cache_of_a_lossy_store_is_bounded_and_says_what_it_wrote_early() {
     let size = 100 << 20;
