@@ -127,35 +127,57 @@ struct Way<'a> {
 impl Way<'_> {
     fn detach(&self, place: Place, record: &Record) -> anyhow::Result<()> {
         let other = other_daemon(self.client, record)?;
-        let way = Way {
+        let detachment = Detachment {
             client: other.as_ref().unwrap_or(self.client),
-            ..*self
+            fail_held: self.fail_held,
+            is_stopped: self.is_stopped,
+            place: &place,
+            record,
         };
-        way.take_apart(place, record)
+        detachment.end_use()?;
+        take_down(place, record)
+    }
+}
+
+/// A device that is to go.
+struct Detachment<'a> {
+    /// The daemon that serves it.
+    client: &'a Client,
+    fail_held: bool,
+    is_stopped: &'a dyn Fn() -> bool,
+    place: &'a Place,
+    record: &'a Record,
+}
+
+impl Detachment<'_> {
+    /// Ends all use of the device, or fails and names its users.
+    fn end_use(&self) -> anyhow::Result<()> {
+        if !self.is_ours() {
+            return Ok(());
+        }
+        if waits(self.place, self.record) {
+            self.fail_waiting()?;
+        }
+        self.unmount()?;
+        self.fail_if_asked()?;
+        self.wait_until_unused()?;
+        self.wait_until_idle()
     }
 
-    fn take_apart(&self, place: Place, record: &Record) -> anyhow::Result<()> {
-        if is_ours(&place, record) {
-            if waits(&place, record) {
-                self.fail_waiting(record)?;
-            }
-            self.unmount(record)?;
-            self.fail_if_asked(record)?;
-            self.wait_until_unused(record)?;
-            self.wait_until_idle(record)?;
-        }
-        take_down(place, record)
+    /// Whether the node is still this device. Once the device is free, another program may take the node.
+    fn is_ours(&self) -> bool {
+        is_ours(self.place, self.record)
     }
 
     /// Unmounts the file system. A rule may hold the writes of unmounting.
-    fn unmount(&self, record: &Record) -> anyhow::Result<()> {
+    fn unmount(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
-        let is_held = || begun.elapsed() >= CLOSING && self.in_flight(record) > 0;
+        let is_held = || begun.elapsed() >= CLOSING && self.in_flight() > 0;
         let gives_up = || (self.is_stopped)() || self.fail_held && is_held();
-        match file_system::unmount(record, &gives_up) {
+        match file_system::unmount(self.record, &gives_up) {
             Err(_) if self.fail_held && is_held() => {
-                self.fail_held(record)?;
-                file_system::unmount(record, self.is_stopped)
+                self.fail_held_now()?;
+                file_system::unmount(self.record, self.is_stopped)
             }
             unmounted => unmounted,
         }
@@ -163,73 +185,77 @@ impl Way<'_> {
 
     /// Ends a device whose daemon is gone. Unmounting the device first would wait for another
     /// daemon.
-    fn fail_waiting(&self, record: &Record) -> anyhow::Result<()> {
+    fn fail_waiting(&self) -> anyhow::Result<()> {
         if self.fail_held {
-            return free(record);
+            return free(self.record);
         }
-        let name = &record.disk;
+        let name = &self.record.disk;
         bail!(
             "its daemon is gone: 'dashpot attach {name}' takes it over when a daemon serves the same bytes again, and --fail-held ends it"
         )
     }
 
     /// Ends the connection to the daemon. If the daemon has ended, it holds no I/O.
-    fn fail_held(&self, record: &Record) -> anyhow::Result<()> {
-        if self.in_flight(record) == 0 {
+    fn fail_held_now(&self) -> anyhow::Result<()> {
+        if self.in_flight() == 0 {
             return Ok(());
         }
-        if record.mechanism == MechanismWord::Nbd {
+        if self.record.mechanism == MechanismWord::Nbd && self.is_ours() {
             // If the daemon ended the connection, the kernel would wait for another connection. If only the
             // kernel ended it, the daemon would finish the I/O of a volume, which waits for the pool's disks.
-            free(record)?;
+            free(self.record)?;
         }
-        match self.client.fail_attachment(record.key(), &record.node) {
+        match self
+            .client
+            .fail_attachment(self.record.key(), &self.record.node)
+        {
             // An earlier call has ended the attachment, and the kernel still counts I/O.
             Err(ClientError::Refused { status, .. }) if status.as_u16() == 404 => Ok(()),
-            Err(error) if record.daemon.is_none_or(Process::is_alive) => Err(error.into()),
+            Err(error) if self.record.daemon.is_none_or(Process::is_alive) => Err(error.into()),
             _ => Ok(()),
         }
     }
 
     /// Fails I/O in flight, if the caller wants that. A program that ends writes what it has in the page
     /// cache, so I/O may come late.
-    fn fail_if_asked(&self, record: &Record) -> anyhow::Result<()> {
+    fn fail_if_asked(&self) -> anyhow::Result<()> {
         match self.fail_held {
-            true => self.fail_held(record),
+            true => self.fail_held_now(),
             false => Ok(()),
         }
     }
 
-    /// The number of unfinished I/Os of a node: the kernel's count or the daemon's, whichever is
+    /// The number of unfinished I/Os of the device: the kernel's count or the daemon's, whichever is
     /// larger.
-    fn in_flight(&self, record: &Record) -> u64 {
-        let kernel = queue_of(&record.node).map_or(0, |queue| queue.in_flight);
-        let io = io_of(self.client, record);
+    fn in_flight(&self) -> u64 {
+        let queue = queue_of(&self.record.node).filter(|_| self.is_ours());
+        let kernel = queue.map_or(0, |queue| queue.in_flight);
+        let io = io_of(self.client, self.record);
         let attachments = io.map(|io| io.attachments).unwrap_or_default();
-        let own = attachments.iter().find(|it| it.node == record.node);
+        let own = attachments.iter().find(|it| it.node == self.record.node);
         own.map_or(0, |it| it.in_flight.into()).max(kernel)
     }
 
     /// Waits until no program uses the node. A program such as udev may need a moment to close the
     /// node.
-    fn wait_until_unused(&self, record: &Record) -> anyhow::Result<()> {
+    fn wait_until_unused(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let users = device_users(&record.node);
-            if users.is_empty() {
+            let users = device_users(&self.record.node);
+            if users.is_empty() || !self.is_ours() {
                 return Ok(());
             }
             if begun.elapsed() >= CLOSING || (self.is_stopped)() {
-                bail!("it is in use: {}{}", users.join(", "), self.held(record));
+                bail!("it is in use: {}{}", users.join(", "), self.held());
             }
-            self.fail_if_asked(record)?;
+            self.fail_if_asked()?;
             thread::sleep(LOOK_EVERY);
         }
     }
 
     /// The message about I/O in flight.
-    fn held(&self, record: &Record) -> String {
-        match self.in_flight(record) {
+    fn held(&self) -> String {
+        match self.in_flight() {
             0 => String::new(),
             count if self.fail_held => format!("; {count} I/Os are in flight"),
             count => format!("; {count} I/Os are in flight: --fail-held ends them with EIO"),
@@ -245,17 +271,17 @@ impl Way<'_> {
     }
 
     /// Waits until no I/O is in flight. A rule may still hold I/O that no program waits for.
-    fn wait_until_idle(&self, record: &Record) -> anyhow::Result<()> {
+    fn wait_until_idle(&self) -> anyhow::Result<()> {
         let mut has_said = false;
-        while self.in_flight(record) > 0 {
+        while self.in_flight() > 0 {
             if (self.is_stopped)() {
                 bail!("interrupted: it stays attached");
             }
             if !std::mem::replace(&mut has_said, true) {
-                let (node, does) = (&record.node, self.does_with(self.in_flight(record)));
+                let (node, does) = (&self.record.node, self.does_with(self.in_flight()));
                 complain(format_args!("dashpot: {node}: {does}"));
             }
-            self.fail_if_asked(record)?;
+            self.fail_if_asked()?;
             thread::sleep(LOOK_EVERY);
         }
         Ok(())
