@@ -281,6 +281,20 @@ def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
     eventually(lambda: not daemon.disk()["clients"], "no client")
 
 
+@pytest.mark.parametrize("held", [["inject", "d", "--hang", "-T", "flush"], ["suspend", "d", "--now"]])
+def test_a_disk_that_holds_the_first_flush_can_be_given_up(daemon, attach, held):
+    """The kernel flushes the file below a new loop device, and nothing ends that flush but the daemon."""
+    daemon.cli(*held)
+    helper = daemon.start("attach", "d", "--with", "loop")
+    said = helper.stderr.readline()
+    assert re.search(r"/dev/loop\d+: waits for its first I/O, which disk 'd' holds; Ctrl-C gives up", said), said
+    helper.send_signal(signal.SIGINT)
+    _, said = helper.communicate(timeout=HANG_LIMIT)
+    assert helper.returncode == 1 and said == "dashpot: interrupted: nothing is attached\n"
+    assert not remains()
+    eventually(lambda: not daemon.disk()["clients"], "no client")
+
+
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("held", ["read", "write"])
 def test_an_interrupted_mkfs_leaves_nothing(daemon, attach, tmp_path, held):

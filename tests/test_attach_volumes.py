@@ -1,6 +1,7 @@
 """A volume of a pool as a block device of this host. tests/test_volume_file_systems.py kills its daemon."""
 
 import os
+import signal
 import subprocess
 
 import pytest
@@ -260,6 +261,21 @@ def test_run_attaches_the_volume_that_is_named(attach, directory):
         assert expected in run(BINARY, "run", path, f"--attach={name}", "--", "true", code=125).stderr
     refused = run(BINARY, "run", "--attach", VOLUME, "--", "true", code=125).stderr
     assert f"to attach the disk or volume of that name: --attach={VOLUME}" in refused
+    assert not remains()
+
+
+@pytest.mark.parametrize("command, words, code", [("run", ["--", "true"], 125), ("serve", [], 1)])
+def test_a_signal_ends_run_and_serve_while_they_attach(attach, directory, command, words, code):
+    """The first device is there already when the second one waits for a flush that hangs."""
+    places = ["--api", "unix:-", "--nbd", "unix:-"] if command == "serve" else []
+    disks = ["-d", "d=ram,size=8M", "-d", "e=ram,size=8M", "-r", "e --hang -T flush"]
+    process = subprocess.Popen([BINARY, command, *disks, "--attach", *places, *words], stderr=subprocess.PIPE, text=True)
+    while "waits for its first I/O" not in (line := process.stderr.readline()):
+        assert line, "it has ended"
+    assert "disk 'e' holds" in line
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=HANG_LIMIT)
+    assert process.returncode == code and "interrupted: nothing is attached" in said, said
     assert not remains()
 
 

@@ -302,7 +302,7 @@ serve -d d=ram,size=8M
 dashpot suspend d --now >/dev/null
 dashpot attach d --with ublk 2>/run/said &
 attach=$!
-waits() { grep -q 'waits for its first read' /run/said; }
+waits() { grep -q 'waits for its first I/O' /run/said; }
 eventually waits
 kill -INT "$attach"
 wait "$attach" && exit 1
@@ -322,7 +322,7 @@ dd if="$node" of=/dev/null bs=4k count=1 iflag=direct status=none
 dashpot detach d
 stop
 """)
-    assert "waits for its first read, which disk 'd' holds" in said and "nothing is attached" in said
+    assert "waits for its first I/O, which disk 'd' holds" in said and "nothing is attached" in said
 
 
 def test_the_daemon_needs_no_privilege(guest):

@@ -6,7 +6,9 @@
 //! a line of JSON, and waits for one more line to detach. If its input ends without that line, the daemon
 //! was killed, and the devices stay for the next start.
 
-use std::io::{self, BufRead, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::chown;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,6 +17,7 @@ use anyhow::Context;
 use dashpot_api::Client;
 use dashpot_export::complain;
 use dashpot_rules::parse_api;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use super::attach::{Wish, attach_disk, detach_own, give_to, mount_for_run};
@@ -71,15 +74,17 @@ pub(crate) fn become_attacher() -> Option<ExitCode> {
 fn serve_order() -> anyhow::Result<()> {
     // The daemon tells this process when to end, and signals do not.
     let _ignored = Stop::new()?;
-    let mut lines = io::stdin().lock().lines();
-    let Some(order) = lines.next() else {
+    let mut input = BufReader::new(File::from(io::stdin().as_fd().try_clone_to_owned()?));
+    let mut order = String::new();
+    if input.read_line(&mut order)? == 0 {
         return Ok(());
-    };
-    let order: Order = serde_json::from_str(&order?)?;
+    }
+    let order: Order = serde_json::from_str(&order)?;
     let api = parse_api(&order.api).map_err(anyhow::Error::msg)?;
     let client = Client::find(Some(&api))?;
     let mut devices = Vec::new();
-    let attached = attach_each(&client, &order, &mut devices);
+    let is_stopped = || has_more(&input);
+    let attached = attach_each(&client, &order, &mut devices, &is_stopped);
     if attached.is_err() {
         detach_all(&client, &devices);
     }
@@ -90,13 +95,29 @@ fn serve_order() -> anyhow::Result<()> {
     let mut answer = serde_json::to_vec(&done)?;
     answer.push(b'\n');
     io::stdout().write_all(&answer)?;
-    if lines.next().is_some() {
+    if attached_until_told(&mut input)? {
         detach_all(&client, &devices);
     }
     Ok(())
 }
 
-fn attach_each(client: &Client, order: &Order, devices: &mut Vec<Device>) -> anyhow::Result<()> {
+/// Waits for the line to detach. False if the daemon was killed.
+fn attached_until_told(input: &mut BufReader<File>) -> io::Result<bool> {
+    Ok(input.read_line(&mut String::new())? > 0)
+}
+
+/// Whether the line to detach has come already, or the daemon was killed.
+fn has_more(input: &BufReader<File>) -> bool {
+    let mut watched = [PollFd::new(input.get_ref(), PollFlags::IN)];
+    !input.buffer().is_empty() || poll(&mut watched, Some(&AT_ONCE)).is_ok_and(|ready| ready > 0)
+}
+
+fn attach_each(
+    client: &Client,
+    order: &Order,
+    devices: &mut Vec<Device>,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<()> {
     let mut mount_at = order.mount.as_deref();
     for disk in &order.disks {
         let wish = Wish {
@@ -104,7 +125,7 @@ fn attach_each(client: &Client, order: &Order, devices: &mut Vec<Device>) -> any
             with: With::Auto,
             linked: order.linked,
         };
-        let node = attach_disk(client, &wish, || false)?.node;
+        let node = attach_disk(client, &wish, is_stopped)?.node;
         devices.push(Device {
             disk: disk.clone(),
             node: node.clone(),
@@ -115,7 +136,7 @@ fn attach_each(client: &Client, order: &Order, devices: &mut Vec<Device>) -> any
         let Some(at) = mount_at.take() else {
             continue;
         };
-        let is_new = mount_for_run(&node, at)?;
+        let is_new = mount_for_run(&node, at, is_stopped)?;
         if let Some((uid, gid)) = order.owner.filter(|_| is_new) {
             let given = chown(at, Some(uid), Some(gid));
             given.with_context(|| format!("{} cannot be given to its user", at.display()))?;
@@ -133,3 +154,8 @@ fn detach_all(client: &Client, devices: &[Device]) {
         }
     }
 }
+
+const AT_ONCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};

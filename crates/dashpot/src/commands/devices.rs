@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
 use dashpot_export::store::OpenDevices;
@@ -14,6 +14,7 @@ use tokio::task::spawn_blocking;
 use super::attacher::{ATTACHES, Device, Done, Order};
 use super::caller::Caller;
 use super::instance::Export;
+use super::signals::Signals;
 use super::variables::{DEVICE, variable};
 use crate::cli::{AttachedArgs, LabArgs};
 use crate::lab::Lab;
@@ -88,8 +89,13 @@ impl Attacher {
         })
     }
 
-    /// Attaches all disks, or none if one fails.
-    pub(super) async fn attach(self, api: &Address, exports: &[Export]) -> anyhow::Result<Devices> {
+    /// Attaches all disks, or none if one fails or a signal comes.
+    pub(super) async fn attach(
+        self,
+        api: &Address,
+        exports: &[Export],
+        signals: &mut Signals,
+    ) -> anyhow::Result<Devices> {
         let Wanted {
             disks,
             linked,
@@ -105,7 +111,7 @@ impl Attacher {
             mount,
             owner: self.caller.as_ref().map(Caller::owner),
         };
-        spawn_blocking(move || Devices::order(self.process, &order)).await?
+        Devices::order(self.process, &order, signals).await
     }
 }
 
@@ -117,14 +123,30 @@ pub(super) struct Devices {
 }
 
 impl Devices {
-    fn order(mut attacher: Child, order: &Order) -> anyhow::Result<Devices> {
+    async fn order(
+        mut attacher: Child,
+        order: &Order,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Devices> {
         let mut line = serde_json::to_string(order)?;
         line.push('\n');
         say(&mut attacher, &line)?;
-        let mut answer = String::new();
         let stdout = attacher.stdout.take().context(GONE)?;
-        BufReader::new(stdout).read_line(&mut answer)?;
-        match serde_json::from_str(&answer).context(GONE)? {
+        let mut answer = spawn_blocking(move || read(stdout));
+        let done = tokio::select! {
+            done = &mut answer => done??,
+            () = signals.end() => {
+                // The helper undoes its work, also if its answer is on the way.
+                say(&mut attacher, DETACH)?;
+                let done = answer.await??;
+                spawn_blocking(move || attacher.wait()).await??;
+                match done {
+                    Done::Devices(_) => bail!("interrupted: nothing is attached"),
+                    Done::Failed(why) => bail!(why),
+                }
+            }
+        };
+        match done {
             Done::Devices(devices) => Ok(Devices { devices, attacher }),
             Done::Failed(why) => bail!(why),
         }
@@ -148,7 +170,7 @@ impl Devices {
     /// Detaches the devices. The helper names the devices that are still in use.
     pub(super) async fn detach(mut self) {
         let detached = spawn_blocking(move || {
-            say(&mut self.attacher, "detach\n")?;
+            say(&mut self.attacher, DETACH)?;
             anyhow::Ok(self.attacher.wait()?)
         });
         if let Ok(Err(error)) = detached.await {
@@ -159,11 +181,20 @@ impl Devices {
     }
 }
 
+/// The helper's answer.
+fn read(stdout: ChildStdout) -> anyhow::Result<Done> {
+    let mut answer = String::new();
+    BufReader::new(stdout).read_line(&mut answer)?;
+    serde_json::from_str(&answer).context(GONE)
+}
+
 fn say(attacher: &mut Child, line: &str) -> anyhow::Result<()> {
     let stdin = attacher.stdin.as_mut().context(GONE)?;
     stdin.write_all(line.as_bytes()).context(GONE)
 }
 
+/// The line that makes the helper detach what it has attached.
+const DETACH: &str = "detach\n";
 const GONE: &str = "the helper that attaches is gone";
 
 /// Protects the memory of a process that will serve block devices.

@@ -76,7 +76,7 @@ async fn serve_command(
     let instance = Instance::start(lab, listening, &args.lab, devices).await?;
     let running = instance.answer(listener, None, None, handover);
     let mut variables = variables(&api, running.exports());
-    let attached = attach(attacher, &api, running.exports()).await;
+    let attached = attach(attacher, &api, running.exports(), &mut signals).await;
     let ended = match attached {
         Ok(devices) => {
             variables.extend(devices.iter().flat_map(Devices::variables));
@@ -118,10 +118,11 @@ async fn attach(
     attacher: Option<Attacher>,
     api: &Address,
     exports: &[Export],
+    signals: &mut Signals,
 ) -> anyhow::Result<Option<Devices>> {
     match attacher {
         Some(attacher) => {
-            let attached = attacher.attach(api, exports);
+            let attached = attacher.attach(api, exports, signals);
             attached.await.map(Some)
         }
         None => Ok(None),

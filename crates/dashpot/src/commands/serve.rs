@@ -152,7 +152,7 @@ async fn attached(
     announce: impl FnOnce(Option<&Devices>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let devices = match attacher {
-        Some(attacher) => Some(attacher.attach(address, running.exports()).await?),
+        Some(attacher) => Some(attacher.attach(address, running.exports(), signals).await?),
         None => None,
     };
     let announced = announce(devices.as_ref());

@@ -64,6 +64,11 @@ impl Signals {
         })
         .await
     }
+
+    /// Waits for a signal that ends the program.
+    pub(super) async fn end(&mut self) {
+        while USERS.contains(&self.next().await) {}
+    }
 }
 
 /// Whether a process with this `/proc/PID/status` ignores a signal.

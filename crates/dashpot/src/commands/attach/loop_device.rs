@@ -1,8 +1,11 @@
 //! A loop device over the file of a disk.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -18,12 +21,13 @@ pub(super) struct Wanted<'a> {
 
 /// The node of a free loop device.
 pub(super) fn free_node() -> anyhow::Result<String> {
-    let node = losetup(&["--find"])?;
+    let node = losetup(&["--find"], || {})?;
     Ok(node.trim().to_owned())
 }
 
-/// Makes a device from a file. Returns false if another program has taken the node.
-pub(super) fn make(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<bool> {
+/// Makes a device from a file. Returns false if another program has taken the node. The kernel flushes the
+/// file; while that takes long, this calls `waits` again and again.
+pub(super) fn make(node: &str, wanted: &Wanted<'_>, waits: impl FnMut()) -> anyhow::Result<bool> {
     // Kernels such as 6.12 take the size of the device from the cached attributes of the file.
     // Without this call, the kernel has not asked the daemon for any attributes yet, and the device
     // would have 0 bytes.
@@ -34,7 +38,7 @@ pub(super) fn make(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<bool> {
         words.push("--read-only");
     }
     words.extend([node, &file]);
-    let made = losetup(&words);
+    let made = losetup(&words, waits);
     match (backing_file(node), made) {
         (Some(found), Ok(_)) if found == wanted.file => Ok(true),
         (Some(found), Err(error)) if found == wanted.file => {
@@ -62,7 +66,7 @@ pub(super) fn configure(node: &str, before: &mut Before) -> anyhow::Result<()> {
 /// Frees a loop device, and restores its settings. If another program has opened the node since the
 /// caller looked, the device stays until that program closes it.
 pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()> {
-    losetup(&["--detach", node])?;
+    losetup(&["--detach", node], || {})?;
     sysfs::restore(node, before);
     Ok(())
 }
@@ -72,18 +76,32 @@ pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
     attribute(node, "loop/backing_file").map(PathBuf::from)
 }
 
-/// Runs `losetup`, of util-linux.
-fn losetup(words: &[&str]) -> anyhow::Result<String> {
+/// Runs `losetup`, of util-linux. Meanwhile it calls `waits` again and again.
+fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
     let mut command = Command::new("losetup");
-    let done = command.args(words).stdin(Stdio::null()).output();
-    let done =
-        done.context("losetup cannot be run: install the package that has it (Debian: mount)")?;
+    let streams = command.args(words).stdin(Stdio::null());
+    let streams = streams.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // In a process group of its own: a Ctrl-C ends dashpot, which undoes what losetup has done.
+    let child = streams.process_group(0).spawn();
+    let mut child =
+        child.context("losetup cannot be run: install the package that has it (Debian: mount)")?;
+    while child.try_wait()?.is_none() {
+        waits();
+        thread::sleep(LOOK_EVERY);
+    }
+    let done = child.wait_with_output()?;
     if !done.status.success() {
-        bail!("{}", String::from_utf8_lossy(&done.stderr).trim_end());
+        let said = String::from_utf8_lossy(&done.stderr);
+        match said.trim_end() {
+            "" => bail!("losetup: {}", done.status),
+            said => bail!("{said}"),
+        }
     }
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
+/// The interval between looks at `losetup`, whose output is short.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// A request is at most one FUSE message, so that it becomes one I/O of the disk. No scheduler
 /// changes the order, and the disk does not rotate.
 const SETTINGS: [(&str, &str); 4] = [

@@ -34,6 +34,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use dashpot_api::{Client, HandOver, MechanismWord, hand_over};
@@ -168,17 +169,20 @@ fn mount_node(
 
 /// Mounts the file system of an attached node. First makes a file system if the disk is empty, and
 /// returns whether it made one.
-pub(crate) fn mount_for_run(node: &str, at: &Path) -> anyhow::Result<bool> {
-    let goes_on = &|| false;
+pub(crate) fn mount_for_run(
+    node: &str,
+    at: &Path,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<bool> {
     if file_system::is_mounted(node, at) {
         return Ok(false);
     }
     file_system::check_free(at)?;
-    let is_new = file_system::found_on(node, goes_on)?.is_none();
+    let is_new = file_system::found_on(node, is_stopped)?.is_none();
     if is_new {
-        file_system::make(node, FileSystem::default(), goes_on)?;
+        file_system::make(node, FileSystem::default(), is_stopped)?;
     }
-    file_system::mount(node, at, None, goes_on)?;
+    file_system::mount(node, at, None, is_stopped)?;
     Ok(is_new)
 }
 
@@ -340,10 +344,14 @@ impl Attempt<'_> {
             sector,
             read_only,
         };
-        if !loop_device::make(&node, &wanted)? {
+        let mut waited = Waited::default();
+        let made = loop_device::make(&node, &wanted, || waited.go_on(self, &node));
+        let made = made.or_else(|error| self.check_stopped().and(Err(error)));
+        if !made? {
             return Ok(None);
         }
         let mut device = BlockDevice::new(&node, self.mechanism);
+        self.check_stopped()?;
         loop_device::configure(&node, &mut device.before)?;
         Ok(Some(Made(device, Some(mount))))
     }
@@ -426,26 +434,28 @@ impl Made {
     }
 }
 
-/// The wait for a device to start, while the disk holds the kernel's first reads.
+/// The wait for a device to start, while the disk holds the kernel's first I/O: reads of a ublk device,
+/// and a flush of a loop device.
 #[derive(Default)]
 struct Waited {
-    calls: u32,
+    begun: Option<Instant>,
+    has_said: bool,
     has_failed: bool,
 }
 
 impl Waited {
-    /// Says once that the device waits. If the caller gives up, fails the kernel's first reads:
-    /// nothing else ends them.
+    /// Says once that the device waits. If the caller gives up, fails the kernel's first I/O:
+    /// nothing else ends it.
     fn go_on(&mut self, attempt: &Attempt<'_>, node: &str) {
-        self.calls += 1;
-        if self.calls == CALLS_UNSAID {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        if begun.elapsed() >= UNSAID && !std::mem::replace(&mut self.has_said, true) {
             complain(format_args!(
-                "dashpot: {node}: waits for its first read, which {} holds; Ctrl-C gives up",
+                "dashpot: {node}: waits for its first I/O, which {} holds; Ctrl-C gives up",
                 attempt.exported.words()
             ));
         }
         if (attempt.is_stopped)() && !std::mem::replace(&mut self.has_failed, true) {
-            // If this fails, the daemon is gone, and the kernel fails the reads itself.
+            // If this fails, the daemon is gone, and the kernel fails the I/O itself.
             let _ = attempt.client.fail_attachment(attempt.exported.key(), node);
         }
     }
@@ -453,5 +463,5 @@ impl Waited {
 
 /// How many nodes `attach` tries.
 const TRIES: usize = 8;
-/// After this many calls, about a second, `attach` says that it waits.
-const CALLS_UNSAID: u32 = 50;
+/// How long a device waits before `attach` says so.
+const UNSAID: Duration = Duration::from_secs(1);
