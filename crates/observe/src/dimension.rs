@@ -252,8 +252,8 @@ impl Dimension {
         }
     }
 
-    /// The value of an I/O. `None` if the source does not know the value, or the I/O has none, such as no
-    /// error.
+    /// The value of an I/O. `None` if the source does not know the value, or if the I/O has no such
+    /// value, for example no error.
     pub fn of(self, io: &FinishedIo) -> Option<Value<'_>> {
         let who = io.who.as_ref();
         Some(match self {

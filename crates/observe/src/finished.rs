@@ -98,9 +98,9 @@ impl FinishedIo {
         self.ended_ns.saturating_sub(self.begun_ns)
     }
 
-    /// The time at the device, as reports count it. At a disk, it lasts from the issue until the reply was
-    /// offered. At a volume, it includes the wait for the throttle. At a disk of the kernel, it is the time
-    /// that the driver had the I/O.
+    /// The time at the device, as reports count it. At a disk, this time lasts from the issue until the
+    /// reply was offered. At a volume, this time includes the wait for the throttle. At a disk of the
+    /// kernel, this is the time that the driver had the I/O.
     pub fn at_device_ns(&self) -> u64 {
         self.waits.at_device_ns(self.layer)
     }

@@ -25,7 +25,7 @@ pub struct Group {
     pub count: u64,
     /// The bytes of these I/Os.
     pub bytes: u64,
-    /// The distribution of their latencies, or of another number.
+    /// The distribution of the I/Os' latencies, or of another number.
     pub numbers: Histogram,
 }
 

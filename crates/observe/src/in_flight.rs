@@ -112,7 +112,7 @@ impl fmt::Display for InFlight {
 }
 
 /// How many zios in flight have already waited longer than ended zios took. The latencies of ended
-/// zios do not show this. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
+/// zios do not show these waits. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outlasting {
     /// How many zios have waited longer than the 99.9th percentile of the ended zios.

@@ -1,5 +1,5 @@
 //! The intervals of a report: when each should end, and how an early or late end changes the
-//! following ones. Daemon, kernel, simulation and `top` all use this state machine.
+//! following intervals. Daemon, kernel, simulation and `top` all use this state machine.
 //!
 //! The state machine reads no clock. The caller passes in every time, always from the same clock: a daemon's
 //! clock, this host's clock, or a virtual clock. Intervals are due at multiples of their length after the
@@ -10,7 +10,7 @@
 use super::in_flight::Mention;
 use super::length::Length;
 
-/// The present interval, and the following ones.
+/// The present interval, and the following intervals.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     period_ns: u64,
@@ -29,8 +29,8 @@ pub struct Span {
     pub end_ns: u64,
     /// How long the interval should have been; `None` if the interval lasts until it is closed.
     pub asked_ns: Option<u64>,
-    /// How many other intervals were due to end before this interval ended. They are missing for that
-    /// reason.
+    /// How many other intervals were due to end before this interval ended. The report has no such
+    /// intervals.
     pub missed: u64,
     /// Whether the interval is the last one.
     pub is_last: bool,
@@ -91,7 +91,7 @@ impl Intervals {
         }
     }
 
-    /// Changes the length of the present interval and of the following ones.
+    /// Changes the length of the present interval and of the following intervals.
     pub fn every(&mut self, period_ns: u64) {
         self.period_ns = period_ns.max(1);
         self.due_ns = self.start_ns.saturating_add(self.period_ns);

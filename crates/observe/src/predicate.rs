@@ -15,7 +15,8 @@ use super::kind::Kind;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Predicates(Vec<Predicate>);
 
-/// A condition on one fact, such as `latency>=10ms`. An I/O without that fact never meets it.
+/// A condition on one fact, such as `latency>=10ms`. An I/O without that fact never meets the
+/// condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predicate {
     dimension: Dimension,
@@ -240,7 +241,8 @@ impl fmt::Display for Operator {
     }
 }
 
-/// The comparisons. A longer operator comes before a shorter one with which it begins.
+/// The comparisons. A longer operator comes before a shorter operator with which the longer operator
+/// begins.
 const OPERATORS: [(&str, Operator); 6] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),

@@ -21,7 +21,7 @@ pub struct Question {
     pub by: Option<Dimension>,
     /// The numbers whose distribution is needed in addition to latencies.
     pub measure: Option<Dimension>,
-    /// Whether counts and bytes are enough. If they are, a source may leave the latencies out.
+    /// Whether counts and bytes are enough. In that case, a source may leave the latencies out.
     pub counts_only: bool,
     /// Whether latencies from arrival are needed. On the kernel's disks, such latencies need more events.
     pub queued: bool,
@@ -45,7 +45,8 @@ pub enum Needs {
 pub enum Subject {
     /// Devices at these layers, with their latencies.
     Latencies(Vec<Layer>),
-    /// Devices at a layer, with counts and sums only. The kernel has these even if no probe watches it.
+    /// Devices at a layer, with counts and sums only. The kernel has these figures even if no probe
+    /// watches the kernel.
     Averages(Layer),
     /// Pools.
     Pools,
@@ -59,7 +60,7 @@ pub enum Subject {
 pub struct Past {
     /// The length of the stretch.
     pub last: Duration,
-    /// Whether each second is an interval. If not, the whole stretch is one interval.
+    /// Whether each second is an interval. Otherwise the whole stretch is one interval.
     pub each_second: bool,
 }
 

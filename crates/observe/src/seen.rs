@@ -10,7 +10,7 @@ use super::layer::Layer;
 use super::length::Length;
 use super::pool::PoolInterval;
 
-/// The I/O that a source saw in an interval, and counts of what it missed.
+/// The I/O that a source saw in an interval, and counts of the events that the source missed.
 #[derive(Default)]
 pub struct Seen {
     /// When the interval began and ended, on the clock of the source.

@@ -150,9 +150,9 @@ impl Tally {
         }
     }
 
-    /// Counts I/Os that have the same names as `like`, if the predicates select them. Their times at the
-    /// device are in the range that the question asks for. The question must need no other number: see
-    /// [`Question::needs`].
+    /// Counts I/Os that have the same names as `like`, if the predicates select them. The I/Os' times at
+    /// the device are in the range that the question asks for. The question must need no other number:
+    /// see [`Question::needs`].
     pub fn add_counts(&mut self, like: &FinishedIo, count: u64, bytes: u64) {
         if self.predicates.select_names(like) {
             let Place(place) = self.place(like);
@@ -162,7 +162,7 @@ impl Tally {
     }
 
     /// Counts I/Os if the predicates select them. Only the I/Os' device, layer, operation and times from
-    /// beginning to end are known. `like` has the facts that they share.
+    /// beginning to end are known. `like` has the facts that these I/Os share.
     pub fn add_counted(&mut self, like: &FinishedIo, bytes: u64, latencies: &Histogram) {
         if !self.predicates.select(like) {
             return;

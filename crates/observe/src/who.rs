@@ -6,7 +6,7 @@
 //! also have this name. The threads of a journal (`jbd2/vda-8`, `btrfs-transacti`) keep their names, because
 //! the caller of fsync waits for them. `kswapd0`, which runs because memory is short, keeps its name, too.
 //! Reads of a `kworker` are not write-back, and are named `kworker`. A `kworker` also queues the writes that
-//! `io.max` has held back; no event distinguishes them from write-back.
+//! `io.max` has held back; no event distinguishes these writes from write-back.
 
 use std::sync::Arc;
 

@@ -24,8 +24,8 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
 }
 
 /// The words for clients that nearly always kept the same number of I/Os in flight, perhaps because the
-/// clients may not have more in flight. `zios` is the number of all their I/Os: a single burst shows no
-/// bound.
+/// clients may not have more in flight. `zios` is the number of all I/Os of these clients: a single
+/// burst shows no bound.
 pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     let Depth {
         most,

@@ -49,8 +49,8 @@ pub enum Boundary {
 
 /// One interval's latencies. JSON: `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
 /// "missed": 0, "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
-/// "in_flight": in flight, "lost": 0}`. For the kernel's disks it also has `"unmatched": 0`. A
-/// breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",
+/// "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also has `"unmatched":
+/// 0`. A breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",
 /// "rows": […], "latency": percentiles}, …]`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interval {
@@ -72,7 +72,7 @@ pub struct Interval {
     /// Number of completions whose start was not seen; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
-    /// How the text shows latencies; JSON has both.
+    /// How the text shows latencies; JSON has rows and percentiles.
     #[serde(skip)]
     pub style: Style,
     /// The I/Os in flight that the remark mentions; JSON has all I/Os in flight.
@@ -111,7 +111,7 @@ pub struct Value {
 /// Latencies, in the form for both styles.
 #[derive(Clone, Debug, Serialize)]
 pub struct Distribution {
-    /// The rows from 0 ms to the highest one with I/Os; at least one.
+    /// The rows from 0 ms to the highest row with I/Os; at least one row.
     pub rows: Vec<Row>,
     /// The same latencies as percentiles.
     pub latency: Percentiles,

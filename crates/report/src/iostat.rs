@@ -1,12 +1,13 @@
 //! `iostat`: averages per disk over an interval.
 //!
 //! Source: sysstat 12's iostat, with its columns, widths and units. Differences: dashpot's disks never merge I/O, so
-//! their merge columns are zero. Their times are exact, whereas the kernel counts whole milliseconds. A line
-//! at the end names I/O that has been in flight for the whole interval; in the first and the last report, it
-//! names all I/O in flight. The extended reports also name a depth that the clients kept for nearly all of
-//! the busy time. As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+//! their merge columns are zero. The times of dashpot's disks are exact, whereas the kernel counts whole
+//! milliseconds. A line at the end names I/O that has been in flight for the whole interval; in the first
+//! and the last report, it names all I/O in flight. The extended reports also name a depth that the clients
+//! kept for nearly all of the busy time. As in the kernel's statistics, writing zeroes counts as writing,
+//! and a trim is a discard.
 //!
-//! On a screen that is too narrow for all columns, the basic report becomes sysstat's short one,
+//! On a screen that is too narrow for all columns, the basic report becomes sysstat's short report,
 //! and the extended report has only the columns that fit into 80 characters.
 
 mod report;
@@ -80,16 +81,16 @@ pub enum Columns {
 /// "elapsed_ns": 1000000000, "missed": 0, "reads": {"n": 103, "ops_per_s": 103.0, "bytes_per_s": …,
 /// "merged_per_s": …, "merged_percent": …, "mean_ns": …, "mean_bytes": …}, "writes": …, "discards":
 /// …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "depth": {"most": 4, "usual": 1,
-/// "usual_percent": 90}, "in_flight": in flight}`. It has the figures of all columns, not rounded;
-/// `depth` is null for the kernel's disks. An average of no zios is null, where the text has 0.00
-/// as in sysstat.
+/// "usual_percent": 90}, "in_flight": in flight}`. The JSON has the figures of all columns, not
+/// rounded; `depth` is null for the kernel's disks. An average of no zios is null, where the text
+/// has 0.00 as in sysstat.
 #[derive(Clone, Debug)]
 pub struct Iostat {
     /// The columns.
     pub columns: Columns,
     /// The disks, in display order.
     pub disks: Vec<Interval>,
-    /// The zios in flight that the text mentions; JSON has all.
+    /// The zios in flight that the text mentions; JSON has all zios in flight.
     pub mention: Mention,
     /// The intended length of the interval, and the intervals that it stands for.
     pub length: Length,

@@ -58,7 +58,7 @@ pub struct Proof {
     /// The precision of the percentiles; null if all delays were equal, so that they are exact.
     resolution: Option<Resolution>,
     rows: Vec<Row>,
-    /// The service time, if all zios had the same.
+    /// The service time, if all zios had the same service time.
     #[serde(skip)]
     constant_ns: Option<u64>,
 }

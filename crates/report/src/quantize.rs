@@ -28,8 +28,8 @@ const BAR_WIDTH: usize = 40;
 const NS_PER_US: u64 = 1_000;
 
 /// The report. JSON: `{"elapsed_ns": 60000000000, "missed": 0, "total": aggregation or "devices":
-/// [aggregation, …], "in_flight": in flight, "lost": 0}`. For the kernel's disks it also has
-/// `"unmatched": 0`. If there are several layers, it begins with `"layer": "store"`.
+/// [aggregation, …], "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also
+/// has `"unmatched": 0`. If there are several layers, the object begins with `"layer": "store"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Quantize {
     /// The layer, if the report is for one of several layers.

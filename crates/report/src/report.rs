@@ -50,7 +50,7 @@ pub trait Page: fmt::Display {
         None
     }
 
-    /// A remark to print beside the text, if the text must have exactly the original tool's bytes.
+    /// A remark to print next to the text, if the text must have exactly the original tool's bytes.
     fn remark(&self) -> Option<String> {
         None
     }

@@ -140,7 +140,7 @@ pub fn prose_within(room: Room, lines: &str) -> String {
     lines.lines().map(broken).collect()
 }
 
-/// A table of these fields for each item. If `wide`, it includes the wide fields.
+/// A table of these fields for each item. If `wide`, the table includes the wide fields.
 pub fn table_of<'a, T: 'a>(
     room: Room,
     wide: bool,

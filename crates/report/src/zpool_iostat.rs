@@ -5,9 +5,10 @@
 //! and are up to a third off. `--json` has percentiles of the finer buckets, and exact means.
 //!
 //! Differences: a pool allocates a volume's space when it creates the volume, so `alloc` is the sum of the
-//! volumes' sizes. There is no scrub and no rebuild, so their columns stay empty. For a daemon's pools, the
-//! first report covers the time since the daemon started; in a simulation, each report covers one interval.
-//! If the screen is too narrow for all groups of columns, the report shows the most important ones.
+//! volumes' sizes. There is no scrub and no rebuild, so the columns of scrub and rebuild stay empty. For a
+//! daemon's pools, the first report covers the time since the daemon started; in a simulation, each report
+//! covers one interval. If the screen is too narrow for all groups of columns, the report shows the most
+//! important groups.
 
 mod columns;
 mod json;
@@ -290,9 +291,9 @@ fn size_rows(pool: &PoolInterval) -> Vec<Vec<u64>> {
     QUEUE_COLUMNS.into_iter().flat_map(pair).collect()
 }
 
-/// Rows of latencies: the last begins at 68 s.
+/// Rows of latencies: the last row begins at 68 s.
 const LATENCY_ROWS: usize = 37;
-/// Rows of sizes: the last begins at 16M.
+/// Rows of sizes: the last row begins at 16M.
 const SIZE_ROWS: usize = 25;
 /// The first row of sizes that is shown: 512 bytes.
 const SIZE_FIRST: usize = 9;

@@ -164,7 +164,8 @@ impl Diff {
         devices
     }
 
-    /// The side whose I/Os define the usual. If a condition selects the slow I/Os, that is their own side.
+    /// The side whose I/Os define the usual. If a condition selects the slow I/Os, this is the side of
+    /// the slow I/Os.
     fn usual_side(&self) -> Side {
         match self.slow {
             Slow::Beyond(_) => Side::There,

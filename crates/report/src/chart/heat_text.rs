@@ -256,7 +256,7 @@ impl<'a> Picture<'a> {
 }
 
 impl Band {
-    /// The line's name along the axis, if the line has one.
+    /// The band's name along the axis, if the band has a name.
     fn name(&self) -> Option<String> {
         let round = self.round_ns.map(|ns| Duration::from_nanos(ns).to_string());
         Some(match self.place {

@@ -22,7 +22,7 @@ pub struct LatencySeries<'a> {
     pub name: String,
     /// The latencies that are counted.
     pub latencies: &'a Histogram,
-    /// How many unfinished I/Os are older than the slowest finished one.
+    /// How many unfinished I/Os are older than the slowest finished I/O.
     pub waiting: u64,
 }
 

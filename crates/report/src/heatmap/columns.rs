@@ -13,7 +13,7 @@ use super::rows;
 /// "count": 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight":
 /// {…}, "lost": 0}`. Rows without I/Os are left out. A row has the latencies from `from_ns` to
 /// `to_ns`, both included. There are ten rows to a factor of ten, the same in all columns.
-/// `start_ns` counts from 1970, in simulations from their beginning.
+/// `start_ns` counts from 1970; in a simulation, from the simulation's beginning.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// When the interval began.

@@ -136,8 +136,8 @@ fn rows_occupied(heat: &HeatMap) -> impl Iterator<Item = usize> {
 }
 
 /// The rows that have I/Os, extended to the next round latencies and to at least a factor of ten.
-/// Rows below 1 µs are left out: they hold only I/Os that take no time in a simulation. A crop overrides all
-/// of this.
+/// Rows below 1 µs are left out: they hold only I/Os that take no time in a simulation. A crop overrides
+/// these limits.
 fn rows_shown(heat: &HeatMap) -> Range<usize> {
     let floor = row_at(FLOOR_NS);
     let least = rows_occupied(heat)

@@ -1,4 +1,4 @@
-//! Compares the tables with those of sysstat.
+//! Compares the tables with sysstat's tables.
 
 use expect_test::expect;
 

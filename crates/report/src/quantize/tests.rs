@@ -9,8 +9,8 @@ use crate::table::assert_fits;
 /// has lost the spaces at the ends of lines.
 const EXAMPLES: &str = include_str!("../fixtures/quantize.txt");
 
-/// A parsed output. For each disk (or for all, without a name) it has the counts of the rows, then
-/// the figures of the summary by name.
+/// A parsed output. For each disk (or for all disks, without a name), the output has the counts of
+/// the rows, then the figures of the summary by name.
 #[derive(Default)]
 struct Parsed {
     blocks: Vec<(String, Vec<u64>)>,

@@ -1,4 +1,4 @@
-//! The groups of columns of each view, and the choice of those that fit.
+//! The groups of columns of each view, and the choice of the groups that fit.
 
 use crate::table::Room;
 
