@@ -108,7 +108,7 @@ const RANGES_MAX: u64 = 64;
 /// Ranges begin with this length: 1 MiB.
 const LEAST_SHIFT: u32 = 20;
 
-/// The rank of a value's name among those of its breakdown. Names of classes have the order of their
+/// The rank of a value's name among the names of its breakdown. Names of classes have the order of their
 /// classes, and come before all other names.
 pub(crate) fn class_order(name: &str, unit: Unit) -> (bool, u128) {
     let rank = match unit {

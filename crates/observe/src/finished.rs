@@ -60,7 +60,7 @@ pub enum IoWaits {
     Kernel {
         /// The time before the driver got the I/O, if an event showed the queueing.
         queue_ns: Option<u64>,
-        /// The time that the driver had the I/O.
+        /// The time for which the driver had the I/O.
         device_ns: u64,
     },
 }

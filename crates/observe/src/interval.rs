@@ -108,8 +108,8 @@ impl OpInterval {
         }
     }
 
-    /// The latencies at a layer, if they are known. The latencies of a volume are those that it has as a
-    /// device.
+    /// The latencies at a layer, if they are known. A volume has the latencies of the device that its
+    /// clients see.
     pub fn at(&self, layer: Layer) -> Option<&Histogram> {
         match layer {
             Layer::Volume | Layer::Disk | Layer::Fs => Some(&self.disk),

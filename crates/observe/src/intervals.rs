@@ -290,7 +290,7 @@ mod tests {
                     prop_assert_eq!(span.start_ns, covered);
                     prop_assert!(span.end_ns > span.start_ns);
                     covered = span.end_ns;
-                    // Each due moment has an interval, or is counted as missed.
+                    // Each due time has an interval, or counts as missed.
                     struck += 1 + span.missed;
                     prop_assert!(count.is_none_or(|count| struck <= count));
                 }

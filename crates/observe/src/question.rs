@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::layer::Layer;
 use super::predicate::Predicates;
 
-/// The subject of a report, and its breakdown. A source always tells devices and types apart.
+/// The subject of a report, and its breakdown. A source always distinguishes devices and types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The devices or pools that the report is about.

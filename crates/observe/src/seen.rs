@@ -92,7 +92,7 @@ impl Seen {
         }
     }
 
-    /// The length of the interval for its devices, which are read one after another.
+    /// The length of the interval for its devices, which the source reads one after another.
     pub fn length(&self) -> Length {
         let length = Length {
             stopped: self.stopped,

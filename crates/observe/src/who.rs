@@ -1,4 +1,4 @@
-//! The party that asked for an I/O: a client of dashpot's, or a thread of this machine.
+//! The party that asked for an I/O: a client of dashpot, or a thread of this machine.
 //!
 //! Processes dirty pages, and the kernel writes them back later, when no event says which process dirtied
 //! them. The kernel threads that write back have hundreds of names, such as `kworker/u8:5`, which help no

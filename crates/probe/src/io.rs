@@ -18,7 +18,7 @@ pub struct Io {
     /// Number of bytes.
     pub bytes: u64,
     /// When the I/O was queued; if it has several bios, when the oldest of them was queued. `None` if the
-    /// probe does not watch queueing or has not seen it.
+    /// probe does not watch queueing or has not seen the I/O's queueing.
     pub queued_ns: Option<u64>,
     /// When the driver got the request; for a bio, when the device got it.
     pub issued_ns: u64,

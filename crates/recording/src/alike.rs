@@ -1,5 +1,5 @@
 //! Shapes: I/Os with the same names, such as device and process, have the same shape, and differ only in
-//! their numbers. A query looks at the names once for each shape.
+//! their numbers. A query checks the names once for each shape.
 
 use std::collections::HashMap;
 

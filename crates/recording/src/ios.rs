@@ -142,7 +142,7 @@ impl Recorded {
     }
 }
 
-/// Sets the numbers of an I/O to those of a row that has the same names.
+/// Copies the numbers of a row into an I/O that has the same names.
 pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     let int = |column| block.int(column, row);
     let bits = |column| int(column).unwrap_or_default() as u64;

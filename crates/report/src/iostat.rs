@@ -71,7 +71,7 @@ pub enum Columns {
     Basic,
     /// Rates, latencies and sizes by operation, queue and utilisation (`-x`).
     Extended,
-    /// The basic columns, with writes and discards together (`-s`).
+    /// The basic columns, but with common columns for writes and discards (`-s`).
     BasicShort,
     /// All operations together, queue and utilisation (`-xs`).
     ExtendedShort,
@@ -321,7 +321,7 @@ impl fmt::Display for Iostat {
         let shortened = |name| self.room.name_beside(width(&columns), name);
         let names = self.disks.iter().map(|disk| disk.disk.as_str());
         let widest = match self.room {
-            // As in sysstat, a name longer than this shifts the rest of its line.
+            // As in sysstat, a longer name shifts the other columns of its line to the right.
             Room::UNBOUNDED => NAME_WIDTH,
             room => room.widest_name(width(&columns), names).max(NAME_WIDTH),
         };

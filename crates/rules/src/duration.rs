@@ -8,8 +8,8 @@ use dashpot_engine::Duration;
 use super::ParseError;
 use super::decimal::{Decimal, Inexact, split_unit};
 
-/// Parses a time with its unit. Most times are those of an I/O, so the error for a missing unit
-/// proposes milliseconds.
+/// Parses a time with its unit. Most times are latencies of I/Os, so the error for a missing unit proposes
+/// milliseconds.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     parse(text, "ms")
 }

@@ -2,8 +2,8 @@
 //! are seldom the slow I/Os.
 //!
 //! The code samples a bounded number of moments at which slow I/Os were issued, and of moments at which
-//! other I/Os were issued. For each moment it counts the I/Os that were in flight on other devices. So it
-//! must read all I/Os a second time, once it has chosen the moments.
+//! other I/Os were issued. For each moment it counts the I/Os that were in flight on other devices. So,
+//! after all moments are chosen, the code must read all I/Os a second time.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -10,11 +10,11 @@
 //! without a request is not an I/O: if it must not wait (`REQ_NOWAIT`, as from io_uring) and finds no tag,
 //! it begins anew when it is submitted again.
 //!
-//! **The bios of a request** are those within its sectors. So the pairing needs no event that says which
-//! bios the kernel merged. It only keeps the waiting bios, by their first sectors. If `block_split` cuts a
-//! bio, the pairing keeps the parts, because each part gets its own request, in any order. Only discards can
-//! be merged without being neighbours, and no event shows such a merge. Then the missing sectors belong to
-//! other waiting bios.
+//! **The bios of a request** are the bios within the request's sectors. So the pairing needs no event that
+//! says which bios the kernel merged. It only keeps the waiting bios, by their first sectors. If
+//! `block_split` cuts a bio, the pairing keeps the parts, because each part gets its own request, in any
+//! order. Only discards can be merged without being neighbours, and no event shows such a merge. Then the
+//! missing sectors belong to other waiting bios.
 //!
 //! A request has no time of queueing if the probe did not see one of its bios. Examples are a flush that the
 //! kernel itself makes, a command from a driver or a program, I/O that dm-multipath passes on, and I/O that

@@ -1,8 +1,8 @@
 //! Pictures: SVG without scripts or references, for pages and for browsers, in light and in dark
 //! colours; and a latency histogram in the characters of a terminal.
 //!
-//! Lines differ in colour, dashes and width, so that readers can distinguish lines without colours, and
-//! lines that overlap. Logarithms come from `libm`: equal numbers give equal bytes on every machine.
+//! Lines differ in colour, dashes and width, so that readers can distinguish them without colours and
+//! where they overlap. Logarithms come from `libm`: equal numbers give equal bytes on every machine.
 
 mod axis;
 mod heat_svg;

@@ -113,7 +113,7 @@ impl HeatMap {
         dashpot_engine::Duration::from_nanos(interval.saturating_mul(columns as u64))
     }
 
-    /// A note about intervals without a column of their own.
+    /// A note about intervals that have no column.
     pub fn missed(&self) -> String {
         match self.columns.iter().map(|column| column.missed).sum() {
             0_u64 => String::new(),

@@ -37,7 +37,7 @@ impl Numbers {
         }
     }
 
-    /// The figures; `None` for each figure that too few I/Os support.
+    /// The figures; a figure is `None` if there are too few I/Os for it.
     pub fn figures(&self) -> [Option<u64>; 6] {
         self.percentiles.figures()
     }

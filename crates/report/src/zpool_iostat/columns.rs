@@ -67,7 +67,7 @@ const QUEUES: [Group; 7] = [
     group("rebuildq_write", QUEUE, EMPTY),
 ];
 
-/// In the tables the last three columns have only titles of their own.
+/// In the tables, the last three columns have no title above their own titles.
 const LATENCY_TABLE: [Group; 7] = [
     group("total_wait", READ_WRITE, 0),
     group("disk_wait", READ_WRITE, 1),

@@ -18,7 +18,7 @@ pub use refusal::Refusal;
 pub use request::{Add, Cancel, Request, parse};
 pub use table::{Handler, added, list, removed};
 
-/// The release of OpenZFS whose output to imitate.
+/// The release of OpenZFS whose output dashpot imitates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compat {
     /// OpenZFS up to 2.3, whose tables have no I/O types and counters.

@@ -146,7 +146,7 @@ fn an_event_that_does_not_end_is_an_error() {
     page.word(0);
     let cut = PageError::Event { at: 16 + 8 };
     assert_eq!(read(&layout_64(), &page.page(false)).1, Err(cut));
-    // This length is shorter than the length field, which it includes.
+    // The record's length must include its length field, but this length is shorter than that field.
     let mut page = PageWriter::new(0);
     page.head(0, 1);
     page.word(3);
