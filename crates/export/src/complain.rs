@@ -9,6 +9,6 @@ use dashpot_rules::lines;
 /// Writes a line to standard error. Escapes characters that would move the cursor: a name may contain
 /// such characters.
 pub fn complain(line: fmt::Arguments<'_>) {
-    // Without a reader there is nowhere to report the failure.
+    // If standard error has no reader, dashpot cannot report the failure anywhere.
     let _ = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));
 }

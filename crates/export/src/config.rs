@@ -21,7 +21,8 @@ pub struct ServerConfig {
     pub volumes: Vec<VolumeSpec>,
     /// Where NBD clients connect.
     pub listen: Vec<Address>,
-    /// Listening sockets that the parent process has handed over. NBD clients connect there, too.
+    /// Listening sockets that the parent process has handed over. NBD clients connect to these sockets,
+    /// too.
     pub handed: Vec<Arc<OwnedFd>>,
     /// Whether RAM disks may be larger than the available memory.
     pub overcommit: bool,

@@ -135,8 +135,8 @@ fn bind_unix(path: &Path, address: &Address) -> Result<Listener, ListenError> {
 }
 
 /// Binds a unix socket that only this user can connect to. On Linux the socket's file gets the mode
-/// that the descriptor has at the bind. So other users cannot connect at any moment. The process's
-/// umask, which all threads share, stays unchanged.
+/// that the descriptor has when it is bound. So other users cannot connect at any moment, and the
+/// process's umask, which all threads share, stays unchanged.
 pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

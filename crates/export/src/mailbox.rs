@@ -33,7 +33,7 @@ impl<M> Mailbox<M> {
         }
         queue.push(message);
         drop(queue);
-        // The write fails only if the counter is full. Then the reader has been woken already.
+        // The write fails only if the counter is full. In that case the reader has been woken already.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         Ok(())
     }

@@ -214,7 +214,7 @@ fn bind_all(config: &ServerConfig) -> Result<Vec<Listener>, ListenError> {
 }
 
 /// Starts a shard's thread. `disks` are the names of the shard's disks. A shard that panics or fails
-/// takes down its own connections and commands, and no others.
+/// takes down its own connections and commands, but not those of other shards.
 fn start_shard(
     at: usize,
     mut built: Built,

@@ -25,7 +25,8 @@ pub struct DiskSnapshot {
     pub in_flight_total: u32,
     /// The oldest zios in flight, as many as the caller asked for, the oldest first.
     pub in_flight: Vec<InFlight>,
-    /// When the disk was suspended, and for how long in all (`None`: until it is resumed).
+    /// When the disk was suspended, and for how long in all. The length is `None` if the suspension
+    /// lasts until a command resumes the disk.
     pub suspended: Option<(Instant, Option<Duration>)>,
     /// Whether the power of the disk or volume is off.
     pub off: bool,

@@ -13,7 +13,7 @@ use crate::export::{ExportId, ExportInfo, Served};
 use crate::snapshot::ClientView;
 use crate::store::Store;
 
-/// The exports of a shard. The last one is the prober's.
+/// The exports of a shard. The last export is the prober's.
 pub(super) struct Exports {
     exports: Vec<Export>,
 }
@@ -97,7 +97,7 @@ impl Exports {
     }
 }
 
-/// The stores of a shard's disks, in the order of the engine's disks. The last one is the prober's.
+/// The stores of a shard's disks, in the order of the engine's disks. The last store is the prober's.
 pub(super) struct Stores(Vec<Store>);
 
 impl Stores {

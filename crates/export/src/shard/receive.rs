@@ -61,7 +61,7 @@ impl Shard {
         self.put_back(at, received);
     }
 
-    /// Receives more bytes after the beginning of a request. Returns false if there were none.
+    /// Receives more bytes after the beginning of a request. Returns false if no bytes have arrived.
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
             return false;

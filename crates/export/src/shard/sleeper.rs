@@ -32,7 +32,7 @@ impl Sleeper {
         }
     }
 
-    /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for a
+    /// Waits for events until `deadline` or `beat`, or for ever if both are `None`. Spins only for a
     /// deadline, and calls `prepare` before spinning; `prepare` must return by the deadline. The last
     /// pass ended at `from`. Returns the moment at which the wait should have ended without an event.
     /// If the wait ended later, the host took the time after that moment.

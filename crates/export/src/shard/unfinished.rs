@@ -19,7 +19,7 @@ pub(super) struct Unfinished {
     pieces: VecDeque<(ZioId, u64)>,
 }
 
-/// A write that is still to be copied to its disk. The engine counts it as done already.
+/// A write that is still to be copied to its disk. The engine already counts the write as done.
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) device: Device,

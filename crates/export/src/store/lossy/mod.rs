@@ -71,7 +71,8 @@ struct Unsynced {
     at: Instant,
     offset: u64,
     length: u64,
-    /// How many versions of the sector the cache holds, plus one while a write is in progress.
+    /// How many versions of sectors from this write the cache holds, plus one while the write is in
+    /// progress.
     versions: u64,
     /// Whether the shard has acknowledged the write to the client.
     acknowledged: bool,
@@ -229,8 +230,8 @@ impl<M: Medium> Lossy<M> {
         self.medium.flush()
     }
 
-    /// Moves the newest version of each of these sectors from the cache to the medium. Returns how many
-    /// versions it has moved.
+    /// Moves the newest version of each cached sector in this range to the medium, and drops the older
+    /// versions. Returns how many sectors it has moved.
     fn settle(&mut self, sectors: Range<u64>) -> Result<u64, Errno> {
         let mut settled = 0;
         let next = |versions: &BTreeMap<(u64, u64), Version>| {

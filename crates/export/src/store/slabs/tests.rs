@@ -1,5 +1,5 @@
-//! Compares chunks with a naive map of what each chunk must contain, and checks how much memory the
-//! chunks hold.
+//! Compares chunks with a naive map of the bytes that each chunk must contain, and checks how much
+//! memory the chunks hold.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
