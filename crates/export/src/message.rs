@@ -117,7 +117,7 @@ pub enum AttachError {
     #[error("the disk takes no clients now")]
     Closed,
     /// The export is a block device already. A second block device would not know the cache of the
-    /// first.
+    /// first block device.
     #[error("it is {0} already")]
     Attached(String),
     /// The system has no room for one more descriptor.

@@ -32,7 +32,7 @@ pub struct Span {
     /// How many other intervals were due to end before this interval ended. The report has no such
     /// intervals.
     pub missed: u64,
-    /// Whether the interval is the last one.
+    /// Whether the interval is the last interval.
     pub is_last: bool,
 }
 
@@ -242,7 +242,7 @@ mod tests {
         }
 
         /// The start and the end of the interval, the number of missed intervals, and whether the interval
-        /// is the last.
+        /// is the last interval.
         fn end(&mut self, at: u64) -> Option<(u64, u64, u64, bool)> {
             self.due.front().filter(|due| **due <= at)?;
             let mut struck = 0;

@@ -41,7 +41,8 @@ impl Length {
         self.asked.is_some_and(is_off)
     }
 
-    /// A line about a wrong length and about a stop, to print in the text of a report or after it.
+    /// A line about a wrong length and about a stop, to print in the text of a report or after the
+    /// text.
     pub fn line(&self) -> Option<String> {
         let lines = [self.line_of_length(), stop_line(self.stopped)];
         let lines: Vec<String> = lines.into_iter().flatten().collect();

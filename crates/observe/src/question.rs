@@ -80,7 +80,7 @@ pub struct Schedule {
 pub struct Wanted {
     /// The layer: disks or volumes.
     pub layer: Layer,
-    /// The operations; `None` for all.
+    /// The operations; `None` for all operations.
     pub ops: Option<OpSet>,
     /// The least time of an I/O, in nanoseconds.
     pub min_ns: u64,

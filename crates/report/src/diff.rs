@@ -11,7 +11,7 @@ use dashpot_observe::diff::{
 };
 use dashpot_rules::{nice_number, short_time, thousands, visible};
 
-/// The report. Its JSON is the JSON of the [`Comparison`].
+/// The report. The report's JSON is the JSON of the [`Comparison`].
 #[derive(Clone, Debug)]
 pub struct DiffReport {
     /// The comparison.

@@ -99,8 +99,8 @@ fn lit(svg: &str) -> String {
     svg[begin..].replace("(prefers-color-scheme: dark)", "not all")
 }
 
-/// Any words as HTML text. Control characters are replaced: they could end a line early, or hide the words
-/// after them.
+/// Any words as HTML text. Control characters are replaced: such characters could end a line early, or
+/// hide the words after them.
 fn escape(words: &str) -> String {
     let mut escaped = String::with_capacity(words.len());
     for letter in words.chars() {

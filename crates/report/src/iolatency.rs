@@ -47,7 +47,7 @@ pub enum Boundary {
     AsOriginal,
 }
 
-/// One interval's latencies. JSON: `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
+/// The latencies of one interval. JSON: `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
 /// "missed": 0, "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
 /// "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also has `"unmatched":
 /// 0`. A breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",

@@ -74,9 +74,9 @@ impl TwoModes {
     }
 }
 
-/// The first bucket of the slow kind, and the number of its I/Os. The bucket is the last one that has at
-/// most `between` I/Os between the fast kind and itself. `above` has the buckets above the fast kind, with
-/// `left` I/Os.
+/// The first bucket of the slow kind, and the number of its I/Os. This bucket is the last bucket that has
+/// at most `between` I/Os between the fast kind and itself. `above` has the buckets above the fast kind,
+/// with `left` I/Os.
 fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, u64)> {
     let mut slow = left;
     for (bucket, count) in above {

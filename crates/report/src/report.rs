@@ -40,7 +40,7 @@ pub trait Report {
     }
 }
 
-/// A part of a report's output. Its `Display` is the text.
+/// A part of a report's output. The `Display` of a page is the text.
 pub trait Page: fmt::Display {
     /// The output of `--json`; `None` for words that only the text has.
     fn json(&self) -> Option<&dyn erased_serde::Serialize>;

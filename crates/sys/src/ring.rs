@@ -100,9 +100,10 @@ impl Ring {
             self.flights.len() - 1
         });
         let entry = entry(file, &work, &mut buffer).user_data(place as u64);
-        // SAFETY: the entry names memory and a descriptor. Both belong to the flight, which stays in
-        // `flights` until the kernel has completed the entry; moving a `Buffer` does not move its
-        // bytes, and no reference to them is given out meanwhile.
+        // SAFETY: the entry names memory and a descriptor. The memory and the descriptor belong to
+        // the flight, which stays in `flights` until the kernel has completed the entry. Moving a
+        // `Buffer` does not move its bytes, and no reference to these bytes is given out before
+        // then.
         let pushed = unsafe { self.base.ring.submission().push(&entry) };
         if pushed.is_err() {
             self.free.push(place);

@@ -31,8 +31,8 @@ pub(crate) trait Frontend: AsFd {
     /// How much room the shard gives a call of [`Frontend::receive`].
     fn receive_limits(&self) -> ReceiveLimits;
 
-    /// Whether `received` may begin with a request. If not, the shard receives more bytes before it
-    /// decodes them.
+    /// Whether `received` may begin with a request. If `received` does not begin with a request,
+    /// the shard receives more bytes before it decodes them.
     fn may_hold_request(&self, received: &[u8]) -> bool;
 
     /// Decodes the beginning of `received` without consuming it. If the

@@ -47,9 +47,9 @@ impl Unfinished {
         self.copies.push(copy);
     }
 
-    /// Makes the copies of a pass, one after the other. A copy to cold memory keeps the CPU's store
-    /// buffer full, and any other work between two copies would wait for the store buffer. The shard
-    /// has already told the engine that the writes are done. No client can notice this order, because
+    /// Makes the copies of a pass, one by one. A copy to cold memory keeps the CPU's store buffer
+    /// full, and any other work between two copies would wait for the store buffer. The shard has
+    /// already told the engine that the writes are done. No client can notice this order, because
     /// replies leave later.
     pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
         for copy in self.copies.drain(..) {

@@ -35,7 +35,7 @@ pub struct Column {
 pub struct HeatMap {
     /// The title: the source of the latencies.
     pub title: String,
-    /// The length of each column except the last.
+    /// The length of each column except the last column.
     pub interval: dashpot_engine::Duration,
     /// The columns, the oldest first.
     pub columns: Vec<Column>,

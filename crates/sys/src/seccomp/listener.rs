@@ -115,8 +115,8 @@ impl Listener {
         }
     }
 
-    /// Whether a call still waits. If it does, the facts gathered since the call was received are about
-    /// the call's own thread, and not about a later thread with the same number.
+    /// Whether a call still waits. If the call waits, the facts gathered since the call was received
+    /// are about the call's own thread, and not about a later thread with the same number.
     pub fn waits(&self, id: CallId) -> bool {
         // SAFETY: the kernel reads one u64 from its argument, which lives until the call returns.
         let result = unsafe { libc::ioctl(self.raw(), IS_VALID, &raw const id.0) };

@@ -21,7 +21,7 @@ pub const CONTROL: &str = "/dev/ublk-control";
 pub struct Control {
     device: File,
     ring: IoUring<Entry128, cqueue::Entry>,
-    /// The bytes that a command reads or fills. They stay at the same address.
+    /// The bytes that a command reads or fills. These bytes stay at the same address.
     bytes: Box<[u8; BYTES]>,
     /// How many commands have been given to the kernel. This number is also the name of the last
     /// command.
@@ -194,7 +194,7 @@ const GET_FEATURES: u32 = command(Direction::Read, 0x13);
 /// `UBLK_U_CMD_DEL_DEV_ASYNC`. `UBLK_U_CMD_DEL_DEV` would wait for programs that have the removed block
 /// device open.
 const DELETE: u32 = command(Direction::Read, 0x14);
-/// The driver has this command since Linux 6.9, and names no feature for it.
+/// The driver has this command since Linux 6.9, and has no feature flag for the command.
 const DELETES_AT_ONCE: (u32, u32) = (6, 9);
 
 /// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. `UBLK_F_UNPRIVILEGED_DEV` is left out: with that

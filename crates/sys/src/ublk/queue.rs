@@ -207,8 +207,8 @@ impl Queue {
     fn descriptor(&self, tag: u16) -> Descriptor {
         let all = self.descriptors.as_ptr().cast::<Descriptor>();
         // SAFETY: the mapping has room for a descriptor per tag, is aligned to a page, and stays until the queue is
-        // dropped. All bytes are valid descriptors. The driver writes this one only before it sends the request, which
-        // it has done.
+        // dropped. All bytes are valid descriptors. The driver writes a descriptor only before it sends the
+        // request, and it has sent this request.
         unsafe { ptr::read_volatile(all.add(tag.into())) }
     }
 }

@@ -195,7 +195,7 @@ impl Handshake {
             return Step::Close;
         }
         if option == option::SET_META_CONTEXT {
-            // A new selection replaces the old one, even when it fails.
+            // A new selection replaces the old selection, even when the new selection fails.
             self.base_allocation = None;
         }
         self.state = if !option::is_served(option) {
