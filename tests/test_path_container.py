@@ -103,3 +103,25 @@ def test_doctor_says_that_calls_can_be_held(container):  # noqa: F811
     out, _ = container.run(DASHPOT, "doctor", "--json")
     (way,) = [way for way in json.loads(out)["ways"] if way["way"].startswith("path:")]
     assert way["works"], way
+
+
+# Stops the process with which dashpot looks into this user's processes.
+STOPS = """
+import os, signal, sys
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+os.fsync(file)
+for process in filter(str.isdigit, os.listdir("/proc")):
+    if open(f"/proc/{process}/cmdline").read().startswith("dashpot-reads-proc"):
+        os.kill(int(process), signal.SIGSTOP)
+        print("stopped")
+os.fsync(file)
+os.fsync(file)
+"""
+
+
+def test_a_user_that_stops_its_reader_does_not_stop_dashpot(container):  # noqa: F811
+    out, err = container.run(*entry_point("-D 1ms"), *LISTS, *DROPS, PYTHON, "-c", STOPS, "/work/f")
+    assert out == "stopped\n"
+    # One call goes on, and another reader looks for the next.
+    assert listed(container)["matched"] == 2
+    assert "1 calls were not held" in err

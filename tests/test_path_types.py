@@ -201,6 +201,43 @@ def test_a_floor_is_done_first_and_both_times_are_known(places, tmp_path):  # no
     assert len(zios) == 5 and all(zio["waits"]["store_ns"] > 0 for zio in zios), zios
 
 
+# Records the syncs of a program, and reports them while dashpot runs.
+RECORDED = """
+"$DASHPOT" record -d wal -o rec >said & recorder=$!
+until grep -q 'until Ctrl-C' said; do sleep 0.01; done
+"$@"
+until curl -s --unix-socket "${DASHPOT_API#unix:}" "http://d/v1/events?after=0" >events && [ "$(grep -o recv_ns events | wc -l)" = 5 ]
+do sleep 0.01; done
+"$DASHPOT" status >status
+kill -INT $recorder
+wait $recorder
+"""
+
+
+@pytest.mark.parametrize("mode", ["add", "floor"])
+def test_the_time_of_the_file_is_absent_unless_dashpot_has_synced_it(places, tmp_path, mode):  # noqa: F811
+    wal, _ = places
+    path_run(
+        wal, "env", f"DASHPOT={BINARY}", "sh", "-ec", f"cd {tmp_path}\n{RECORDED}", "sh",
+        PYTHON, "-c", SYNCS, wal / "f", 5, rules=[f"-D 20ms --mode {mode}"],
+    )
+    recorded = run(BINARY, "snoop", "--in", tmp_path / "rec", "--json").stdout
+    told = json.loads((tmp_path / "events").read_text())["zios"]
+    for zios in (told, [json.loads(line) for line in recorded.splitlines()]):
+        times = [zio["waits"]["store_ns"] for zio in zios]
+        assert len(times) == 5 and all(time is None if mode == "add" else time > 0 for time in times), times
+    reports = [run(BINARY, "iolatency", "--in", tmp_path / "rec", "--layer", layer, "--json") for layer in ("store", "disk")]
+    counts = [json.loads(report.stdout)["latency"]["n"] for report in reports]
+    assert counts == [0 if mode == "add" else 5, 5]
+    assert "page cache" not in (tmp_path / "status").read_text()
+
+
+def test_status_says_that_reads_and_writes_include_those_of_the_page_cache(places, tmp_path):  # noqa: F811
+    wal, _ = places
+    done = path_run(wal, BINARY, "status", types="sync,write", rules=["-D 1us"])
+    assert "include those that the page cache serves" in done.stdout
+
+
 @requires("strace")
 def test_a_floor_is_synced_by_dashpot_before_the_program(places, tmp_path):  # noqa: F811
     wal, _ = places

@@ -137,7 +137,9 @@ impl Dealt {
         };
         let built = &mut self.shards[shard];
         let route = built.add_disk(seed, opened.store);
-        built.devices.push_disk(DeviceId::of(at));
+        built
+            .devices
+            .push_disk(DeviceId::of(at), info.followed.is_some());
         if info.followed.is_some() {
             let export = export_of(&info, disk.store.kind());
             let served = Served {

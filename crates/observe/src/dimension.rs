@@ -291,7 +291,8 @@ impl Dimension {
 
     fn wait_ns(self, io: &FinishedIo) -> Option<u64> {
         let waits = match (&io.waits, self) {
-            (IoWaits::Zio(waits), _) => waits,
+            (IoWaits::Call(_), Dimension::Store) => return None,
+            (IoWaits::Zio(waits) | IoWaits::Call(waits), _) => waits,
             (IoWaits::Kernel { queue_ns, .. }, Dimension::Queue) => return *queue_ns,
             (IoWaits::Kernel { .. }, _) => return None,
         };

@@ -56,6 +56,8 @@ pub struct FinishedIo {
 pub enum IoWaits {
     /// The waits of one of dashpot's zios.
     Zio(Waits),
+    /// The waits of a zio whose work the kernel does after the reply, untimed: the time in the store is not known.
+    Call(Waits),
     /// The waits of one of the kernel's I/Os.
     Kernel {
         /// The time before the driver got the I/O, if an event showed the queueing.
@@ -109,7 +111,7 @@ impl FinishedIo {
     pub fn in_store_ns(&self) -> Option<u64> {
         match &self.waits {
             IoWaits::Zio(waits) => Some(waits.store.as_nanos()),
-            IoWaits::Kernel { .. } => None,
+            IoWaits::Call(_) | IoWaits::Kernel { .. } => None,
         }
     }
 
@@ -124,16 +126,26 @@ impl FinishedIo {
     /// Whether the I/O moved its bytes. A failed zio moved none. For a failed I/O of the kernel, no event
     /// says how many bytes it moved.
     pub fn has_moved(&self) -> bool {
-        !matches!((&self.waits, &self.error), (IoWaits::Zio(_), Some(_)))
+        self.waits.zio().is_none() || self.error.is_none()
     }
 }
 
 impl IoWaits {
+    /// The waits, if they are a zio's.
+    pub fn zio(&self) -> Option<&Waits> {
+        match self {
+            IoWaits::Zio(waits) | IoWaits::Call(waits) => Some(waits),
+            IoWaits::Kernel { .. } => None,
+        }
+    }
+
     /// The time at a device of this layer.
     pub fn at_device_ns(&self, layer: Layer) -> u64 {
         match (self, layer) {
-            (IoWaits::Zio(waits), Layer::Volume) => waits.volume().as_nanos(),
-            (IoWaits::Zio(waits), _) => waits.disk().as_nanos(),
+            (IoWaits::Zio(waits) | IoWaits::Call(waits), Layer::Volume) => {
+                waits.volume().as_nanos()
+            }
+            (IoWaits::Zio(waits) | IoWaits::Call(waits), _) => waits.disk().as_nanos(),
             (IoWaits::Kernel { device_ns, .. }, _) => *device_ns,
         }
     }

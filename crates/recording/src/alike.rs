@@ -41,10 +41,12 @@ impl Shapes {
             let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
             self.refine(2, rows.iter().map(is_fua));
         }
-        // A row is a zio if it has the time of a store.
-        if block.has_nulls(column::STORE) {
-            let is_zio = |row: &usize| u32::from(block.int(column::STORE, *row).is_some());
-            self.refine(2, rows.iter().map(is_zio));
+        // A zio is known by its wait for a throttle, and a call that was only held by the absence of a store's time.
+        for column in [column::THROTTLE, column::STORE] {
+            if block.has_nulls(column) {
+                let is_known = |row: &usize| u32::from(block.int(column, *row).is_some());
+                self.refine(2, rows.iter().map(is_known));
+            }
         }
         self.number();
     }

@@ -7,9 +7,13 @@ use proptest::prelude::*;
 
 prop_compose! {
     /// The waits of a zio, with arbitrary values.
-    fn any_zio_waits()(ns in any::<[u64; 8]>()) -> IoWaits {
+    fn any_zio_waits()(ns in any::<[u64; 8]>(), is_call in any::<bool>()) -> IoWaits {
         let [recv, throttle, queue, suspend, store, hold, lateness, reply] = ns.map(Duration::from_nanos);
-        IoWaits::Zio(Waits { recv, throttle, queue, suspend, store, hold, lateness, reply })
+        let waits = Waits { recv, throttle, queue, suspend, store, hold, lateness, reply };
+        match is_call {
+            true => IoWaits::Call(Waits { store: Duration::ZERO, ..waits }),
+            false => IoWaits::Zio(waits),
+        }
     }
 }
 

@@ -227,38 +227,37 @@ fn who_of(block: &Block, row: usize) -> Option<Who> {
 }
 
 /// The waits of a zio except the wait in the queue, in the order of their columns.
-const ZIO_WAITS: [usize; 7] = [
-    column::RECV,
-    column::THROTTLE,
-    column::SUSPEND,
-    column::STORE,
-    column::HOLD,
-    column::LATENESS,
-    column::REPLY,
-];
+fn beside_queue(waits: &Waits) -> [Duration; 7] {
+    [
+        waits.recv,
+        waits.throttle,
+        waits.suspend,
+        waits.store,
+        waits.hold,
+        waits.lateness,
+        waits.reply,
+    ]
+}
+
+/// The place of the time in the store among them.
+const STORE_AT: usize = 3;
 
 fn push_waits(row: &mut Row<'_>, total_ns: u64, waits: &IoWaits) {
     let (queue_ns, rest) = match waits {
-        IoWaits::Zio(waits) => {
-            let rest = [
-                waits.recv,
-                waits.throttle,
-                waits.suspend,
-                waits.store,
-                waits.hold,
-                waits.lateness,
-                waits.reply,
-            ];
-            (
-                Some(waits.queue.as_nanos()),
-                Some(rest.map(Duration::as_nanos)),
-            )
+        IoWaits::Zio(waits) => (
+            Some(waits.queue.as_nanos()),
+            beside_queue(waits).map(|wait| Some(wait.as_nanos())),
+        ),
+        IoWaits::Call(waits) => {
+            let mut rest = beside_queue(waits).map(|wait| Some(wait.as_nanos()));
+            rest[STORE_AT] = None;
+            (Some(waits.queue.as_nanos()), rest)
         }
-        IoWaits::Kernel { queue_ns, .. } => (*queue_ns, None),
+        IoWaits::Kernel { queue_ns, .. } => (*queue_ns, [None; 7]),
     };
     row.maybe_int(queue_ns.map(|ns| ns as i64));
-    for at in 0..ZIO_WAITS.len() {
-        row.maybe_int(rest.map(|rest| rest[at] as i64));
+    for wait in rest {
+        row.maybe_int(wait.map(|ns| ns as i64));
     }
     row.int(total_ns.wrapping_sub(sum_ns(waits)) as i64);
 }
@@ -266,7 +265,7 @@ fn push_waits(row: &mut Row<'_>, total_ns: u64, waits: &IoWaits) {
 /// The sum of all waits.
 fn sum_ns(waits: &IoWaits) -> u64 {
     match waits {
-        IoWaits::Zio(waits) => waits.total().as_nanos(),
+        IoWaits::Zio(waits) | IoWaits::Call(waits) => waits.total().as_nanos(),
         IoWaits::Kernel {
             queue_ns,
             device_ns,
@@ -274,13 +273,14 @@ fn sum_ns(waits: &IoWaits) -> u64 {
     }
 }
 
-/// The waits of a row. A row with the time of a store is a zio's row.
+/// Only zios have a wait for a throttle, and on most disks it is always 0, so it is quick to read. A zio without the
+/// time of a store is a call that was only held.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);
     let queue_ns = bits(column::QUEUE);
-    if bits(column::STORE).is_some() {
+    if bits(column::THROTTLE).is_some() {
         let ns = |column| Duration::from_nanos(bits(column).unwrap_or_default());
-        return IoWaits::Zio(Waits {
+        let waits = Waits {
             recv: ns(column::RECV),
             throttle: ns(column::THROTTLE),
             queue: ns(column::QUEUE),
@@ -289,7 +289,11 @@ fn waits_of(block: &Block, row: usize) -> IoWaits {
             hold: ns(column::HOLD),
             lateness: ns(column::LATENESS),
             reply: ns(column::REPLY),
-        });
+        };
+        return match bits(column::STORE) {
+            Some(_) => IoWaits::Zio(waits),
+            None => IoWaits::Call(waits),
+        };
     }
     IoWaits::Kernel {
         queue_ns,

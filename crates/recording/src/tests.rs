@@ -97,6 +97,7 @@ fn names_of(one: &Recorded) -> Recorded {
         at_ns: 0,
         waits: match one.io.waits {
             IoWaits::Zio(_) => IoWaits::Zio(Waits::default()),
+            IoWaits::Call(_) => IoWaits::Call(Waits::default()),
             IoWaits::Kernel { .. } => IoWaits::Kernel {
                 queue_ns: None,
                 device_ns: 0,

@@ -69,8 +69,9 @@ pub struct ZioWaits {
     pub queue_ns: u64,
     /// The wait while its disk was suspended.
     pub suspend_ns: u64,
-    /// The wait for the store.
-    pub store_ns: u64,
+    /// The wait for the store; null for a call of a program that rules only hold, because the kernel does it
+    /// afterwards, and does not say how long it took.
+    pub store_ns: Option<u64>,
     /// The time for which a rule held it.
     pub hold_ns: u64,
     /// From the moment at which it was due until the daemon offered its reply to the transport:
@@ -88,21 +89,21 @@ impl ZioWaits {
             throttle: Duration::from_nanos(self.throttle_ns),
             queue: Duration::from_nanos(self.queue_ns),
             suspend: Duration::from_nanos(self.suspend_ns),
-            store: Duration::from_nanos(self.store_ns),
+            store: Duration::from_nanos(self.store_ns.unwrap_or(0)),
             hold: Duration::from_nanos(self.hold_ns),
             lateness: Duration::from_nanos(self.lateness_ns),
             reply: Duration::from_nanos(self.reply_ns),
         }
     }
 
-    /// The waits of a finished zio, in nanoseconds.
-    pub fn of(waits: &Waits) -> ZioWaits {
+    /// The waits of a finished zio, in nanoseconds, with the time in the store if that is known.
+    pub fn of(waits: &Waits, knows_store: bool) -> ZioWaits {
         ZioWaits {
             recv_ns: waits.recv.as_nanos(),
             throttle_ns: waits.throttle.as_nanos(),
             queue_ns: waits.queue.as_nanos(),
             suspend_ns: waits.suspend.as_nanos(),
-            store_ns: waits.store.as_nanos(),
+            store_ns: knows_store.then_some(waits.store.as_nanos()),
             hold_ns: waits.hold.as_nanos(),
             lateness_ns: waits.lateness.as_nanos(),
             reply_ns: waits.reply.as_nanos(),

@@ -12,7 +12,8 @@ pub(super) struct Measured {
     bytes: u64,
     total: u64,
     disk: u64,
-    store: u64,
+    /// The time of the store, if that is known.
+    store: Option<u64>,
     /// The lateness of the zio, if a rule held it.
     lateness: Option<u64>,
 }
@@ -29,7 +30,7 @@ impl Measured {
             bytes: if failed { 0 } else { u64::from(zio.length) },
             total: total.as_nanos(),
             disk: zio.at_device().as_nanos(),
-            store: waits.store.as_nanos(),
+            store: zio.knows_store().then_some(waits.store.as_nanos()),
             lateness: (waits.hold > Duration::ZERO).then_some(waits.lateness.as_nanos()),
         }
     }
@@ -71,8 +72,9 @@ impl Counting {
             self.disk.record(zio.disk);
         }
         match zio.store {
-            0 => self.instant += 1,
-            store => self.store.record(store),
+            Some(0) => self.instant += 1,
+            Some(store) => self.store.record(store),
+            None => {}
         }
         if let Some(lateness) = zio.lateness {
             self.lateness.record(lateness);

@@ -283,7 +283,7 @@ fn devices(status: &Status) -> impl Iterator<Item = (&str, &DeviceIo)> {
 /// The addresses and clients of all disks that clients can reach, and of all volumes.
 fn ways_into_all(status: &Status) -> String {
     let alone = status.disks.iter().filter(|disk| disk.pool.is_none());
-    let disks = alone.map(|disk| ways_in(&disk.name, &disk.uris, &disk.io));
+    let disks = alone.map(|disk| ways_in(&disk.name, &disk.uris, &disk.io) + cached(disk));
     let volumes = status.volumes.iter();
     let volumes = volumes.map(|volume| ways_in(&volume.name, &volume.uris, &volume.io));
     disks.chain(volumes).collect()
@@ -343,6 +343,20 @@ fn attachment(attachment: &Attachment) -> String {
     format!(
         "  {node}: attached by {by}, by {way}, for {age}\n  {node}: in flight: {in_flight} here{above}\n"
     )
+}
+
+/// The line about reads and writes of a program, which are calls: the page cache serves most of them.
+fn cached(disk: &Disk) -> &'static str {
+    let types = disk
+        .store
+        .strip_prefix("path:")
+        .and_then(|words| words.rsplit_once(",types="));
+    let moves =
+        |(_, types): (&str, &str)| types.split(',').any(|it| matches!(it, "read" | "write"));
+    match types.is_some_and(moves) {
+        true => "  its reads and writes are calls, and include those that the page cache serves\n",
+        false => "",
+    }
 }
 
 /// How many I/Os clients kept in flight.

@@ -83,6 +83,8 @@ enum Place {
     Volume,
     /// At a disk that clients reach.
     Disk,
+    /// At a disk of a program's calls. The kernel does the call after the reply.
+    Call,
     /// At a disk of a pool, through its queue.
     Queue(Class),
     /// At a disk of a pool. The pool syncs the disk with this zio.
@@ -132,6 +134,20 @@ impl FinishedZio {
             fua: event.fua,
             outcome: event.outcome,
         }
+    }
+
+    /// The same zio at a disk of a program's calls.
+    #[inline]
+    pub(super) fn at_calls(self) -> FinishedZio {
+        FinishedZio {
+            place: Place::Call,
+            ..self
+        }
+    }
+
+    /// Whether its time in the store is known. That of a call is, if dashpot has done the same itself first.
+    pub fn knows_store(&self) -> bool {
+        self.place != Place::Call || self.store > Duration::ZERO
     }
 
     /// The waits of the zio: where its time went.

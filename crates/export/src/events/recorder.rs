@@ -24,8 +24,9 @@ pub(crate) struct Recorder {
 /// The ids of a shard's devices. A device without an id leaves no events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceIds {
-    /// The ids of the disks, in the order of the engine's disks. The prober's disk is not in this list.
-    disks: Vec<DeviceId>,
+    /// The ids of the disks, in the order of the engine's disks, and whether a disk has the calls of a program. The
+    /// prober's disk is not in this list.
+    disks: Vec<(DeviceId, bool)>,
     volumes: Vec<DeviceId>,
     /// The names of clients that are there from the start: for each disk of a pool, the volumes.
     names: Vec<(DeviceId, ClientId, Box<str>)>,
@@ -33,8 +34,8 @@ pub(crate) struct DeviceIds {
 
 impl DeviceIds {
     /// Gives the engine's next disk an id.
-    pub(crate) fn push_disk(&mut self, id: DeviceId) {
-        self.disks.push(id);
+    pub(crate) fn push_disk(&mut self, id: DeviceId, has_calls: bool) {
+        self.disks.push((id, has_calls));
     }
 
     /// Gives the engine's next volume an id.
@@ -51,9 +52,22 @@ impl DeviceIds {
     #[inline]
     fn of(&self, device: Device) -> Option<DeviceId> {
         match device {
-            Device::Disk(disk) => self.disks.get(disk.0 as usize).copied(),
+            Device::Disk(disk) => self.disks.get(disk.0 as usize).map(|(id, _)| *id),
             Device::Volume(volume) => self.volumes.get(volume.0 as usize).copied(),
         }
+    }
+
+    #[inline]
+    fn finished(&self, event: &Event) -> Option<FinishedZio> {
+        let zio = FinishedZio::of(event, self.of(event.device)?);
+        let has_calls = match event.device {
+            Device::Disk(disk) => self.disks.get(disk.0 as usize).is_some_and(|(_, it)| *it),
+            Device::Volume(_) => false,
+        };
+        Some(match has_calls {
+            true => zio.at_calls(),
+            false => zio,
+        })
     }
 }
 
@@ -88,10 +102,7 @@ impl Recorder {
             false => 0,
         };
         let devices = &self.devices;
-        let mut zios = events.filter_map(|event| {
-            let device = devices.of(event.device)?;
-            Some(FinishedZio::of(&event, device))
-        });
+        let mut zios = events.filter_map(|event| devices.finished(&event));
         let chunk = match self.ring.write_chunk_uninit(room) {
             Err(ChunkError::TooFewSlots(left)) => self.ring.write_chunk_uninit(left),
             chunk => chunk,

@@ -45,7 +45,9 @@ const DEVICES: [DeviceId; 2] = [DeviceId(3), DeviceId(7)];
 /// Makes the ring of one shard.
 fn ring(capacity: usize) -> (Recorder, EventReader) {
     let mut devices = DeviceIds::default();
-    DEVICES.into_iter().for_each(|id| devices.push_disk(id));
+    DEVICES
+        .into_iter()
+        .for_each(|id| devices.push_disk(id, false));
     let (mut recorders, reader) = rings(capacity, [devices].into_iter());
     (recorders.remove(0), reader)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use dashpot_engine::histogram::Histogram;
 
-use crate::finished::{FinishedIo, IoWaits};
+use crate::finished::FinishedIo;
 use crate::kind::Kind;
 use crate::predicate::Predicates;
 
@@ -63,10 +63,10 @@ impl Usual {
 
 /// The time that an I/O waited, without dashpot's own error and without the time that its client took.
 fn waited_ns(io: &FinishedIo) -> u64 {
-    let others = match &io.waits {
-        IoWaits::Zio(waits) => waits.lateness + waits.recv + waits.reply,
-        IoWaits::Kernel { .. } => return io.total_ns(),
+    let Some(waits) = io.waits.zio() else {
+        return io.total_ns();
     };
+    let others = waits.lateness + waits.recv + waits.reply;
     io.total_ns().saturating_sub(others.as_nanos())
 }
 

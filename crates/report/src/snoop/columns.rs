@@ -177,16 +177,13 @@ fn thread(io: &FinishedIo) -> Option<(i32, &str)> {
 
 /// The waits of a zio. An I/O of the kernel has no such waits.
 fn waits(io: &FinishedIo) -> Waits {
-    match io.waits {
-        IoWaits::Zio(waits) => waits,
-        IoWaits::Kernel { .. } => Waits::default(),
-    }
+    io.waits.zio().copied().unwrap_or_default()
 }
 
 /// The time before the driver got the I/O, and the time that the driver had the I/O.
 fn kernel_waits(io: &FinishedIo) -> (Option<u64>, Option<u64>) {
     match io.waits {
-        IoWaits::Zio(_) => (None, None),
+        IoWaits::Zio(_) | IoWaits::Call(_) => (None, None),
         IoWaits::Kernel {
             queue_ns,
             device_ns,

@@ -23,7 +23,7 @@ pub(super) fn line(io: &FinishedIo) -> impl Serialize {
     Line {
         at_ns: io.at_ns,
         rest: match io.waits {
-            IoWaits::Zio(waits) => zio(io, &waits),
+            IoWaits::Zio(waits) | IoWaits::Call(waits) => zio(io, &waits),
             IoWaits::Kernel {
                 queue_ns,
                 device_ns,
@@ -45,7 +45,7 @@ fn zio(io: &FinishedIo, waits: &Waits) -> Value {
         "arrived_ns": io.begun_ns,
         "ended_ns": io.ended_ns,
         "total_ns": io.total_ns(),
-        "waits": ZioWaits::of(waits),
+        "waits": ZioWaits::of(waits, io.in_store_ns().is_some()),
         "rule": io.rule,
         "lane": io.lane,
     })

@@ -14,7 +14,7 @@ use dashpot_engine::{
     Action, ClientId, Command, CommandId, Device, DiskConfig, DiskId, Duration, Engine, Input,
     Instant, Op, Zio, ZioId,
 };
-use dashpot_observe::{FinishedIo, IoWaits, Kind};
+use dashpot_observe::{FinishedIo, Kind};
 
 /// The engine's answer.
 #[derive(Debug, Default)]
@@ -112,7 +112,7 @@ impl Run {
         self.stores.resize(id.0 as usize, Duration::ZERO);
         self.stores
             .push(Duration::from_nanos(io.in_store_ns().unwrap_or(0)));
-        if let IoWaits::Zio(waits) = io.waits {
+        if let Some(waits) = io.waits.zio() {
             self.expected.measured.record(waits.disk().as_nanos());
         }
         self.step(Input::Submit(Zio {
@@ -194,7 +194,7 @@ const DISK: DiskId = DiskId(0);
 mod tests {
     use super::*;
     use dashpot_engine::Waits;
-    use dashpot_observe::Layer;
+    use dashpot_observe::{IoWaits, Layer};
 
     /// Reads of one client, this far apart.
     fn reads(count: u64, apart_ns: u64) -> Vec<FinishedIo> {

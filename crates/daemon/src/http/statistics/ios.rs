@@ -138,7 +138,10 @@ fn put(io: FinishedIo, zio: &FinishedZio) -> FinishedIo {
         begun_ns: zio.arrived.as_nanos(),
         ended_ns,
         at_ns: ended_ns,
-        waits: IoWaits::Zio(waits),
+        waits: match zio.knows_store() {
+            true => IoWaits::Zio(waits),
+            false => IoWaits::Call(waits),
+        },
         rule: zio.rule().map(|rule| rule.0),
         lane: zio.lane(),
         error: zio.outcome.err().map(|errno| errno.name().to_owned()),

@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use dashpot_sys::seccomp::{Lookup, User};
 use rustix::io::Errno;
@@ -38,7 +39,7 @@ impl Lookups {
         let reader = self.readers.get(&user).ok_or(Errno::ACCESS)?;
         let asked = ask(reader, lookup);
         if asked.is_err() {
-            // The user may have killed its reader: the next question starts another reader.
+            // The user may have killed or stopped its reader: the next question starts another reader.
             self.readers.remove(&user);
         }
         asked.map_err(errno)?
@@ -47,6 +48,9 @@ impl Lookups {
 
 fn start(user: User) -> io::Result<UnixStream> {
     let (near, far) = UnixStream::pair()?;
+    // The user may have stopped its reader. The calls of all others wait for this answer.
+    near.set_read_timeout(Some(PATIENCE))?;
+    near.set_write_timeout(Some(PATIENCE))?;
     let far: OwnedFd = far.into();
     Command::new("/proc/self/exe")
         .arg0(READS)
@@ -117,6 +121,8 @@ fn receive(from: &mut impl Read) -> io::Result<(u32, Vec<u8>)> {
 
 /// The name under which dashpot starts this process.
 const READS: &str = "dashpot-reads-proc";
+/// How long a reader may take, on a busy host.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The most readers. A program rarely has more than two users.
 const READERS_MAX: usize = 16;
 /// The longest answer: a process can have 65,530 mappings, and a line is rarely longer than 250 bytes.

@@ -164,7 +164,10 @@ impl Texts {
             begun_ns: zio.arrived_ns,
             ended_ns: zio.ended_ns,
             at_ns: zio.ended_ns,
-            waits: IoWaits::Zio(zio.waits.waits()),
+            waits: match zio.waits.store_ns {
+                Some(_) => IoWaits::Zio(zio.waits.waits()),
+                None => IoWaits::Call(zio.waits.waits()),
+            },
             who: Some(Who::Client(self.text(&zio.client))),
             rule: zio.rule,
             lane: zio.lane,

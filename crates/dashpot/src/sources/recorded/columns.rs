@@ -68,17 +68,17 @@ fn of(dimension: Dimension) -> &'static [usize] {
         Dimension::Offset => &[column::SECTOR, column::IN_SECTOR],
         Dimension::Depth => &[column::DEPTH],
         Dimension::Latency | Dimension::Total => TIMES,
-        // The time of the store shows whether an I/O is a zio, and only zios have these times.
-        Dimension::Throttle => &[column::STORE, column::THROTTLE],
-        Dimension::Queue => &[column::STORE, column::QUEUE],
-        Dimension::Hold => &[column::STORE, column::HOLD],
-        Dimension::Late => &[column::STORE, column::LATENESS],
-        Dimension::Recv => &[column::STORE, column::RECV],
-        Dimension::Suspend => &[column::STORE, column::SUSPEND],
-        Dimension::Reply => &[column::STORE, column::REPLY],
+        // The wait for a throttle shows whether an I/O is a zio, and only zios have these times.
+        Dimension::Throttle => &[column::THROTTLE],
+        Dimension::Queue => &[column::THROTTLE, column::QUEUE],
+        Dimension::Hold => &[column::THROTTLE, column::HOLD],
+        Dimension::Late => &[column::THROTTLE, column::LATENESS],
+        Dimension::Recv => &[column::THROTTLE, column::RECV],
+        Dimension::Suspend => &[column::THROTTLE, column::SUSPEND],
+        Dimension::Reply => &[column::THROTTLE, column::REPLY],
         Dimension::Rule => &[column::RULE],
         Dimension::Lane => &[column::LANE],
-        Dimension::Store => &[column::STORE],
+        Dimension::Store => &[column::THROTTLE, column::STORE],
         Dimension::Device
         | Dimension::Op
         | Dimension::Type

@@ -408,7 +408,7 @@ fn nothing(path: &Path) -> String {
 /// The facts that the source knows, by the waits of the first I/O that has ended.
 fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
     let query = Query {
-        columns: vec![column::OUTCOME, column::STORE],
+        columns: vec![column::OUTCOME, column::THROTTLE],
         ..Query::default()
     };
     let mut blocks = recording.blocks(query);
@@ -416,7 +416,7 @@ fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
         if let Some(first) = block.ios().find(|one| !one.is_in_flight) {
             return Ok(match first.io.waits {
                 IoWaits::Kernel { .. } => Knows::Kernel,
-                IoWaits::Zio(_) => Knows::Zios,
+                IoWaits::Zio(_) | IoWaits::Call(_) => Knows::Zios,
             });
         }
     }
