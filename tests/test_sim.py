@@ -491,7 +491,8 @@ def test_pages_name_the_commands_that_print_their_tables(page, name):
     """`make experiments` runs all of them."""
     before, table = (ROOT / "docs" / page).read_text().split(f"<!-- {name} -->\n")
     table = table.split("<!-- end -->")[0]
-    assert f"    experiments/throttle.py {name}\n" in before
+    command = "served.py" if name == "served" else f"throttle.py {name}"
+    assert f"    experiments/{command}\n" in before
     if name == "first-cycle":
         printed = run(ROOT / "experiments" / "throttle.py", name, env={"DASHPOT": str(BINARY)})
         assert printed.stdout == table
