@@ -55,6 +55,12 @@ impl Room {
         self.0.is_none_or(|columns| width <= usize::from(columns))
     }
 
+    /// The room that is left next to the `taken` columns of a line.
+    pub fn beside(self, taken: usize) -> Room {
+        let taken = u16::try_from(taken).unwrap_or(u16::MAX);
+        Room(self.0.map(|columns| columns.saturating_sub(taken)))
+    }
+
     /// A name that fits next to the `taken` columns of a line. A longer name loses its middle, because
     /// names often differ at their ends.
     pub fn name_beside(self, taken: usize, name: &str) -> String {

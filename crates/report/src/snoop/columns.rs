@@ -67,7 +67,7 @@ pub(super) fn of_zios(waits: &[Wait], wide: bool) -> Vec<Column> {
     }
     columns.extend([
         Column::right("RULE", RULE_WIDTH, rule),
-        Column::left("CLIENT", CLIENT_WIDTH, client),
+        Column::name("CLIENT", CLIENT_WIDTH, client),
         error(),
     ]);
     columns

@@ -19,6 +19,8 @@ pub(super) struct Column {
     width: usize,
     side: Side,
     word: Word,
+    /// The room for a name, which loses its middle if it is longer; `None` for words of any length.
+    room: Option<Room>,
 }
 
 type Word = Box<dyn Fn(&FinishedIo) -> String>;
@@ -35,6 +37,18 @@ impl Column {
         Column::new(title, width, Side::Left, Box::new(word))
     }
 
+    /// A column of names, which are shortened where the line has no room for them.
+    pub(super) fn name(
+        title: &'static str,
+        width: usize,
+        word: impl Fn(&FinishedIo) -> String + 'static,
+    ) -> Column {
+        Column {
+            room: Some(Room::UNBOUNDED),
+            ..Column::left(title, width, word)
+        }
+    }
+
     pub(super) fn right(
         title: &'static str,
         width: usize,
@@ -49,12 +63,17 @@ impl Column {
             width: width.max(title.len()),
             side,
             word,
+            room: None,
         }
     }
 
-    /// A word in its column. Nothing is cut off: a long word shifts the words after it.
+    /// A word in its column. A long word that is no name shifts the words after it.
     fn pad(&self, word: &str) -> String {
         let (word, width) = (visible(word), self.width);
+        let word = match self.room {
+            Some(room) => room.name_beside(0, &word).into(),
+            None => word,
+        };
         match self.side {
             Side::Left => format!("{word:<width$}"),
             Side::Right => format!("{word:>width$}"),
@@ -79,6 +98,10 @@ impl Table {
             1,
             Column::left("DISK", room.widest_name(taken, names), disk),
         );
+        let taken = width(&columns);
+        for column in columns.iter_mut().filter(|column| column.room.is_some()) {
+            column.room = Some(room.beside(taken - column.width));
+        }
         Table(columns)
     }
 
