@@ -27,7 +27,9 @@ mod slabs;
 #[cfg(test)]
 mod tests;
 
-pub use device::{OpenDevices, device_file_users, device_mounts, device_numbers, device_users};
+pub use device::{
+    OpenDevices, device_file_users, device_is_on_top, device_mounts, device_numbers, device_users,
+};
 pub use error::StoreError;
 pub use memory::available_memory;
 

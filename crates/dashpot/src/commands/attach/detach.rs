@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use dashpot_api::{Client, ClientError, MechanismWord};
 use dashpot_export::complain;
 use dashpot_export::store::device_users;
@@ -158,10 +158,36 @@ impl Detachment<'_> {
         if waits(self.place, self.record) {
             self.fail_waiting()?;
         }
+        let mounted = self.own_mount();
+        if !self.fail_held {
+            // Before unmounting, so that a refusal changes nothing.
+            self.wait_until_unused(mounted)?;
+        }
         self.unmount()?;
         self.fail_if_asked()?;
-        self.wait_until_unused()?;
+        if let Err(refusal) = self.wait_until_unused(None) {
+            self.mount_again(mounted)?;
+            return Err(refusal);
+        }
         self.wait_until_idle()
+    }
+
+    /// The directory where dashpot has mounted the file system, if it is mounted there.
+    fn own_mount(&self) -> Option<&Path> {
+        let mounted = self.record.mounted.as_deref();
+        mounted.filter(|at| file_system::is_mounted(&self.record.node, at))
+    }
+
+    /// Mounts the file system again after a refusal: programs would write to the directory below it.
+    fn mount_again(&self, mounted: Option<&Path>) -> anyhow::Result<()> {
+        let node = &self.record.node;
+        match mounted {
+            Some(at) if self.is_ours() && !file_system::is_mounted(node, at) => {
+                file_system::mount(node, at, None, self.is_stopped)
+                    .with_context(|| format!("{node} could not be mounted again"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the node is still this device. Once the device is free, another program may take the node.
@@ -236,12 +262,14 @@ impl Detachment<'_> {
         own.map_or(0, |it| it.in_flight.into()).max(kernel)
     }
 
-    /// Waits until no program uses the node. A program such as udev may need a moment to close the
-    /// node.
-    fn wait_until_unused(&self) -> anyhow::Result<()> {
+    /// Waits until nothing uses the node but a file system mounted here. A program such as udev may need a moment to
+    /// close the node.
+    fn wait_until_unused(&self, mounted: Option<&Path>) -> anyhow::Result<()> {
+        let own = mounted.map(|at| format!("mounted at {}", at.display()));
         let begun = Instant::now();
         loop {
-            let users = device_users(&self.record.node);
+            let mut users = device_users(&self.record.node);
+            users.retain(|user| Some(user) != own.as_ref());
             if users.is_empty() || !self.is_ours() {
                 return Ok(());
             }

@@ -7,9 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use dashpot_export::store::{device_file_users, device_mounts};
+use dashpot_export::store::{device_file_users, device_is_on_top, device_mounts};
 
 use super::place::{self, Record};
+use super::sysfs::attribute;
 use crate::cli::FileSystem;
 use crate::doctor::installed;
 
@@ -35,17 +36,46 @@ pub(super) fn make(
     Ok(())
 }
 
-/// The content of a node, in blkid's words.
+/// The content of a node, in blkid's words. Fails if the content cannot be known: nothing may be written over it.
 pub(super) fn found_on(
     node: &str,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<String>> {
+    // blkid takes what it cannot read for empty. What is read here it finds in the page cache.
+    read_ends(node, is_stopped).context(
+        "the disk cannot be read, so it may have data: clear the rules that fail its reads",
+    )?;
     let tags = ["-p", "-o", "value", "-s", "TYPE", "-s", "PTTYPE", node];
     let mut command = Command::new("blkid");
     let done = output(command.args(tags), is_stopped)?;
-    // If blkid finds nothing, its exit status is 2.
-    let found = String::from_utf8_lossy(&done.stdout).trim().to_owned();
-    Ok((!found.is_empty()).then_some(found))
+    match done.status.code() {
+        Some(0) => Ok(Some(
+            String::from_utf8_lossy(&done.stdout).trim().to_owned(),
+        )),
+        Some(NOTHING_FOUND) => Ok(None),
+        _ => {
+            let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            bail!("the disk has data of several kinds, or blkid has failed: {said}")
+        }
+    }
+}
+
+/// Reads the beginning and the end of a node, where file systems and partition tables have their signatures.
+fn read_ends(node: &str, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
+    let sectors = attribute(node, "size").and_then(|sectors| sectors.parse::<u64>().ok());
+    let size = sectors.context("its size is unknown")? * 512;
+    for start in [0, size.saturating_sub(END_BYTES)] {
+        let mut command = Command::new("dd");
+        command.args([
+            &format!("if={node}"),
+            "of=/dev/null",
+            "bs=64K",
+            "status=none",
+        ]);
+        command.args(["iflag=skip_bytes,count_bytes", &format!("skip={start}")]);
+        run(command.arg(format!("count={END_BYTES}")), is_stopped)?;
+    }
+    Ok(())
 }
 
 /// The whole path of a directory to mount at.
@@ -109,6 +139,10 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
     if !is_mounted(&record.node, at) {
         return Ok(());
     }
+    if !device_is_on_top(&record.node, at) {
+        let at = at.display();
+        bail!("another file system covers it at {at}: unmount that one first");
+    }
     let unmounted = run(Command::new("umount").arg(at), is_stopped);
     let users = match &unmounted {
         Err(_) if !is_stopped() => device_file_users(&record.node),
@@ -157,5 +191,9 @@ fn output(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Resul
     child.wait_with_output().with_context(cannot)
 }
 
+/// The exit status of blkid for a device without any signature that it knows.
+const NOTHING_FOUND: i32 = 2;
+/// The part that is read at each end of a disk: all common signatures lie there.
+const END_BYTES: u64 = 1 << 20;
 /// The interval between looks at a command.
 const LOOK_EVERY: Duration = Duration::from_millis(5);

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use super::place::Served;
+use super::exported::Exported;
 use super::sysfs::Before;
 
-pub(super) fn add(_: &Path, _: &Served) -> anyhow::Result<(String, OwnedFd)> {
+pub(super) fn add(_: &Path, _: &Exported) -> anyhow::Result<(String, OwnedFd)> {
     bail!(ABSENT)
 }
 

@@ -16,6 +16,21 @@ pub fn device_mounts(node: &str) -> Vec<String> {
     }
 }
 
+/// Whether the file system of the node is the one that a program meets at a mount point: no other mount covers it.
+pub fn device_is_on_top(node: &str, at: &Path) -> bool {
+    let table = mount_table();
+    let is_at = |line: &&str| {
+        let points = mount_points(line, |_| true);
+        points.iter().any(|point| Path::new(point) == at)
+    };
+    let top = table.lines().rfind(is_at).unwrap_or_default();
+    let own = match device_numbers(node) {
+        Some(numbers) => mounts(top, numbers),
+        None => mounts_of_source(top, node),
+    };
+    !own.is_empty()
+}
+
 /// All users of the node, in words.
 pub fn device_users(node: &str) -> Vec<String> {
     let mounts = device_mounts(node).into_iter();
