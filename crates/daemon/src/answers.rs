@@ -99,7 +99,7 @@ impl AnswerMemory {
         })
     }
 
-    /// Encodes a value. The text counts until its last holder drops it.
+    /// Encodes a value. The memory of answers is charged for the text until its last holder drops it.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<Bytes, Refusal> {
         self.written(value, None)
     }

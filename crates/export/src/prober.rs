@@ -141,7 +141,7 @@ pub(crate) fn start(route: &Route<ExportId>, disk: DiskId) -> io::Result<(Prompt
         group: GroupId(RULE.0),
         rules: vec![(RULE, delay)],
     };
-    // The shard has not started yet, so its mailbox is open.
+    // These sends do not fail: a mailbox closes when its shard ends, and this shard has not started.
     let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
     let _ = shard.send(Message::Connect(Handover {
         session,

@@ -82,7 +82,7 @@ impl Offsets {
         Class(offset >> self.shift)
     }
 
-    /// Makes the ranges long enough for this offset. Returns how often their length has doubled.
+    /// Lengthens the ranges until they cover this offset. Returns how often their length has doubled.
     pub(crate) fn reach(&mut self, offset: u64) -> u32 {
         let before = self.shift;
         while offset >> self.shift >= RANGES_MAX {

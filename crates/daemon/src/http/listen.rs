@@ -134,7 +134,7 @@ pub fn random_word(letters: usize) -> anyhow::Result<String> {
     Ok(hex[..letters].to_owned())
 }
 
-/// The file with the token of an API over TCP, for this user's command line. Dropping this removes
+/// The file from which this user's commands read the token of an API over TCP. Dropping this removes
 /// the file.
 pub struct TokenFile(PathBuf);
 

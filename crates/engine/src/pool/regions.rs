@@ -45,7 +45,7 @@ pub(super) enum Record {
 /// The regions of one mirror.
 #[derive(Debug)]
 pub(super) struct Regions {
-    /// The bytes that all sides have.
+    /// The size of each side, in bytes.
     size: u64,
     /// The logarithm of the size of a region.
     shift: u32,

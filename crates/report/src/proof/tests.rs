@@ -12,7 +12,7 @@ use super::{Facts, Proof, Tolerance, Verdict};
 /// A rule that has just been armed, as the daemon sends it.
 const RULE: &str = include_str!("../fixtures/rule.json");
 
-/// A shard that the host has never stopped.
+/// The stops of a shard that the host has never stopped.
 fn stops() -> Value {
     let none = json!({"count": 0, "total_ns": 0, "longest_ns": 0});
     json!({"all": none, "recent": none, "last_age_ns": null})

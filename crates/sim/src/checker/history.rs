@@ -33,7 +33,7 @@ struct Version {
     content: Content,
     write: u64,
     replied: Option<Moment>,
-    /// Whether the write has certainly happened, once it is replied to.
+    /// Whether the reply to the write proves that this version replaced the old content.
     sure: bool,
     /// The moment from which on no read can return this version.
     over: Option<Moment>,

@@ -97,7 +97,7 @@ fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     within.map(|(_, count)| count).sum::<u64>() * 64_000 / latencies.count()
 }
 
-/// The KiB that a client of 10 threads at 100 MiB/s has written by each of these milliseconds.
+/// The KiB that a client of 10 threads at 100 MiB/s has written by each of these moments, in milliseconds.
 fn first_cycle(delay_slots: Option<u32>, moments: [u64; 2]) -> [u64; 2] {
     let client = client(10, Duration::from_nanos(781_250), None);
     let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 60)).unwrap();

@@ -94,7 +94,7 @@ async fn serve(
     drop(place);
 }
 
-/// The event of a second.
+/// The event that the stream sends for one second.
 async fn second(
     asked: &dyn Asked,
     statistics: &[Statistic],

@@ -25,7 +25,7 @@ pub(super) struct Answers {
 struct Held {
     /// How many disks have not replied yet.
     left: usize,
-    /// The answer so far: the first error of a disk, or to go on.
+    /// The answer so far: the first error of a disk, or `GoOn` while no disk has failed.
     answer: Answer,
     /// The path by which this process finds the file, if this process does not use the descriptor.
     path: Option<PathBuf>,

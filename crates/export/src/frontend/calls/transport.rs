@@ -1,4 +1,4 @@
-//! The transport: a socket from the receiver to the shard, and the listener for replies.
+//! The transport: a socket brings calls from the receiver to the shard, and replies leave by the seccomp listener.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};

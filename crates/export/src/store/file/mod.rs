@@ -52,7 +52,7 @@ impl FileStore {
         }
     }
 
-    /// Reads from memory. After an error, the attempt is `WouldBlock`, and [`FileStore::read`] reports
+    /// Reads what the page cache holds, without blocking. After an error, the attempt is `WouldBlock`, and [`FileStore::read`] reports
     /// the error.
     pub(crate) fn try_read(&self, offset: u64, into: &mut [u8]) -> Attempt {
         let mut done = 0;
