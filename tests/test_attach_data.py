@@ -36,7 +36,7 @@ def mounted_run(image, at, *rule):
 
 @pytest.mark.parametrize("failures", [1, 2, 3, 4, 6, 8, 12, 16, 24, 1000])
 def test_a_disk_that_cannot_be_read_is_not_taken_for_empty(precious, failures):
-    """Whatever reads fail: the file system is mounted as it is, or nothing is."""
+    """The file system is mounted as it is, or nothing is mounted."""
     image, at = precious
     done = mounted_run(image, at, "-r", f"-e EIO -T read --first {failures}")
     assert has_its_file(image), done.stderr

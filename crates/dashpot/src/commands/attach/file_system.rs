@@ -41,7 +41,7 @@ pub(super) fn found_on(
     node: &str,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<String>> {
-    // blkid takes what it cannot read for empty. What is read here it finds in the page cache.
+    // blkid takes what it cannot read for empty. After this read, blkid finds both ends in the page cache.
     read_ends(node, is_stopped).context(
         "the disk cannot be read, so it may have data: clear the rules that fail its reads",
     )?;

@@ -1,4 +1,5 @@
-//! The transport: a socket brings calls from the receiver to the shard, and replies leave by the seccomp listener.
+//! The transport: a socket brings calls from the receiver to the shard, and replies leave by the seccomp
+//! listener.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};

@@ -52,8 +52,8 @@ impl FileStore {
         }
     }
 
-    /// Reads what the page cache holds, without blocking. After an error, the attempt is `WouldBlock`, and [`FileStore::read`] reports
-    /// the error.
+    /// Reads what the page cache holds, without blocking. After an error, the attempt is `WouldBlock`, and
+    /// [`FileStore::read`] reports the error.
     pub(crate) fn try_read(&self, offset: u64, into: &mut [u8]) -> Attempt {
         let mut done = 0;
         while done < into.len() {
