@@ -49,21 +49,26 @@ impl DeviceIds {
         self.names.extend(named);
     }
 
-    #[inline]
     fn of(&self, device: Device) -> Option<DeviceId> {
+        self.find(device).map(|(id, _)| id)
+    }
+
+    /// The id of a device, and whether its zios are the calls of a program.
+    #[inline]
+    fn find(&self, device: Device) -> Option<(DeviceId, bool)> {
         match device {
-            Device::Disk(disk) => self.disks.get(disk.0 as usize).map(|(id, _)| *id),
-            Device::Volume(volume) => self.volumes.get(volume.0 as usize).copied(),
+            Device::Disk(disk) => self.disks.get(disk.0 as usize).copied(),
+            Device::Volume(volume) => {
+                let id = self.volumes.get(volume.0 as usize).copied();
+                id.map(|id| (id, false))
+            }
         }
     }
 
     #[inline]
     fn finished(&self, event: &Event) -> Option<FinishedZio> {
-        let zio = FinishedZio::of(event, self.of(event.device)?);
-        let has_calls = match event.device {
-            Device::Disk(disk) => self.disks.get(disk.0 as usize).is_some_and(|(_, it)| *it),
-            Device::Volume(_) => false,
-        };
+        let (device, has_calls) = self.find(event.device)?;
+        let zio = FinishedZio::of(event, device);
         Some(match has_calls {
             true => zio.at_calls(),
             false => zio,

@@ -19,6 +19,7 @@ mod lossy;
 mod medium;
 mod memory;
 mod mirror;
+mod mounts;
 mod open;
 mod pieces;
 mod pool;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use device::{
     OpenDevices, device_file_users, device_is_on_top, device_mounts, device_numbers, device_users,
+    device_users_beside,
 };
 pub use error::StoreError;
 pub use memory::available_memory;
@@ -43,6 +45,7 @@ pub(crate) use extent::Extent;
 pub(crate) use file::FileStore;
 pub(crate) use lossy::Asker;
 pub(crate) use mirror::{Keeper, Side, Start, assemble, data_of};
+pub(crate) use mounts::Mount;
 pub(crate) use open::{Adoption, Opened, open_all};
 pub(crate) use pool::{Finished, Job, Pool, PoolOperation};
 pub(crate) use ram::SLICE;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use dashpot_api::{Client, ClientError, MechanismWord};
 use dashpot_export::complain;
-use dashpot_export::store::device_users;
+use dashpot_export::store::device_users_beside;
 use dashpot_rules::parse_api;
 
 use super::down::{CLOSING, LOOK_EVERY, free, take_down};
@@ -265,11 +265,9 @@ impl Detachment<'_> {
     /// Waits until nothing uses the node but a file system mounted here. A program such as udev may need a moment to
     /// close the node.
     fn wait_until_unused(&self, mounted: Option<&Path>) -> anyhow::Result<()> {
-        let own = mounted.map(|at| format!("mounted at {}", at.display()));
         let begun = Instant::now();
         loop {
-            let mut users = device_users(&self.record.node);
-            users.retain(|user| Some(user) != own.as_ref());
+            let users = device_users_beside(&self.record.node, mounted);
             if users.is_empty() || !self.is_ours() {
                 return Ok(());
             }

@@ -126,9 +126,7 @@ pub(super) fn mount(
 /// Whether a node is mounted at a directory.
 pub(super) fn is_mounted(node: &str, at: &Path) -> bool {
     let at = at.canonicalize().ok();
-    device_mounts(node)
-        .iter()
-        .any(|mounted| Some(Path::new(mounted)) == at.as_deref())
+    at.is_some_and(|at| device_mounts(node).contains(&at))
 }
 
 /// Unmounts the file system if dashpot has mounted it.

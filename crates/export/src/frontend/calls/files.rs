@@ -18,9 +18,9 @@ use dashpot_sys::seccomp::{Call, Place, Status, SystemCall};
 use rustix::fs::FileType;
 
 use super::kinds::{Part, Range, Target, parts};
-use super::mounts::Mount;
 use super::names::{DELETED, Search, has_name, matches};
 use super::subject::{Subject, Unknown};
+use crate::store::Mount;
 
 /// The files of the disks.
 #[derive(Debug)]

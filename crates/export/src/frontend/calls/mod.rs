@@ -18,7 +18,6 @@ mod decode;
 mod encode;
 mod files;
 mod kinds;
-mod mounts;
 mod names;
 mod receiver;
 mod restarts;

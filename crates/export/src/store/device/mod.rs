@@ -29,7 +29,10 @@ use self::users::attribute;
 
 pub use early::OpenDevices;
 pub(super) use open::{DeviceRequest, OpenDevice};
-pub use users::{device_file_users, device_is_on_top, device_mounts, device_numbers, device_users};
+pub use users::{
+    device_file_users, device_is_on_top, device_mounts, device_numbers, device_users,
+    device_users_beside,
+};
 
 /// A store on a block device. The shard and the threads of the pool share the store.
 #[derive(Debug)]

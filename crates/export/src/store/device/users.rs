@@ -7,34 +7,40 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, Statx, StatxFlags, major, minor, statx};
 
+use crate::store::Mount;
+
 /// The mount points of a node, as this process sees them.
-pub fn device_mounts(node: &str) -> Vec<String> {
-    let table = mount_table();
-    match device_numbers(node) {
-        Some(numbers) => mounts(&table, numbers),
-        None => mounts_of_source(&table, node),
-    }
+pub fn device_mounts(node: &str) -> Vec<PathBuf> {
+    let list = mount_list();
+    let own = Mount::all(&list).filter(|mount| is_of(mount, node));
+    own.map(|mount| mount.point).collect()
 }
 
 /// Whether the file system of the node is the one that a program meets at a mount point: no other mount covers it.
 pub fn device_is_on_top(node: &str, at: &Path) -> bool {
-    let table = mount_table();
-    let is_at = |line: &&str| {
-        let points = mount_points(line, |_| true);
-        points.iter().any(|point| Path::new(point) == at)
-    };
-    let top = table.lines().rfind(is_at).unwrap_or_default();
-    let own = match device_numbers(node) {
-        Some(numbers) => mounts(top, numbers),
-        None => mounts_of_source(top, node),
-    };
-    !own.is_empty()
+    let list = mount_list();
+    let top = Mount::all(&list).rfind(|mount| mount.point == at);
+    top.is_some_and(|top| is_of(&top, node))
+}
+
+/// Whether a mount has the file system of the node. If the node is gone, the file system stays mounted, and fails.
+fn is_of(mount: &Mount, node: &str) -> bool {
+    match device_numbers(node) {
+        Some(numbers) => mount.device == numbers,
+        None => mount.source == Path::new(node),
+    }
 }
 
 /// All users of the node, in words.
 pub fn device_users(node: &str) -> Vec<String> {
-    let mounts = device_mounts(node).into_iter();
-    let mut users: Vec<String> = mounts.map(|at| format!("mounted at {at}")).collect();
+    device_users_beside(node, None)
+}
+
+/// All users of the node but its mount at `own`, in words.
+pub fn device_users_beside(node: &str, own: Option<&Path>) -> Vec<String> {
+    let mounts = device_mounts(node);
+    let others = mounts.iter().filter(|at| Some(at.as_path()) != own);
+    let mut users: Vec<String> = others.map(|at| mounted_at(at)).collect();
     let Some(numbers) = device_numbers(node) else {
         return users;
     };
@@ -44,49 +50,19 @@ pub fn device_users(node: &str) -> Vec<String> {
     users.extend(openers(numbers));
     // A device of the kernel's NBD client reads its partition table when it is opened for the first
     // time. While the device waits for this read, another open would wait as well.
-    if users.is_empty() && !has_io(numbers) && is_claimed(node) {
+    let is_free = mounts.is_empty() && users.is_empty();
+    if is_free && !has_io(numbers) && is_claimed(node) {
         users.push("claimed by the kernel, such as for a mount of another namespace".to_owned());
     }
     users
 }
 
-/// The mount points of a device in the text of `/proc/PID/mountinfo`.
-fn mounts(table: &str, (major, minor): (u32, u32)) -> Vec<String> {
-    let wanted = format!("{major}:{minor}");
-    mount_points(table, |fields| fields.get(2) == Some(&wanted.as_str()))
+fn mounted_at(at: &Path) -> String {
+    format!("mounted at {}", at.display())
 }
 
-/// The mount points of a node that is gone: the file system on the node stays mounted, and fails.
-fn mounts_of_source(table: &str, node: &str) -> Vec<String> {
-    mount_points(table, |fields| {
-        let after = fields.iter().position(|field| *field == "-");
-        after.is_some_and(|at| fields.get(at + 2) == Some(&node))
-    })
-}
-
-fn mount_points(table: &str, is_meant: impl Fn(&[&str]) -> bool) -> Vec<String> {
-    let rows = table
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>());
-    let meant = rows.filter(|fields| is_meant(fields));
-    let at = |fields: Vec<&str>| fields.get(4).map(|at| unescaped(at));
-    meant.filter_map(at).collect()
-}
-
-/// Undoes the kernel's escapes: the kernel writes blanks and some other characters as octal numbers.
-fn unescaped(text: &str) -> String {
-    let escapes = [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ];
-    let unescape = |text: String, (from, to): (&str, &str)| text.replace(from, to);
-    escapes.into_iter().fold(text.to_owned(), unescape)
-}
-
-fn mount_table() -> String {
-    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
+fn mount_list() -> Vec<u8> {
+    fs::read("/proc/self/mountinfo").unwrap_or_default()
 }
 
 fn swap(device: (u32, u32)) -> Option<String> {
@@ -107,13 +83,11 @@ fn holders(device: (u32, u32)) -> Vec<String> {
 
 /// The partitions of the device that are mounted.
 fn mounted_partitions(device: (u32, u32)) -> Vec<String> {
-    let (folder, table) = (sysfs(device), mount_table());
-    let users = names_in(&folder).flat_map(|name| {
-        let is_partition = folder.join(&name).join("partition").exists();
-        let partition = device_numbers(&format!("/dev/{name}")).filter(|_| is_partition);
-        let mounts = partition.map(|numbers| mounts(&table, numbers));
-        let user = move |at| format!("its partition {name} is mounted at {at}");
-        mounts.into_iter().flatten().map(user)
+    let folder = sysfs(device);
+    let partitions = names_in(&folder).filter(|name| folder.join(name).join("partition").exists());
+    let users = partitions.flat_map(|name| {
+        let mounts = device_mounts(&format!("/dev/{name}")).into_iter();
+        mounts.map(move |at| format!("its partition {name} is {}", mounted_at(&at)))
     });
     users.collect()
 }
@@ -202,22 +176,4 @@ pub(super) fn attribute(device: (u32, u32), name: &str) -> Option<String> {
 
 fn sysfs((major, minor): (u32, u32)) -> PathBuf {
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{mounts, mounts_of_source};
-
-    #[test]
-    fn mounts_are_found_by_the_numbers_of_their_device() {
-        let table = "\
-            36 35 7:0 / /mnt/a\\040b rw shared:1 - ext4 /dev/loop0 rw\n\
-            37 35 7:10 / /mnt/c rw - ext4 /dev/loop10 rw\n\
-            38 35 7:0 /sub /mnt/d rw - ext4 /dev/loop0 rw\n";
-        assert_eq!(mounts(table, (7, 0)), ["/mnt/a b", "/mnt/d"]);
-        assert!(mounts(table, (7, 1)).is_empty());
-        let of_gone = mounts_of_source(table, "/dev/loop1");
-        assert!(of_gone.is_empty());
-        assert_eq!(mounts_of_source(table, "/dev/loop10"), ["/mnt/c"]);
-    }
 }

@@ -10,36 +10,46 @@ use std::path::{Path, PathBuf};
 
 /// One mount in the list of mounts.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mount {
-    /// The file system.
-    device: Vec<u8>,
+pub(crate) struct Mount {
+    /// The device number of the file system.
+    pub(crate) device: (u32, u32),
     /// The directory of the file system that is mounted here.
     root: PathBuf,
     /// The place where the directory is mounted.
-    point: PathBuf,
+    pub(crate) point: PathBuf,
+    /// The device or the name that the file system was mounted from.
+    pub(crate) source: PathBuf,
 }
 
 impl Mount {
+    /// The mounts of a list. A mount covers those before it at the same place.
+    pub(crate) fn all(list: &[u8]) -> impl DoubleEndedIterator<Item = Mount> {
+        lines(list).filter_map(Mount::of_line)
+    }
+
     /// The mount with this number.
-    pub(super) fn find(list: &[u8], number: u64) -> Option<Mount> {
-        let number = number.to_string();
-        list.split(|byte| *byte == b'\n').find_map(|line| {
-            let mut words = line.split(|byte| *byte == b' ');
-            if words.next()? != number.as_bytes() {
-                return None;
-            }
-            let device = words.nth(1)?.to_vec();
-            let (root, point) = (unescaped(words.next()?), unescaped(words.next()?));
-            Some(Mount {
-                device,
-                root,
-                point,
-            })
+    pub(crate) fn find(list: &[u8], number: u64) -> Option<Mount> {
+        let head = format!("{number} ");
+        let line = lines(list).find(|line| line.starts_with(head.as_bytes()))?;
+        Mount::of_line(line)
+    }
+
+    fn of_line(line: &[u8]) -> Option<Mount> {
+        let mut words = line.split(|byte| *byte == b' ');
+        let (major, minor) = str::from_utf8(words.nth(2)?).ok()?.split_once(':')?;
+        let (root, point) = (unescaped(words.next()?), unescaped(words.next()?));
+        // Optional words end with a dash; the type of the file system comes before its source.
+        words.find(|word| *word == b"-")?;
+        Some(Mount {
+            device: (major.parse().ok()?, minor.parse().ok()?),
+            root,
+            point,
+            source: unescaped(words.nth(1)?),
         })
     }
 
     /// The path in this mount of the file that has the path `path` in the mount `there`.
-    pub(super) fn translated(&self, path: &Path, there: &Mount) -> Option<PathBuf> {
+    pub(crate) fn translated(&self, path: &Path, there: &Mount) -> Option<PathBuf> {
         if self.device != there.device {
             return None;
         }
@@ -54,6 +64,10 @@ impl Mount {
     }
 }
 
+fn lines(list: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    list.split(|byte| *byte == b'\n')
+}
+
 /// A word in which the kernel has written spaces and the like as three octal digits.
 fn unescaped(word: &[u8]) -> PathBuf {
     let (mut bytes, mut rest) = (Vec::new(), word);
@@ -61,7 +75,10 @@ fn unescaped(word: &[u8]) -> PathBuf {
         let octal = others.first_chunk::<3>().filter(|_| *first == b'\\');
         let digits = octal.and_then(|digits| str::from_utf8(digits).ok());
         match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => (bytes, rest) = ([&bytes[..], &[byte]].concat(), &others[3..]),
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &others[3..];
+            }
             None => {
                 bytes.push(*first);
                 rest = others;
@@ -73,8 +90,11 @@ fn unescaped(word: &[u8]) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::Mount;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
+
+    use super::Mount;
 
     const LIST: &[u8] = b"\
 21 1 254:0 / / rw,relatime - ext4 /dev/root rw
@@ -99,5 +119,18 @@ mod tests {
         let there = bound.translated(Path::new("/var/lib/db/x"), &root);
         assert_eq!(there, expected("/mnt/a b/x"));
         assert_eq!(Mount::find(LIST, 2), None);
+    }
+
+    #[test]
+    fn a_line_with_any_bytes_hides_no_other_line() {
+        let strange = b"50 21 7:3 / /mnt/\xff\\134x rw shared:1 master:2 - ext4 /dev/loop3 rw\n";
+        let list = [b"garbage\n", &strange[..], b"\n", LIST].concat();
+        let all: Vec<Mount> = Mount::all(&list).collect();
+        assert_eq!(all.len(), 5);
+        assert_eq!(all[0].point, Path::new(OsStr::from_bytes(b"/mnt/\xff\\x")));
+        assert_eq!(
+            (all[0].device, &*all[0].source),
+            ((7, 3), Path::new("/dev/loop3"))
+        );
     }
 }
