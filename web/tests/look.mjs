@@ -50,12 +50,11 @@ async function savedSeconds() {
 
 /** The same, when the last one is this second or one of the minute after it. */
 async function savedUpTo(second) {
-  // Chromium stops downloads that follow each other at once.
   for (;;) {
-    while ((await now()) < second + 2) await new Promise((resolve) => setTimeout(resolve, 100));
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
     const seconds = await savedSeconds();
     if (seconds.at(-1) >= second && seconds.at(-1) < second + 60) return seconds;
+    // The panel has nothing new before its next second, and Chromium stops downloads that follow each other at once.
+    await counted(Number(await page.locator(".plot").first().getAttribute("data-count")));
   }
 }
 
