@@ -253,6 +253,28 @@ def test_a_mounted_device_is_refused(device, directory):
         run("umount", at)
 
 
+@requires("mkfs.ext4")
+@requires("unshare")
+def test_a_device_that_is_about_to_be_closed_is_waited_for(device, directory):
+    """No process is seen to use the device, as after a kill, while the kernel still closes it."""
+    node = device()
+    at = directory / "there"
+    at.mkdir()
+    run("mkfs.ext4", "-q", node)
+    mounts = f"mount {node} {at} && touch {at}/mounted && exec sleep 1000"
+    holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", mounts])
+    try:
+        eventually(lambda: pathlib.Path(f"/proc/{holder.pid}/root{at}/mounted").exists(), "the mount")
+        assert f"{node} is in use: claimed by the kernel" in refused(f"d=dev:{node}")
+        command = [BINARY, "run", "-d", f"d=dev:{node}", "--", "true"]
+        waits = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        eventually(lambda: f"/{pathlib.Path(BINARY).name}" in os.readlink(f"/proc/{waits.pid}/exe"), "dashpot")
+    finally:
+        holder.kill()
+        holder.wait()
+    assert waits.wait(HANG_LIMIT) == 0, waits.stderr.read()
+
+
 @requires("mkswap")
 def test_swap_is_refused(device):
     node = device()

@@ -65,7 +65,9 @@ def test_a_floor_is_synced_by_dashpot(container, drops):  # noqa: F811
         *entry_point("-D 20ms -T sync --mode floor"), *LISTS, *drops, PYTHON, "-c", SYNCS, "/work/f", CALLS
     )
     assert min(map(int, out.split())) >= 20_000_000
-    assert listed(container)["held"] == CALLS and err == ""
+    rule = listed(container)
+    # A sync of the host that takes longer than the floor is not held.
+    assert rule["matched"] == CALLS and 0 < rule["held"] <= CALLS and err == ""
 
 
 @pytest.mark.parametrize("drops", [[], DROPS], ids=["root", "drops"])

@@ -12,7 +12,7 @@ use dashpot_rules::DiskConfig;
 use rustix::fs::{OFlags, ioctl_blkpbszget, ioctl_blksszget};
 
 use super::DeviceStore;
-use super::users::{attribute, device_numbers, device_users};
+use super::users::{attribute, device_numbers, device_users, visible_users};
 use crate::store::error::{Size, Span, StoreError};
 
 /// A disk's demands on its device.
@@ -116,20 +116,19 @@ impl<'a> DeviceRequest<'a> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(writable);
         let options = options.custom_flags(flags.bits().cast_signed());
+        let mut opened = options.open(self.path);
         let begun = Instant::now();
-        loop {
-            match options.open(self.path) {
-                Err(error) if self.may_be_closing(&error) && begun.elapsed() < CLOSING => {
-                    thread::sleep(LOOK_EVERY);
-                }
-                opened => return opened.map_err(|error| self.not_opened(error)),
-            }
+        while self.may_be_closing(&opened) && begun.elapsed() < CLOSING {
+            thread::sleep(LOOK_EVERY);
+            opened = options.open(self.path);
         }
+        opened.map_err(|error| self.not_opened(error))
     }
 
-    fn may_be_closing(&self, error: &io::Error) -> bool {
-        let is_busy = error.kind() == io::ErrorKind::ResourceBusy;
-        is_busy && device_users(&self.path.to_string_lossy()).is_empty()
+    fn may_be_closing(&self, opened: &io::Result<File>) -> bool {
+        let is_busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
+        opened.as_ref().is_err_and(is_busy)
+            && visible_users(&self.path.to_string_lossy(), None).is_empty()
     }
 
     fn not_opened(&self, error: io::Error) -> StoreError {
@@ -218,7 +217,7 @@ fn is_read_only(path: &Path) -> bool {
     numbers.is_some_and(|numbers| attribute(numbers, "ro").as_deref() == Some("1"))
 }
 
-/// How long the kernel may take to close the device of a killed process.
-const CLOSING: Duration = Duration::from_secs(1);
+/// How long the kernel may take to close the device of a killed process. A busy host has taken more than a second.
+const CLOSING: Duration = Duration::from_secs(5);
 /// The interval between attempts to open the device.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -38,23 +38,31 @@ pub fn device_users(node: &str) -> Vec<String> {
 
 /// All users of the node but its mount at `own`, in words.
 pub fn device_users_beside(node: &str, own: Option<&Path>) -> Vec<String> {
-    let mounts = device_mounts(node);
-    let others = mounts.iter().filter(|at| Some(at.as_path()) != own);
-    let mut users: Vec<String> = others.map(|at| mounted_at(at)).collect();
-    let Some(numbers) = device_numbers(node) else {
-        return users;
-    };
-    users.extend(swap(numbers));
-    users.extend(holders(numbers));
-    users.extend(mounted_partitions(numbers));
-    users.extend(openers(numbers));
-    // A device of the kernel's NBD client reads its partition table when it is opened for the first
-    // time. While the device waits for this read, another open would wait as well.
-    let is_free = mounts.is_empty() && users.is_empty();
-    if is_free && !has_io(numbers) && is_claimed(node) {
+    let mut users = visible_users(node, own);
+    if users.is_empty() && device_mounts(node).is_empty() && has_hidden_user(node) {
         users.push("claimed by the kernel, such as for a mount of another namespace".to_owned());
     }
     users
+}
+
+/// The users of the node that this process can see, but its mount at `own`, in words.
+pub(super) fn visible_users(node: &str, own: Option<&Path>) -> Vec<String> {
+    let mounts = device_mounts(node).into_iter();
+    let others = mounts.filter(|at| Some(at.as_path()) != own);
+    let mut users: Vec<String> = others.map(|at| mounted_at(&at)).collect();
+    if let Some(numbers) = device_numbers(node) {
+        users.extend(swap(numbers));
+        users.extend(holders(numbers));
+        users.extend(mounted_partitions(numbers));
+        users.extend(openers(numbers));
+    }
+    users
+}
+
+/// Whether the kernel holds a node that has no visible users. A device of the kernel's NBD client reads its partition
+/// table when it is opened for the first time; while the device waits for this read, another open would wait as well.
+fn has_hidden_user(node: &str) -> bool {
+    device_numbers(node).is_some_and(|numbers| !has_io(numbers)) && is_claimed(node)
 }
 
 fn mounted_at(at: &Path) -> String {
