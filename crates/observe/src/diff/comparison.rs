@@ -26,7 +26,8 @@ pub struct Comparison {
     pub there: Option<SideSum>,
     /// Whether there is enough slow time to look for its causes.
     pub finding: Finding,
-    /// The dimensions by which the slow time differs, with the greatest difference first.
+    /// The dimensions by which the slow time differs, with the greatest difference first. Depth comes last, because
+    /// the depth of a device rises whenever its I/Os are slow, whatever the cause.
     pub differs: Vec<Compared>,
     /// The dimensions by which the slow time does not differ.
     pub alike: Vec<Dimension>,
@@ -209,9 +210,11 @@ fn by_dimension(diff: &Diff) -> ByDimension {
         }
     }
     // The sort is stable: dimensions with equal differences keep the order of the list of dimensions.
-    let by_points =
-        |one: &Compared, other: &Compared| other.points.round().total_cmp(&one.points.round());
-    answers.differs.sort_by(by_points);
+    answers.differs.sort_by(|one, other| {
+        let by_points = other.points.round().total_cmp(&one.points.round());
+        let is_depth = |compared: &Compared| compared.dimension == Dimension::Depth;
+        is_depth(one).cmp(&is_depth(other)).then(by_points)
+    });
     answers
 }
 

@@ -145,6 +145,26 @@ fn an_effect_on_few_ios_is_the_first_line() {
     );
 }
 
+/// Two of three slow I/Os are large, and all slow I/Os find others before them.
+#[test]
+fn depth_comes_after_what_may_have_caused_it() {
+    let is_slow = |io: &FinishedIo| {
+        let is_large = io.length_bytes == 65_536 && io.offset_bytes.is_multiple_of(4);
+        is_large || io.offset_bytes.is_multiple_of(50)
+    };
+    let mut here = ios(8, is_slow, 0);
+    for io in here.iter_mut().filter(|io| is_slow(io)) {
+        io.depth = Some(20);
+    }
+    let comparison = compared(&here, &ios(9, never, 0));
+    let differs = comparison.differs.iter();
+    let differs: Vec<(Dimension, f64)> = differs.map(|one| (one.dimension, one.points)).collect();
+    let [(Dimension::Size, size), (Dimension::Depth, depth)] = differs[..] else {
+        panic!("{differs:?}");
+    };
+    assert!(depth > size);
+}
+
 /// Each side has equally many I/Os beyond the 99th percentile, but the I/Os here are far beyond it.
 #[test]
 fn a_few_ios_that_are_much_slower_make_it_slow() {
