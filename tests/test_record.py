@@ -60,6 +60,25 @@ def files(recording, table="ios"):
     return sorted(pathlib.Path(recording, table).glob("*.parquet"))
 
 
+def test_a_recording_that_has_just_begun_knows_its_disks(daemon, directory):
+    recording = directory / "rec"
+    process = daemon.start("record", "-d", "d", "-o", recording)
+    assert "recording d until Ctrl-C" in process.stdout.readline()
+    eventually(lambda: files(recording, "marks"), "the first marks")
+    assert "disks: d\n" in run(BINARY, "record", "show", recording).stdout
+    end(process)
+
+
+def test_a_recording_stopped_at_once_has_what_its_client_saw(daemon, directory):
+    """The client hears of the end of its I/O before the shard notes it, and stops the recording at once."""
+    for attempt in range(20):
+        recording = directory / f"rec{attempt}"
+        process = daemon.start("record", "-d", "d", "-o", recording)
+        assert "recording d until Ctrl-C" in process.stdout.readline()
+        Client(daemon).handle.pwrite(bytes(4096), 8192)
+        assert "1 I/Os" in end(process)
+
+
 def at_disk_ns(zio):
     return sum(zio["waits"][f"{wait}_ns"] for wait in ("store", "hold", "lateness"))
 

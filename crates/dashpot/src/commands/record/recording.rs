@@ -121,6 +121,8 @@ impl Recording {
             run_first();
         }
         self.mark_watched(target);
+        // Readers know the devices from now on, and not only when the first file is sealed.
+        self.recorder.seal(&[]);
         let mut changes = Changes::of(target);
         loop {
             let mut has_ended = true;

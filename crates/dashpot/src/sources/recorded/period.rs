@@ -484,7 +484,11 @@ fn named(names: &[String], known: &BTreeSet<(Layer, String)>) -> anyhow::Result<
     }
     if let Some(name) = names.iter().find(|name| !known.contains(name)) {
         let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
-        bail!("-d {name}: the recording has {}", known.join(", "));
+        let known = match &known[..] {
+            [] => "no devices yet".to_owned(),
+            known => known.join(", "),
+        };
+        bail!("-d {name}: the recording has {known}");
     }
     Ok(names.to_vec())
 }
