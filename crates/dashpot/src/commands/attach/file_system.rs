@@ -1,16 +1,14 @@
 //! Makes a file system on a block device, mounts it, and unmounts it with the device.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use dashpot_export::store::{device_file_users, device_is_on_top, device_mounts};
 
 use super::place::{self, Record};
 use super::sysfs::attribute;
+use super::tool;
 use crate::cli::FileSystem;
 use crate::doctor::installed;
 
@@ -32,7 +30,7 @@ pub(super) fn make(
             kind.package()
         );
     }
-    run(Command::new(program).args(["-q", node]), is_stopped)?;
+    tool::run(Command::new(program).args(["-q", node]), is_stopped)?;
     Ok(())
 }
 
@@ -47,7 +45,7 @@ pub(super) fn found_on(
     )?;
     let tags = ["-p", "-o", "value", "-s", "TYPE", "-s", "PTTYPE", node];
     let mut command = Command::new("blkid");
-    let done = output(command.args(tags), is_stopped)?;
+    let done = tool::output(command.args(tags), is_stopped)?;
     match done.status.code() {
         Some(0) => Ok(Some(
             String::from_utf8_lossy(&done.stdout).trim().to_owned(),
@@ -73,7 +71,7 @@ fn read_ends(node: &str, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
             "status=none",
         ]);
         command.args(["iflag=skip_bytes,count_bytes", &format!("skip={start}")]);
-        run(command.arg(format!("count={END_BYTES}")), is_stopped)?;
+        tool::run(command.arg(format!("count={END_BYTES}")), is_stopped)?;
     }
     Ok(())
 }
@@ -120,7 +118,7 @@ pub(super) fn mount(
     if let Some(kind) = kind {
         command.args(["-t", kind.name()]);
     }
-    run(command.arg(node).arg(&at), is_stopped)
+    tool::run(command.arg(node).arg(&at), is_stopped).map(drop)
 }
 
 /// Whether a node is mounted at a directory.
@@ -141,7 +139,7 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
         let at = at.display();
         bail!("another file system covers it at {at}: unmount that one first");
     }
-    let unmounted = run(Command::new("umount").arg(at), is_stopped);
+    let unmounted = tool::run(Command::new("umount").arg(at), is_stopped);
     let users = match &unmounted {
         Err(_) if !is_stopped() => device_file_users(&record.node),
         _ => Vec::new(),
@@ -150,48 +148,10 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
         let (at, users) = (at.display(), users.join(", "));
         bail!("it is mounted at {at}, and its files are in use by {users}");
     }
-    unmounted
-}
-
-/// Runs a command. Fails if the command fails.
-fn run(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let done = output(command, is_stopped)?;
-    if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        // Some commands explain all of their options after an error.
-        let lines = said.lines().take_while(|line| !line.starts_with("Usage:"));
-        let lines: Vec<&str> = lines.collect();
-        bail!("{program}: {}", lines.join("\n").trim());
-    }
-    Ok(())
-}
-
-/// Runs a command with little output. If `is_stopped` returns true, kills the command and does not
-/// wait for it: a rule may hold the command's I/O, and then the command ends only when the device
-/// does.
-fn output(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<Output> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let cannot = || format!("{program} cannot be run");
-    let streams = command.stdin(Stdio::null()).stdout(Stdio::piped());
-    // The command has a process group of its own. So Ctrl-C ends only dashpot, which then ends the
-    // command.
-    let child = streams.stderr(Stdio::piped()).process_group(0).spawn();
-    let mut child = child.with_context(cannot)?;
-    while child.try_wait().with_context(cannot)?.is_none() {
-        if is_stopped() {
-            // The command may have ended meanwhile.
-            let _ = child.kill();
-            bail!("interrupted");
-        }
-        thread::sleep(LOOK_EVERY);
-    }
-    child.wait_with_output().with_context(cannot)
+    unmounted.map(drop)
 }
 
 /// The exit status of blkid for a device without any signature that it knows.
 const NOTHING_FOUND: i32 = 2;
 /// The part that is read at each end of a disk: all common signatures lie there.
 const END_BYTES: u64 = 1 << 20;
-/// The interval between looks at a command.
-const LOOK_EVERY: Duration = Duration::from_millis(5);

@@ -1,15 +1,13 @@
 //! A loop device over the file of a disk.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
 
 use anyhow::{Context, bail};
 
 use super::sysfs::{self, Before, attribute};
+use super::tool;
 
 /// The properties of a new loop device.
 #[derive(Debug)]
@@ -78,30 +76,14 @@ pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
 
 /// Runs `losetup`, of util-linux. Meanwhile it calls `waits` again and again.
 fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
-    let mut command = Command::new("losetup");
-    let streams = command.args(words).stdin(Stdio::null());
-    let streams = streams.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // In a process group of its own: a Ctrl-C ends dashpot, which undoes what losetup has done.
-    let child = streams.process_group(0).spawn();
-    let mut child =
-        child.context("losetup cannot be run: install the package that has it (Debian: mount)")?;
-    while child.try_wait()?.is_none() {
+    // A loop device that a killed losetup has made would have no owner. `waits` can end what losetup waits for.
+    let never_gives_up = || {
         waits();
-        thread::sleep(LOOK_EVERY);
-    }
-    let done = child.wait_with_output()?;
-    if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        match said.trim_end() {
-            "" => bail!("losetup: {}", done.status),
-            said => bail!("{said}"),
-        }
-    }
-    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+        false
+    };
+    tool::run(Command::new("losetup").args(words), never_gives_up)
 }
 
-/// The interval between looks at `losetup`, whose output is short.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// A request is at most one FUSE message, so that it becomes one I/O of the disk. No scheduler
 /// changes the order, and the disk does not rotate.
 const SETTINGS: [(&str, &str); 4] = [

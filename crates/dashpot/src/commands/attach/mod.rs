@@ -25,6 +25,7 @@ mod stale;
 mod state;
 mod sysfs;
 mod takeover;
+mod tool;
 mod turn;
 #[cfg_attr(not(feature = "ublk"), path = "ublk_absent.rs")]
 mod ublk_device;
