@@ -9,7 +9,7 @@ use std::fs;
 
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Pid, Resource, Rlimit, configure_io_flusher_behavior, getrlimit, prlimit};
-use rustix::thread::{CapabilitySet, capabilities};
+use rustix::thread::{CapabilitySet, capabilities, capability_is_in_bounding_set};
 
 /// The protection in force in this process.
 #[derive(Clone, Debug)]
@@ -58,15 +58,45 @@ pub fn is_unlimited() -> bool {
 pub fn in_force() -> InForce {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let (locked, io_flusher) = (locked_kb(&status) > 0, is_flusher());
-    let not_locked =
-        "its memory is not locked: it takes CAP_IPC_LOCK, or no limit (ulimit -l unlimited)";
-    let not_flusher = "it is not marked as a part of the way to a disk: it takes CAP_SYS_RESOURCE at the start (sudo dashpot serve --attach)";
-    let lacks = [(locked, not_locked), (io_flusher, not_flusher)];
+    let lacks = [
+        (locked, not_locked(can_have(CapabilitySet::IPC_LOCK))),
+        (
+            io_flusher,
+            not_flusher(can_have(CapabilitySet::SYS_RESOURCE)),
+        ),
+    ];
     let lacks = lacks.into_iter().filter(|(is_there, _)| !is_there);
     InForce {
         locked,
         io_flusher,
         lacks: lacks.map(|(_, what)| what).collect(),
+    }
+}
+
+/// Whether a process of root that this process starts has a capability. Containers and services often leave some out.
+fn can_have(capability: CapabilitySet) -> bool {
+    capability_is_in_bounding_set(capability).unwrap_or(true)
+}
+
+fn not_locked(root_can: bool) -> &'static str {
+    match root_can {
+        true => {
+            "its memory is not locked: it takes CAP_IPC_LOCK, or no limit (ulimit -l unlimited, before it starts)"
+        }
+        false => {
+            "its memory is not locked, and even root may not lock it here: give its container or service CAP_IPC_LOCK (docker run --cap-add IPC_LOCK), or no limit (--ulimit memlock=-1; LimitMEMLOCK=infinity)"
+        }
+    }
+}
+
+fn not_flusher(root_can: bool) -> &'static str {
+    match root_can {
+        true => {
+            "it is not marked as a part of the way to a disk: it takes CAP_SYS_RESOURCE at the start (sudo dashpot serve --attach)"
+        }
+        false => {
+            "it is not marked as a part of the way to a disk, and even root may not mark it here: give its container or service CAP_SYS_RESOURCE (docker run --cap-add SYS_RESOURCE; CapabilityBoundingSet=), and start it anew"
+        }
     }
 }
 
@@ -107,7 +137,7 @@ const FLAGS: usize = 6;
 
 #[cfg(test)]
 mod tests {
-    use super::{flags, in_force, locked_kb};
+    use super::{flags, in_force, locked_kb, not_flusher, not_locked};
 
     #[test]
     fn the_kernels_files_are_understood() {
@@ -118,6 +148,19 @@ mod tests {
         assert_eq!(locked_kb(""), 0);
         assert_eq!(flags("7 (a) b) S 1 2 3 4 5 4194304 7"), Some(0x400000));
         assert_eq!(flags("7 (a"), None);
+    }
+
+    #[test]
+    fn the_remedy_is_another_one_where_root_lacks_the_capability() {
+        for (remedy, capability) in [
+            (not_locked as fn(bool) -> &'static str, "CAP_IPC_LOCK"),
+            (not_flusher, "CAP_SYS_RESOURCE"),
+        ] {
+            let (root_can, root_cannot) = (remedy(true), remedy(false));
+            assert!(root_can.contains(capability) && root_cannot.contains(capability));
+            assert!(root_cannot.contains("container") && !root_cannot.contains("sudo"));
+            assert!(!root_can.contains("container"));
+        }
     }
 
     #[test]
