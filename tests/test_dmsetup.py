@@ -116,7 +116,7 @@ def test_a_file_has_the_bytes(created, directory):
     node = created(f"0 2048 delay {file} 0 1")
     run("cmp", node, file)
     dm("remove", NAME)
-    assert created(f"0 4096 delay {file} 0 1", code=1).stderr.count("less than the disk's size of 2M") == 1
+    assert "word 2, '4096': the device has 2048 sectors" in created(f"0 4096 delay {file} 0 1", code=1).stderr
 
 
 @requires("blkdiscard")
@@ -157,9 +157,9 @@ def test_a_device_that_begins_at_a_sector_ends_with_its_medium(created, device):
     created(f"0 8 delay {node} {last} 0")
     dm("remove", NAME)
     for table, why in [
-        (f"0 16 delay {node} {last} 0", "has 64M, less than the disk's offset of 65532K and size of 8K"),
-        (f"0 8 delay {node} {SECTORS + 8} 0", "less than the disk's offset of 65540K and size of 4K"),
-        (f"0 16 delay {node.file} {last} 0", "has 64M, less than the disk's offset of 65532K and size of 8K"),
+        (f"0 16 delay {node} {last} 0", "word 2, '16': the device has 131072 sectors, and 8 of them from sector 131064 on"),
+        (f"0 8 delay {node} {SECTORS + 8} 0", "word 5, '131080': the device has 131072 sectors: begin before its end"),
+        (f"0 16 delay {node.file} {last} 0", "word 2, '16': the device has 131072 sectors, and 8 of them"),
         ("0 2048 delay ram:1M 8 0", "word 4, 'ram:1M': it has 2048 sectors, and the table needs 2056"),
         (f"0 8 delay {node} 8 0 {node} 16 0", "word 8, '16': reads, writes and flushes have one place here: write 8"),
     ]:
@@ -170,14 +170,15 @@ def test_a_device_that_begins_at_a_sector_ends_with_its_medium(created, device):
 @requires("blockdev")
 def test_a_sector_inside_of_a_block_is_refused(created, device):
     node = device("--sector-size=4096")
-    assert "blocks of 4K, and 512 is not a whole number" in created(f"0 8 delay {node} 1 0", code=1).stderr
+    assert "word 5, '1': the device has blocks of 4K: write a multiple of 8" in created(f"0 8 delay {node} 1 0", code=1).stderr
+    assert "word 2, '9': the device has blocks of 4K" in created(f"0 9 delay {node} 8 0", code=1).stderr
 
 
 def test_a_reload_keeps_the_first_sector(created, device):
     node = device()
     created(f"0 2048 delay {node} 64 0")
     refused = dm("reload", NAME, "--table", f"0 2048 delay {node} 8 0", code=1).stderr
-    assert f"{NAME} begins at sector 64 of dev:{node}, and the table names sector 8" in refused
+    assert f"word 5, '8': {NAME} begins at sector 64 of dev:{node}" in refused
     for table in ["0 2048 error", f"0 2048 delay {node} 64 300"]:
         dm("reload", NAME, "--table", table)
         dm("resume", NAME)
@@ -302,10 +303,13 @@ def test_what_a_killed_create_leaves_is_removed(created, moment):
 def test_a_create_that_fails_leaves_nothing(created, device):
     node = device()
     for table, why in [
-        (f"0 {SECTORS + 8} delay {node} 0 1", "less than the disk's size"),
-        ("0 8 delay /dev/nowhere 0 1", "/dev/nowhere cannot be used"),
-        ("0 8 delay 999:999 0 1", "no block device 999:999"),
-        ("0 8 delay /dev/null 0 1", "not a regular file"),
+        (f"0 {SECTORS + 8} delay {node} 0 1", "word 2, '131080': the device has 131072 sectors: write at most that"),
+        ("0 8 delay /dev/nowhere 0 1", "word 4, '/dev/nowhere': it cannot be used: No such file"),
+        ("0 8 delay 999:999 0 1", "word 4, '999:999': there is no block device 999:999"),
+        ("0 8 delay /dev/null 0 1", "word 4, '/dev/null': /dev/null is not a regular file"),
+        ("0 8 delay /dev 0 1", "word 4, '/dev': /dev is "),
+        ("0 8 delay /dev/vdb", "word 5 is missing: delay has 1 argument here"),
+        (f"0 {1 << 40} delay ram:1023T 0 1", "word 2, '1099511627776': RAM disks of 512T in all"),
         ("0 8 delay ram:1M 0 1ms", "word 6, '1ms': no delay in milliseconds"),
         (f"0 {1 << 54} error", "word 2, '18014398509481984': give a number of sectors from 1"),
         ("0 8 flakey /dev/vdb 0 1 1", "word 3, 'flakey': dashpot has only delay and error"),
@@ -321,7 +325,8 @@ def test_a_create_that_fails_leaves_nothing(created, device):
 
 def test_a_reload_keeps_the_device(created, device):
     created("0 2048 delay ram:1M 0 0")
-    assert "has 2048 sectors, but the table has 8" in dm("reload", NAME, "--table", "0 8 error", code=1).stderr
+    refused = dm("reload", NAME, "--table", "0 8 error", code=1).stderr
+    assert f"word 2, '8': {NAME} has 2048 sectors: write that" in refused
     refused = dm("reload", NAME, "--table", f"0 2048 delay {device()} 0 1", code=1).stderr
-    assert "is on ram, and the table names another device" in refused
+    assert "word 4, '" in refused and f"': {NAME} is on ram, which is another device" in refused
     assert dm("table", NAME, "--inactive").stdout == ""

@@ -10,7 +10,7 @@ pub fn parse_table(text: &str) -> Result<Table, ParseError> {
     let mut lines = text.lines().filter(said);
     let Some(line) = lines.next() else {
         return Err(ParseError::new(format!(
-            "the table is empty: write a line such as '{EXAMPLE}'"
+            "word 1 is missing, because the table is empty: write a line such as '{EXAMPLE}'"
         )));
     };
     if let Some(second) = lines.next() {
@@ -53,11 +53,7 @@ impl<'a> Words<'a> {
 
     fn delay(&self, sectors: u64) -> Result<Delay, ParseError> {
         let arguments = self.words.len() - ARGUMENTS;
-        if !matches!(arguments, 3 | 6 | 9) {
-            return Err(ParseError::new(format!(
-                "delay has {arguments} arguments here, and takes 3, 6 or 9, DEVICE SECTOR MS for reads, writes and flushes: '{EXAMPLE}'"
-            )));
-        }
+        self.check_count(arguments)?;
         let read = self.part(ARGUMENTS, sectors)?;
         let others = [6, 9].map(|most| {
             let is_there = arguments >= most;
@@ -71,6 +67,22 @@ impl<'a> Words<'a> {
         };
         self.check_one_place(&delay)?;
         Ok(delay)
+    }
+
+    /// Refuses a number of arguments that makes no whole parts, and names the first word too many or too few.
+    fn check_count(&self, arguments: usize) -> Result<(), ParseError> {
+        let plural = if arguments == 1 { "" } else { "s" };
+        let counts = format!(
+            "delay has {arguments} argument{plural} here, and takes 3, 6 or 9, DEVICE SECTOR MS for reads, writes and flushes"
+        );
+        match arguments {
+            3 | 6 | 9 => Ok(()),
+            10.. => Err(self.refuse(ARGUMENTS + 9, &format!("{counts}: leave it out"))),
+            _ => Err(ParseError::new(format!(
+                "word {} is missing: {counts}: '{EXAMPLE}'",
+                self.words.len() + 1
+            ))),
+        }
     }
 
     /// Refuses parts with different places: a disk has one store, so all parts must have the same bytes.
@@ -177,9 +189,13 @@ impl<'a> Words<'a> {
     }
 
     fn refuse(&self, at: usize, why: &str) -> ParseError {
-        let word = self.words.get(at).copied().unwrap_or_default();
-        ParseError::new(format!("word {}, '{}': {why}", at + 1, shown(word)))
+        refusal(at, self.words.get(at).copied().unwrap_or_default(), why)
     }
+}
+
+/// The refusal of a word by its place in the line, from 0.
+pub(super) fn refusal(at: usize, word: &str, why: &str) -> ParseError {
+    ParseError::new(format!("word {}, '{}': {why}", at + 1, shown(word)))
 }
 
 /// Whether a word is a number as the kernel reads it, which has only digits.

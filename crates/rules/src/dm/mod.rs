@@ -6,8 +6,10 @@
 //! writes, and a delay is a whole number of milliseconds. In dashpot, a table is one line, and all of its
 //! parts have the same device and the same first sector on this device, because a disk has one store.
 
+mod fits;
 mod line;
 mod table;
 
+pub use fits::{Extent, Word};
 pub use line::parse_table;
 pub use table::{Delay, Medium, Part, Table, Target};

@@ -9,17 +9,18 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::commands::attach::process::Process;
 
-/// Starts the daemon of a new device in its directory, and waits until it serves the lab.
+/// Starts the daemon of a new device in its directory, and waits until it serves the lab. Returns the daemon's own
+/// words if it has ended instead.
 pub(super) fn start(
     home: &Path,
     lab_text: &str,
     is_stopped: &dyn Fn() -> bool,
-) -> anyhow::Result<Process> {
+) -> anyhow::Result<Result<Process, String>> {
     let (lab, log) = (home.join("lab.toml"), home.join("log"));
     fs::write(&lab, lab_text).with_context(|| format!("cannot write {}", lab.display()))?;
     let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
@@ -49,12 +50,12 @@ pub(super) fn start(
     let process = Process::of(child.id());
     let serves = wait(&mut child, &|| ready.exists(), is_stopped);
     match (serves, process) {
-        (Ok(true), Some(process)) => Ok(process),
+        (Ok(true), Some(process)) => Ok(Ok(process)),
         (serves, _) => {
             let _ = child.kill();
             let _ = child.wait();
             serves?;
-            Err(anyhow!("{}", reason(&fs::read_to_string(&log)?)))
+            Ok(Err(reason(&fs::read_to_string(&log)?).to_owned()))
         }
     }
 }
@@ -93,7 +94,7 @@ fn wait(
     Ok(true)
 }
 
-/// Why a daemon did not start: its last line, without the names of the program and of the disk.
+/// Why a daemon did not start: its last line, without the name of the program.
 fn reason(log: &str) -> &str {
     let line = log.lines().last().unwrap_or("the daemon did not start");
     line.strip_prefix("dashpot: ").unwrap_or(line)

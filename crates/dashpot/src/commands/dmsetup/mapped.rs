@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use dashpot_api::Client;
-use dashpot_rules::dm::{Table, parse_table};
+use dashpot_rules::dm::{Table, Word, parse_table};
 use dashpot_rules::{Address, parse_name};
 use serde::{Deserialize, Serialize};
 
@@ -187,12 +187,27 @@ impl Mapped {
         Ok(parse_table(&self.state.live)?)
     }
 
-    /// Starts the device's daemon.
-    pub(super) fn start(&mut self, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
+    /// Starts the device's daemon. If the daemon cannot use its disk, the error names the word of the table.
+    pub(super) fn start(
+        &mut self,
+        table: &Table,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> anyhow::Result<()> {
         let home = directory(&self.name);
-        self.daemon = Some(daemon::start(&home, &self.lab()?, is_stopped)?);
+        let started = daemon::start(&home, &self.lab()?, is_stopped)?;
+        let started = started.map_err(|why| self.not_started(table, &why))?;
+        self.daemon = Some(started);
         // Write down the daemon: if this command is killed, `remove` knows which daemon to end.
         self.write()
+    }
+
+    /// The error of a daemon that has ended at once. The table named its disk's device and size.
+    fn not_started(&self, table: &Table, why: &str) -> anyhow::Error {
+        match why.strip_prefix(&format!("disk `{}`: ", self.name)) {
+            Some(why) => anyhow!(table.refuse(Word::Device, why)),
+            None if why.starts_with("RAM disks of ") => anyhow!(table.refuse(Word::Sectors, why)),
+            None => anyhow!("{why}"),
+        }
     }
 
     /// The lab of the device's daemon: one disk, without rules yet.

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use dashpot_rules::dm::{Medium, Table};
+use dashpot_rules::dm::{Extent, Medium, Table, Word};
 use rustix::fs::{major, minor};
 
 /// A table whose medium has one name, and the store of its disk.
@@ -14,46 +14,93 @@ pub(super) struct Resolved {
     pub(super) store: String,
 }
 
-/// Finds the medium of a table. As in dmsetup, a block device is then known by its numbers.
+/// Finds the medium of a table. As in dmsetup, a block device is then known by its numbers. A refusal names the
+/// wrong word of the table.
 pub(super) fn resolve(table: &Table) -> anyhow::Result<Resolved> {
-    let table = table.clone();
-    let (medium, store) = match table.medium() {
+    let found = match table.medium() {
         None => {
             return Ok(Resolved {
-                table,
+                table: table.clone(),
                 store: "null".to_owned(),
             });
         }
-        Some(Medium::Ram(size)) => (Medium::Ram(*size), RAM.to_owned()),
-        Some(Medium::Numbers(major, minor)) => {
-            let numbers = (*major, *minor);
-            (Medium::Numbers(numbers.0, numbers.1), node_of(numbers)?)
-        }
-        Some(Medium::Path(path)) => of_path(path)?,
+        Some(Medium::Ram(size)) => Ok(Found {
+            medium: Medium::Ram(*size),
+            store: RAM.to_owned(),
+            extent: None,
+        }),
+        Some(Medium::Numbers(major, minor)) => of_numbers((*major, *minor)),
+        Some(Medium::Path(path)) => of_path(path),
     };
+    let found = found.map_err(|error| table.refuse(Word::Device, &format!("{error:#}")))?;
+    if let Some(extent) = found.extent {
+        table.check_fits(extent)?;
+    }
     Ok(Resolved {
-        table: table.over(&medium),
-        store,
+        table: table.clone().over(&found.medium),
+        store: found.store,
     })
 }
 
-fn of_path(path: &str) -> anyhow::Result<(Medium, String)> {
-    let found = fs::metadata(path).with_context(|| format!("{path} cannot be used"))?;
+/// The medium that a word names.
+struct Found {
+    medium: Medium,
+    store: String,
+    /// The room on it; `None` if the server of the disk finds out.
+    extent: Option<Extent>,
+}
+
+fn of_path(path: &str) -> anyhow::Result<Found> {
+    let found = fs::metadata(path).context("it cannot be used")?;
+    let whole = whole(path)?;
     if found.file_type().is_block_device() {
-        let number = found.rdev();
-        let medium = Medium::Numbers(major(number), minor(number));
-        return Ok((medium, format!("dev:{}", whole(path)?)));
+        let numbers = (major(found.rdev()), minor(found.rdev()));
+        return Ok(Found {
+            medium: Medium::Numbers(numbers.0, numbers.1),
+            store: format!("dev:{whole}"),
+            extent: extent_of(numbers),
+        });
     }
-    let path = whole(path)?;
-    if path.contains(char::is_whitespace) {
-        bail!("'{path}' has a blank in it, which divides the words of a table: rename it");
+    if whole.contains(char::is_whitespace) {
+        bail!("'{whole}' has a blank in it, which divides the words of a table: rename it");
     }
-    Ok((Medium::Path(path.clone()), format!("file:{path}")))
+    let extent = found.is_file().then_some(Extent {
+        sectors: found.len() / SECTOR,
+        block: 1,
+    });
+    Ok(Found {
+        medium: Medium::Path(whole.clone()),
+        store: format!("file:{whole}"),
+        extent,
+    })
+}
+
+fn of_numbers(numbers: (u32, u32)) -> anyhow::Result<Found> {
+    Ok(Found {
+        medium: Medium::Numbers(numbers.0, numbers.1),
+        store: node_of(numbers)?,
+        extent: extent_of(numbers),
+    })
+}
+
+/// The room on the block device with these numbers. The queue of a partition is that of its disk.
+fn extent_of((major, minor): (u32, u32)) -> Option<Extent> {
+    let device = Path::new("/sys/dev/block").join(format!("{major}:{minor}"));
+    let number = |name: &str| -> Option<u64> {
+        let text = fs::read_to_string(device.join(name)).ok()?;
+        text.trim_end().parse().ok()
+    };
+    let block = number("queue/logical_block_size");
+    let block = block.or_else(|| number("../queue/logical_block_size"))?;
+    Some(Extent {
+        sectors: number("size")?,
+        block: (block / SECTOR).max(1),
+    })
 }
 
 /// The path without links, from the root.
 fn whole(path: &str) -> anyhow::Result<String> {
-    let whole = fs::canonicalize(path).with_context(|| format!("{path} cannot be used"))?;
+    let whole = fs::canonicalize(path).context("it cannot be used")?;
     let whole = whole.into_os_string().into_string();
     whole.map_err(|path| {
         anyhow::anyhow!("{} is not UTF-8: rename it", PathBuf::from(path).display())
@@ -75,3 +122,4 @@ fn node_of((major, minor): (u32, u32)) -> anyhow::Result<String> {
 
 /// The store of a disk in memory.
 pub(super) const RAM: &str = "ram";
+const SECTOR: u64 = 512;

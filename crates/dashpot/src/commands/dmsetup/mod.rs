@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use anyhow::{Context, bail};
 use dashpot_api::{Client, Inject, Suspend};
 use dashpot_export::reclaim;
-use dashpot_rules::dm::{Table, parse_table};
+use dashpot_rules::dm::{Table, Word, parse_table};
 
 use self::mapped::Mapped;
 use super::attach::{Wish, attach_disk, clean_quietly, detach_unused};
@@ -59,7 +59,7 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let mut new = Mapped::new(name, &medium.table, &medium.store)?;
     // The new daemon inherits this protection, and locks its memory when it gets the device.
     reclaim::protect();
-    new.start(&|| stop.is_set())?;
+    new.start(table, &|| stop.is_set())?;
     let client = new.client()?;
     let wish = Wish {
         disk: name,
@@ -82,24 +82,23 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     let medium = medium::resolve(table)?;
     let live = &mapped.table()?;
     if medium.table.sectors != live.sectors {
-        bail!(
-            "{name} has {} sectors, but the table has {}: change the table",
-            live.sectors,
-            medium.table.sectors
-        );
+        let why = format!("{name} has {} sectors: write that", live.sectors);
+        bail!(table.refuse(Word::Sectors, &why));
     }
     if medium.table.medium().is_some() && medium.store != mapped.state.store {
-        bail!(
-            "{name} is on {}, and the table names another device: remove it and create it anew",
+        let why = format!(
+            "{name} is on {}, which is another device: remove it and create it anew",
             mapped.state.store
         );
+        bail!(table.refuse(Word::Device, &why));
     }
     let (start, asked) = (mapped.state.start, medium.table.start());
     if medium.table.medium().is_some() && asked != start {
-        bail!(
-            "{name} begins at sector {start} of {}, and the table names sector {asked}: remove it and create it anew",
+        let why = format!(
+            "{name} begins at sector {start} of {}: remove it and create it anew",
             mapped.state.store
         );
+        bail!(table.refuse(Word::Start, &why));
     }
     mapped.state.inactive = Some(medium.table.to_string());
     mapped.write()

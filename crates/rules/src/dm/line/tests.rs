@@ -33,7 +33,7 @@ fn a_line_as_dm_delay_takes_it() {
 #[test]
 fn a_refusal_names_the_word() {
     for (text, parts) in [
-        ("", "the table is empty"),
+        ("", "word 1 is missing, because the table is empty"),
         ("0", "word 2 is missing, the number of sectors"),
         ("0 2048", "word 3 is missing, the target"),
         (
@@ -57,8 +57,27 @@ fn a_refusal_names_the_word() {
         ),
         (
             "0 8 delay /dev/a 0",
-            "delay has 2 arguments here, and takes 3, 6 or 9",
+            "word 6 is missing: delay has 2 arguments here, and takes 3, 6 or 9",
         ),
+        ("0 8 delay", "word 4 is missing: delay has 0 arguments here"),
+        (
+            "0 8 delay /dev/a 0 1 /dev/a",
+            "word 8 is missing: delay has 4 arguments here",
+        ),
+        (
+            "0 8 delay /dev/a 0 1 /dev/a 0 1 /dev/a 0 1 now 1",
+            "word 13, 'now': delay has 11 arguments here, and takes 3, 6 or 9, DEVICE SECTOR MS for reads, writes \
+             and flushes: leave it out",
+        ),
+        (
+            "0 18014398509481984 error",
+            "word 2, '18014398509481984': give a number of sectors from 1",
+        ),
+        (
+            "0 99999999999999999999 error",
+            "word 2, '99999999999999999999': no number of sectors",
+        ),
+        ("x 8 error", "word 1, 'x': no first sector"),
         (
             "0 8 delay vdb 0 1",
             "word 4, 'vdb': name a device by its path",
