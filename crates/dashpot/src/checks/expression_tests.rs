@@ -39,6 +39,7 @@ fn disks_operations_and_rules_are_told_apart() {
     for (text, subject) in [
         ("wal.p99 < 30ms", "device wal"),
         ("wal.flush.p99.9<30ms", "flush of wal"),
+        ("wal.sync.p99 < 50ms", "flush of wal"),
         ("tank/db.1.max <= 1s", "device tank/db.1"),
         ("tank/db.1.read.iops >= 10.5", "read of tank/db.1"),
         ("tail.held >= 100", "rule tail"),
