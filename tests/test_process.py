@@ -101,6 +101,28 @@ def test_its_own_failures_are_not_taken_for_those_of_the_command():
     run(BINARY, "run", "-d", "d=ram,size=1M", "--", "true", env={"DASHPOT_API": "nonsense"})
 
 
+def test_the_disks_of_a_command_are_reached_at_the_api_that_the_user_names(directory):
+    disk = ["-d", "d=ram,size=1M", "--"]
+    api = f"unix:{directory}/api.sock"
+    status = ["sh", "-c", f"echo $DASHPOT_API; env -u DASHPOT_API {BINARY} --api {api} list"]
+    for words in (["--api", api, "run"], ["run", "--api", api]):
+        said = run(BINARY, *words, "-r", "-D 2ms", *disk, *status).stdout
+        assert said.startswith(f"{api}\n") and "2ms" in said
+    assert list(directory.iterdir()) == []
+    taken = ["run", "--api", api, *disk, BINARY, "run", "--api", api, *disk, "true"]
+    assert api.removeprefix("unix:") in run(BINARY, *taken, code=125).stderr
+    inherits = ["run", *disk, BINARY, "run", *disk, "sh", "-c", "echo $DASHPOT_API"]
+    assert run(BINARY, *inherits, env={"DASHPOT_API": api}).stdout != f"{api}\n"
+
+
+def test_a_command_with_an_api_over_tcp_has_a_page():
+    done = run(BINARY, "run", "--api", "tcp:127.0.0.1:0", "-d", "d=ram,size=1M", "--", "sh", "-c", "echo $DASHPOT_API")
+    url, token = done.stdout.strip().split("/?token=")
+    assert done.stderr == f"dashpot: page {url}/#token={token}\n"
+    refused = run(BINARY, "run", "--api", f"{url}/?token={token}", "-d", "d=ram,size=1M", "--", "true", code=125)
+    assert "--api: a new daemon makes a new token" in refused.stderr
+
+
 @pytest.mark.parametrize("name", SIGNALS)
 def test_a_signal_is_the_commands_and_leaves_nothing(start, directory, name):
     ready = directory / "ready"

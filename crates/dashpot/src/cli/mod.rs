@@ -100,7 +100,7 @@ impl Cli {
 }
 
 /// Whether the words are those of `run`, even if they have mistakes.
-fn is_run(words: impl Iterator<Item = OsString>) -> bool {
+pub(crate) fn is_run(words: impl Iterator<Item = OsString>) -> bool {
     let lenient = Cli::command().ignore_errors(true);
     let matches = lenient.try_get_matches_from(words);
     matches.is_ok_and(|matches| matches.subcommand_name() == Some("run"))

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::bail;
+use dashpot_api::TOKEN_VARIABLE;
 use dashpot_daemon::http::{Access, Hosts, HttpListener, TokenFile};
-use dashpot_rules::Address;
+use dashpot_rules::{Address, ApiAddress, Listen};
 
 use super::token::token;
 
@@ -51,6 +52,18 @@ impl Door {
             _token: Some(file),
         })
     }
+}
+
+/// Where a new daemon's API listens. Refuses a token in the address, which only clients of a daemon
+/// have.
+pub(super) fn place_to_listen<'a>(api: &'a ApiAddress, option: &str) -> anyhow::Result<&'a Listen> {
+    if api.token.is_some() {
+        bail!(
+            "{option}: a new daemon makes a new token; give it tcp:HOST:PORT, and a token of yours in \
+             {TOKEN_VARIABLE}"
+        );
+    }
+    Ok(&api.at)
 }
 
 /// The address of the metrics.

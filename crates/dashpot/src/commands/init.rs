@@ -16,10 +16,11 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::child::{FAILED, SIGNAL_BASE, pass_on, passed_on};
+use crate::cli::is_run;
 
 /// Becomes the first process of a container, if dashpot was started as that.
 pub(crate) fn become_init() -> Option<ExitCode> {
-    if getpid() != Pid::INIT || args_os().nth(1)? != "run" {
+    if getpid() != Pid::INIT || !is_run(args_os()) {
         return None;
     }
     Some(init().unwrap_or_else(|error| {

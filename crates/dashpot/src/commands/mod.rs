@@ -73,8 +73,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         top::check_api(cli.api.as_ref(), args);
     }
     let api = match cli.command {
-        // `run` has an API of its own, and a named recording needs none.
-        Command::Run(_) => None,
+        // A `run` has its own API, even if it inherits a variable. A named recording needs no API.
+        Command::Run(_) => cli.api,
         Command::Report(ref kind) if reports::is_recorded(kind) => None,
         Command::Diff(_) | Command::Stats(_) | Command::Man(_) | Command::Completions(_) => None,
         Command::Record(ref args) if args.command.is_some() => None,
@@ -82,7 +82,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     };
     let client = || Client::find(api.as_ref());
     match cli.command {
-        Command::Run(args) => return Ok(run::run(&args)),
+        Command::Run(args) => return Ok(run::run(&args, api.as_ref())),
         Command::Serve(args) => return serve::serve(&args, api.as_ref()),
         Command::Inject(args) => return inject::inject(&client()?, &args),
         Command::Zinject(args) => return zinject::zinject(client, &args),

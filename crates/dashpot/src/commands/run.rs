@@ -9,12 +9,13 @@ use dashpot_api::Client;
 use dashpot_daemon::http::{HandoverListener, HttpListener};
 use dashpot_export::store::OpenDevices;
 use dashpot_export::{Uring, complain, reclaim};
-use dashpot_rules::Address;
+use dashpot_rules::{Address, ApiAddress, Listen};
 use tokio::task::spawn_blocking;
 
 use super::check::{Checks, conclude};
 use super::child::{FAILED, Launcher, passed_on, run_with};
 use super::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
+use super::door::{Door, place_to_listen};
 use super::instance::{Export, Instance, Listening};
 use super::pipeline::{make_directory, report};
 use super::private::PrivateDir;
@@ -25,15 +26,16 @@ use crate::cli::{OnLoss, RunArgs, UringWord};
 use crate::lab::Lab;
 
 /// Serves the lab, runs the command, and returns its exit code.
-pub(crate) fn run(args: &RunArgs) -> ExitCode {
-    run_command(args).unwrap_or_else(|error| {
+pub(crate) fn run(args: &RunArgs, api: Option<&ApiAddress>) -> ExitCode {
+    run_command(args, api).unwrap_or_else(|error| {
         complain(format_args!("dashpot: {error:#}"));
         ExitCode::from(FAILED)
     })
 }
 
-fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
+fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
     let early = Launcher::new()?;
+    let api = api.map(|api| place_to_listen(api, "--api")).transpose()?;
     let lab = lab_beside(&args.attach, &args.lab)?;
     check_variables(&lab)?;
     check_of_program(args, &lab)?;
@@ -52,12 +54,13 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve_command(args, &lab, devices, attacher, &launcher))
+    runtime.block_on(serve_command(args, &lab, api, devices, attacher, &launcher))
 }
 
 async fn serve_command(
     args: &RunArgs,
     lab: &Lab,
+    api: Option<&Listen>,
     devices: OpenDevices,
     attacher: Option<Attacher>,
     launcher: &Launcher,
@@ -66,16 +69,22 @@ async fn serve_command(
     let mut signals = passed_on()?.with_parent(args.life.exit_with_parent)?;
     let sockets = PrivateDir::new()?;
     let nbd = Address::Unix(sockets.path().join("nbd.sock"));
-    let api = Address::Unix(sockets.path().join("api.sock"));
+    let api = match api {
+        Some(Listen::At(address)) => address.clone(),
+        Some(Listen::Private) | None => Address::Unix(sockets.path().join("api.sock")),
+    };
     let listener = HttpListener::bind("--api", &api).await?;
+    let api = listener.address().clone();
+    let door = Door::new(&listener, Vec::new(), None)?;
+    say_page(&door);
     let handover = HandoverListener::bind(&api)?;
     let listening = Listening {
         addresses: vec![nbd],
         ..Listening::default()
     };
     let instance = Instance::start(lab, listening, &args.lab, devices).await?;
-    let running = instance.answer(listener, None, None, handover);
-    let mut variables = variables(&api, running.exports());
+    let running = instance.answer(listener, door.access.clone(), None, handover);
+    let mut variables = variables(&door.url, running.exports());
     let attached = attach(attacher, &api, running.exports(), &mut signals).await;
     let ended = match attached {
         Ok(devices) => {
@@ -99,6 +108,13 @@ async fn serve_command(
     };
     running.stop(pending()).await;
     ended
+}
+
+/// Names the page on stderr: stdout belongs to the command.
+fn say_page(door: &Door) {
+    if door.access.is_some() {
+        complain(format_args!("dashpot: page {}", door.page));
+    }
 }
 
 /// The disks to attach; `None` without `--attach` and `--mount`. A command finds its devices in
@@ -227,7 +243,7 @@ fn check_variables(lab: &Lab) -> anyhow::Result<()> {
 }
 
 /// The variables that tell the command its disks and their API.
-fn variables(api: &Address, exports: &[Export]) -> Vec<(String, String)> {
+fn variables(api: &str, exports: &[Export]) -> Vec<(String, String)> {
     let first = exports.first().map(|export| export.uri.clone());
     let mut variables = vec![
         ("DASHPOT_API".to_owned(), api.to_string()),

@@ -13,7 +13,7 @@ use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen};
 use tokio::task::spawn_blocking;
 
 use super::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
-use super::door::{Door, metrics_url};
+use super::door::{Door, metrics_url, place_to_listen};
 use super::instance::{Export, Instance, Listening, Running};
 use super::output::print;
 use super::private::PrivateDir;
@@ -30,13 +30,8 @@ use crate::sources::Target;
 pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
     // Take the sockets before other descriptors are opened.
     let handed = handed_sockets()?;
-    if api.is_some_and(|api| api.token.is_some()) {
-        bail!(
-            "--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT, and a token of yours \
-             in --token-file FILE or DASHPOT_TOKEN"
-        );
-    }
-    let api = api.map(|api| &api.at);
+    let api = api.map(|api| place_to_listen(api, "--api or DASHPOT_API"));
+    let api = api.transpose()?;
     let wanted = args.attach.disks.clone().map(|disks| Wanted {
         disks,
         linked: true,
