@@ -34,6 +34,7 @@ fuzz_target!(|data: &[u8]| {
         }
         Decoded::Ignored { taken } => assert!(taken <= message.len()),
         Decoded::Extents { .. } => panic!("the kernel never asks for extents"),
+        Decoded::Withdrawn { .. } => panic!("the kernel never withdraws a request"),
         Decoded::More | Decoded::Goodbye | Decoded::Broken => {}
     }
 });

@@ -200,6 +200,13 @@ pub enum Decoded {
         /// How many bytes to discard.
         skip: u32,
     },
+    /// The client no longer waits for the reply to one of its requests.
+    Withdrawn {
+        /// The client's id of the request.
+        cookie: u64,
+        /// See [`Decoded`].
+        taken: usize,
+    },
     /// A message that wants no reply.
     Ignored {
         /// See [`Decoded`].

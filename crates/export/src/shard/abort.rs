@@ -70,6 +70,23 @@ impl Shard {
         }
     }
 
+    /// Aborts a request for which the client of a connection no longer waits, unless its reply is on the
+    /// way.
+    pub(super) fn withdraw(&mut self, at: usize, cookie: u64) {
+        let Some(connection) = self.connections.get_mut(at) else {
+            return;
+        };
+        let zios = connection.zios_mut();
+        let Some(zio) = self.slots.find(*zios, cookie) else {
+            return;
+        };
+        self.slots.unlink(zio, zios);
+        if let Some(slot) = self.slots.get(zio) {
+            slot.cancel();
+        }
+        self.step(Input::Abort(&[zio]), None);
+    }
+
     /// Aborts at most `most` zios of a connection. Returns how many. The youngest zios are aborted
     /// first: otherwise the next zio of the lane would move up, only to be aborted as well.
     fn abort(&mut self, mut departure: Departure, most: usize) -> usize {

@@ -127,6 +127,11 @@ impl Shard {
                 connection.inlet_mut().skip(skip);
                 self.put_whole(at, reply)
             }
+            Decoded::Withdrawn { cookie, taken } => {
+                received.take(taken);
+                self.withdraw(at, cookie);
+                true
+            }
             Decoded::Ignored { taken } => {
                 received.take(taken);
                 true

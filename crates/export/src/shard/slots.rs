@@ -26,7 +26,8 @@ pub(super) struct Slot {
     charged: u64,
     /// Tells a thread of the pool not to start this zio's work.
     cancelled: Option<Arc<AtomicBool>>,
-    outcome: Outcome,
+    /// The outcome that the engine decided. From then on, a reply is on its way.
+    outcome: Option<Outcome>,
     /// Whether the store has begun the zio's work, or the whole payload has been copied.
     started: bool,
     /// How many bytes of the payload have been copied to the blocks of a volume.
@@ -58,7 +59,7 @@ impl Slot {
             payload: Vec::new(),
             charged,
             cancelled: None,
-            outcome: Ok(()),
+            outcome: None,
             started: false,
             copied: 0,
             offered: None,
@@ -123,12 +124,12 @@ impl Slot {
     /// Notes the outcome that the engine decided.
     #[inline]
     pub(super) fn end(&mut self, outcome: Outcome) {
-        self.outcome = outcome;
+        self.outcome = Some(outcome);
     }
 
     #[inline]
     pub(super) fn outcome(&self) -> Outcome {
-        self.outcome
+        self.outcome.unwrap_or(Ok(()))
     }
 
     /// Notes that the reply could be offered to the transport now. An earlier time stands.
@@ -247,6 +248,13 @@ impl Slots {
     /// The zios of a list, the youngest first.
     pub(super) fn list(&self, list: ZioList) -> Vec<ZioId> {
         self.youngest(list, usize::MAX)
+    }
+
+    /// The zio of a list with this cookie, unless its reply is on the way.
+    pub(super) fn find(&self, list: ZioList, cookie: u64) -> Option<ZioId> {
+        let is_it = |slot: &Slot| slot.request.cookie == cookie && slot.outcome.is_none();
+        let zios = self.youngest(list, usize::MAX).into_iter();
+        zios.into_iter().find(|id| self.get(*id).is_some_and(is_it))
     }
 
     /// At most `most` of the zios of a list, the youngest first.

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dashpot_sys::seccomp::{Answer, CallId, Listener};
+use dashpot_sys::seccomp::{Answer, Call, CallId, Listener};
 
+use super::thread::Thread;
 use crate::export::Counts;
 
 /// Sends answers to the program. The receiver and all sessions share this value.
@@ -31,6 +32,7 @@ struct Held {
     path: Option<PathBuf>,
     /// The kernel's present name for the call. A call that a signal has interrupted gets another name.
     present: CallId,
+    caller: Option<Thread>,
 }
 
 impl Answers {
@@ -52,14 +54,15 @@ impl Answers {
     }
 
     /// Notes how many disks must reply to a call.
-    pub(super) fn expect(&self, id: CallId, disks: usize, path: Option<PathBuf>) {
+    pub(super) fn expect(&self, call: &Call, disks: usize, path: Option<PathBuf>) {
         let held = Held {
             left: disks,
             answer: Answer::GoOn,
             path,
-            present: id,
+            present: call.id,
+            caller: call.thread.map(Thread::that_calls),
         };
-        self.lock().insert(id, held);
+        self.lock().insert(call.id, held);
     }
 
     /// The path by which this process finds the file of a call. `None` if this process uses the
@@ -75,15 +78,37 @@ impl Answers {
     }
 
     /// Gives a held call, which a signal has interrupted, its new name. False if no disk holds the
-    /// call.
+    /// call, or if another thread has the number of the call's thread now.
     pub(super) fn rename(&self, id: CallId, now: CallId) -> bool {
         match self.lock().get_mut(&id) {
-            Some(held) => {
+            Some(held) if held.caller.is_some_and(Thread::lives) => {
                 held.present = now;
                 true
             }
-            None => false,
+            Some(_) | None => false,
         }
+    }
+
+    /// Whether a disk holds a call.
+    pub(super) fn has_held(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
+    /// The calls that disks hold.
+    pub(super) fn held(&self) -> Vec<CallId> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Forgets a call if its thread was killed. Returns whether it was.
+    pub(super) fn forget_abandoned(&self, id: CallId) -> bool {
+        // The disks, which need the lock, need not wait for the kernel.
+        let of_call = |held: &Held| (held.present, held.caller);
+        let Some((present, caller)) = self.lock().get(&id).map(of_call) else {
+            return false;
+        };
+        // A call that a signal has interrupted does not wait while the signal's handler runs.
+        let is_abandoned = !self.listener.waits(present) && !caller.is_some_and(Thread::lives);
+        is_abandoned && self.lock().remove(&id).is_some()
     }
 
     /// Notes the answer of one disk. Answers the call if no other disk is left.

@@ -2,7 +2,7 @@
 
 use zerocopy::FromBytes;
 
-use super::wire::{MESSAGE, Message};
+use super::wire::{MESSAGE, Message, WITHDRAWN};
 use crate::frontend::boundary::{Decoded, Operation, Request};
 
 /// Decodes the first message of `received`.
@@ -11,6 +11,12 @@ pub fn decode(received: &[u8]) -> Decoded {
     let Ok((message, _)) = Message::read_from_prefix(received) else {
         return Decoded::More;
     };
+    if message.op == WITHDRAWN {
+        return Decoded::Withdrawn {
+            cookie: message.id,
+            taken: MESSAGE,
+        };
+    }
     Decoded::Request {
         request: Request {
             cookie: message.id,

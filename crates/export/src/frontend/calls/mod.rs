@@ -18,11 +18,13 @@ mod decode;
 mod encode;
 mod files;
 mod kinds;
+mod looks;
 mod names;
 mod receiver;
 mod restarts;
 mod subject;
 mod syncs;
+mod thread;
 mod transport;
 mod wire;
 

@@ -10,13 +10,14 @@ use std::thread::Builder;
 
 use dashpot_rules::CallFiles;
 use dashpot_sys::seccomp::{Answer, Call, Caller, Listener, SystemCall};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::Session;
 use super::answers::Answers;
 use super::counted::count;
 use super::files::{Files, Found};
+use super::looks::{BETWEEN_LOOKS, Looks};
 use super::restarts::Restarts;
 use super::subject::{Subject, Unknown, program};
 use super::syncs::{Syncs, Way};
@@ -40,6 +41,7 @@ struct Receiver {
     stop: Arc<OwnedFd>,
     counts: Arc<Counts>,
     restarts: Restarts,
+    looks: Looks,
     /// The sentences that were printed. Each is printed once.
     said: HashSet<String>,
 }
@@ -73,6 +75,7 @@ pub(crate) fn follow(
         stop: followed.stop(),
         counts,
         restarts: Restarts::default(),
+        looks: Looks::new(),
         said: HashSet::new(),
     };
     Builder::new()
@@ -99,21 +102,37 @@ impl Receiver {
     }
 
     /// Waits until the kernel has a call. False if no call will come, or if the receiver has to stop.
-    fn waits_for_call(&self) -> bool {
+    fn waits_for_call(&mut self) -> bool {
         loop {
+            let look = self.withdraw_abandoned();
             let mut polled = [
                 PollFd::new(self.answers.listener(), PollFlags::IN),
                 PollFd::new(&*self.stop, PollFlags::IN),
             ];
-            match poll(&mut polled, None) {
+            match poll(&mut polled, look.as_ref()) {
+                Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => {
                     let [calls, stop] = polled.map(|it| it.revents());
                     return stop.is_empty() && calls.contains(PollFlags::IN);
                 }
-                Err(Errno::INTR) => {}
                 Err(_) => return false,
             }
         }
+    }
+
+    /// Tells the disks which calls no thread waits for any more. Returns the time until the next look at
+    /// the calls. `None` if no call is held.
+    fn withdraw_abandoned(&mut self) -> Option<Timespec> {
+        if !self.answers.has_held() {
+            return None;
+        }
+        for id in self.looks.look(&self.answers) {
+            for disk in &self.disks {
+                // A disk that is gone holds no call.
+                let _ = disk.send(&Message::withdrawal(id));
+            }
+        }
+        Timespec::try_from(BETWEEN_LOOKS).ok()
     }
 
     fn meet(&mut self, call: &Call) {
@@ -170,7 +189,7 @@ impl Receiver {
     }
 
     fn hand_over(&mut self, call: &Call, it: SystemCall, found: &[Found], path: Option<PathBuf>) {
-        self.answers.expect(call.id, found.len(), path);
+        self.answers.expect(call, found.len(), path);
         self.restarts.note(call);
         for one in found {
             let message = Message {

@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::answers::Answers;
 use super::syncs::{Job, Syncs, Way};
-use super::wire::{MESSAGE, Message, Reply};
+use super::wire::{MESSAGE, Message, Reply, WITHDRAWN};
 use crate::frontend::boundary::{Arrival, Done};
 
 /// The shard's end of the socket.
@@ -63,8 +63,14 @@ impl Transport {
 
     fn note(&mut self, messages: &[u8]) {
         for message in messages.chunks_exact(MESSAGE) {
-            if let Ok(message) = Message::read_from_bytes(message) {
-                self.waiting.insert(CallId(message.id), message);
+            match Message::read_from_bytes(message) {
+                Ok(message) if message.op == WITHDRAWN => {
+                    self.waiting.remove(&CallId(message.id));
+                }
+                Ok(message) => {
+                    self.waiting.insert(CallId(message.id), message);
+                }
+                Err(_) => {}
             }
         }
     }

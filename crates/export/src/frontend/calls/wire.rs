@@ -2,7 +2,8 @@
 //! and replies never leave the process.
 
 use dashpot_engine::Op;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use dashpot_sys::seccomp::CallId;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// A call on a file of the disk.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -13,7 +14,7 @@ pub(super) struct Message {
     /// The first byte, and the number of bytes.
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// The place of the operation in [`Op::ALL`].
+    /// The place of the operation in [`Op::ALL`], or [`WITHDRAWN`].
     pub(super) op: u32,
     /// How dashpot does the sync itself: a [`super::syncs::Way`].
     pub(super) way: u32,
@@ -24,6 +25,15 @@ pub(super) struct Message {
 }
 
 impl Message {
+    /// The message that no thread waits for this call any more.
+    pub(super) fn withdrawal(id: CallId) -> Message {
+        Message {
+            id: id.0,
+            op: WITHDRAWN,
+            ..Message::new_zeroed()
+        }
+    }
+
     pub(super) fn op(&self) -> Op {
         let op = Op::ALL.get(self.op as usize);
         op.copied().unwrap_or(Op::Flush)
@@ -39,5 +49,7 @@ pub(super) struct Reply {
     pub(super) error: u64,
 }
 
+/// Stands for an operation, if no thread waits for the call any more.
+pub(super) const WITHDRAWN: u32 = u32::MAX;
 pub(super) const MESSAGE: usize = size_of::<Message>();
 pub(super) const REPLY: usize = size_of::<Reply>();

@@ -1,0 +1,93 @@
+"""Path disks: threads that are killed while dashpot holds their calls."""
+
+import contextlib
+import json
+import os
+import subprocess
+
+import pytest
+
+from conftest import BINARY, HANG_LIMIT, eventually, run
+from test_path import PYTHON, places  # noqa: F401
+
+# A child makes a call. The parent prints the child's number, and waits for the end of its standard input.
+CHILD = """
+import os, sys
+child = os.fork()
+if child == 0:
+    file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+    os.sync() if sys.argv[2] == "sync" else os.fsync(file)
+    os._exit(0)
+print(child, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def started(tmp_path, words, program):
+    """Starts a program. Yields the process, and the function that tells which calls are in flight."""
+    api = ["--api", f"unix:{tmp_path}/api.sock"]
+    process = subprocess.Popen(
+        [BINARY, "run", *api, *words, "--", *map(str, program)], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )
+    try:
+        yield process, lambda: json.loads(run(BINARY, "inflight", "--json", *api).stdout)["ios"]
+        process.stdin.close()
+        assert process.wait(HANG_LIMIT) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("rule", ["--hang", "-D 1h:1", "-D 1h --mode floor"])
+@pytest.mark.parametrize("call", ["fsync", "sync"])
+def test_the_call_of_a_killed_thread_ends(places, tmp_path, rule, call):  # noqa: F811
+    disks = [word for name, place in zip("ab", places) for word in ("-d", f"{name}=path:{place}", "-r", f"{name} {rule}")]
+    with started(tmp_path, disks, [PYTHON, "-c", CHILD, places[0] / "f", call]) as (process, in_flight):
+        child = int(process.stdout.readline())
+        calls = 2 if call == "sync" else 1
+        eventually(lambda: len(in_flight()) == calls, "the call in flight")
+        os.kill(child, 9)
+        eventually(lambda: not in_flight(), "the end of the call")
+
+
+# A child's call is held for a while. Then the child is killed, and another child with the same number makes the same
+# call. Prints how long this call takes.
+REUSED = """
+import json, os, subprocess, sys, time
+
+def begin():
+    child = os.fork()
+    if child == 0:
+        file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+        begin = time.monotonic_ns()
+        os.fsync(file)
+        print(time.monotonic_ns() - begin, flush=True)
+        os._exit(0)
+    return child
+
+def has_waited():
+    calls = json.loads(subprocess.run([sys.argv[2], "inflight", "--json"], capture_output=True).stdout)["ios"]
+    return any(call["age_ns"] > 5e8 for call in calls)
+
+first = begin()
+while not has_waited():
+    pass
+os.kill(first, 9)
+os.waitpid(first, 0)
+with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+    last.write(str(first - 1))
+second = begin()
+assert second == first, (second, first)
+os.waitpid(second, 0)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can choose the number of a process")
+def test_a_thread_with_the_number_of_a_killed_one_is_held_for_its_whole_time(places):  # noqa: F811
+    wal, _ = places
+    namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
+    done = run(*namespace, BINARY, "run", "-d", f"wal=path:{wal}", "-r", "-D 1s", "--",
+               PYTHON, "-c", REUSED, wal / "f", BINARY)
+    assert int(done.stdout) >= 1_000_000_000
