@@ -7,13 +7,17 @@
 //! last owner has ended, such calls fail with ENOSYS.
 
 mod abi;
+mod facts;
 mod filter;
 mod listener;
 mod lookup;
+mod name;
 #[cfg(test)]
 mod tests;
 
 pub use abi::SystemCall;
+pub use facts::{Place, Status};
 pub use filter::Notified;
 pub use listener::{Answer, Call, CallId, Caller, Listener, NotInstalled};
-pub use lookup::{Lookup, Place, Status, User};
+pub use lookup::{Lookup, User};
+pub use name::Name;

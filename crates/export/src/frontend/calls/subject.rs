@@ -1,6 +1,6 @@
 //! The thread that makes a call, as `/proc` shows it, and the words for its process.
 
-use dashpot_sys::seccomp::{Call, Lookup, Place, Status, User};
+use dashpot_sys::seccomp::{Call, Lookup, Name, Place, Status, User};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
@@ -116,7 +116,14 @@ impl<'a> Subject<'a> {
             return Ok(None);
         };
         let (base, name) = self.base(named, name, arguments);
-        match self.ask(&Lookup::Name(base, name, named.follows)) {
+        let root = format!("/proc/{}/root", self.thread);
+        let lookup = Lookup::Name(Name {
+            root,
+            base,
+            name,
+            follows: named.follows,
+        });
+        match self.ask(&lookup) {
             Err(Errno::ACCESS | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
             found => Ok(existing(found)?.and_then(|bytes| Place::from_bytes(&bytes))),
         }

@@ -1,0 +1,123 @@
+//! The facts about a file that questions ask for.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, makedev, readlink, statx};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+/// The facts about a file by which dashpot recognises the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The number of the file's file system.
+    pub device: u64,
+    /// The file's number in its file system.
+    pub inode: u64,
+    /// How many names the file has.
+    pub names: u64,
+    /// The file's length in bytes.
+    pub length: u64,
+    /// The file's kind and permissions.
+    pub mode: u32,
+    /// The number of the mount through which the file was reached.
+    pub mount: u64,
+}
+
+/// The place to which a name leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the file system.
+    pub device: u64,
+    /// The number of the mount.
+    pub mount: u64,
+    /// The path.
+    pub path: Vec<u8>,
+}
+
+impl Status {
+    /// The file at a path.
+    pub fn of(path: impl Arg) -> Result<Status, Errno> {
+        // With this flag, the kernel does not ask a file system whose server is away or waits for this
+        // process.
+        let flags = AtFlags::STATX_DONT_SYNC;
+        let asked = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let found = statx(CWD, path, flags, asked)?;
+        Ok(Status {
+            device: makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            names: found.stx_nlink.into(),
+            length: found.stx_size,
+            mode: found.stx_mode.into(),
+            mount: found.stx_mnt_id,
+        })
+    }
+
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let words = [
+            self.device,
+            self.inode,
+            self.names,
+            self.length,
+            self.mode.into(),
+            self.mount,
+        ];
+        words.into_iter().flat_map(u64::to_ne_bytes).collect()
+    }
+
+    /// Parses an answer into the facts about a file.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Status> {
+        let (chunks, _) = bytes.as_chunks();
+        let [device, inode, names, length, mode, mount] = *chunks.first_chunk()?;
+        Some(Status {
+            device: u64::from_ne_bytes(device),
+            inode: u64::from_ne_bytes(inode),
+            names: u64::from_ne_bytes(names),
+            length: u64::from_ne_bytes(length),
+            mode: u64::from_ne_bytes(mode) as u32,
+            mount: u64::from_ne_bytes(mount),
+        })
+    }
+}
+
+impl Place {
+    /// The place of an open file. If there is a further part of a name, the place includes this part.
+    pub(super) fn of(file: &OwnedFd, last: Option<&[u8]>) -> Result<Place, Errno> {
+        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let status = Status::of(&own)?;
+        let mut path = link(&own)?;
+        if let Some(last) = last {
+            if path.last() != Some(&b'/') {
+                path.push(b'/');
+            }
+            path.extend_from_slice(last);
+        }
+        Ok(Place {
+            device: status.device,
+            mount: status.mount,
+            path,
+        })
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let (device, mount) = (self.device.to_ne_bytes(), self.mount.to_ne_bytes());
+        [&device, &mount, self.path.as_slice()].concat()
+    }
+
+    /// Parses an answer into a place.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Place> {
+        let (device, rest) = bytes.split_first_chunk()?;
+        let (mount, path) = rest.split_first_chunk()?;
+        Some(Place {
+            device: u64::from_ne_bytes(*device),
+            mount: u64::from_ne_bytes(*mount),
+            path: path.to_vec(),
+        })
+    }
+}
+
+pub(super) fn link(path: &str) -> Result<Vec<u8>, Errno> {
+    Ok(readlink(path, Vec::new())?.into_bytes())
+}
+
+pub(super) const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+pub(super) const DIRECTORY: OFlags = PLACE.union(OFlags::DIRECTORY);

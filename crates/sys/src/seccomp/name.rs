@@ -1,0 +1,190 @@
+//! Names that a thread uses. A thread may have another root than this process: then absolute links lead to
+//! the thread's root, and `..` stays within it.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+use super::facts::{DIRECTORY, PLACE, Place, Status, link};
+
+/// A name that a thread uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The root of the thread: absolute links lead there, and `..` does not lead out of it.
+    pub root: String,
+    /// The directory of the thread that the name starts from.
+    pub base: String,
+    /// The name.
+    pub name: Vec<u8>,
+    /// Whether to follow the last part of the name, if it exists. Otherwise the place is the path of its
+    /// directory, followed by the last part.
+    pub follows: bool,
+}
+
+impl Name {
+    pub(super) fn place(&self) -> Result<Place, Errno> {
+        let start = Start::of(&self.root, &self.base)?;
+        let name = trimmed(&self.name);
+        if self.follows || is_dots(name) {
+            match start.open(name, PLACE) {
+                Ok(found) => return Place::of(&found, None),
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let cut = name.iter().rposition(|byte| *byte == b'/');
+        let (parent, last) = match cut {
+            Some(at) => (&name[..at], &name[at + 1..]),
+            None => (&b"."[..], name),
+        };
+        Place::of(&start.open(parent, DIRECTORY)?, Some(last))
+    }
+}
+
+/// Where names start from.
+#[derive(Debug)]
+struct Start {
+    directory: OwnedFd,
+    /// The thread's root, and the path from there to the directory. `None` if the root is that of this
+    /// process, or if the directory is not below the root.
+    inside: Option<(OwnedFd, Vec<u8>)>,
+}
+
+impl Start {
+    /// Names start from the directory `base` of a thread. Both are paths in `/proc`.
+    fn of(root: &str, base: &str) -> Result<Start, Errno> {
+        let directory = open(base)?;
+        let [own, its] = [Status::of("/")?, Status::of(root)?];
+        let is_own = (own.device, own.inode, own.mount) == (its.device, its.inode, its.mount);
+        let inside = match is_own {
+            true => None,
+            false => path_inside(root, base),
+        };
+        let inside = inside.map(|path| Ok::<_, Errno>((open(root)?, path)));
+        Ok(Start {
+            directory,
+            inside: inside.transpose()?,
+        })
+    }
+
+    /// Opens a name, which has no slash at its beginning.
+    fn open(&self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let name = match &self.inside {
+            None => name,
+            Some((root, path)) => match open_inside(root, &[path, name].concat(), flags) {
+                // The kernel does not follow links such as those in `/proc/TID/fd` inside a root.
+                Err(Errno::XDEV | Errno::LOOP | Errno::NOSYS) => name,
+                opened => return opened,
+            },
+        };
+        openat(
+            &self.directory,
+            OsStr::from_bytes(name),
+            flags,
+            Mode::empty(),
+        )
+    }
+}
+
+/// The path of a thread's directory below the thread's root, with a slash at its end if it is not empty.
+fn path_inside(root: &str, base: &str) -> Option<Vec<u8>> {
+    let [root, base] = [link(root).ok()?, link(base).ok()?];
+    let root = root.strip_suffix(b"/").unwrap_or(&root);
+    let path = base.strip_prefix(root)?;
+    match path {
+        [] => Some(Vec::new()),
+        [b'/', path @ ..] => Some([path, b"/"].concat()),
+        _ => None,
+    }
+}
+
+fn open_inside(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = OsStr::from_bytes(path);
+    let open = || openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
+    // If a directory is renamed meanwhile, the kernel does not know whether `..` stays inside.
+    let mut attempts = (0..ATTEMPTS).map(|_| open());
+    attempts
+        .find(|opened| !matches!(opened, Err(Errno::AGAIN)))
+        .unwrap_or(Err(Errno::AGAIN))
+}
+
+fn open(path: &str) -> Result<OwnedFd, Errno> {
+    openat(CWD, path, DIRECTORY, Mode::empty())
+}
+
+/// A name without the slashes at its beginning and its end.
+fn trimmed(name: &[u8]) -> &[u8] {
+    let is_slash = |byte: &u8| *byte == b'/';
+    let start = name.iter().take_while(|byte| is_slash(byte)).count();
+    let rest = &name[start..];
+    let end = rest.iter().rposition(|byte| !is_slash(byte));
+    match end {
+        Some(end) => &rest[..=end],
+        None => b".",
+    }
+}
+
+/// Whether the last part of a name is `.` or `..`, and so no entry of a directory.
+fn is_dots(name: &[u8]) -> bool {
+    let last = name.rsplit(|byte| *byte == b'/').next();
+    matches!(last, Some(b"." | b".."))
+}
+
+/// How often a name is opened while directories are renamed.
+const ATTEMPTS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::{DIRECTORY, PLACE, Start};
+    use rustix::fs::{CWD, Mode, openat};
+    use rustix::io::Errno;
+    use std::fs::{File, create_dir_all, read_link, write};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn names_stay_within_a_threads_root() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().canonicalize().unwrap();
+        let root = top.join("root");
+        create_dir_all(root.join("a/b")).unwrap();
+        for file in ["a/f", "a/b/g"] {
+            write(root.join(file), "").unwrap();
+        }
+        write(top.join("f"), "").unwrap();
+        for (target, name) in [
+            ("/a/f", "absolute"),
+            ("../../../../a/f", "a/b/up"),
+            ("/a/b", "directory"),
+        ] {
+            symlink(target, root.join(name)).unwrap();
+        }
+        let [of_root, of_base] = ["", "a/b"].map(|it| File::open(root.join(it)).unwrap());
+        let [at_root, at_base] =
+            [&of_root, &of_base].map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
+        for (base, name, expected) in [
+            (&at_root, "absolute", Ok("a/f")),
+            (&at_root, "a/b/up", Ok("a/f")),
+            (&at_root, "directory/g", Ok("a/b/g")),
+            (&at_root, "../a/f", Ok("a/f")),
+            (&at_root, "../f", Err(Errno::NOENT)),
+            (&at_base, "up", Ok("a/f")),
+            (&at_base, "g", Ok("a/b/g")),
+            (&at_base, "../../absolute", Ok("a/f")),
+            (&at_base, "../../../f", Err(Errno::NOENT)),
+        ] {
+            let start = Start::of(&at_root, base).unwrap();
+            let opened = start.open(name.as_bytes(), PLACE);
+            let found = opened
+                .map(|file| read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap());
+            assert_eq!(found, expected.map(|path| root.join(path)), "{name}");
+        }
+        let outside = openat(CWD, &top, DIRECTORY, Mode::empty()).unwrap();
+        let base = format!("/proc/self/fd/{}", outside.as_raw_fd());
+        let start = Start::of(&at_root, &base).unwrap();
+        assert!(start.open(b"f", PLACE).is_ok());
+    }
+}
