@@ -232,12 +232,19 @@ const scenarios = {
     await page.getByRole("button", { name: "Delay d", exact: true }).click();
     await page.getByLabel("Takes").fill("50");
     await page.getByRole("button", { name: "Arm for 60s" }).click();
-    await page.getByText("has no unit").waitFor();
+    // The picture of what the rule would do may say the same.
+    await page.locator(".disks [role=status]", { hasText: "has no unit" }).waitFor();
     await page.getByLabel("Takes").fill("50ms");
     await page.getByLabel("Lanes").fill("");
     await page.locator(".expected tr", { hasText: /^expected50\.0 ms/ }).waitFor();
-    await page.getByRole("button", { name: "Arm for 60s" }).click();
+    await page.route(/\/rules$/, async (request) => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await request.continue();
+    });
+    await page.getByRole("button", { name: "Arm for 60s" }).dblclick();
     await page.getByText("Armed on d").waitFor();
+    await page.getByRole("button", { name: /^Clear rule/ }).nth(1).waitFor();
+    assert.equal(await page.getByRole("button", { name: /^Clear rule/ }).count(), 2, "one rule is the daemon's, one is new");
     await page.getByRole("link", { name: "Worksheet" }).click();
     await page.locator(".bracket.rule.open[title*='50ms']").waitFor();
     await page.waitForFunction(() => / p99 [4-9]\d\.\d ms/.test(document.querySelector(".margin")?.getAttribute("aria-label") ?? ""));

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Refused, type Schemas, type Send, part } from "../api";
 import type { Feed, Rule } from "../model/feed";
 import { OPS } from "../model/statistic";
@@ -97,11 +97,16 @@ function Arm({ feed, disk, rule, send, close }: { feed: Feed; disk: string; rule
   const [words, setWords] = useState(rule?.rule ?? "");
   const fields = [`-D ${takes.trim()}${lanes.trim() === "" ? "" : `:${lanes.trim()}`}`, `-T ${ops}`, lasts.trim() === "" ? "" : `--for ${lasts.trim()}`];
   const asked = rule ? words : fields.filter(Boolean).join(" ");
+  const sending = useRef(false);
   const arm = async (event: Event): Promise<void> => {
     event.preventDefault();
+    // The second press of a double click must not arm a second rule.
+    if (sending.current) return;
+    sending.current = true;
     const done = rule
       ? await send("PATCH", `/v1/rules/${rule.id}`, { rule: asked }, `Rule ${rule.id} is changed.`)
       : await send("POST", `/v1/disks/${part(disk)}/rules`, { rule: asked }, `Armed on ${disk}: ${asked}`);
+    sending.current = false;
     if (done) close();
   };
   return (
