@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 
-from conftest import BINARY, ROOT, eventually, run
+from attached import attach  # noqa: F401
+from conftest import BINARY, ROOT, eventually, requires, run
 from kernel import loop_in_memory, takes_a_kernel
 from test_page import in_chromium, look
 
@@ -165,6 +166,36 @@ def test_a_rectangle_finds_a_process_on_a_kernel_disk(directory, loop, page):
     assert found["process"]["value"] == "largereader" and found["process"]["inside_percent"] == 100, said
     ios = ask(address, f"/v1/statistics/ios?{view}&least=65536&limit=5")
     assert ios["count"] >= 100 and {io["process"] for io in ios["ios"]} == {"largereader"}
+
+
+# The readers of a disk, and the part of it that each reads. Reads of the second part are slow.
+READERS = {"quickreader": ["--offset=0", "--rate_iops=150", "--iodepth=4"], "slowreader": ["--offset=32M", "--iodepth=4"]}
+
+
+@takes_a_kernel
+@in_chromium
+@requires("fio")
+def test_a_rectangle_by_mouse_finds_the_slow_process_on_a_kernel_disk(serve, directory, attach, page):  # noqa: F811
+    daemon = serve("-d", "d=ram,size=64M", "-r", "d -D 100ms -T read --range 32M..64M")
+    node = attach(daemon)
+    address = page("observe", "--page", node, "1")
+    readers = []
+    for name, words in READERS.items():
+        shutil.copy(shutil.which("fio"), directory / name)
+        readers.append(subprocess.Popen(
+            [directory / name, f"--name={name}", f"--filename={node}", "--direct=1", "--ioengine=libaio", "--rw=randread",
+             "--bs=4k", "--size=32M", "--time_based", "--runtime=70", *words],
+            cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    try:
+        look("compares", address, "disk.latency[process]", "Process slowreader has")
+    finally:
+        for reader in readers:
+            reader.terminate()
+            reader.wait()
+        # The observer ends first: without its disk it would end with an error.
+        page.process.send_signal(signal.SIGINT)
+        page.process.wait(20)
+        daemon.cli("detach", "d")
 
 
 @pytest.mark.parametrize("words, why", [
