@@ -17,6 +17,11 @@ pub(crate) trait Source {
         Vec::new()
     }
 
+    /// Whether more has happened than the last reading has brought, so that the next reading need not wait.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
     /// Waits until the next interval has ended. `None` after the last interval, or if Ctrl-C has
     /// ended the watch.
     fn next(&mut self) -> anyhow::Result<Option<Seen>>;

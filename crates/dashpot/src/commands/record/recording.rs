@@ -110,7 +110,8 @@ impl Recording {
         })
     }
 
-    /// Records until the sources end, the recorder cannot write, or the caller says that it is over.
+    /// Records until the sources end, the recorder cannot write, or the caller says that it is over. A last reading
+    /// follows the caller's word, because the reading before it may have begun before the last I/Os ended.
     pub(super) fn run(
         &mut self,
         target: &Target,
@@ -125,6 +126,7 @@ impl Recording {
         self.recorder.seal(&[]);
         let mut changes = Changes::of(target);
         loop {
+            let is_over = !goes_on(&self.recorder.summary());
             let mut has_ended = true;
             for source in &mut *sources {
                 if let Some(seen) = source.next()? {
@@ -140,8 +142,9 @@ impl Recording {
                 self.recorder.seal(&in_flight(sources));
                 self.has_fired = false;
             }
-            let summary = self.recorder.summary();
-            if has_ended || summary.stopped.is_some() || !goes_on(&summary) {
+            let is_behind = sources.iter().any(|source| source.is_behind());
+            let has_stopped = self.recorder.summary().stopped.is_some();
+            if has_ended || has_stopped || (is_over && !is_behind) {
                 return Ok(());
             }
         }

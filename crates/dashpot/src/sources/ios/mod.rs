@@ -140,6 +140,10 @@ impl<S: Stream> Source for IoSource<S> {
         self.read().map(Some)
     }
 
+    fn is_behind(&self) -> bool {
+        self.next == Next::Read
+    }
+
     fn in_flight(&mut self) -> Vec<FinishedIo> {
         let now_ns = self.stream.now_ns();
         now_ns.map_or_else(|_| Vec::new(), |now_ns| self.stream.in_flight(now_ns))
