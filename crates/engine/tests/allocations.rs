@@ -189,7 +189,7 @@ fn pool_round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>,
 /// The allocations of twenty rounds, once the pool has been used.
 fn allocated(mut engine: Engine, ops: &[Op]) -> u64 {
     let (mut now, mut actions) = (Instant::ZERO, Vec::new());
-    for _ in 0..4 {
+    for _ in 0..8 {
         pool_round(&mut engine, &mut now, &mut actions, ops);
     }
     let before = ALLOCATIONS.get();

@@ -113,7 +113,7 @@ impl Engine {
 
     /// When to step again with [`Input::Tick`], if nothing else happens first.
     pub fn next_deadline(&self) -> Option<Instant> {
-        if !self.owed.is_empty() {
+        if !self.owed.is_empty() || self.pools.iter().any(Pool::has_jobs) {
             return Some(self.now);
         }
         let next = self.earliest();
@@ -221,7 +221,8 @@ impl Engine {
             } => self.join(device, client, name),
             Input::Command(id, command) => self.command(id, command, actions),
             Input::Recorded(pool, outcome) => self.recorded(pool, outcome, actions),
-            Input::Stopped { .. } | Input::Tick => {}
+            Input::Tick => self.go_on_with_jobs(actions),
+            Input::Stopped { .. } => {}
         }
     }
 

@@ -249,6 +249,13 @@ impl Engine {
         }
     }
 
+    /// Goes on with the work of pools that takes more than one step.
+    pub(super) fn go_on_with_jobs(&mut self, actions: &mut Vec<Action>) {
+        for pool in 0..self.pools.len() {
+            self.with_pool(pool, actions, Pool::go_on_with_jobs);
+        }
+    }
+
     fn has_to_carry(&self) -> bool {
         !(self.sent.outbox.is_empty() && self.child_actions.is_empty())
     }

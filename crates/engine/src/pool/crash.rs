@@ -77,6 +77,7 @@ impl Pool {
         self.unplaced.clear();
         self.done_at_once.clear();
         (self.writes, self.reads) = (Slab::default(), Slab::default());
+        self.jobs.waiting.clear();
         self.retries.clear();
         self.unlocked.clear();
         self.stalled.clear();
@@ -91,7 +92,6 @@ impl Volume {
         self.blocks = BlockTable::default();
         self.extents = Extents::default();
         self.locked_runs.clear();
-        self.dirtied = Default::default();
         self.partly_locked.clear();
         self.edges.clear();
         self.lock_queues.clear();

@@ -10,6 +10,7 @@ use core::ops::Range;
 use super::block_io::{BlockWrite, Cause, Retry};
 use super::blocks::Content;
 use super::extents::Extent;
+use super::jobs::{Job, Landed};
 use super::pool::Pool;
 use super::stats::Class;
 use super::step::Step;
@@ -19,12 +20,13 @@ use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
 /// Into the open txg.
 impl Pool {
-    /// Makes a run of blocks zeroes in the open txg.
+    /// Makes a run of blocks zeroes in the open txg. `goes_on` says that this is not the first part of the run.
     pub(super) fn dirty_run(
         &mut self,
         volume: usize,
         piece: Piece,
         content: Content,
+        goes_on: bool,
         step: &mut Step<'_>,
     ) {
         let used = self.volumes[volume].blocks.used(piece.block..piece.end());
@@ -33,19 +35,32 @@ impl Pool {
             if self.drop_versions(volume, block, step) {
                 continue;
             }
-            self.fill_run(volume, from..block, content, step);
+            let joins = goes_on && from == piece.block;
+            self.fill_run(volume, from..block, content, joins, step);
             self.make_newest(volume, block, content, step);
             from = block + 1;
         }
-        self.fill_run(volume, from..piece.end(), content, step);
+        let joins = goes_on && from == piece.block;
+        self.fill_run(volume, from..piece.end(), content, joins, step);
     }
 
-    fn fill_run(&mut self, volume: usize, range: Range<u32>, content: Content, step: &Step<'_>) {
+    /// Fills a range with extents. If the range `joins` the range before it, their extents become one.
+    fn fill_run(
+        &mut self,
+        volume: usize,
+        mut range: Range<u32>,
+        content: Content,
+        joins: bool,
+        step: &Step<'_>,
+    ) {
+        let (open, timeout) = (self.txgs.open(), self.txg_timeout());
+        let target = &mut self.volumes[volume];
+        if joins {
+            range = target.extents.grow(range, content, open);
+        }
         if range.is_empty() {
             return;
         }
-        let (open, timeout) = (self.txgs.open(), self.txg_timeout());
-        let target = &mut self.volumes[volume];
         let added = target.extents.fill(range, content, open);
         let bytes = u64::from(added) * u64::from(target.block_size);
         for _ in 0..added {
@@ -58,7 +73,8 @@ impl Pool {
     /// because it is on its way home, or a request waits until it is home.
     fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let state = self.volumes[volume].blocks.get(block);
-        if state.write().is_some() || state.watched || state.failing {
+        let is_awaited = state.watched || self.jobs.will_send(volume, block);
+        if state.write().is_some() || is_awaited || state.failing {
             return false;
         }
         let open = self.txgs.open();
@@ -114,13 +130,16 @@ impl Pool {
         id
     }
 
-    /// Adds the extents of a txg to the batches of their disks, if these extents can go home now.
-    pub(super) fn enlist_extents(&mut self, volume: usize, txg: u64, now: Instant) {
-        for start in self.volumes[volume].extents.ready(txg) {
-            if let Some(extent) = self.volumes[volume].extents.take(start) {
-                let id = self.begin_extent(volume, start, extent, Class::AsyncWrite);
-                self.enlist_write(id, now);
-            }
+    /// Adds an extent to the batches of its disks, if it is of this txg and can go home now.
+    pub(super) fn enlist_extent(&mut self, volume: usize, start: u32, txg: u64, now: Instant) {
+        let extents = &mut self.volumes[volume].extents;
+        if extents
+            .get_mut(start)
+            .is_some_and(|extent| extent.txg == txg)
+            && let Some(extent) = extents.take(start)
+        {
+            let id = self.begin_extent(volume, start, extent, Class::AsyncWrite);
+            self.enlist_write(id, now);
         }
     }
 
@@ -130,45 +149,76 @@ impl Pool {
             self.extent_failed(id, txg, step);
             return;
         }
-        let write = self.writes.remove(id);
-        let (volume, blocks) = (write.volume, write.block..write.block + write.count);
+        let BlockWrite {
+            volume,
+            block,
+            retired,
+            ..
+        } = self.writes[id];
         let target = &mut self.volumes[volume];
-        let size = u64::from(target.block_size);
-        let Some(extent) = target.extents.home(write.block) else {
-            return;
-        };
-        let edges = target.edges.range(blocks.clone());
-        for block in edges.map(|(block, _)| *block).collect::<Vec<u32>>() {
-            self.let_go(volume, block, extent.content, step);
-        }
-        let rest = size - u64::from(write.retired);
+        let rest = u64::from(target.block_size - retired);
+        let watchers = target
+            .extents
+            .on_way(block)
+            .map(|extent| core::mem::take(&mut extent.watchers));
         self.throttle.retired(step.now, txg, rest);
         self.settled(txg, step);
+        for zio in watchers.unwrap_or_default() {
+            self.one_less(zio, Ok(()), step);
+        }
+        let landed = Landed {
+            write: id,
+            at: block,
+        };
+        self.begin_job(Job::Landed(landed), step);
+    }
+
+    /// Sends some of the blocks that waited for an extent that is home. The blocks behind them count as on
+    /// their way until their turn comes, because they still wait. Returns the rest of the extent.
+    pub(super) fn send_some_behind(
+        &mut self,
+        landed: Landed,
+        step: &mut Step<'_>,
+    ) -> Option<Landed> {
+        let BlockWrite {
+            volume,
+            block,
+            count,
+            content,
+            ..
+        } = self.writes[landed.write];
+        let (end, mut at) = (block + count, landed.at);
+        let edges = self.volumes[volume].edges.range(at..end);
+        for block in edges.map(|(block, _)| *block).collect::<Vec<u32>>() {
+            self.let_go(volume, block, content, step);
+        }
+        while let Some(waiting) = self.volumes[volume].blocks.next_used(at..end) {
+            if !self.jobs.touch() {
+                self.volumes[volume].extents.shrink(landed.at, at);
+                return Some(Landed { at, ..landed });
+            }
+            self.after_write(volume, waiting, step);
+            at = waiting + 1;
+        }
+        self.writes.remove(landed.write);
+        let extent = self.volumes[volume].extents.home(landed.at)?;
         for zio in extent.watchers {
             self.one_less(zio, Ok(()), step);
         }
-        self.after_extent(&write, step);
+        self.send_waiting(volume, block..end, step);
         if extent.failing {
             self.volumes[volume].failing -= 1;
             self.failing -= 1;
             self.go_on(step);
         }
-    }
-
-    /// Sends the blocks and extents that waited for an extent.
-    fn after_extent(&mut self, write: &BlockWrite, step: &mut Step<'_>) {
-        let (volume, blocks) = (write.volume, write.block..write.block + write.count);
-        let used = self.volumes[volume].blocks.used(blocks.clone());
-        for block in used.collect::<Vec<u32>>() {
-            self.after_write(volume, block, step);
-        }
-        self.send_waiting(volume, blocks, step);
+        None
     }
 
     /// Sends the extents in memory that overlap a range, if a request waits for them or their txg syncs, and
     /// they can go.
     fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
-        for start in self.volumes[volume].extents.meeting(range) {
+        let waiting = self.volumes[volume].extents.meeting(range);
+        for start in waiting.collect::<Vec<u32>>() {
             let Some(extent) = self.volumes[volume].extents.get_mut(start) else {
                 continue;
             };
@@ -212,36 +262,37 @@ impl Pool {
 
 /// Requests that wait for extents to be home.
 impl Pool {
-    /// Makes a request wait until the extents in memory that overlap a range are home.
-    pub(super) fn watch_extents(
+    /// Makes a request wait until an extent in memory is home.
+    pub(super) fn watch_extent(
         &mut self,
         volume: usize,
-        range: Range<u32>,
+        start: u32,
         zio: ZioId,
         step: &mut Step<'_>,
     ) {
-        for start in self.volumes[volume].extents.meeting(range) {
-            let Some(extent) = self.volumes[volume].extents.get_mut(start) else {
-                continue;
-            };
+        if let Some(extent) = self.volumes[volume].extents.get_mut(start) {
             extent.watchers.push(zio);
             self.add_pending(zio, 1);
             self.send_extent(volume, start, Class::SyncWrite, step);
         }
     }
 
-    /// Makes a request wait until all extents of a volume are home.
-    pub(super) fn watch_all_extents(&mut self, volume: usize, zio: ZioId, step: &mut Step<'_>) {
-        for start in self.volumes[volume].extents.all_on_way() {
-            let Some(extent) = self.volumes[volume].extents.on_way(start) else {
-                continue;
-            };
+    /// Makes a request wait until an extent on its way is home, unless the request waits for it already.
+    pub(super) fn watch_on_way(
+        &mut self,
+        volume: usize,
+        start: u32,
+        zio: ZioId,
+        step: &mut Step<'_>,
+    ) {
+        if let Some(extent) = self.volumes[volume].extents.on_way(start)
+            && !extent.watchers.contains(&zio)
+        {
             extent.watchers.push(zio);
             let write = extent.write;
             self.add_pending(zio, 1);
             self.hasten(write, step);
         }
-        self.watch_extents(volume, 0..u32::MAX, zio, step);
     }
 }
 
@@ -252,7 +303,7 @@ impl Volume {
         let mut zios = on_way.map_or_else(Default::default, |extent| {
             core::mem::take(&mut extent.watchers)
         });
-        for behind in self.extents.meeting(start..end) {
+        for behind in self.extents.meeting(start..end).collect::<Vec<u32>>() {
             let extent = self.extents.get_mut(behind);
             zios.extend(
                 extent
@@ -281,9 +332,10 @@ impl Volume {
         pieces.map(|piece| self.most_dirty_of(piece)).sum()
     }
 
-    fn most_dirty_of(&self, piece: Piece) -> u64 {
+    /// The most bytes that a piece of a zero or trim can make dirty.
+    pub(super) fn most_dirty_of(&self, piece: Piece) -> u64 {
         let range = piece.block..piece.end();
-        let meets = self.extents.meeting(range.clone()).len();
+        let meets = self.extents.meeting(range.clone()).count();
         let blocks = match piece.is_run() {
             // A block that is being written to the disks gets a separate version, and splits the extent.
             true => 1 + meets + 2 * self.blocks.used(range).count(),

@@ -75,17 +75,18 @@ impl Extents {
     }
 
     /// The first blocks of the extents in memory that overlap a range.
-    pub(super) fn meeting(&self, range: Range<u32>) -> Vec<u32> {
-        meeting(&self.dirty, range)
-            .map(|(start, _)| start)
-            .collect()
+    pub(super) fn meeting(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
+        meeting(&self.dirty, range).map(|(start, _)| start)
     }
 
-    /// The first blocks of the extents of a txg that can go on their way.
-    pub(super) fn ready(&self, txg: u64) -> Vec<u32> {
-        let of_txg = self.dirty.iter().filter(|(_, extent)| extent.txg == txg);
-        let ready = of_txg.filter(|(start, extent)| self.is_clear(**start..extent.end));
-        ready.map(|(start, _)| *start).collect()
+    /// The first extent in memory that overlaps a range.
+    pub(super) fn next_dirty(&self, range: Range<u32>) -> Option<Range<u32>> {
+        next(&self.dirty, range)
+    }
+
+    /// The first extent on its way that overlaps a range.
+    pub(super) fn next_on_way(&self, range: Range<u32>) -> Option<Range<u32>> {
+        next(&self.on_way, range)
     }
 
     /// Whether no extent on its way overlaps a range.
@@ -98,11 +99,31 @@ impl Extents {
         self.dirty.get_mut(&start)
     }
 
+    /// Lets the extent that ends where a range begins grow into the range, until the next extent, if the
+    /// extent is like the new one and no request waits for it. Returns the rest of the range.
+    pub(super) fn grow(&mut self, range: Range<u32>, content: Content, txg: u64) -> Range<u32> {
+        let end = self
+            .next_dirty(range.clone())
+            .map_or(range.end, |next| next.start);
+        let before = self.dirty.range_mut(..range.start).next_back();
+        let alike = before.map(|(_, extent)| extent).filter(|extent| {
+            let is_like = extent.content == content && extent.txg == txg;
+            is_like && extent.end == range.start && extent.watchers.is_empty()
+        });
+        match alike {
+            Some(extent) if end > range.start => {
+                extent.end = end;
+                end..range.end
+            }
+            _ => range,
+        }
+    }
+
     /// Fills the gaps between the extents of a range with new extents. Returns how many extents it has added.
     /// An extent that was only trimmed becomes zeroes if a client asks for zeroes.
     pub(super) fn fill(&mut self, range: Range<u32>, content: Content, txg: u64) -> u32 {
         let (mut gaps, mut from) = (Vec::new(), range.start);
-        for start in self.meeting(range.clone()) {
+        for start in self.meeting(range.clone()).collect::<Vec<u32>>() {
             let Some(extent) = self.dirty.get_mut(&start) else {
                 continue;
             };
@@ -179,9 +200,11 @@ impl Extents {
         self.on_way.get(&start)?.watchers.first().copied()
     }
 
-    /// The first blocks of all extents on their way.
-    pub(super) fn all_on_way(&self) -> Vec<u32> {
-        self.on_way.keys().copied().collect()
+    /// Moves the beginning of an extent on its way.
+    pub(super) fn shrink(&mut self, start: u32, to: u32) {
+        if let Some(extent) = self.on_way.remove(&start) {
+            self.on_way.insert(to, extent);
+        }
     }
 
     /// Forgets an extent that is home.
@@ -220,6 +243,15 @@ fn meeting<R: Run>(runs: &BTreeMap<u32, R>, range: Range<u32>) -> impl Iterator<
         .map(|(start, run)| (*start, run))
 }
 
+/// The first run that overlaps a range.
+fn next<R: Run>(runs: &BTreeMap<u32, R>, range: Range<u32>) -> Option<Range<u32>> {
+    if range.is_empty() {
+        return None;
+    }
+    let (start, run) = meeting(runs, range).next()?;
+    Some(start..run.end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Content, Extents};
@@ -241,6 +273,19 @@ mod tests {
         assert_eq!(extents.content(10), Some(Content::Zero));
         assert_eq!(extents.content(9), None);
         assert_eq!(extents.content(40), None);
+    }
+
+    #[test]
+    fn an_extent_grows_into_the_next_part_of_its_run() {
+        let mut extents = Extents::default();
+        extents.fill(10..20, Content::Trim, 4);
+        extents.fill(30..40, Content::Trim, 4);
+        assert_eq!(extents.grow(20..50, Content::Zero, 4), 20..50);
+        assert_eq!(extents.grow(20..50, Content::Trim, 5), 20..50);
+        assert_eq!(extents.grow(21..50, Content::Trim, 4), 21..50);
+        assert_eq!(extents.grow(20..50, Content::Trim, 4), 30..50);
+        assert_eq!(dirty(&extents), [(10, 30), (30, 40)]);
+        assert_eq!(extents.grow(30..50, Content::Trim, 4), 30..50);
     }
 
     #[test]
@@ -266,9 +311,7 @@ mod tests {
         extents.fill(19..22, Content::Zero, 4);
         assert_eq!(extents.content(19), Some(Content::Zero));
         assert!(extents.take(19).is_none());
-        assert_eq!(extents.ready(4), []);
         assert!(extents.home(10).is_some());
-        assert_eq!(extents.ready(4), [19]);
         assert!(extents.take(19).is_some());
     }
 }

@@ -4,8 +4,9 @@
 //! This replaces ZFS's intent log, without a second copy. A flush waits only for dirty data
 //! of its own volume.
 
-use alloc::vec::Vec;
+use core::ops::Range;
 
+use super::jobs::{Home, Job, Stage};
 use super::pool::Pool;
 use super::request::Phase;
 use super::step::{Step, SyncFor};
@@ -21,21 +22,32 @@ impl Pool {
             self.finish(id, Err(Errno::Io), step);
             return;
         }
-        let mut blocks = core::mem::take(&mut self.flushed);
-        let volume_of = &mut self.volumes[volume];
-        for (slot, dirtied) in volume_of.dirtied.iter_mut().enumerate() {
-            let table = &volume_of.blocks;
-            dirtied.retain(|block| table.get(*block).version(slot).is_some());
-            blocks.extend_from_slice(dirtied);
-        }
-        blocks.sort_unstable();
-        blocks.dedup();
-        self.add_pending(id, 1);
-        self.watch_all_extents(volume, id, step);
-        self.watch_all(id, volume, &blocks, step);
-        blocks.clear();
-        self.flushed = blocks;
-        self.one_less(id, Ok(()), step);
+        self.send_range_home(id, volume, 0..u32::MAX, Stage::OnWay, step);
+    }
+
+    /// Makes a request wait until a range of its volume is home.
+    fn send_range_home(
+        &mut self,
+        zio: ZioId,
+        volume: usize,
+        range: Range<u32>,
+        stage: Stage,
+        step: &mut Step<'_>,
+    ) {
+        // Count one more than the blocks, so that the request cannot end before all blocks have
+        // begun.
+        self.add_pending(zio, 1);
+        let Range { start, end } = range;
+        let home = Home {
+            zio,
+            volume,
+            start,
+            end,
+            stage,
+            at: start,
+            is_parted: self.has_jobs(),
+        };
+        self.begin_job(Job::Home(home), step);
     }
 
     /// Sends home the blocks of a durable write.
@@ -47,25 +59,12 @@ impl Pool {
         // begun.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
-            if !piece.is_run() {
+            if piece.is_run() {
+                let run = piece.block..piece.end();
+                self.send_range_home(id, volume, run, Stage::Extents, step);
+            } else {
                 self.watch(volume, piece.block, id, step);
-                continue;
             }
-            let run = piece.block..piece.end();
-            let own = self.volumes[volume].blocks.used(run.clone());
-            let own: Vec<u32> = own.collect();
-            self.watch_extents(volume, run, id, step);
-            self.watch_all(id, volume, &own, step);
-        }
-        self.one_less(id, Ok(()), step);
-    }
-
-    fn watch_all(&mut self, id: ZioId, volume: usize, blocks: &[u32], step: &mut Step<'_>) {
-        // Count one more than the blocks, so that the request cannot end before all blocks have
-        // begun.
-        self.add_pending(id, 1);
-        for block in blocks {
-            self.watch(volume, *block, id, step);
         }
         self.one_less(id, Ok(()), step);
     }

@@ -1,6 +1,7 @@
 //! The mirrors of a pool: their regions, and the piece of a region that is being repaired.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -18,6 +19,8 @@ pub(super) struct Mirrors {
     pub(super) recovery: Option<Recovery>,
     /// Writes that wait for the piece that is copied.
     pub(super) held: Vec<u32>,
+    /// Writes that have waited, and are queued in turn.
+    pub(super) released: VecDeque<u32>,
     /// When the next piece may begin.
     pub(super) not_before: Instant,
     /// Whether no piece may begin: the power is off, or the pool ends.
@@ -67,6 +70,7 @@ impl Mirrors {
                 regions,
                 recovery: None,
                 held: Vec::new(),
+                released: VecDeque::new(),
                 not_before: Instant::ZERO,
                 stopped: false,
                 cleans: false,
@@ -126,6 +130,7 @@ impl Mirrors {
             .for_each(Regions::power_cut);
         self.recovery = None;
         self.held.clear();
+        self.released.clear();
         self.stopped = true;
     }
 

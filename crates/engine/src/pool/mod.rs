@@ -11,6 +11,8 @@ mod extents;
 mod failure;
 mod flush;
 mod home;
+mod job_parts;
+mod jobs;
 mod limits;
 mod locks;
 mod mirror_record;

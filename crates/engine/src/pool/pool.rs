@@ -16,6 +16,7 @@ use super::block_io::{BlockRead, BlockWrite, Retry};
 use super::config::{
     Layout, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy,
 };
+use super::jobs::Jobs;
 use super::limits::{check_layout, limits};
 use super::mirrors::Mirrors;
 use super::placement::Placement;
@@ -70,8 +71,8 @@ pub(crate) struct Pool {
     /// The writes for each disk. Empty between syncs, and kept so that its memory is used again.
     pub(super) batches: Vec<Vec<Queued>>,
     deadline: Instant,
-    /// The blocks of a flush. Empty between flushes, and kept so that its memory is used again.
-    pub(super) flushed: Vec<u32>,
+    /// Work on many blocks, which takes more than one step.
+    pub(super) jobs: Jobs,
     /// The tags of joined I/Os. Kept so that its memory is used again.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
@@ -146,7 +147,7 @@ impl Pool {
             commit: None,
             asked: Traffic::default(),
             deadline: Instant::NEVER,
-            flushed: Vec::new(),
+            jobs: Jobs::default(),
             tags: Vec::new(),
             closing: None,
             drains: false,

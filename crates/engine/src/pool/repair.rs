@@ -7,10 +7,9 @@
 //! flight, and writes to the region wait until the piece is copied. Unlike dm-raid1, writes go to all sides
 //! of a region that is out of sync, and such a write waits for a piece, not for a region.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::jobs::Job;
 use super::mirrors::{AGAIN_AFTER, Mirrors, Phase, Recovery};
 use super::pool::Pool;
 use super::queue::Queued;
@@ -85,16 +84,29 @@ impl Pool {
 
     /// Queues the writes that have waited for a piece or for the record of their regions.
     pub(super) fn release_held(&mut self, step: &mut Step<'_>) {
-        let take = |mirrors: &mut Box<Mirrors>| core::mem::take(&mut mirrors.held);
-        let mut held = self.mirrors.as_mut().map_or_else(Vec::new, take);
-        for id in held.drain(..) {
-            self.push_write(id, step);
+        let Some(mirrors) = &mut self.mirrors else {
+            return;
+        };
+        let is_new = mirrors.released.is_empty() && !mirrors.held.is_empty();
+        mirrors.released.extend(mirrors.held.drain(..));
+        if is_new {
+            self.begin_job(Job::Released, step);
         }
-        if let Some(mirrors) = &mut self.mirrors
-            && mirrors.held.is_empty()
+    }
+
+    /// Queues some of the released writes. Returns whether all are queued.
+    pub(super) fn queue_released(&mut self, step: &mut Step<'_>) -> bool {
+        while let Some(mirrors) = &mut self.mirrors
+            && !mirrors.released.is_empty()
         {
-            mirrors.held = held;
+            if !self.jobs.touch() {
+                return false;
+            }
+            if let Some(id) = mirrors.released.pop_front() {
+                self.push_write(id, step);
+            }
         }
+        true
     }
 }
 

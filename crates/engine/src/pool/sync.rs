@@ -3,6 +3,7 @@
 use super::block_io::{Cause, Retry};
 use super::blocks::Content;
 use super::config::ThrottleConfig;
+use super::jobs::{Job, Sync};
 use super::places::Part;
 use super::pool::Pool;
 use super::stats::Class;
@@ -43,29 +44,25 @@ impl Pool {
 
     /// Queues all dirty blocks and extents of a txg for the disks, together.
     fn send_txg_home(&mut self, txg: u64, step: &mut Step<'_>) {
-        let slot = slot_of(txg);
-        for volume in 0..self.volumes.len() {
-            // Extents come before blocks, because some blocks are newer than an extent of their
-            // txg.
-            self.enlist_extents(volume, txg, step.now);
-            let blocks = core::mem::take(&mut self.volumes[volume].dirtied[slot]);
-            for block in &blocks {
-                self.enlist(volume, *block, txg, step.now);
-            }
-            // A flush looks here for blocks that are not home yet.
-            self.volumes[volume].dirtied[slot] = blocks;
-        }
-        for disk in 0..self.disks.len() {
-            let batch = &mut self.batches[disk];
-            self.disks[disk].queue.push_batch(step.now, batch);
+        let sync = Sync {
+            txg,
+            volume: 0,
+            has_extents: false,
+            at: 0,
+        };
+        self.begin_job(Job::Sync(sync), step);
+    }
+
+    /// Puts the batches into the queues of their disks. The disks get none of it yet.
+    pub(super) fn push_batches(&mut self, now: Instant) {
+        for (leaf, batch) in self.disks.iter_mut().zip(&mut self.batches) {
+            leaf.queue.push_batch(now, batch);
             batch.clear();
-            self.pump(disk, step);
         }
-        self.commit_if_home(step);
     }
 
     /// Adds a block to the batch of its disks, unless it is home or on its way already.
-    fn enlist(&mut self, volume: usize, block: u32, txg: u64, now: Instant) {
+    pub(super) fn enlist(&mut self, volume: usize, block: u32, txg: u64, now: Instant) {
         let target = &self.volumes[volume];
         let version = target.blocks.get(block).version(slot_of(txg));
         let (Some(content), None) = (version, target.write_of(block)) else {
@@ -101,18 +98,13 @@ impl Pool {
 
     /// Notes that one more block of a txg is home.
     pub(super) fn settled(&mut self, txg: u64, step: &mut Step<'_>) {
-        let slot = slot_of(txg);
-        if !self.txgs.settled(slot) {
-            return;
+        if self.txgs.settled(slot_of(txg)) {
+            self.commit_if_home(step);
         }
-        for volume in &mut self.volumes {
-            volume.dirtied[slot].clear();
-        }
-        self.commit_if_home(step);
     }
 
     /// Makes the disks sync once the whole txg is home.
-    fn commit_if_home(&mut self, step: &mut Step<'_>) {
+    pub(super) fn commit_if_home(&mut self, step: &mut Step<'_>) {
         if self.commit.is_some() || !self.txgs.all_home() {
             return;
         }

@@ -22,8 +22,6 @@ pub(super) struct Volume {
     pub(super) base: u64,
     pub(super) blocks: BlockTable,
     pub(super) extents: Extents,
-    /// Blocks that were dirtied, by txg. A block may be listed twice, or may have gone home in the meantime.
-    pub(super) dirtied: [Vec<u32>; TXGS],
     /// The bytes of blocks that requests have locked in part: first and end.
     pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
     /// The runs of blocks that requests have locked: first block and end. The runs do not overlap.
@@ -83,7 +81,6 @@ impl Volume {
             base,
             blocks: BlockTable::default(),
             extents: Extents::default(),
-            dirtied: Default::default(),
             partly_locked: BTreeMap::new(),
             locked_runs: BTreeMap::new(),
             edges: BTreeMap::new(),

@@ -99,32 +99,49 @@ impl Pool {
         };
         request.admitted = step.now;
         let (volume, zio) = (request.volume, request.zio);
+        if matches!(zio.op, Op::Zero | Op::Trim) {
+            self.zero_in_parts(id, step);
+            return;
+        }
         for piece in self.volumes[volume].pieces(&zio) {
             self.dirty(volume, &zio, piece, step);
         }
+        self.all_dirty(id, step);
+    }
+
+    /// Goes on with a write that is dirty as a whole.
+    pub(super) fn all_dirty(&mut self, id: ZioId, step: &mut Step<'_>) {
         self.release_edges(id, step);
-        if self.throttle.wants_sync(self.txgs.open()) {
-            self.txgs.want_sync();
-        }
-        if zio.fua {
+        self.sync_if_full();
+        let Some(request) = self.requests.get(id) else {
+            return;
+        };
+        if request.is_durable() && request.outcome.is_ok() {
             self.unlock(id);
             self.send_request_home(id, step);
         } else {
-            self.finish(id, Ok(()), step);
+            self.finish(id, request.outcome, step);
+        }
+    }
+
+    /// Makes the open txg sync if it has enough dirty data.
+    pub(super) fn sync_if_full(&mut self) {
+        if self.throttle.wants_sync(self.txgs.open()) {
+            self.txgs.want_sync();
         }
     }
 
     /// Makes a part of a write the newest version of its block.
-    fn dirty(&mut self, volume: usize, zio: &Zio<VolumeId>, piece: Piece, step: &mut Step<'_>) {
+    pub(super) fn dirty(
+        &mut self,
+        volume: usize,
+        zio: &Zio<VolumeId>,
+        piece: Piece,
+        step: &mut Step<'_>,
+    ) {
         let size = self.volumes[volume].block_size;
         let whole = piece.is_whole(size);
         let content = match zio.op {
-            Op::Zero if piece.is_run() => {
-                return self.dirty_run(volume, piece, Content::Zero, step);
-            }
-            Op::Trim if piece.is_run() => {
-                return self.dirty_run(volume, piece, Content::Trim, step);
-            }
             Op::Zero if whole => Content::Zero,
             Op::Trim if whole => Content::Trim,
             Op::Trim => {
@@ -171,7 +188,6 @@ impl Pool {
         let set = |block: &mut Block| block.set_version(slot, Some(content));
         let before = volume.blocks.edit(block, set);
         if before.is_none() {
-            volume.dirtied[slot].push(block);
             self.txgs.dirtied(step.now, self.txg_timeout());
         }
         before

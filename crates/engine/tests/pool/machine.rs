@@ -1,6 +1,6 @@
 //! A driver with bytes: disks are vectors that answer after a random time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use dashpot_engine::pool::{
     Layout, MirrorRecord, MirrorStart, PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables,
@@ -10,6 +10,8 @@ use dashpot_engine::{
     Action, Buf, ClientId, Command, CommandId, DiskConfig, DiskId, Duration, Engine, Errno, Input,
     Instant, Move, Op, Outcome, PoolId, Random, Segment, Span, VolumeId, Zio, ZioId,
 };
+
+use crate::cache::Cache;
 
 pub(crate) struct Machine {
     pub(crate) engine: Engine,
@@ -37,6 +39,8 @@ pub(crate) struct Machine {
     pub(crate) bad_reads: bool,
     /// The most microseconds that a sync takes.
     pub(crate) sync_takes: u64,
+    /// The most I/Os that one step has queued, or blocks whose dirty data one step has changed.
+    pub(crate) most_touched: u64,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }
 
@@ -98,6 +102,7 @@ impl Machine {
             bad: vec![0; count],
             bad_reads: false,
             sync_takes: 2_000,
+            most_touched: 0,
             ended: Vec::new(),
         }
     }
@@ -270,6 +275,23 @@ impl Machine {
         members.iter().all(agree)
     }
 
+    /// How many I/Os wait in the queues, and how many blocks are dirty.
+    fn touched(&self) -> (u64, u64) {
+        let state = self.engine.pool_state(PoolId(0)).unwrap();
+        let pending = state.queues.iter().flat_map(|queue| queue.pending);
+        let dirty = state.dirty / u64::from(self.block_size);
+        (pending.map(u64::from).sum(), dirty)
+    }
+
+    /// Changes how much data may be dirty.
+    pub(crate) fn set_dirty_max(&mut self, bytes: u64) {
+        let tune = Command::Tune {
+            pool: PoolId(0),
+            changes: vec![(Tunable::DirtyDataMax, bytes)],
+        };
+        self.step(Input::Command(CommandId(4), tune));
+    }
+
     /// How many buffers hold bytes.
     pub(crate) fn buffers(&self) -> usize {
         self.buffers.len()
@@ -291,7 +313,11 @@ impl Machine {
 
     fn step(&mut self, input: Input<'_>) {
         let mut actions = Vec::new();
+        let before = self.touched();
         self.engine.step(self.now, input, &mut actions);
+        let after = self.touched();
+        self.most_touched = self.most_touched.max(after.0.saturating_sub(before.0));
+        self.most_touched = self.most_touched.max(before.1.abs_diff(after.1));
         for action in actions {
             match action {
                 Action::Start(id) => {
@@ -430,66 +456,4 @@ fn engine(pool: &PoolConfig, volume: VolumeConfig, now: Instant) -> Engine {
     engine.add_pool(pool.clone(), now).unwrap();
     engine.add_volume(volume).unwrap();
     engine
-}
-
-/// The volatile cache of a disk.
-#[derive(Clone)]
-struct Cache {
-    /// The bytes that survive every power cut.
-    kept: Vec<u8>,
-    /// Writes that no sync has covered, the oldest first.
-    writes: VecDeque<(usize, Vec<u8>)>,
-    /// How many writes syncs have covered.
-    covered: usize,
-    /// Syncs that the disk works on, each with the number of writes that it covers.
-    syncs: BTreeMap<ZioId, usize>,
-}
-
-impl Cache {
-    fn new(size: usize) -> Cache {
-        Cache {
-            kept: vec![0; size],
-            writes: VecDeque::new(),
-            covered: 0,
-            syncs: BTreeMap::new(),
-        }
-    }
-
-    fn wrote(&mut self, at: usize, bytes: &[u8]) {
-        self.writes.push_back((at, bytes.to_vec()));
-    }
-
-    fn sync_began(&mut self, id: ZioId) {
-        self.syncs.insert(id, self.covered + self.writes.len());
-    }
-
-    fn synced(&mut self, id: ZioId) {
-        let covers = self.syncs.remove(&id).unwrap();
-        while self.covered < covers {
-            self.keep_oldest();
-        }
-    }
-
-    fn keep_oldest(&mut self) {
-        let (at, bytes) = self.writes.pop_front().unwrap();
-        self.kept[at..at + bytes.len()].copy_from_slice(&bytes);
-        self.covered += 1;
-    }
-
-    fn lose_power(&mut self, random: &mut Random) {
-        self.lose_writes(random);
-        self.syncs.clear();
-    }
-
-    /// Loses some of the writes that no sync has covered. Syncs in flight then cover no other writes.
-    fn lose_writes(&mut self, random: &mut Random) {
-        while !self.writes.is_empty() {
-            if random.below(2) == 0 {
-                self.writes.pop_front();
-                self.covered += 1;
-            } else {
-                self.keep_oldest();
-            }
-        }
-    }
 }

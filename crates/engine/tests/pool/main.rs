@@ -2,6 +2,7 @@
 //! matters.
 
 mod bytes;
+mod cache;
 mod cases;
 mod crash;
 mod dynamic;
@@ -9,4 +10,5 @@ mod extents;
 mod hand;
 mod locks;
 mod machine;
+mod parts;
 mod repair;

@@ -16,9 +16,12 @@ impl Shard {
     pub(super) fn work_for_pool(&mut self, id: ZioId) -> Option<Outcome> {
         let zio = self.engine.child(id)?;
         let device = Device::Disk(zio.device);
-        if matches!(zio.op, Op::Read | Op::Write)
-            && self.stores.of(device).is_some_and(Store::reads_at_reply)
-        {
+        let moves = matches!(zio.op, Op::Read | Op::Write);
+        if moves && !self.unfinished.may_move(zio.length) {
+            self.unfinished.push_piece(id, 0);
+            return None;
+        }
+        if moves && self.stores.of(device).is_some_and(Store::reads_at_reply) {
             self.move_in_memory(&zio);
             return Some(Ok(()));
         }

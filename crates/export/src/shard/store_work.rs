@@ -210,8 +210,10 @@ impl Shard {
         }
     }
 
-    /// Continues long work in memory, one piece of each zio in turn.
+    /// Continues long work in memory, one piece of each zio in turn, and the work of pools that had no room in
+    /// the last pass.
     pub(super) fn work_on(&mut self) {
+        self.unfinished.begin_pass();
         for _ in 0..self.unfinished.pieces() {
             let Some((id, done)) = self.unfinished.pop_piece() else {
                 return;
@@ -234,6 +236,9 @@ impl Shard {
         let (fua, no_hole) = match request.operation {
             Operation::Zero { fua, no_hole } => (fua, no_hole),
             Operation::Trim { fua } => (fua, false),
+            Operation::Read | Operation::Write { .. } if id.is_child() => {
+                return self.work_for_pool(id).map(Err);
+            }
             _ => return None,
         };
         let length = u64::from(request.length);

@@ -17,6 +17,8 @@ pub(super) struct Unfinished {
     copies: Vec<Copy>,
     /// Long work in memory: zios, and how many bytes of each zio's work are done.
     pieces: VecDeque<(ZioId, u64)>,
+    /// How many bytes this pass has moved between pools and their disks.
+    moved: u64,
 }
 
 /// A write that is still to be copied to its disk. The engine already counts the write as done.
@@ -34,6 +36,7 @@ impl Unfinished {
             pool,
             copies: Vec::new(),
             pieces: VecDeque::new(),
+            moved: 0,
         }
     }
 
@@ -58,6 +61,18 @@ impl Unfinished {
                 debug_assert_eq!(attempt, Attempt::Done(Ok(())));
             }
         }
+    }
+
+    pub(super) fn begin_pass(&mut self) {
+        self.moved = 0;
+    }
+
+    /// Whether a zio between a pool and its disk may move its bytes in this pass. A store in memory is done at
+    /// once, and so the pool sends it the next zio: without a bound, one pass would do all the work of a sync.
+    pub(super) fn may_move(&mut self, bytes: u32) -> bool {
+        let may = self.moved < MOVED_MAX;
+        self.moved += if may { u64::from(bytes) } else { 0 };
+        may
     }
 
     pub(super) fn has_pieces(&self) -> bool {
@@ -90,3 +105,5 @@ pub(super) fn is_long(request: &Request, store: &Store) -> bool {
 
 /// The most bytes to zero before the shard serves other zios.
 pub(super) const PIECE: u64 = 4 << 20;
+/// A pass moves no more bytes of pools once it has moved so many.
+const MOVED_MAX: u64 = 1 << 20;

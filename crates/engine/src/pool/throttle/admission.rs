@@ -52,7 +52,7 @@ pub(crate) struct Throttle {
     /// Writes that were let go, but not yet taken out.
     ready: VecDeque<Ready>,
     admissions: Admissions,
-    /// The bytes that the last admitted write may still make dirty.
+    /// The bytes that the last admitted write, or a part of it, may still make dirty.
     promised: u64,
 }
 
@@ -120,6 +120,11 @@ impl Throttle {
             self.assign(tx);
         }
         verdict
+    }
+
+    /// Notes that the next part of an admitted write can make `bytes` dirty.
+    pub(crate) fn promise(&mut self, bytes: u64) {
+        self.promised = bytes;
     }
 
     /// Notes that an admitted write has made `bytes` dirty. The pool calls this for every block of the write,

@@ -1,0 +1,200 @@
+//! The parts of jobs: how a pool begins a job, and goes on with it in each tick.
+
+use super::blocks::Content;
+use super::jobs::{Home, Job, Stage, Sync, TOUCHED_MAX};
+use super::pool::Pool;
+use super::request::Phase;
+use super::step::Step;
+use super::volume::{Piece, Volume};
+use crate::zio::{Op, Zio, ZioId};
+
+impl Pool {
+    /// Whether the engine must tick, so that the jobs go on.
+    pub(crate) fn has_jobs(&self) -> bool {
+        !self.jobs.waiting.is_empty()
+    }
+
+    /// Begins a job, and ends it if it is short.
+    pub(super) fn begin_job(&mut self, job: Job, step: &mut Step<'_>) {
+        let rest = self.first_of(job, step);
+        self.jobs.waiting.extend(rest);
+    }
+
+    /// Does the first part of a job, unless other jobs wait. Returns the rest, if there is one.
+    fn first_of(&mut self, job: Job, step: &mut Step<'_>) -> Option<Job> {
+        if self.has_jobs() {
+            return Some(job);
+        }
+        if step.now > self.jobs.since {
+            self.jobs.begin_anew(step.now);
+        }
+        self.some_of(job, step)
+    }
+
+    /// Goes on with the jobs, once in each tick.
+    pub(crate) fn go_on_with_jobs(&mut self, step: &mut Step<'_>) {
+        self.jobs.begin_anew(step.now);
+        if !self.has_jobs() {
+            return;
+        }
+        while self.jobs.has_room()
+            && let Some(job) = self.jobs.waiting.pop_front()
+        {
+            let rest = self.some_of(job, step);
+            self.jobs.waiting.extend(rest);
+        }
+        self.settle(step);
+    }
+
+    /// Does a part of a job. Returns the rest, if there is one.
+    fn some_of(&mut self, job: Job, step: &mut Step<'_>) -> Option<Job> {
+        match job {
+            Job::Zero { zio, from } => self.zero_some(zio, from, step),
+            Job::Home(home) => self.send_some_home(home, step).map(Job::Home),
+            Job::Sync(sync) => self.sync_some(sync, step).map(Job::Sync),
+            Job::Released => (!self.queue_released(step)).then_some(job),
+            Job::Landed(landed) => self.send_some_behind(landed, step).map(Job::Landed),
+        }
+    }
+}
+
+/// Zeroes and trims.
+impl Pool {
+    /// Makes the blocks of an admitted zero or trim dirty. If that takes several steps, the request has its
+    /// locks meanwhile.
+    pub(super) fn zero_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
+        if let Some(rest) = self.first_of(Job::Zero { zio: id, from: 0 }, step) {
+            self.lock_at_once(id);
+            self.begin(id, Phase::Writing, step.now);
+            self.jobs.waiting.push_back(rest);
+        }
+    }
+
+    fn zero_some(&mut self, id: ZioId, begin: u32, step: &mut Step<'_>) -> Option<Job> {
+        let request = self.requests.get(id)?;
+        let (volume, zio) = (request.volume, request.zio);
+        let mut from = begin;
+        while from < zio.length {
+            if !self.jobs.touch() {
+                self.sync_if_full();
+                return Some(Job::Zero { zio: id, from });
+            }
+            let rest = Zio {
+                offset: zio.offset + u64::from(from),
+                length: zio.length - from,
+                ..zio
+            };
+            let target = &self.volumes[volume];
+            let most = TOUCHED_MAX - self.jobs.touched;
+            let (piece, touched) = target.first_part(target.pieces(&rest).next()?, most);
+            self.jobs.touched += touched;
+            self.throttle.promise(target.most_dirty_of(piece));
+            let content = match zio.op {
+                Op::Zero => Content::Zero,
+                _ => Content::Trim,
+            };
+            match piece.is_run() {
+                true => self.dirty_run(volume, piece, content, begin > 0 && from == begin, step),
+                false => self.dirty(volume, &zio, piece, step),
+            }
+            from += piece.length;
+        }
+        self.all_dirty(id, step);
+        None
+    }
+}
+
+impl Volume {
+    /// The first part of a piece: as much of a run as touches at most `most` blocks and as many extents. Returns
+    /// also how many it touches.
+    fn first_part(&self, piece: Piece, most: u32) -> (Piece, u32) {
+        if !piece.is_run() {
+            return (piece, 0);
+        }
+        let (range, most) = (piece.block..piece.end(), most.max(1) as usize);
+        let block = self.blocks.used(range.clone()).nth(most);
+        let extent = self.extents.meeting(range).nth(most);
+        let ends = [block, extent, Some(piece.end())];
+        let end = ends.into_iter().flatten().min().unwrap_or(piece.end());
+        let count = end - piece.block;
+        let part = Piece {
+            count,
+            length: count * self.block_size,
+            ..piece
+        };
+        let range = part.block..end;
+        let blocks = self.blocks.used(range.clone()).count();
+        (part, (blocks + self.extents.meeting(range).count()) as u32)
+    }
+}
+
+/// Ways home.
+impl Pool {
+    fn send_some_home(&mut self, mut home: Home, step: &mut Step<'_>) -> Option<Home> {
+        let Home { zio, volume, .. } = home;
+        loop {
+            let (range, target) = (home.at..home.end, &self.volumes[volume]);
+            let found = match home.stage {
+                Stage::OnWay | Stage::Begun => target.extents.next_on_way(range),
+                Stage::Extents => target.extents.next_dirty(range),
+                Stage::Blocks => target.blocks.next_used(range).map(|block| block..block + 1),
+            };
+            let Some(found) = found else {
+                home.at = home.start;
+                home.stage = match home.stage {
+                    Stage::OnWay => Stage::Extents,
+                    Stage::Extents if home.is_parted => Stage::Begun,
+                    Stage::Extents | Stage::Begun => Stage::Blocks,
+                    Stage::Blocks => break,
+                };
+                continue;
+            };
+            if !self.jobs.touch() {
+                home.is_parted = true;
+                return Some(home);
+            }
+            match home.stage {
+                Stage::OnWay | Stage::Begun => self.watch_on_way(volume, found.start, zio, step),
+                Stage::Extents => self.watch_extent(volume, found.start, zio, step),
+                Stage::Blocks => self.watch(volume, found.start, zio, step),
+            }
+            home.at = found.end;
+        }
+        self.one_less(zio, Ok(()), step);
+        None
+    }
+
+    fn sync_some(&mut self, mut sync: Sync, step: &mut Step<'_>) -> Option<Sync> {
+        let mut is_done = true;
+        // If all blocks of the txg went home for requests, the txg may have ended.
+        while self.txgs.syncing() == Some(sync.txg)
+            && let Some(target) = self.volumes.get(sync.volume)
+        {
+            let range = sync.at..u32::MAX;
+            let found = match sync.has_extents {
+                false => target.extents.next_dirty(range),
+                true => target.blocks.next_used(range).map(|block| block..block + 1),
+            };
+            let Some(found) = found else {
+                (sync.volume, sync.at) = (sync.volume + usize::from(sync.has_extents), 0);
+                sync.has_extents = !sync.has_extents;
+                continue;
+            };
+            if !self.jobs.touch() {
+                is_done = false;
+                break;
+            }
+            match sync.has_extents {
+                false => self.enlist_extent(sync.volume, found.start, sync.txg, step.now),
+                true => self.enlist(sync.volume, found.start, sync.txg, step.now),
+            }
+            sync.at = found.end;
+        }
+        self.push_batches(step.now);
+        if is_done {
+            (0..self.disks.len()).for_each(|disk| self.pump(disk, step));
+            self.commit_if_home(step);
+        }
+        (!is_done).then_some(sync)
+    }
+}

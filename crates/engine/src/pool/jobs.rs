@@ -1,0 +1,113 @@
+//! Jobs: work on many blocks, which takes more than one step.
+//!
+//! In one step the jobs of a pool touch at most 256 blocks and as many extents, so no client of the same shard
+//! waits for a whole flush, sync or trim. Ticks do the rest, and the jobs take turns. A driver with virtual time
+//! ticks at once, so the parts take no time there.
+
+use alloc::collections::VecDeque;
+
+use crate::time::Instant;
+use crate::zio::ZioId;
+
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    pub(super) waiting: VecDeque<Job>,
+    /// How many blocks and extents the jobs have touched since the last tick, or since this time.
+    pub(super) touched: u32,
+    pub(super) since: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Job {
+    /// Makes the blocks of a zero or trim dirty, from this byte of the zio on.
+    Zero { zio: ZioId, from: u32 },
+    /// Sends home the blocks and extents that a request waits for.
+    Home(Home),
+    /// Queues the dirty blocks and extents of a txg.
+    Sync(Sync),
+    /// Sends the blocks that waited until an extent was home.
+    Landed(Landed),
+    /// Queues the writes that waited for the repair or for the record of a mirror.
+    Released,
+}
+
+/// The blocks from `start` to `end` of a volume, on their way home for a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Home {
+    pub(super) zio: ZioId,
+    pub(super) volume: usize,
+    pub(super) start: u32,
+    pub(super) end: u32,
+    pub(super) stage: Stage,
+    /// The first block that this stage has still to look at.
+    pub(super) at: u32,
+    /// Whether extents may have begun their way since the job began.
+    pub(super) is_parted: bool,
+}
+
+/// The things that a [`Home`] looks for, one kind after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Extents that were on their way when the job began.
+    OnWay,
+    /// Extents in memory.
+    Extents,
+    /// Extents that have begun their way meanwhile.
+    Begun,
+    /// Blocks with versions of their own. This stage is the last, because extents become blocks: an extent
+    /// never takes the place of a block that the job has still to look at.
+    Blocks,
+}
+
+/// A txg on its way home.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sync {
+    pub(super) txg: u64,
+    pub(super) volume: usize,
+    /// Whether the extents of the volume are queued. Extents come before blocks, because some blocks are newer
+    /// than an extent of their txg.
+    pub(super) has_extents: bool,
+    /// The first block of the volume that the job has still to look at.
+    pub(super) at: u32,
+}
+
+/// An extent that is home.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Landed {
+    /// The extent's write.
+    pub(super) write: u32,
+    /// The first block that the job has still to look at.
+    pub(super) at: u32,
+}
+
+impl Jobs {
+    pub(super) fn begin_anew(&mut self, now: Instant) {
+        (self.touched, self.since) = (0, now);
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.touched < TOUCHED_MAX
+    }
+
+    /// Takes the room to touch one block or extent, if there is any.
+    pub(super) fn touch(&mut self) -> bool {
+        let has_room = self.has_room();
+        self.touched += u32::from(has_room);
+        has_room
+    }
+
+    /// Whether a request waits for this block, although the job that sends it home has not come to it.
+    pub(super) fn will_send(&self, volume: usize, block: u32) -> bool {
+        self.waiting.iter().any(|job| match job {
+            Job::Home(home) if home.volume == volume => {
+                let is_last = home.stage == Stage::Blocks;
+                let from = if is_last { home.at } else { home.start };
+                (from..home.end).contains(&block)
+            }
+            _ => false,
+        })
+    }
+}
+
+/// How many blocks and extents the jobs of a pool touch in one step.
+pub(super) const TOUCHED_MAX: u32 = 256;
