@@ -5,8 +5,10 @@ mount, no directory. A test that kills a daemon cleans up with `detach --stale`,
 """
 
 import ctypes
+import fcntl
 import os
 import pathlib
+import shutil
 
 import pytest
 
@@ -15,6 +17,7 @@ from conftest import BINARY, requires, run
 BASE = pathlib.Path("/run/dashpot-attached")
 LINKS = pathlib.Path("/dev/dashpot")
 CLONE_NEWNS = 0x00020000  # of linux/sched.h
+LOOP_CTL_ADD, LOOP_CTL_REMOVE = 0x4C80, 0x4C81  # of linux/loop.h
 
 
 def hide_from_others():
@@ -58,6 +61,30 @@ def attach():
 def sysfs(node, name):
     """An attribute of a node."""
     return (pathlib.Path("/sys/block") / os.path.basename(node) / name).read_text().strip()
+
+
+@pytest.fixture
+def own_loop(tmp_path_factory, monkeypatch):
+    """A loop device that `attach` takes next and no other program does, for a test that changes its settings."""
+    number = 64 + os.getpid() % 900
+    node, folder = f"/dev/loop{number}", tmp_path_factory.mktemp("bin")
+    tool = folder / "losetup"
+    tool.write_text(f'#!/bin/sh\n[ "$*" = --find ] && echo {node} && exit\nexec {shutil.which("losetup")} "$@"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    with open("/dev/loop-control") as control:
+        fcntl.ioctl(control, LOOP_CTL_ADD, number)
+        yield node
+        fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+
+
+def can_write(attribute, value):
+    """New kernels refuse a change while another one is under way."""
+    try:
+        attribute.write_text(value)
+        return True
+    except OSError:
+        return False
 
 
 def backing(loop):

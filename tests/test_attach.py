@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from attached import BASE, attach, can_attach, remains, sysfs  # noqa: F401 (a fixture)
+from attached import BASE, attach, can_attach, can_write, own_loop, remains, sysfs  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
 pytestmark = can_attach
@@ -65,9 +65,19 @@ def test_bytes_flushes_zeroes_and_discards_arrive_as_such(daemon, attach):
     daemon.cli("detach", node)
 
 
+def lower_the_depth(node):
+    """After this, the kernel says that the device takes 128 requests, and it takes 16."""
+    queue = pathlib.Path("/sys/block", os.path.basename(node), "queue")
+    for name, value in [("nr_requests", "16"), ("scheduler", "mq-deadline"), ("scheduler", "none")]:
+        eventually(lambda: can_write(queue / name, value), name)
+
+
 @requires("fio")
-@pytest.mark.parametrize("depth", [64, 128])
-def test_depth_arrives_whole(daemon, attach, depth):
+@pytest.mark.parametrize("depth, former", [(64, False), (128, False), (128, True)])
+def test_depth_arrives_whole(daemon, attach, own_loop, depth, former):
+    """Also if a former user of the device has lowered its depth."""
+    if former:
+        lower_the_depth(own_loop)
     node = attach(daemon)
     daemon.cli("inject", "d", "--hang", "-T", "read", "--name", "stuck")
     words = ["fio", "--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randread"]

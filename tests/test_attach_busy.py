@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 
 import pytest
 
@@ -105,3 +106,28 @@ def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_
         eventually(lambda: not daemon.disk()["clients"], "no client")
     finally:
         run("losetup", "--detach", node)
+
+
+@pytest.mark.parametrize("command", ["attach", "stale"])
+def test_daemons_that_do_not_answer_are_named_and_keep_their_devices(serve, attach, command):
+    """Each once, however many devices it has."""
+    daemon = serve("-d", "mine=ram,size=8M")
+    others = [serve("-d", f"a{at}=ram,size=8M", "-d", f"b{at}=ram,size=8M") for at in range(2)]
+    nodes = [attach(other, f"{disk}{at}") for at, other in enumerate(others) for disk in "ab"]
+    for other in others:
+        os.kill(other.pid, signal.SIGSTOP)
+    try:
+        words = ["attach", "mine", "--with", "loop"] if command == "attach" else ["detach", "--stale"]
+        said = daemon.cli(*words).stderr.splitlines()
+        for other in others:
+            (line,) = [line for line in said if str(other.api) in line]
+            assert f"process {other.pid}" in line and f"'kill -CONT {other.pid}'" in line
+            assert line.startswith("dashpot: its devices stay as they are")
+    finally:
+        for other in others:
+            os.kill(other.pid, signal.SIGCONT)
+    for node in nodes:
+        run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
+    for one in [daemon, *others]:
+        one.cli("detach", "all")
+    assert not remains()

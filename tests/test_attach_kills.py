@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
+from attached import BASE, attach, can_attach, can_write, own_loop, remains  # noqa: F401 (a fixture)
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 
 pytestmark = [*can_attach, requires("fio"), requires("mkfs.ext4"), requires("ps")]
@@ -137,6 +137,46 @@ def test_kills_of_run_and_its_helper_leave_nothing(serve, attach, tmp_path, rng,
         # A surviving helper takes some time to notice that the daemon is gone.
         eventually(lambda: not any(map(is_alive, [*helpers, *jobs])), f"the end of {helpers} and {jobs}")
         nothing_stays(serve, tmp_path)
+
+
+# Settings that attach changes, with other values.
+UNUSUAL = {"max_sectors_kb": "512", "scheduler": "mq-deadline", "nr_requests": "64"}
+
+
+@pytest.mark.parametrize("command", ["attach", "detach"])
+@pytest.mark.parametrize("last", [*UNUSUAL, "record"])
+def test_settings_that_a_killed_helper_has_changed_are_restored(serve, attach, own_loop, command, last):
+    """The helper is killed as soon as a setting has changed, or, for `record`, when it has written down what it made."""
+    queue = pathlib.Path("/sys/block", os.path.basename(own_loop), "queue")
+    daemon = serve("-d", "d=ram,size=8M")
+    for name, value in UNUSUAL.items():
+        eventually(lambda: can_write(queue / name, value), name)
+    before = settings(queue)
+    helper = daemon.start("attach", "d", "--with", "loop")
+    if command == "detach":
+        assert helper.wait(HANG_LIMIT) == 0
+        helper = daemon.start("detach", "d")
+    then = settings(queue)
+    while helper.poll() is None and not (list(BASE.glob("*/record")) if last == "record" else has_changed(queue, last, then)):
+        pass
+    kill(helper.pid)
+    helper.wait()
+    daemon.abandon()
+    eventually(lambda: run(BINARY, "detach", "--stale", code=None).returncode == 0 and not remains(), "nothing left")
+    assert settings(queue) == before
+
+
+def settings(queue):
+    return {name: chosen((queue / name).read_text()) for name in UNUSUAL}
+
+
+def chosen(text):
+    """The value, which is in brackets if there is a choice."""
+    return text.partition("[")[2].partition("]")[0] or text.strip()
+
+
+def has_changed(queue, name, then):
+    return chosen((queue / name).read_text()) != then[name]
 
 
 def ends_with_its_command(own):

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from attached import LINKS, attach, can_attach, remains  # noqa: F401 (a fixture)
-from conftest import BINARY, HANG_LIMIT, eventually, run
+from conftest import BINARY, HANG_LIMIT, eventually, requires, run
 from test_attach_rights import user  # noqa: F401 (a fixture)
 from test_device import SIZE, device  # noqa: F401 (a fixture)
 
@@ -30,6 +30,36 @@ def test_a_link_leads_to_the_node_until_it_is_detached(serve, attach):
     assert attached["link"] == "/dev/dashpot/d"
     daemon.cli("detach", attached["node"])
     assert not remains()
+
+
+@pytest.mark.parametrize("words", ["/dev/../dev/{name}", "/dev//{name}", "/dev/dashpot/./d", "{tmp}/link", "{tmp}/link-to-the-link"])
+def test_detach_takes_any_path_of_the_device(serve, attach, tmp_path, words):
+    daemon = serve("-d", "d=ram,size=8M")
+    node = attach(daemon)
+    (tmp_path / "link").symlink_to(node)
+    (tmp_path / "link-to-the-link").symlink_to(LINKS / "d")
+    daemon.cli("detach", words.format(name=os.path.basename(node), tmp=tmp_path))
+    assert not remains()
+
+
+@requires("mkfs.ext4")
+@pytest.mark.parametrize("words", ["{at}", "{at}/", "./dir", "dir", "../{parent}/dir"])
+def test_detach_takes_the_directory_where_it_is_mounted(serve, attach, tmp_path, monkeypatch, words):
+    """A disk with the name of the directory goes first."""
+    at = tmp_path / "dir"
+    at.mkdir()
+    daemon = serve("-d", "d=ram,size=8M", "-d", "dir=ram,size=8M")
+    daemon.cli("mount", "d", at, "--mkfs", "--with", "loop")
+    other = attach(daemon, "dir") if words == "dir" else None
+    monkeypatch.chdir(tmp_path)
+    words = words.format(at=at, parent=tmp_path.name)
+    daemon.cli("detach", words)
+    if other:
+        assert os.path.ismount(at) and not (LINKS / "dir").exists()
+        daemon.cli("detach", words)
+    assert not os.path.ismount(at) and not remains()
+    refused = daemon.cli("detach", words, code=1).stderr
+    assert f"'{words}' is not attached by dashpot: nothing is" in refused
 
 
 def test_a_link_that_is_taken_refuses_the_disk_and_nothing_is_made(serve, attach, directory):

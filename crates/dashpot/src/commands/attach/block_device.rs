@@ -4,7 +4,8 @@ use std::path::Path;
 
 use dashpot_api::MechanismWord;
 
-use super::sysfs::Before;
+use super::place::{Changes, Place};
+use super::sysfs::{self, Before};
 use super::{loop_device, nbd_device, ublk_device};
 
 /// A device that has been made. Dropping this value frees the device, unless it was
@@ -13,7 +14,7 @@ use super::{loop_device, nbd_device, ublk_device};
 pub(super) struct BlockDevice {
     node: String,
     mechanism: MechanismWord,
-    /// The changed settings, with their former values.
+    /// The settings that are changed, with their former values.
     pub(super) before: Before,
     kept: bool,
 }
@@ -31,6 +32,19 @@ impl BlockDevice {
 
     pub(super) fn node(&self) -> &str {
         &self.node
+    }
+
+    /// Notes the settings that are about to be changed, with their former values. The note in the directory of the
+    /// attachment outlives this process.
+    pub(super) fn note(&mut self, before: Before, place: &Place) -> anyhow::Result<()> {
+        let changes = Changes {
+            node: self.node.clone(),
+            mechanism: self.mechanism,
+            before,
+        };
+        place.note(&changes)?;
+        self.before = changes.before;
+        Ok(())
     }
 
     /// Leaves the device in place.
@@ -56,9 +70,21 @@ pub(super) fn free(
     before: &[(String, String)],
 ) -> anyhow::Result<()> {
     match mechanism {
-        MechanismWord::Loop => loop_device::free(node, before),
-        MechanismWord::Nbd => nbd_device::free(node, before),
-        MechanismWord::Ublk => ublk_device::free(node),
+        MechanismWord::Loop => loop_device::free(node)?,
+        MechanismWord::Nbd => nbd_device::free(node)?,
+        // The settings vanish with the device.
+        MechanismWord::Ublk => return ublk_device::free(node),
+    }
+    sysfs::restore(node, before);
+    Ok(())
+}
+
+/// Whether the node is there, and no program has made it a device.
+pub(super) fn is_free(node: &str, mechanism: MechanismWord) -> bool {
+    match mechanism {
+        MechanismWord::Loop => loop_device::backing_file(node).is_none(),
+        MechanismWord::Nbd => nbd_device::is_free(node),
+        MechanismWord::Ublk => false,
     }
 }
 

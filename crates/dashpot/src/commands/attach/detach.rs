@@ -16,8 +16,9 @@ use super::file_system;
 use super::place::{Place, Record, records};
 use super::process::Process;
 use super::stale;
-use super::state::{io_of, is_ours, waits};
+use super::state::{io_of, is_ours, waits_now};
 use super::sysfs::queue_of;
+use super::target::Target;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
 
@@ -78,18 +79,18 @@ pub(crate) fn detach_unused(client: &Client, node: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The attachments that a word names.
-fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>> {
+/// The attachments that a word names. The name of a disk or a volume goes before a path.
+fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
     let is_own = |record: &Record| record.api == client.address();
-    let is_meant = |record: &Record| match target {
-        "all" => is_own(record),
-        path if path.starts_with('/') => {
-            record.node == path || record.link.as_deref() == Some(Path::new(path))
-        }
-        disk => is_own(record) && record.disk == disk,
-    };
-    let meant = Place::meant(is_meant)?;
-    if meant.is_empty() && target != "all" {
+    if word == "all" {
+        return Place::meant(is_own);
+    }
+    let target = Target::of(word);
+    let mut meant = Place::meant(|record| is_own(record) && target.is_name_of(record))?;
+    if meant.is_empty() {
+        meant = Place::meant(|record| target.is_path_of(record))?;
+    }
+    if meant.is_empty() {
         let records = records().into_iter();
         let nodes = records.map(|(_, record)| match &record {
             Record { node, disk, .. } if is_own(&record) => format!("{node} ({disk})"),
@@ -102,7 +103,7 @@ fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>>
             [] => "nothing is".to_owned(),
             nodes => format!("it attached {}", nodes.join(", ")),
         };
-        bail!("'{target}' is not attached by dashpot: {known}");
+        bail!("'{word}' is not attached by dashpot: {known}");
     }
     Ok(meant)
 }
@@ -155,7 +156,7 @@ impl Detachment<'_> {
         if !self.is_ours() {
             return Ok(());
         }
-        if waits(self.place, self.record) {
+        if waits_now(self.place, self.record) {
             self.fail_waiting()?;
         }
         let mounted = self.own_mount();

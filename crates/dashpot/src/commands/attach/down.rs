@@ -9,9 +9,10 @@ use dashpot_api::MechanismWord;
 
 use super::place::{Place, Record};
 use super::state::is_ours;
-use super::{block_device, fuse_mount, link};
+use super::{block_device, fuse_mount, link, sysfs};
 
-/// Frees the node, if dashpot made the device, and removes its files.
+/// Frees the node, if dashpot made the device, and removes its files. If the node is free already, an earlier
+/// command may have been killed before it had given the node back.
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         free(record)?;
@@ -20,6 +21,9 @@ pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
                 "a program has just opened it; the kernel removes it when that program closes it"
             );
         }
+    } else if block_device::is_free(&record.node, record.mechanism) {
+        sysfs::restore(&record.node, &record.before);
+        give_back(record)?;
     }
     link::remove(record);
     fuse_mount::undo(&place.file(&record.disk));
@@ -43,6 +47,11 @@ fn goes_soon(place: &Place, record: &Record) -> bool {
 /// Frees the node, and gives it back to its owner. With the kernel's NBD client, I/O in flight fails.
 pub(super) fn free(record: &Record) -> anyhow::Result<()> {
     block_device::free(&record.node, record.mechanism, &record.before)?;
+    give_back(record)
+}
+
+/// Gives a free node back to its owner.
+fn give_back(record: &Record) -> anyhow::Result<()> {
     match record.owner_before {
         // The node of a ublk device vanishes with the device.
         Some((uid, gid)) if record.mechanism != MechanismWord::Ublk => {

@@ -22,7 +22,7 @@ use super::down;
 use super::netlink::RECONNECT_SECONDS;
 use super::place::{Place, Record, records};
 use super::process::Process;
-use super::state::waits;
+use super::state::waits_now;
 use super::sysfs::queue_of;
 
 /// The name under which dashpot starts this process. The argument of the process is the node.
@@ -120,7 +120,7 @@ fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
 fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
     let is_meant = |record: &Record| record.node == node && record.daemon == Some(daemon);
     for (place, record) in Place::meant(is_meant)? {
-        if waits(&place, &record) {
+        if waits_now(&place, &record) {
             down::free(&record)?;
         }
     }

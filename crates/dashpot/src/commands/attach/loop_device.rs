@@ -41,7 +41,7 @@ pub(super) fn make(node: &str, wanted: &Wanted<'_>, waits: impl FnMut()) -> anyh
         (Some(found), Ok(_)) if found == wanted.file => Ok(true),
         (Some(found), Err(error)) if found == wanted.file => {
             // If this fails, too, `detach --stale` finds the device.
-            let _ = free(node, &[]);
+            let _ = free(node);
             Err(error)
         }
         (Some(_), _) => Ok(false),
@@ -50,23 +50,24 @@ pub(super) fn make(node: &str, wanted: &Wanted<'_>, waits: impl FnMut()) -> anyh
     }
 }
 
-/// Changes the settings of a new device. Adds the former values to `before`.
-pub(super) fn configure(node: &str, before: &mut Before) -> anyhow::Result<()> {
+/// Changes the settings of a new device. First gives the former values to `note`.
+pub(super) fn configure(
+    node: &str,
+    note: impl FnOnce(Before) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     // Without direct I/O, requests would arrive one at a time.
     if attribute(node, "loop/dio").as_deref() != Some("1") {
         bail!(
             "{node}: the kernel does no direct I/O for this loop device, so one request at a time would arrive: nothing is attached"
         );
     }
-    sysfs::change(node, &SETTINGS, before)
+    sysfs::change(node, &SETTINGS, note)
 }
 
-/// Frees a loop device, and restores its settings. If another program has opened the node since the
-/// caller looked, the device stays until that program closes it.
-pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()> {
-    losetup(&["--detach", node], || {})?;
-    sysfs::restore(node, before);
-    Ok(())
+/// Frees a loop device. If another program has opened the node since the caller looked, the device stays
+/// until that program closes it.
+pub(super) fn free(node: &str) -> anyhow::Result<()> {
+    losetup(&["--detach", node], || {}).map(drop)
 }
 
 /// The file behind a node, if the node is a loop device with a file.
@@ -86,10 +87,12 @@ fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
 
 /// A request is at most one FUSE message, so that it becomes one I/O of the disk. No scheduler
 /// changes the order, and the disk does not rotate.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 5] = [
     ("queue/max_sectors_kb", "1024"),
     ("queue/scheduler", "none"),
     ("queue/rotational", "0"),
-    // The most requests that a loop device can have. A former user may have lowered the number.
+    // The most requests that a loop device can have. A former user may have lowered the number. If a scheduler has
+    // come and gone since, the kernel says 128 and takes fewer, until the number changes.
+    ("queue/nr_requests", "127"),
     ("queue/nr_requests", "128"),
 ];

@@ -6,6 +6,7 @@
 //! ublk device it makes the device's queue, hands the queue to the daemon, and starts the device. The
 //! daemon needs no privilege. If a step fails, `attach` undoes the earlier steps.
 
+mod answers;
 mod block_device;
 mod detach;
 mod down;
@@ -26,6 +27,7 @@ mod state;
 mod sysfs;
 mod takeover;
 mod tool;
+mod target;
 mod turn;
 #[cfg_attr(not(feature = "ublk"), path = "ublk_absent.rs")]
 mod ublk_device;
@@ -353,7 +355,7 @@ impl Attempt<'_> {
         }
         let mut device = BlockDevice::new(&node, self.mechanism);
         self.check_stopped()?;
-        loop_device::configure(&node, &mut device.before)?;
+        loop_device::configure(&node, |before| device.note(before, place))?;
         Ok(Some(Made(device, Some(mount))))
     }
 
@@ -374,7 +376,7 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let mut device = BlockDevice::new(&node, self.mechanism);
-        nbd_device::configure(&node, &wanted, &mut device.before)?;
+        nbd_device::configure(&node, &wanted, |before| device.note(before, place))?;
         Ok(Some(Made(device, None)))
     }
 
@@ -390,7 +392,7 @@ impl Attempt<'_> {
             waited.go_on(self, &node);
         })?;
         self.check_stopped()?;
-        ublk_device::configure(&node, &mut device.before)?;
+        ublk_device::configure(&node, |before| device.note(before, place))?;
         Ok(Made(device, None))
     }
 

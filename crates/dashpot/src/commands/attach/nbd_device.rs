@@ -24,11 +24,16 @@ pub(super) struct WantedNbd<'a> {
     pub(super) may_hold_reads: bool,
 }
 
+/// Whether no process has made a node a device.
+pub(super) fn is_free(node: &str) -> bool {
+    attribute(node, "pid").is_none()
+}
+
 /// The node of a free device. If no device is free, the kernel makes one more.
 pub(super) fn free_node() -> String {
     let node = |index: u32| format!("{PREFIX}{index}");
     let mut nodes = (0..).map(node);
-    let free = nodes.find(|node| attribute(node, "pid").is_none());
+    let free = nodes.find(|node| is_free(node));
     free.unwrap_or_else(|| node(0))
 }
 
@@ -51,16 +56,16 @@ pub(super) fn make(node: &str, wanted: &WantedNbd<'_>, peer: OwnedFd) -> anyhow:
     }
 }
 
-/// Changes the settings of a new device. Adds the former values to `before`.
+/// Changes the settings of a new device. First gives the former values to `note`.
 pub(super) fn configure(
     node: &str,
     wanted: &WantedNbd<'_>,
-    before: &mut Before,
+    note: impl FnOnce(Before) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     if backend_of(node).as_deref() != Some(wanted.backend) {
         bail!("{node}: this kernel keeps no names of devices (Linux 5.14 and later do)");
     }
-    sysfs::change(node, &SETTINGS, before)?;
+    sysfs::change(node, &SETTINGS, note)?;
     if !wanted.may_hold_reads {
         // The kernel reads the partition table when the node is opened for the first time. A rule that
         // is armed later should not match that read.
@@ -86,14 +91,12 @@ pub(super) fn reconnect(
     }
 }
 
-/// Disconnects a device, and restores its settings. The kernel fails its I/O in flight. If a program has
-/// the node open, the node keeps its name until that program closes it.
-pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()> {
+/// Disconnects a device. The kernel fails its I/O in flight. If a program has the node open, the node keeps
+/// its name until that program closes it.
+pub(super) fn free(node: &str) -> anyhow::Result<()> {
     let index = index(node)?;
     let disconnected = client()?.disconnect(index);
-    disconnected.with_context(|| format!("{node} cannot be disconnected"))?;
-    sysfs::restore(node, before);
-    Ok(())
+    disconnected.with_context(|| format!("{node} cannot be disconnected"))
 }
 
 /// The path that the kernel keeps with a node; `None` if the node is no device of the kernel's NBD
@@ -116,9 +119,12 @@ fn index(node: &str) -> anyhow::Result<u32> {
 
 const PREFIX: &str = "/dev/nbd";
 
-/// No scheduler changes the order, the disk does not rotate, and up to 128 I/Os are in flight.
-const SETTINGS: [(&str, &str); 3] = [
+/// No scheduler changes the order, the disk does not rotate, and up to 128 I/Os are in flight. If a former user has
+/// lowered that number and a scheduler has come and gone since, the kernel says 128 and takes fewer, until the
+/// number changes.
+const SETTINGS: [(&str, &str); 4] = [
     ("queue/scheduler", "none"),
     ("queue/rotational", "0"),
+    ("queue/nr_requests", "127"),
     ("queue/nr_requests", "128"),
 ];

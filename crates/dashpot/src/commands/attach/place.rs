@@ -17,11 +17,13 @@ use dashpot_daemon::http::random_word;
 use serde::{Deserialize, Serialize};
 
 use super::process::Process;
+use super::sysfs::Before;
 
 /// The parent of the directories of all attachments.
 pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
+const CHANGES: &str = "changes";
 /// How long a command waits for another command that has locked an attachment.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause between two looks at the lock.
@@ -46,7 +48,7 @@ pub(super) struct Record {
     #[serde(default)]
     pub(super) served: Served,
     /// The changed settings of the node, with their former values.
-    pub(super) before: Vec<(String, String)>,
+    pub(super) before: Before,
     /// The user and the group that the node belonged to before it was given away.
     pub(super) owner_before: Option<(u32, u32)>,
     /// The place at which dashpot has mounted the node's file system.
@@ -66,6 +68,16 @@ impl Record {
     pub(super) fn words(&self) -> String {
         words(self.layer, &self.disk)
     }
+}
+
+/// The settings of a node that `attach` changes. They are written down before they are changed: a helper that is
+/// killed before it has written its record leaves this note.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Changes {
+    pub(super) node: String,
+    pub(super) mechanism: MechanismWord,
+    /// The former values.
+    pub(super) before: Before,
 }
 
 /// The words for a disk or a volume in a message: `disk 'd'` or `volume 'tank/v'`.
@@ -200,7 +212,7 @@ impl Place {
         let paths = entries.map(|entry| entry.path());
         let is_ours = |path: &PathBuf| {
             let name = path.file_name();
-            name.is_some_and(|name| name == LOCK || name == RECORD)
+            name.is_some_and(|name| [LOCK, RECORD, CHANGES].iter().any(|own| name == *own))
         };
         paths.filter(|path| !is_ours(path)).collect()
     }
@@ -209,10 +221,26 @@ impl Place {
         record_in(&self.path)
     }
 
-    /// Writes the record. A reader finds the whole record or none.
+    /// Writes the record.
     pub(super) fn write(&self, record: &Record) -> anyhow::Result<()> {
-        let (unnamed, named) = (self.path.join("record.new"), self.path.join(RECORD));
-        fs::write(&unnamed, serde_json::to_vec(record)?)
+        self.write_whole(RECORD, record)
+    }
+
+    /// Writes down the settings that are about to be changed.
+    pub(super) fn note(&self, changes: &Changes) -> anyhow::Result<()> {
+        self.write_whole(CHANGES, changes)
+    }
+
+    /// The settings that were about to be changed, or were changed.
+    pub(super) fn changes(&self) -> Option<Changes> {
+        let text = fs::read_to_string(self.path.join(CHANGES)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Writes a file. A reader finds the whole file or none.
+    fn write_whole(&self, name: &str, content: &impl Serialize) -> anyhow::Result<()> {
+        let (unnamed, named) = (self.path.join("record.new"), self.path.join(name));
+        fs::write(&unnamed, serde_json::to_vec(content)?)
             .and_then(|()| fs::rename(&unnamed, &named))
             .with_context(|| format!("cannot write {}", named.display()))
     }

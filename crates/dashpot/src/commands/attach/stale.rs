@@ -8,6 +8,8 @@ use dashpot_api::MechanismWord;
 use dashpot_export::complain;
 use dashpot_export::store::device_users;
 
+use super::answers::Answers;
+use super::block_device::is_free;
 use super::down::{free, take_down};
 use super::file_system;
 use super::fuse_mount;
@@ -15,13 +17,13 @@ use super::loop_device::{self, backing_file};
 use super::nbd_device::{self, backend_of};
 use super::place::{Place, Record};
 use super::state::{is_ours, is_stale, is_used, waits};
-use super::ublk_device;
+use super::{sysfs, ublk_device};
 use crate::commands::output::print;
 
 /// Cleans up, and prints what it removed.
 pub(super) fn clean() -> anyhow::Result<ExitCode> {
     let mut all_done = true;
-    for (name, cleaned) in clean_each(|_, _| true) {
+    for (name, cleaned) in clean_each(|_, _, _| true) {
         match cleaned {
             Ok(()) => print(&format!("{name}\n"))?,
             Err(error) => {
@@ -39,7 +41,9 @@ pub(super) fn clean() -> anyhow::Result<ExitCode> {
 
 /// Cleans up as far as possible, before a new attachment. Leaves devices that may be taken over.
 pub(crate) fn clean_quietly() {
-    let goes = |place: &Place, record: &Record| !(waits(place, record) && is_used(record));
+    let goes = |place: &Place, record: &Record, answers: &Answers| {
+        !(waits(place, record, answers) && is_used(record))
+    };
     for (name, cleaned) in clean_each(goes) {
         if let Err(error) = cleaned {
             complain(format_args!(
@@ -49,14 +53,20 @@ pub(crate) fn clean_quietly() {
     }
 }
 
-/// Cleans every stale attachment for which `goes` is true. Returns each node, and whether the
-/// cleaning succeeded.
-fn clean_each(goes: impl Fn(&Place, &Record) -> bool) -> Vec<(String, anyhow::Result<()>)> {
-    let mut cleaned = Vec::new();
-    for (place, record) in Place::all() {
+/// Cleans every stale attachment for which `goes` is true, and names the daemons that do not answer. Returns each
+/// node, and whether the cleaning succeeded.
+fn clean_each(
+    goes: impl Fn(&Place, &Record, &Answers) -> bool,
+) -> Vec<(String, anyhow::Result<()>)> {
+    let (mut cleaned, all) = (Vec::new(), Place::all());
+    let answers = Answers::about(all.iter().filter_map(|(_, record)| record.as_ref()));
+    answers.say_silent();
+    for (place, record) in all {
         match record {
             None => clean_half_made(place),
-            Some(record) if is_stale(&place, &record) && goes(&place, &record) => {
+            Some(record)
+                if is_stale(&place, &record, &answers) && goes(&place, &record, &answers) =>
+            {
                 let node = record.node.clone();
                 cleaned.push((node, clean_one(place, &record)));
             }
@@ -90,7 +100,7 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
 fn clean_half_made(place: Place) {
     for node in nodes("nbd") {
         if backend_of(&node).is_some_and(|backend| place.contains(&backend)) {
-            let _ = nbd_device::free(&node, &[]);
+            let _ = nbd_device::free(&node);
         }
     }
     for node in ublk_device::nodes() {
@@ -102,10 +112,15 @@ fn clean_half_made(place: Place) {
         for node in nodes("loop") {
             if backing_file(&node).as_deref() == Some(&file) {
                 // If the device cannot be freed now, the next cleaning finds it again.
-                let _ = loop_device::free(&node, &[]);
+                let _ = loop_device::free(&node);
             }
         }
         fuse_mount::undo(&file);
+    }
+    if let Some(changes) = place.changes()
+        && is_free(&changes.node, changes.mechanism)
+    {
+        sysfs::restore(&changes.node, &changes.before);
     }
     place.remove();
 }

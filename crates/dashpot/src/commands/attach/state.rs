@@ -2,11 +2,10 @@
 
 use dashpot_api::{Client, DeviceIo, MechanismWord};
 use dashpot_export::store::device_users;
-use dashpot_rules::parse_api;
 
+use super::answers::Answers;
 use super::block_device::is_at;
 use super::place::{Place, Record};
-use super::process::Process;
 use super::sysfs::queue_of;
 
 /// Whether the node is still the attached device.
@@ -15,21 +14,9 @@ pub(super) fn is_ours(place: &Place, record: &Record) -> bool {
 }
 
 /// Whether the attachment's daemon certainly serves the node no longer.
-pub(super) fn is_stale(place: &Place, record: &Record) -> bool {
-    if !is_ours(place, record) {
-        return true;
-    }
-    match record.daemon {
-        Some(daemon) if !Process::is_alive(daemon) => true,
-        _ => !may_be_served(record).unwrap_or(true),
-    }
-}
-
-/// Asks the daemon whether it serves the node; `None` if the daemon does not answer.
-fn may_be_served(record: &Record) -> Option<bool> {
-    let api = parse_api(&record.api).ok()?;
-    let io = io_of(&Client::find(Some(&api)).ok()?, record)?;
-    Some(io.attachments.iter().any(|it| it.node == record.node))
+pub(super) fn is_stale(place: &Place, record: &Record, answers: &Answers) -> bool {
+    let has_ended = record.daemon.is_some_and(|daemon| !daemon.is_alive());
+    has_ended || answers.deny(record) || !is_ours(place, record)
 }
 
 /// The clients and the I/O of the disk or volume; `None` if the daemon does not answer, or has it no longer.
@@ -40,8 +27,16 @@ pub(super) fn io_of(client: &Client, record: &Record) -> Option<DeviceIo> {
 
 /// Whether the attachment's daemon is gone, and I/O waits in the kernel's NBD client for another
 /// daemon.
-pub(super) fn waits(place: &Place, record: &Record) -> bool {
-    record.mechanism == MechanismWord::Nbd && is_ours(place, record) && is_stale(place, record)
+pub(super) fn waits(place: &Place, record: &Record, answers: &Answers) -> bool {
+    record.mechanism == MechanismWord::Nbd
+        && is_ours(place, record)
+        && is_stale(place, record, answers)
+}
+
+/// Like [`waits`], after asking the attachment's daemon alone.
+pub(super) fn waits_now(place: &Place, record: &Record) -> bool {
+    record.mechanism == MechanismWord::Nbd
+        && waits(place, record, &Answers::about(std::iter::once(record)))
 }
 
 /// Whether a program would notice the end of the node.

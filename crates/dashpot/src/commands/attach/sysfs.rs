@@ -2,27 +2,31 @@
 //! these.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// The changed settings, with their former values.
+/// Settings that `attach` may change, with their former values.
 pub(super) type Before = Vec<(String, String)>;
 
-/// Changes the settings of a node. Adds each former value to `before` at once, so that the caller can
-/// restore it if a later change fails.
+/// Changes the settings of a node. First gives the former values to `note`, so that they can be restored whatever
+/// happens later. A change of one setting may change another, such as the scheduler the number of requests.
 pub(super) fn change(
     node: &str,
     settings: &[(&str, &str)],
-    before: &mut Before,
+    note: impl FnOnce(Before) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let present = settings
+        .iter()
+        .filter_map(|(setting, _)| Some(((*setting).to_owned(), attribute(node, setting)?)));
+    note(present.collect())?;
     for (setting, value) in settings {
-        let former = attribute(node, setting);
-        let Some(former) = former.filter(|former| former != value) else {
-            continue;
-        };
-        set_attribute(node, setting, value)?;
-        before.push(((*setting).to_owned(), former));
+        if attribute(node, setting).is_some_and(|present| present != *value) {
+            set_attribute(node, setting, value)?;
+        }
     }
     Ok(())
 }
@@ -46,10 +50,21 @@ pub(crate) fn attribute(node: &str, name: &str) -> Option<String> {
     Some(value.trim_end().to_owned())
 }
 
-/// Changes an attribute of a node in sysfs.
+/// Changes an attribute of a node in sysfs. Linux 6.17 and later refuse this for a moment while they change another
+/// one of the same device.
 fn set_attribute(node: &str, name: &str, value: &str) -> anyhow::Result<()> {
-    let path = sysfs(node).join(name);
-    fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))
+    let (path, begun) = (sysfs(node).join(name), Instant::now());
+    loop {
+        match fs::write(&path, value) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && begun.elapsed() < PATIENCE => {
+                thread::sleep(PAUSE);
+            }
+            written => {
+                let cannot = || format!("cannot write {value} to {}", path.display());
+                return written.with_context(cannot);
+            }
+        }
+    }
 }
 
 fn sysfs(node: &str) -> PathBuf {
@@ -75,3 +90,8 @@ pub(crate) fn queue_of(node: &str) -> Option<Queue> {
         most: attribute(node, "queue/nr_requests")?.parse().ok()?,
     })
 }
+
+/// How long the kernel may be busy with a device.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(5);

@@ -16,7 +16,7 @@ use super::exported::Exported;
 use super::kernel_log::Left;
 use super::place::{Place, Record, Served, records};
 use super::process::Process;
-use super::state::{is_used, waits};
+use super::state::{is_used, waits_now};
 use super::{block_device, guard, nbd_device};
 
 /// A device that has waited for a daemon, and that a daemon serves again.
@@ -37,7 +37,7 @@ pub(super) fn take_over(
     for (place, record) in Place::meant(|record| record.key() == exported.key())? {
         let is_its_daemon = record.api == client.address();
         let is_its_store = served.store_id.is_some() && record.served.store_id == served.store_id;
-        if !(is_its_daemon || is_its_store) || !waits(&place, &record) || !is_used(&record) {
+        if !(is_its_daemon || is_its_store) || !waits_now(&place, &record) || !is_used(&record) {
             continue;
         }
         let node = record.node.clone();

@@ -52,9 +52,12 @@ pub(super) fn start(node: &str, server: u32, waits: impl FnMut()) -> anyhow::Res
     started.with_context(|| format!("{node}: the kernel's ublk driver does not start it"))
 }
 
-/// Changes the settings of a new device.
-pub(super) fn configure(node: &str, before: &mut Before) -> anyhow::Result<()> {
-    sysfs::change(node, &SETTINGS, before)
+/// Changes the settings of a new device. First gives the former values to `note`.
+pub(super) fn configure(
+    node: &str,
+    note: impl FnOnce(Before) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    sysfs::change(node, &SETTINGS, note)
 }
 
 /// Removes a device. Waits for the device's I/O in flight.
