@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -85,6 +86,45 @@ def test_a_file_system_stays_whole_while_rules_change(serve, attach, tmp_path, f
     node = attach(daemon)
     run(*CHECKS[fs], node)
     daemon.cli("detach", node)
+
+
+@pytest.mark.parametrize("fs", ["ext2", "ext3", "btrfs", "vfat"])
+def test_other_kinds_of_file_systems(serve, attach, tmp_path, fs):
+    """Those that this kernel and this host have."""
+    if shutil.which(f"mkfs.{fs}") is None:
+        pytest.skip(f"mkfs.{fs} is missing: make deps")
+    if f"\t{fs}\n" not in pathlib.Path("/proc/filesystems").read_text():
+        pytest.skip(f"this kernel has no {fs}")
+    daemon = serve("-d", "d=ram,size=256M")
+    daemon.cli("mount", "d", tmp_path, "--fs", fs, "--mkfs", "--with", "loop")
+    found = run("findmnt", "--noheadings", "--output", "FSTYPE", tmp_path).stdout.strip()
+    assert found == fs
+    (tmp_path / "file").write_text("kept")
+    daemon.cli("detach", tmp_path)
+    daemon.cli("mount", "d", tmp_path, "--with", "loop")
+    assert (tmp_path / "file").read_text() == "kept"
+    daemon.cli("detach", "d")
+    assert not remains()
+
+
+def test_a_kind_that_the_host_lacks_is_refused_before_anything_is_made(serve, attach, tmp_path):
+    daemon = serve("-d", "d=ram,size=64M")
+    for words, why in [
+        (["--fs", "tmpfs"], "--fs tmpfs: its files are not on a disk: choose another"),
+        (["--fs", "slowfs"], "--fs slowfs: this kernel does not know it: install its module, or choose another (ext"),
+        (["--fs", "slowfs", "--mkfs"], "mkfs.slowfs is missing: install the package that has it, or leave --mkfs out"),
+        (["--fs", "../ext4"], "invalid value '../ext4' for '--fs <FS>': write the kernel's name, such as ext4"),
+    ]:
+        refused = daemon.cli("mount", "d", tmp_path, *words, code=None)
+        assert refused.returncode and why in refused.stderr, refused.stderr
+        assert not remains()
+    bare = {"PATH": str(tmp_path), "DASHPOT_API": f"unix:{daemon.api}"}
+    for fs, package in [("btrfs", "btrfs-progs"), ("ext4", "e2fsprogs"), ("vfat", "dosfstools")]:
+        refused = subprocess.run(
+            [BINARY, "mount", "d", tmp_path, "--mkfs", "--fs", fs], env=bare, capture_output=True, text=True
+        )
+        assert f"mkfs.{fs} is missing: install the package that has it (Debian: {package})" in refused.stderr
+    assert not remains()
 
 
 @requires("mkfs.xfs")

@@ -1,6 +1,7 @@
 //! Disks and volumes as block devices of this host.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
@@ -61,8 +62,8 @@ pub(crate) struct MountArgs {
     /// Make a file system first, on an empty disk
     #[arg(long)]
     pub(crate) mkfs: bool,
-    /// The kind of file system: ext4 or xfs [the existing one; ext4]
-    #[arg(long, value_name = "FS", value_enum, hide_possible_values = true)]
+    /// The kind of file system, such as ext4, xfs or btrfs [the existing one; ext4]
+    #[arg(long, value_name = "FS")]
     pub(crate) fs: Option<FileSystem>,
     /// The kernel's driver; see attach
     #[arg(
@@ -75,28 +76,31 @@ pub(crate) struct MountArgs {
     pub(crate) with: With,
 }
 
-/// A kind of file system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FileSystem {
-    #[default]
-    Ext4,
-    Xfs,
-}
+/// A kind of file system, by the kernel's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileSystem(String);
 
 impl FileSystem {
-    /// The kernel's name of this file system.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            FileSystem::Ext4 => "ext4",
-            FileSystem::Xfs => "xfs",
-        }
+    pub(crate) fn name(&self) -> &str {
+        &self.0
     }
+}
 
-    /// Debian's package with the tools of this file system.
-    pub(crate) fn package(self) -> &'static str {
-        match self {
-            FileSystem::Ext4 => "e2fsprogs",
-            FileSystem::Xfs => "xfsprogs",
+impl Default for FileSystem {
+    fn default() -> FileSystem {
+        FileSystem("ext4".to_owned())
+    }
+}
+
+impl FromStr for FileSystem {
+    type Err = String;
+
+    /// The name becomes a part of the name of a program, `mkfs.NAME`.
+    fn from_str(name: &str) -> Result<FileSystem, String> {
+        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        match !name.is_empty() && name.bytes().all(is_word) {
+            true => Ok(FileSystem(name.to_owned())),
+            false => Err("write the kernel's name, such as ext4, xfs or btrfs".to_owned()),
         }
     }
 }

@@ -6,16 +6,16 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use dashpot_export::store::{device_file_users, device_is_on_top, device_mounts};
 
+use super::kinds;
 use super::place::{self, Record};
 use super::sysfs::attribute;
 use super::tool;
 use crate::cli::FileSystem;
-use crate::doctor::installed;
 
 /// Makes a file system on a node. Never overwrites an existing file system.
 pub(super) fn make(
     node: &str,
-    kind: FileSystem,
+    kind: &FileSystem,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
     if let Some(found) = found_on(node, is_stopped)? {
@@ -23,15 +23,8 @@ pub(super) fn make(
             "--mkfs: the disk has data on it already ({found}): leave --mkfs out, or remove it with 'wipefs -a {node}' after 'dashpot attach'"
         );
     }
-    let program = format!("mkfs.{}", kind.name());
-    if !installed(&program) {
-        bail!(
-            "{program} is missing: install the package that has it (Debian: {})",
-            kind.package()
-        );
-    }
-    tool::run(Command::new(program).args(["-q", node]), is_stopped)?;
-    Ok(())
+    kinds::check_made(kind)?;
+    tool::run(kinds::maker(kind).arg(node), is_stopped).map(drop)
 }
 
 /// The content of a node, in blkid's words. Fails if the content cannot be known: nothing may be written over it.
@@ -108,7 +101,7 @@ pub(super) fn check_free(at: &Path) -> anyhow::Result<()> {
 pub(super) fn mount(
     node: &str,
     at: &Path,
-    kind: Option<FileSystem>,
+    kind: Option<&FileSystem>,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
     let at = directory(at)?;

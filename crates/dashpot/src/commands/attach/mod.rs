@@ -15,6 +15,7 @@ mod file_system;
 mod fuse_mount;
 mod guard;
 mod kernel_log;
+mod kinds;
 mod link;
 mod loop_device;
 mod mechanism;
@@ -26,8 +27,8 @@ mod stale;
 mod state;
 mod sysfs;
 mod takeover;
-mod tool;
 mod target;
+mod tool;
 mod turn;
 #[cfg_attr(not(feature = "ublk"), path = "ublk_absent.rs")]
 mod ublk_device;
@@ -130,6 +131,7 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let is_stopped = || stop.is_set();
     file_system::directory(&args.directory)?;
+    check_kind(args)?;
     let exported = Exported::find(client, &args.disk)?;
     let words = exported.words();
     if args.mkfs && exported.served.read_only {
@@ -147,6 +149,14 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     told(client, &attached, print(&format!("{node}\n")))
 }
 
+/// Refuses a kind of file system that this host cannot make or mount, before anything is made.
+fn check_kind(args: &MountArgs) -> anyhow::Result<()> {
+    if args.mkfs {
+        kinds::check_made(&args.fs.clone().unwrap_or_default())?;
+    }
+    args.fs.as_ref().map_or(Ok(()), kinds::check_mounted)
+}
+
 fn mount_node(
     node: &str,
     words: &str,
@@ -159,11 +169,12 @@ fn mount_node(
     }
     file_system::check_free(&args.directory)?;
     if args.mkfs {
-        file_system::make(node, args.fs.unwrap_or_default(), is_stopped)?;
+        let kind = args.fs.clone().unwrap_or_default();
+        file_system::make(node, &kind, is_stopped)?;
     } else if file_system::found_on(node, is_stopped)?.is_none() {
         bail!("{words} has no file system: --mkfs makes one");
     }
-    file_system::mount(node, &args.directory, args.fs, is_stopped)?;
+    file_system::mount(node, &args.directory, args.fs.as_ref(), is_stopped)?;
     match is_stopped() {
         true => bail!("interrupted: nothing is attached"),
         false => Ok(()),
@@ -183,7 +194,7 @@ pub(crate) fn mount_for_run(
     file_system::check_free(at)?;
     let is_new = file_system::found_on(node, is_stopped)?.is_none();
     if is_new {
-        file_system::make(node, FileSystem::default(), is_stopped)?;
+        file_system::make(node, &FileSystem::default(), is_stopped)?;
     }
     file_system::mount(node, at, None, is_stopped)?;
     Ok(is_new)

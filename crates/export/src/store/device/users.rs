@@ -26,6 +26,10 @@ pub fn device_is_on_top(node: &str, at: &Path) -> bool {
 /// Whether a mount has the file system of the node. If the node is gone, the file system stays mounted, and fails.
 fn is_of(mount: &Mount, node: &str) -> bool {
     match device_numbers(node) {
+        // A file system such as btrfs has no block device's numbers of its own.
+        Some(numbers) if mount.device.0 == 0 && mount.source.is_absolute() => {
+            device_numbers(&mount.source.to_string_lossy()) == Some(numbers)
+        }
         Some(numbers) => mount.device == numbers,
         None => mount.source == Path::new(node),
     }
