@@ -1,6 +1,6 @@
 //! The list of frontends. Each frontend is a folder with the same file names: `wire` (layout),
-//! `handshake` (how a client connects), `check` (which requests are valid), `decode`, `encode`. No file
-//! outside this folder names a frontend.
+//! `handshake` (how a client connects), `decode` (requests), `encode` (replies) and `transport` (the
+//! descriptor). No file outside this folder names a frontend.
 //!
 //! To add a frontend, change only this file in the data path: add a variant of [`Session`], which a
 //! shard serves. If clients of the frontend connect to a socket, add a variant of [`Handshake`]. If a
@@ -13,7 +13,6 @@ pub mod fuse;
 mod kernel;
 mod loopback;
 pub mod nbd;
-mod socket;
 #[cfg(feature = "ublk")]
 pub mod ublk;
 

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use dashpot_export::frontend::nbd::transmission_flags;
+use dashpot_export::frontend::nbd::handshake::transmission_flags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 

@@ -7,9 +7,9 @@
 //! layout of [`wire`]. `encode` turns replies into bytes.
 
 mod decode;
-mod device;
 mod encode;
 mod handshake;
+mod transport;
 mod wire;
 
 use std::io::IoSlice;
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use dashpot_engine::Outcome;
 
 pub use self::decode::decode;
-use self::device::Device;
+use self::transport::Device;
 use self::wire::{MESSAGE_MAX, REPLY_MAX};
 use super::boundary::{
     Arrival, Decoded, ExtentQuestion, Frontend, NotServed, ReceiveLimits, Request, SendLimits,

@@ -4,12 +4,12 @@
 //! connection: `decode` turns received bytes into requests, with the layout in [`wire`] and the rules
 //! in [`check`]; `encode` turns replies into bytes. [`client`] is an NBD client.
 
-mod advertised;
 pub mod check;
 pub mod client;
 mod decode;
 mod encode;
 pub mod handshake;
+mod transport;
 pub mod wire;
 
 use std::io::IoSlice;
@@ -19,13 +19,12 @@ use dashpot_engine::Outcome;
 use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType, getpeername};
 
-pub use self::advertised::transmission_flags;
 use self::handshake::Features;
+use self::transport::Socket;
 use self::wire::REQUEST_LEN;
 use super::boundary::{
     Arrival, Decoded, ExtentQuestion, Frontend, NotServed, ReceiveLimits, Request, SendLimits,
 };
-use super::socket::Socket;
 use crate::export::ExportInfo;
 use crate::store::Extent;
 

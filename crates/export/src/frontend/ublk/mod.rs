@@ -2,15 +2,15 @@
 //! this frontend.
 //!
 //! A privileged process makes the device as [`handshake`] says, and hands its open character device to
-//! the daemon. The device has one queue. `device` takes the driver's descriptions of requests from the
+//! the daemon. The device has one queue. `transport` takes the driver's descriptions of requests from the
 //! queue, and turns each into a message with the data of its write. The layout in `wire` is our own.
-//! `decode` turns messages into requests. `encode` turns replies into bytes, and `device` turns these
+//! `decode` turns messages into requests. `encode` turns replies into bytes, and `transport` turns these
 //! bytes into commands.
 
 mod decode;
-mod device;
 mod encode;
 pub mod handshake;
+mod transport;
 mod wire;
 
 use std::io::IoSlice;
@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use dashpot_engine::Outcome;
 
 pub use self::decode::decode;
-use self::device::Device;
+use self::transport::Device;
 use self::wire::{MESSAGE_MAX, REPLY_MAX};
 use super::boundary::{
     Arrival, Decoded, ExtentQuestion, Frontend, NotServed, ReceiveLimits, Request, SendLimits,

@@ -1,4 +1,4 @@
-//! The layout of messages and replies between `device` and the shard. These messages and replies never
+//! The layout of messages and replies between `transport` and the shard. These messages and replies never
 //! leave the process.
 
 use dashpot_sys::ublk::Descriptor;

@@ -10,14 +10,15 @@
 //! [`Progress::Close`]. The caller bounds how long the handshake may take. This module bounds the
 //! memory of the handshake.
 
+mod advertised;
 mod option;
 mod reply;
 
 use std::sync::Arc;
 
+pub use self::advertised::transmission_flags;
 use self::option::{InfoRequest, MetaRequest};
 use self::reply::Reply;
-use super::advertised::transmission_flags;
 use super::wire::{BASE_ALLOCATION, STRING_MAX};
 use crate::export::ExportInfo;
 

@@ -1,7 +1,7 @@
 //! The server's side of the handshake, byte for byte.
 
-use super::super::advertised::{preferred_block, transmission_flags};
 use super::super::wire::{PAYLOAD_MAX, bounded};
+use super::advertised::{preferred_block, transmission_flags};
 use super::option::{BASE_ALLOCATION_NAME, info};
 use crate::export::ExportInfo;
 

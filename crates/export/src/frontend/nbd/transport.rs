@@ -1,4 +1,4 @@
-//! The transport of frontends whose clients connect to a stream socket.
+//! The transport: a connected stream socket.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,19 +7,19 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 
-use super::boundary::Arrival;
+use crate::frontend::boundary::Arrival;
 
 /// A connected stream socket.
 #[derive(Debug)]
-pub(crate) struct Socket(OwnedFd);
+pub(super) struct Socket(OwnedFd);
 
 impl Socket {
-    pub(crate) fn new(fd: OwnedFd) -> Socket {
+    pub(super) fn new(fd: OwnedFd) -> Socket {
         Socket(fd)
     }
 
     /// Appends received bytes to the spare capacity of `into`.
-    pub(crate) fn receive(&self, into: &mut Vec<u8>) -> Arrival {
+    pub(super) fn receive(&self, into: &mut Vec<u8>) -> Arrival {
         match net::recv(&self.0, spare_capacity(into), RecvFlags::DONTWAIT) {
             Ok((0, _)) => Arrival::End,
             Ok(_) => Arrival::Bytes,
@@ -29,7 +29,7 @@ impl Socket {
     }
 
     /// Offers bytes to the kernel. Returns how many the kernel has accepted.
-    pub(crate) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+    pub(super) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         net::sendmsg(&self.0, bytes, &mut SendAncillaryBuffer::default(), flags)
     }
