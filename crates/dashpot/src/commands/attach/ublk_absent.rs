@@ -16,7 +16,10 @@ pub(super) fn start(_: &str, _: u32, _: impl FnMut()) -> anyhow::Result<()> {
     bail!(ABSENT)
 }
 
-pub(super) fn configure(_: &str, _: &mut Before) -> anyhow::Result<()> {
+pub(super) fn configure(
+    _: &str,
+    _: impl FnOnce(Before) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     bail!(ABSENT)
 }
 
