@@ -107,6 +107,10 @@ fn drive(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) {
             Action::Complete(zio, _) => {
                 engine.step(now, Input::Replied { zio, offered: now }, actions);
             }
+            // The driver makes the record of the mirrors at once.
+            Action::Record(pool) => {
+                engine.step(now, Input::Recorded(pool, Ok(())), actions);
+            }
             _ => {}
         }
         at += 1;
@@ -197,6 +201,23 @@ fn allocated(mut engine: Engine, ops: &[Op]) -> u64 {
         pool_round(&mut engine, &mut now, &mut actions, ops);
     }
     ALLOCATIONS.get() - before
+}
+
+#[test]
+fn a_zio_allocates_nothing_if_its_mirror_has_a_durable_record() {
+    use {Op::Flush, Op::Read, Op::Write};
+    for write in [WritePolicy::Back, WritePolicy::Through] {
+        for ops in [&[Write][..], &[Read, Write, Write, Flush]] {
+            let mut engine = pool(Spread::Static, ThrottleConfig::OpenZfs, write);
+            engine.record_mirrors(PoolId(0), &[]);
+            let repair = Input::Command(CommandId(1), Command::Repair(PoolId(0)));
+            let mut actions = Vec::new();
+            engine.step(Instant::ZERO, repair, &mut actions);
+            drive(&mut engine, Instant::ZERO, &mut actions);
+            let count = allocated(engine, ops);
+            assert_eq!(count, 0, "{write:?} {ops:?}");
+        }
+    }
 }
 
 #[test]

@@ -232,21 +232,17 @@ impl Regions {
     /// is every region in the record.
     pub(super) fn power_cut(&mut self) {
         let is_recorded = self.is_recorded;
-        for at in self.touched() {
-            self.change(at, |region| *region = region.after_power_cut(is_recorded));
-        }
+        self.change_all(|region| *region = region.after_power_cut(is_recorded));
         self.quiet.clear();
     }
 
     /// Notes that the caches of the disks are lost, while writes go on. A repair of a region begins anew.
     pub(super) fn lose_caches(&mut self) {
-        for at in self.touched() {
-            self.change(at, |region| {
-                if region.state != State::Clean {
-                    region.state = State::Nosync;
-                }
-            });
-        }
+        self.change_all(|region| {
+            if region.state != State::Clean {
+                region.state = State::Nosync;
+            }
+        });
     }
 
     /// Notes that the sides differ in a range in bytes, which is not empty.
@@ -256,8 +252,13 @@ impl Regions {
         }
     }
 
-    fn touched(&self) -> Vec<u32> {
-        self.table.used(0..u32::MAX).collect()
+    /// Changes all regions that are not as at the start. A list of them would need memory for each record.
+    fn change_all(&mut self, change: impl Fn(&mut Region)) {
+        let mut from = 0;
+        while let Some(at) = self.table.next_used(from..u32::MAX) {
+            self.change(at, &change);
+            from = at + 1;
+        }
     }
 
     /// Begins to repair a region that is out of sync.

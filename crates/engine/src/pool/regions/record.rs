@@ -63,16 +63,14 @@ impl Regions {
 
     /// Begins a new record, without the clean regions if `drops`.
     pub(in super::super) fn begin_record(&mut self, drops: bool) {
-        for at in self.touched() {
-            self.change(at, |region| {
-                region.record = match region.record {
-                    Record::Present if drops && region.is_idle() => Record::Absent,
-                    Record::Absent if region.state == State::Clean => Record::Absent,
-                    Record::Absent | Record::Wanted => Record::Asked,
-                    record => record,
-                }
-            });
-        }
+        self.change_all(|region| {
+            region.record = match region.record {
+                Record::Present if drops && region.is_idle() => Record::Absent,
+                Record::Absent if region.state == State::Clean => Record::Absent,
+                Record::Absent | Record::Wanted => Record::Asked,
+                record => record,
+            }
+        });
     }
 
     /// Notes that the driver has made the record, or has failed to.
@@ -82,11 +80,11 @@ impl Regions {
         } else {
             Record::Present
         };
-        for at in self.touched() {
-            if self.table.get(at).record == Record::Asked {
-                self.change(at, |region| region.record = record);
+        self.change_all(|region| {
+            if region.record == Record::Asked {
+                region.record = record;
             }
-        }
+        });
     }
 
     /// The regions of the record that the driver makes now.
