@@ -275,6 +275,11 @@ impl Machine {
         members.iter().all(agree)
     }
 
+    /// How many bytes the buffers hold.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.buffers.values().map(|bytes| bytes.len() as u64).sum()
+    }
+
     /// How many I/Os wait in the queues, and how many blocks are dirty.
     fn touched(&self) -> (u64, u64) {
         let state = self.engine.pool_state(PoolId(0)).unwrap();

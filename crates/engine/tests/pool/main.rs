@@ -10,5 +10,6 @@ mod extents;
 mod hand;
 mod locks;
 mod machine;
+mod memory;
 mod parts;
 mod repair;
