@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -110,3 +111,49 @@ def test_a_file_system_is_whole_after_the_daemon_was_killed(serve, attach, direc
     if layout == "mirror":
         eventually(lambda: mirrors(daemon)["nosync_regions"] == 0, "a repaired mirror")
     node.take_down()
+
+
+def kill_at_a_moment(rng, daemon, *words):
+    """Kills the daemon, and a program of dashpot that changes its device, at a random moment of the program's work."""
+    helper = daemon.start(*words)
+    time.sleep(0.5 * rng.random() ** 2)
+    helper.kill()
+    daemon.abandon()
+    helper.communicate(timeout=HANG_LIMIT)
+    daemon.ready.unlink()
+
+
+@pytest.mark.parametrize("policy", ["through", "openzfs"])
+def test_a_file_system_is_whole_after_the_daemon_and_its_helper_were_killed(serve, attach, directory, tmp_path, policy):
+    seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
+    print(f"to reproduce: SEED={seed}")
+    rng = random.Random(seed)
+    path, _ = lab(directory, policy, "mirror", "lossy:file:{disk}.img")
+    daemon, said, first = serve(path), directory / "said", 1
+    run("mkfs.ext4", "-q", attach(daemon, VOLUME))
+    for _ in range(2 * ROUNDS):
+        run("mount", f"/dev/dashpot/{VOLUME}", tmp_path)
+        with open(said, "w") as out:
+            writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, str(first)], stdout=out,
+                                      stderr=subprocess.DEVNULL)
+        eventually(lambda: synced(said.read_text()), "a synced file")
+        # The helper refuses to take away a device that is mounted, or dies before it does.
+        kill_at_a_moment(rng, daemon, "detach", VOLUME)
+        writer.wait(HANG_LIMIT)
+        run("umount", "--lazy", tmp_path)
+        run(BINARY, "detach", "--stale")
+        files = synced(said.read_text())
+        first = max(files) + 10
+        kill_at_a_moment(rng, serve(path), "attach", VOLUME, "--with", "loop")
+        run(BINARY, "detach", "--stale")
+        daemon = serve(path)
+        node = attach(daemon, VOLUME)
+        # fsck replays the journal (exit code 1), and finds nothing else to mend.
+        checked = run("fsck.ext4", "-p", node, code=None)
+        assert checked.returncode in (0, 1), checked.stdout
+        run("fsck.ext4", "-fn", node)
+        run("mount", "-o", "ro", node, tmp_path)
+        for number in files:
+            assert (tmp_path / str(number)).read_text() == str(number) * 4000, number
+        run("umount", tmp_path)
+    daemon.cli("detach", VOLUME)
