@@ -1,4 +1,5 @@
 """The page's questions: the cost of ten subscribers on the data path, and the time of a drill-down and of a long past.
+And the page itself, in Chromium: the time until an hour is drawn, and that of a redraw beside ECharts.
 
 A subscriber's statistics are counted beside the shard, so the CPU time of the shard's thread is compared, pair by
 pair, with and without subscribers. The other figures are times of answers over the API's socket.
@@ -7,18 +8,23 @@ pair, with and without subscribers. The other figures are times of answers over 
 import contextlib
 import http.client
 import json
+import os
 import pathlib
+import re
 import selectors
+import shutil
 import socket
+import subprocess
 import threading
 import time
 import urllib.parse
 
+import process
 import servers
 from bench import directory
 from load import load
 from samples import Spread, sign_test_rank
-from servers import Dashpot
+from servers import DASHPOT, Dashpot, Unavailable
 from table import count, print_table, spread
 
 RATE, SUBSCRIBERS = 100_000, 10
@@ -31,6 +37,24 @@ EVENTS = 1_000_000
 SECOND = 1_000_000_000
 # The question that a click on a panel asks: it needs facts that only single I/Os have, and the I/Os behind a cell.
 DRILLED = "disk.latency[op=read][size]"
+WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
+# An hour of 170 I/Os a second. A daemon has an hour after an hour; a simulation has it in seconds.
+HOUR = """
+[disk.a]
+store = "null"
+size = "1G"
+service = "4ms~2ms"
+lanes = 4
+[workload.reader]
+target = "a"
+threads = 4
+think = "20ms"
+read = "70%"
+[sim]
+lasts = "3600s"
+"""
+LOADED = "an hour of disk.latency[op]"
+REDRAWN = "a redraw of 3,600 x 64 cells"
 ANSWERS = ["a drill-down", "the I/Os of a cell", "a panel from the memory of seconds"]
 
 
@@ -39,6 +63,75 @@ def run(bench):
         with directory() as place, Dashpot(place, [f"d=ram,size={servers.SIZE}"], ["--shards", "1", "--events", "256M"]) as server:
             server.fill()
             part(bench, server)
+    with contextlib.ExitStack() as stack:
+        if bench.start(stack, "page: Chromium", browser) is not None:
+            loads(bench)
+            redraws(bench)
+
+
+@contextlib.contextmanager
+def browser():
+    """Whether the page can be looked at here."""
+    missing = [tool for tool in ("node", "chromium") if shutil.which(tool) is None]
+    if missing or not (WEB / "node_modules/playwright-core").exists():
+        raise Unavailable(f"{', '.join(missing) or 'web/node_modules'} is missing: make deps")
+    yield True
+
+
+def loads(bench):
+    """The time until an hour of a panel is drawn."""
+    with simulated_hour() as address:
+        samples = bench.measure("page", [LOADED], ["dashpot"], lambda *_: script("hour.mjs", address, "disk.latency[op]"))
+    rows = [[words, spread(samples.spread(LOADED, "dashpot", figure), count)]
+            for figure, words in (("opened", "from the opening of the page"), ("chosen", "from the choice of an hour"))]
+    print_table(f"page: {LOADED}, until Chromium has drawn it", ["", "ms"], rows)
+    chosen = samples.spread(LOADED, "dashpot", "chosen")
+    if chosen:
+        bench.at_most("page: an hour of a panel: ms", LOADED, chosen.median, 300)
+
+
+@contextlib.contextmanager
+def simulated_hour():
+    """The address of the page of a simulation that has ended after an hour."""
+    with directory() as place:
+        lab, said = pathlib.Path(place, "hour.toml"), pathlib.Path(place, "said")
+        lab.write_text(HOUR)
+        with open(said, "w") as out:
+            simulation = process.start([DASHPOT, "sim", lab, "--page", "--speed", "max"], stdout=out, stderr=out)
+        try:
+            while "has ended" not in said.read_text():
+                if simulation.poll() is not None:
+                    raise RuntimeError(said.read_text())
+                time.sleep(0.1)
+            yield re.search(r"^page  (\S+)$", said.read_text(), re.M).group(1)
+        finally:
+            process.stop(simulation)
+
+
+def redraws(bench):
+    """The page's redraw beside that of ECharts, if the environment says where ECharts is."""
+    peer = os.environ.get("ECHARTS")
+    if peer is None:
+        bench.skipped.append("page: ECharts: ECHARTS=PATH/TO/echarts.min.js says where it is (npm install echarts)")
+        return
+    samples = bench.measure("page", [REDRAWN], ["dashpot"], lambda *_: script("redraw.mjs", os.path.abspath(peer)))
+    rows = [[name, spread(samples.spread(REDRAWN, "dashpot", figure), lambda ms: f"{ms:.1f}")]
+            for name, figure in (("page", "page"), ("ECharts", "peer"))]
+    print_table(f"page: {REDRAWN}, in Chromium", ["", "ms"], rows)
+    share = samples.spread(REDRAWN, "dashpot", "share")
+    if share:
+        bench.at_most("page: a redraw, as a share of ECharts'", REDRAWN, share.median, 1 / 20)
+
+
+def script(name, *words):
+    """The figures that a script of the page's tests prints."""
+    done = subprocess.run(["node", f"tests/{name}", *words], cwd=WEB, capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr[:300])
+    figures = json.loads(done.stdout)
+    if "peer" in figures:
+        figures["share"] = figures["page"] / figures["peer"]
+    return figures
 
 
 def subscribed(bench, server):

@@ -307,6 +307,11 @@ def test_an_update_that_is_refused_changes_nothing(daemon):
     assert daemon.rules()[1]["rule"] == before
 
 
+@pytest.mark.parametrize("report", ["iolatency", "quantize", "heatmap"])
+def test_times_that_a_daemon_does_not_remember_are_refused(daemon, report):
+    names(daemon.cli(report, "--layer", "store", "--last", "5s", code=None).stderr, "--layer store", "dashpot record")
+
+
 # A daemon that is not running.
 
 @pytest.mark.parametrize("words", [["list"], ["status"], ["inject", "d", "-D", "1ms"], ["iolatency", "1", "1"]])

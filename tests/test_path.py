@@ -363,6 +363,10 @@ def test_a_child_that_outlives_the_program_can_sync(places, tmp_path):
         (["run", "-d", "wal=path:/tmp,types=all", "-r", "-D 1ms --mode floor", "--", "true"], "only a sync can be done"),
         (["run", "-d", "wal=path:/tmp,size=1G", "--", "true"], "has no bytes of its own"),
         (["run", "-d", "d=ram", "--on-loss", "pass", "--", "true"], "--on-loss is for the calls of"),
+        (["run", "-d", "wal=path:/tmp", "--attach", "--", "true"], "--attach: the files of a program are no block device"),
+        (["run", "-d", "wal=path:/tmp", "--mount", "/mnt", "--", "true"], "--mount /mnt: the files of a program"),
+        (["run", "-d", "wal=path:/tmp,types=write", "-r", "-e EIO --range 1G..", "--", "true"], "'1G..' has no end"),
+        (["run", "-d", "wal=path:/tmp,types=", "--", "true"], "is not a type of call: those are"),
         (["serve", "-d", "wal=path:/tmp"], "dashpot run -d wal=path:/tmp -- CMD"),
     ],
 )

@@ -95,12 +95,12 @@ function Contact({ feed }: { feed: Feed }) {
   const { contact } = feed;
   const words = {
     connecting: "connecting…",
-    live: feed.source?.ended_ns == null ? "live" : "ended",
+    live: feed.hasEnded ? "ended" : "live",
     lost: "no contact",
     refused: "refused",
   }[contact.kind];
   return (
-    <span class={`contact ${contact.kind}`} ><i aria-hidden="true" />{words}{contact.kind === "live" && feed.source?.ended_ns == null && <small> {((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind</small>}</span>
+    <span class={`contact ${contact.kind}`} ><i aria-hidden="true" />{words}{contact.kind === "live" && !feed.hasEnded && <small> {((Date.now() - feed.answeredAt) / 1_000 + 0.1).toFixed(1)} s behind</small>}</span>
   );
 }
 

@@ -90,9 +90,9 @@ fn parse_type(word: &str, text: &str) -> Result<OpSet, ParseError> {
     known.map(|(_, op)| OpSet::of(*op)).ok_or_else(|| {
         let words = CALL_TYPES.map(|(word, _)| word);
         let near = nearest(word, words);
-        let meant = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+        let those = near.map_or("those".to_owned(), |near| format!("did you mean {near}? Those"));
         ParseError::new(format!(
-            "'{word}' in 'types={text}' is not a type of call: {meant}Those are {} and all, and types= comes \
+            "'{word}' in 'types={text}' is not a type of call: {those} are {} and all, and types= comes \
              last",
             words.join(", ")
         ))

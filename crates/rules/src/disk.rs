@@ -201,7 +201,7 @@ pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
     let has_bytes = disk.size.is_some() || disk.offset > 0 || disk.block != DEFAULT_BLOCK;
     if (has_bytes || disk.read_only) && matches!(disk.store, StoreConfig::Path(_)) {
         return Err(ParseError::new(format!(
-            "a disk on {} has no bytes of its own: leave its size, offset and block and ro out",
+            "a disk on {} has no bytes of its own: leave size, offset, block and ro out",
             disk.store
         )));
     }
@@ -308,7 +308,7 @@ mod tests {
             ("d0=path:", "'path:' has no path: write path:PATH"),
             (
                 "d0=path:/a,size=1G",
-                "a disk on path:/a has no bytes of its own: leave its size, offset and block and ro out",
+                "a disk on path:/a has no bytes of its own: leave size, offset, block and ro out",
             ),
             ("d0=ram,size=0", "a disk of '0' bytes holds nothing"),
             (

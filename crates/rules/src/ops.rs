@@ -53,9 +53,10 @@ fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
     let known = WORDS.iter().chain(&OF_CALLS);
     let known = known.into_iter().find(|(known, _)| *known == word);
     known.map(|(_, set)| *set).ok_or_else(|| {
-        let meant = meant(word).map_or_else(String::new, |op| format!("did you mean {op}? "));
+        let those =
+            meant(word).map_or("those".to_owned(), |op| format!("did you mean {op}? Those"));
         ParseError::new(format!(
-            "'{word}' in '{text}' is not an operation: {meant}Those are {} and all; on path disks \
+            "'{word}' in '{text}' is not an operation: {those} are {} and all; on path disks \
              sync, read, write, open, unlink, rename and truncate",
             WORDS.map(|(word, _)| word).join(", ")
         ))

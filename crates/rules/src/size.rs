@@ -39,6 +39,11 @@ pub fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
             "'{text}' is not a range: write 0..1G"
         )));
     };
+    if end.is_empty() {
+        return Err(ParseError::new(format!(
+            "'{text}' has no end: write {start}..1T"
+        )));
+    }
     let range = (parse_size(start)?, parse_size(end)?);
     if range.0 >= range.1 {
         return Err(ParseError::new(format!(

@@ -27,7 +27,7 @@ function words({ feed, statistic, series, table, live }: StateProps): string[] {
   if (feed.contact.kind === "lost") said.push(`No contact: the picture ends at ${clock(past.wall(past.to))}.`);
   if (series.reading && lasts("unread") > 5) said.push("Reading the past…");
   if (lasts("missing") > 0) said.push(`Hatched: ${lasting(lasts("missing") * 1e9)} not recorded.`);
-  if (lasts("before") > 0) said.push("Flat: before the memory of it begins.");
+  if (lasts("before") > 0) said.push(`Flat: ${feed.hasEnded ? "before it begins" : "not remembered"}.`);
   const dropped = table.columns.reduce((sum, column) => sum + column.dropped, 0);
   if (dropped > 0) said.push(`Ticks: ${plural(dropped, "event")} dropped, counts are too low.`);
   return said.concat(rest(feed, statistic, table, live));

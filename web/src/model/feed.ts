@@ -204,6 +204,11 @@ export class Feed {
     return wait;
   }
 
+  /** Whether the source has come to its end: a recording always has. */
+  get hasEnded(): boolean {
+    return this.source?.ended_ns != null;
+  }
+
   /** Whether a device belongs to the source. */
   has(name: string): boolean {
     return this.source?.devices.some((one) => one.name === name) ?? false;

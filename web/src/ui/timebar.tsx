@@ -24,15 +24,16 @@ interface TimeBarProps {
 export function TimeBar({ feed, view, paused, span, toggle, move, now, setSpan, save }: TimeBarProps) {
   const past = feed.past!;
   const behind = past.to - view.to;
+  const end = feed.hasEnded ? "the end" : "now";
   return (
     <div class="timebar" role="group" aria-label="Time">
       <span class="segments">
-        <button aria-pressed={!paused} onClick={() => paused && toggle()}>Live</button>
+        <button aria-pressed={!paused} onClick={() => paused && toggle()}>{feed.hasEnded ? "At the end" : "Live"}</button>
         <button aria-pressed={paused} onClick={() => paused || toggle()}>Paused</button>
       </span>
       <button class="plain" aria-label="Back" title="Back ([)" onClick={() => move(-span / 2)}>‹</button>
       <button class="plain" aria-label="Forward" title="Forward (])" onClick={() => move(span / 2)}>›</button>
-      <button class="plain" aria-label="To now" title="To now (0)" onClick={now}>›|</button>
+      <button class="plain" aria-label={`To ${end}`} title={`To ${end} (0)`} onClick={now}>›|</button>
       <span class="rule" />
       <button class="plain" aria-label="Zoom out" title="Zoom out (−)" onClick={() => setSpan(span * 2)}>−</button>
       <button class="plain" aria-label="Zoom in" title="Zoom in (+)" onClick={() => setSpan(span / 2)}>+</button>

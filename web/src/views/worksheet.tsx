@@ -18,7 +18,7 @@ export interface Cursor {
 }
 
 const DEFAULT_SPAN = 300;
-const SPAN_MIN = 30;
+const SPAN_MIN = 10;
 const SPAN_MAX = 30 * 86_400;
 /** The longest view in seconds. Longer views have minutes, which daemons remember longer than seconds, or hours. */
 const SECONDS_MAX = 3_600;

@@ -96,11 +96,10 @@ pub(crate) struct LifeArgs {
 #[command(after_help = "\
 The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API, and
 with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. The API is
-private unless --api says where it listens; tcp:127.0.0.1:0 has the page, too.
-Under sudo the command runs as the user who typed that, and the devices are
-that user's. dashpot exits with the command's status, or with 125 to 127 for
-its own failures, and with 3 if the command succeeds and a --check does not
-hold.
+private without --api; tcp:127.0.0.1:0 has the page, too. Under sudo the
+command runs as the user who typed that, and the devices are that user's.
+dashpot exits with the command's status, or with 125 to 127 for its own
+failures, and with 3 if the command succeeds and a --check does not hold.
 
 Example:
   dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]

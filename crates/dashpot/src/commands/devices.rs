@@ -48,6 +48,15 @@ pub(super) fn open_devices(wanted: Option<&Wanted>, lab: &Lab) -> anyhow::Result
     let Some(wanted) = wanted else {
         return Ok(OpenDevices::default());
     };
+    if !lab.can_be_attached() {
+        let option = match &wanted.mount {
+            Some(directory) => format!("--mount {}", directory.display()),
+            None => "--attach".to_owned(),
+        };
+        bail!(
+            "{option}: the files of a program are no block device: add another disk, or leave it out"
+        );
+    }
     for (at, disk) in wanted.disks.iter().enumerate() {
         lab.check_attached(disk)?;
         if wanted.disks[..at].contains(disk) {

@@ -83,6 +83,15 @@ impl Lab {
         disks.find(|disk| matches!(disk.store, StoreConfig::Path(_)))
     }
 
+    /// Whether a disk or a volume can be a block device.
+    pub(crate) fn can_be_attached(&self) -> bool {
+        let is_device = |at: usize, disk: &LabDisk| {
+            self.pool_of(at).is_none() && !matches!(disk.config.store, StoreConfig::Path(_))
+        };
+        let mut disks = self.disks.iter().enumerate();
+        !self.volumes.is_empty() || disks.any(|(at, disk)| is_device(at, disk))
+    }
+
     /// Refuses a name of `--attach` unless it is a disk or a volume that can be a block device.
     pub(crate) fn check_attached(&self, name: &str) -> Result<(), ParseError> {
         let refused = |why: String| Err(ParseError::new(format!("--attach {name}: {why}")));
