@@ -96,10 +96,9 @@ pub(crate) struct LifeArgs {
 #[command(after_help = "\
 The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API, and
 with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. The API is
-private without --api; tcp:127.0.0.1:0 has the page, too. Under sudo the
-command runs as the user who typed that, and the devices are that user's.
-dashpot exits with the command's status, or with 125 to 127 for its own
-failures, and with 3 if the command succeeds and a --check does not hold.
+private without --api; tcp:127.0.0.1:0 has the page, too. Under sudo the user
+who typed it runs the command and owns the devices. dashpot exits with the
+command's status, 125 to 127 for its own failures, 3 if only a --check fails.
 
 Example:
   dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]
