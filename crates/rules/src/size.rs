@@ -41,7 +41,7 @@ pub fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
     };
     if end.is_empty() {
         return Err(ParseError::new(format!(
-            "'{text}' has no end: write {start}..1T"
+            "'{text}' has no end: write both, such as 1G..2G"
         )));
     }
     let range = (parse_size(start)?, parse_size(end)?);

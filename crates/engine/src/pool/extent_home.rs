@@ -73,8 +73,8 @@ impl Pool {
     /// because it is on its way home, or a request waits until it is home.
     fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let state = self.volumes[volume].blocks.get(block);
-        let is_awaited = state.watched || self.jobs.will_send(volume, block);
-        if state.write().is_some() || is_awaited || state.failing {
+        let stays = state.write().is_some() || state.watched || state.failing;
+        if stays || self.jobs.will_send(volume, block) {
             return false;
         }
         let open = self.txgs.open();

@@ -71,7 +71,9 @@ impl Unfinished {
     /// once, and so the pool sends it the next zio: without a bound, one pass would do all the work of a sync.
     pub(super) fn may_move(&mut self, bytes: u32) -> bool {
         let may = self.moved < MOVED_MAX;
-        self.moved += if may { u64::from(bytes) } else { 0 };
+        if may {
+            self.moved += u64::from(bytes);
+        }
         may
     }
 
@@ -105,5 +107,5 @@ pub(super) fn is_long(request: &Request, store: &Store) -> bool {
 
 /// The most bytes to zero before the shard serves other zios.
 pub(super) const PIECE: u64 = 4 << 20;
-/// A pass moves no more bytes of pools once it has moved so many.
+/// Once a pass has moved this many bytes of pools, it moves no more.
 const MOVED_MAX: u64 = 1 << 20;

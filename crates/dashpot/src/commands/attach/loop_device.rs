@@ -61,7 +61,7 @@ pub(super) fn configure(
             "{node}: the kernel does no direct I/O for this loop device, so one request at a time would arrive: nothing is attached"
         );
     }
-    sysfs::change(node, &SETTINGS, note)
+    sysfs::change(node, &[&[REQUEST], &sysfs::QUEUE[..]].concat(), note)
 }
 
 /// Frees a loop device. If another program has opened the node since the caller looked, the device stays
@@ -85,14 +85,5 @@ fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
     tool::run(Command::new("losetup").args(words), never_gives_up)
 }
 
-/// A request is at most one FUSE message, so that it becomes one I/O of the disk. No scheduler
-/// changes the order, and the disk does not rotate.
-const SETTINGS: [(&str, &str); 5] = [
-    ("queue/max_sectors_kb", "1024"),
-    ("queue/scheduler", "none"),
-    ("queue/rotational", "0"),
-    // The most requests that a loop device can have. A former user may have lowered the number. If a scheduler has
-    // come and gone since, the kernel says 128 and takes fewer, until the number changes.
-    ("queue/nr_requests", "127"),
-    ("queue/nr_requests", "128"),
-];
+/// A request is at most one FUSE message, so that it becomes one I/O of the disk.
+const REQUEST: (&str, &str) = ("queue/max_sectors_kb", "1024");

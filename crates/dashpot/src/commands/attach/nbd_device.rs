@@ -65,7 +65,7 @@ pub(super) fn configure(
     if backend_of(node).as_deref() != Some(wanted.backend) {
         bail!("{node}: this kernel keeps no names of devices (Linux 5.14 and later do)");
     }
-    sysfs::change(node, &SETTINGS, note)?;
+    sysfs::change(node, &sysfs::QUEUE, note)?;
     if !wanted.may_hold_reads {
         // The kernel reads the partition table when the node is opened for the first time. A rule that
         // is armed later should not match that read.
@@ -118,13 +118,3 @@ fn index(node: &str) -> anyhow::Result<u32> {
 }
 
 const PREFIX: &str = "/dev/nbd";
-
-/// No scheduler changes the order, the disk does not rotate, and up to 128 I/Os are in flight. If a former user has
-/// lowered that number and a scheduler has come and gone since, the kernel says 128 and takes fewer, until the
-/// number changes.
-const SETTINGS: [(&str, &str); 4] = [
-    ("queue/scheduler", "none"),
-    ("queue/rotational", "0"),
-    ("queue/nr_requests", "127"),
-    ("queue/nr_requests", "128"),
-];

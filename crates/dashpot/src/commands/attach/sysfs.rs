@@ -91,6 +91,16 @@ pub(crate) fn queue_of(node: &str) -> Option<Queue> {
     })
 }
 
+/// Settings of the queue of a node that is used again: no scheduler changes the order, the disk does not rotate, and
+/// up to 128 I/Os are in flight. If a former user has lowered that number and a scheduler has come and gone since,
+/// the kernel says 128 and takes fewer, until the number changes.
+pub(super) const QUEUE: [(&str, &str); 4] = [
+    ("queue/scheduler", "none"),
+    ("queue/rotational", "0"),
+    ("queue/nr_requests", "127"),
+    ("queue/nr_requests", "128"),
+];
+
 /// How long the kernel may be busy with a device.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause between two attempts.
