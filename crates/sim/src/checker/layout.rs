@@ -106,12 +106,14 @@ impl Layout {
         }
     }
 
-    /// Notes that a disk of a pool has trimmed sectors. Under the dynamic layout, these sectors
-    /// then have no place.
-    pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) {
+    /// Notes that a disk of a pool has trimmed sectors. Returns whether that is for good: under the dynamic
+    /// layout these sectors then have no place, and what a power cut may leave there does not count, even if
+    /// the same block gets the place again.
+    pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) -> bool {
         if self.dynamic[disk] {
             (first..first + sectors).for_each(|sector| self.vacate(disk, sector));
         }
+        self.dynamic[disk]
     }
 
     /// Takes a place away from its owner.
@@ -122,19 +124,6 @@ impl Layout {
         let home = self.homes.get(&owner);
         if home.is_some_and(|(side, at)| self.sides[*side].contains(&disk) && *at == sector) {
             self.homes.remove(&owner);
-        }
-    }
-
-    /// The content of a sector when a power cut leaves `content` at its place. Under the dynamic layout the
-    /// power cut also erases the table of places, so a place with another sector's content does not count.
-    pub(crate) fn survivor(&self, owner: Place, disk: usize, content: Content) -> Content {
-        let of_owner = |(write, place): (u64, u64)| {
-            let (target, start) = self.writes[write as usize - 1];
-            (target, start + place) == owner
-        };
-        match content.origin() {
-            Some(origin) if self.dynamic[disk] && !of_owner(origin) => Content::ZERO,
-            _ => content,
         }
     }
 

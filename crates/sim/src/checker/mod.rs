@@ -311,11 +311,10 @@ impl Checker {
             Op::Read => self.disk_read(zio, &work),
             Op::Write => self.disk_write(zio, &work),
             Op::Zero | Op::Trim => {
+                let for_good =
+                    work.op == Op::Trim && self.layout.trimmed(work.disk, work.first, work.sectors);
                 let zeroes = vec![Content::ZERO; work.sectors as usize];
-                self.media[work.disk].write(work.first, zeroes, work.fua);
-                if work.op == Op::Trim {
-                    self.layout.trimmed(work.disk, work.first, work.sectors);
-                }
+                self.media[work.disk].write(work.first, zeroes, work.fua || for_good);
                 Ok(())
             }
             Op::Flush => {
@@ -422,7 +421,6 @@ impl Checker {
             for sector in history.written() {
                 for (disk, at) in self.layout.places(*target, sector) {
                     let content = at.map_or(Content::ZERO, |at| *left[disk].get(at));
-                    let content = self.layout.survivor((*target, sector), disk, content);
                     history
                         .may_survive(sector, content)
                         .map_err(|what| format!("{target:?} on disk {disk}: {what}"))?;

@@ -4,7 +4,8 @@ use dashpot_sim::swarm::run_seed;
 
 #[test]
 fn nothing_is_violated() {
-    for seed in 0..1_000 {
+    // In the last seeds a block gets its former place again before its disks have synced the trim.
+    for seed in (0..1_000).chain([5_650, 28_093, 45_665, 61_627]) {
         if let Err(violation) = run_seed(seed) {
             panic!("seed {seed}: {violation}");
         }
