@@ -12,7 +12,7 @@ use super::ParseError;
 pub enum Address {
     /// A path in the file system.
     Unix(PathBuf),
-    /// A TCP address; port 0 picks one.
+    /// A TCP address; port 0 picks a free port.
     Tcp(SocketAddr),
 }
 
@@ -83,7 +83,7 @@ fn unix_address(path: &str) -> Result<Address, ParseError> {
     }
     if path.len() > UNIX_PATH_MAX {
         return Err(ParseError::new(format!(
-            "the path '{path}' has {} bytes: a unix socket's has at most {UNIX_PATH_MAX}",
+            "the path '{path}' has {} bytes: the path of a unix socket has at most {UNIX_PATH_MAX}",
             path.len()
         )));
     }

@@ -1,4 +1,5 @@
-//! Path disks: the files whose system calls are the I/Os of a disk, and the types of those calls.
+//! Path disks: the I/Os of such a disk are a program's system calls on certain files. Parses the files and
+//! the types of the calls.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,8 +9,8 @@ use dashpot_engine::{Op, OpSet};
 use super::ParseError;
 use super::name::nearest;
 
-/// The files of a path disk, and the calls that a program's filter notifies. A filter cannot change after
-/// the program has started, so the types cannot change either.
+/// The files of a path disk, and the types of the calls that the kernel reports to dashpot. The kernel's
+/// filter cannot change after the program has started, so the types cannot change either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFiles {
     /// The directory that contains the files. Before the disk is opened, this may be a glob.
@@ -31,7 +32,7 @@ pub const CALL_TYPES: [(&str, Op); 7] = [
     ("truncate", Op::Truncate),
 ];
 
-/// The types without `types=`.
+/// The types if the user does not give `types=`.
 const DEFAULT: OpSet = OpSet::of(Op::Flush);
 
 /// Every type.

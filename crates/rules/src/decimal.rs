@@ -7,7 +7,7 @@ pub struct Decimal {
     places: u32,
 }
 
-/// The reason that a decimal number times its unit is not an integer of 64 bits.
+/// Why a decimal number times its unit is not an integer of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inexact {
     /// The number lies between two integers.
@@ -59,7 +59,7 @@ impl Decimal {
         u64::try_from(product / 10_u128.pow(self.places)).ok()
     }
 
-    /// The number as a fraction, if numerator and denominator fit.
+    /// The number as a fraction, if numerator and denominator fit into 64 bits.
     pub fn fraction(self) -> Option<(u64, u64)> {
         Some((
             u64::try_from(self.digits).ok()?,

@@ -15,7 +15,7 @@ pub struct DiskConfig {
     pub name: String,
     /// The disk's store.
     pub store: StoreConfig,
-    /// The disk's size in bytes; `None` for the size of its store, from `offset` on.
+    /// The disk's size in bytes; `None` if the disk has all of its store from `offset` on.
     pub size: Option<u64>,
     /// The place of the disk's first byte in its file or on its block device.
     pub offset: u64,

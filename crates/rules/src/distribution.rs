@@ -68,7 +68,7 @@ fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
         let rise = u128::from(end.0 - start.0) * u128::from(piece) / u128::from(pieces);
         let q = start.0 + rise as u64;
         let exact = low as f64 * libm::exp(slope * piece as f64 / pieces as f64);
-        // Adjacent points leave no room for all the knots between them.
+        // Two points that are close together leave no room for all the knots between them.
         if q > last {
             least = rounded(exact).clamp(least, high);
             knots.push((q, Duration::from_nanos(least)));

@@ -7,7 +7,7 @@ use dashpot_engine::Duration;
 use super::ParseError;
 use super::decimal::Decimal;
 
-/// How many simulated seconds pass in each second of the clock, as a fraction.
+/// How many simulated seconds pass in each real second, as a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
     simulated: u64,
@@ -15,19 +15,19 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// The speed of the clock: one simulated second per second.
+    /// One simulated second per real second.
     pub const ONE: Speed = Speed {
         simulated: 1,
         of_clock: 1,
     };
 
-    /// The simulated time that passes in this time of the clock.
+    /// The simulated time that passes in this real time.
     pub fn simulated(self, time: WallTime) -> Duration {
         let nanos = time.as_nanos() * u128::from(self.simulated) / u128::from(self.of_clock);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The time of the clock in which this simulated time passes.
+    /// The real time in which this simulated time passes.
     pub fn takes(self, simulated: Duration) -> WallTime {
         let nanos = u128::from(simulated.as_nanos()) * u128::from(self.of_clock);
         let nanos = nanos.div_ceil(u128::from(self.simulated));

@@ -1,4 +1,4 @@
-//! The tunables of a pool: ZFS's names, with values in the words of their units.
+//! The tunables of a pool. They have ZFS's names, and their values have units.
 
 use dashpot_engine::Duration;
 use dashpot_engine::pool::{Tunable, Unit};
@@ -18,7 +18,7 @@ pub fn parse_tunable_setting(text: &str) -> Result<(Tunable, u64), ParseError> {
     Ok((tunable, value))
 }
 
-/// The tunable with a name.
+/// The tunable with this name.
 pub fn parse_tunable_name(name: &str) -> Result<Tunable, ParseError> {
     Tunable::from_name(name).ok_or_else(|| {
         let known = Tunable::ALL.iter().map(|tunable| tunable.info().name);

@@ -1,4 +1,5 @@
-//! Whether a table fits its medium. A refusal names the wrong word, as those of the line itself do.
+//! Checks whether a table fits on its medium. Like a refusal of the line itself, each refusal names the wrong
+//! word.
 
 use super::line::refusal;
 use super::table::Table;
@@ -11,14 +12,14 @@ pub enum Word {
     Sectors,
     /// The device of the first part.
     Device,
-    /// The first sector on the device, of the first part.
+    /// The sector of the device at which the first part begins.
     Start,
 }
 
 /// The room on a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Its sectors of 512 bytes.
+    /// The number of its sectors, of 512 bytes each.
     pub sectors: u64,
     /// The sectors in one of its blocks, which are read and written as a whole; never 0.
     pub block: u64,

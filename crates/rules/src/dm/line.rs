@@ -69,7 +69,8 @@ impl<'a> Words<'a> {
         Ok(delay)
     }
 
-    /// Refuses a number of arguments that makes no whole parts, and names the first word too many or too few.
+    /// Refuses a number of arguments that does not make whole parts, and names the first superfluous or
+    /// missing word.
     fn check_count(&self, arguments: usize) -> Result<(), ParseError> {
         let plural = if arguments == 1 { "" } else { "s" };
         let counts = format!(
@@ -193,12 +194,12 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The refusal of a word by its place in the line, from 0.
+/// The refusal of the word at a place in the line, counted from 0.
 pub(super) fn refusal(at: usize, word: &str, why: &str) -> ParseError {
     ParseError::new(format!("word {}, '{}': {why}", at + 1, shown(word)))
 }
 
-/// Whether a word is a number as the kernel reads it, which has only digits.
+/// Whether a word is a number for the kernel, which accepts only digits.
 fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -1,4 +1,4 @@
-//! A draft of a rule: the options read so far, and the rules that come out of them.
+//! A draft of a rule: the options that have been read so far, and the rules that they make.
 
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
@@ -101,8 +101,8 @@ impl RuleDraft {
     fn failure(&self, errno: Errno) -> Result<Effect, ParseError> {
         if self.mode == Some(ModeWord::Add) {
             return Err(ParseError::new(
-                "--mode add does not go with -e: a zio that fails is not done, or with \
-                 --mode floor done first",
+                "--mode add does not go with -e: the store never does a zio that fails or, with \
+                 --mode floor, does it first",
             ));
         }
         Ok(Effect::Fail {

@@ -16,7 +16,8 @@ use words::words;
 
 use crate::ParseError;
 
-/// A rule and its canonical words. A distribution cannot be turned back into words.
+/// A rule and its canonical words. The words are kept because a distribution cannot be turned back into
+/// words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedRule {
     /// The rule for the engine.

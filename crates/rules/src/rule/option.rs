@@ -25,7 +25,8 @@ pub struct RuleOption {
     pub help: &'static str,
     /// All possible values, if there are only a few.
     pub choices: &'static [&'static str],
-    /// Whether a value may begin with a hyphen, so that the option's own message refuses it.
+    /// Whether the command line accepts a value that begins with a hyphen, so that the option's own parser
+    /// refuses it with its message.
     pub takes_hyphens: bool,
     /// Whether the option may be given several times.
     pub repeats: bool,

@@ -194,7 +194,7 @@ fn getopt_refusal(error: &GetoptError) -> Refusal {
     match error {
         GetoptError::Unknown('-') => Refusal::usage(
             2,
-            "long options come before zinject's own, and these have one letter",
+            "long options come before zinject's own options, which have one letter each",
         ),
         GetoptError::Unknown(letter) => Refusal::usage(2, format!("invalid option '-{letter}'")),
         GetoptError::NoValue(letter) => {

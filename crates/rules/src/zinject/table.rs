@@ -100,7 +100,7 @@ impl Fault {
     }
 }
 
-/// The answer to a handler that was added.
+/// The text that zinject prints after it has added a handler.
 pub fn added(id: u32, disk: &str, add: &Add, compat: Compat) -> String {
     if add.quiet {
         return format!("{id}\n");
