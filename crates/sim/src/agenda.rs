@@ -1,9 +1,9 @@
 //! The agenda: all future events of disks, workloads and the scenario.
 //!
-//! Most times are set in the order in which they fall due, because most delays are constants, one for
-//! each source. An entry goes to the end of the first run whose last entry is not later. An entry that
-//! fits no run goes to a heap. The next event is the earliest entry at the front of a run or of the
-//! heap. As with the engine's deadlines, this costs almost nothing while there are enough runs.
+//! Most events are set in the order in which they fall due, because most sources of events have a constant
+//! delay. An entry goes to the end of the first run whose last entry is not later. An entry that fits no run
+//! goes to a heap. The next event is the earliest entry at the front of a run or of the heap. As with the
+//! engine's deadlines, this costs almost nothing while there are enough runs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -74,7 +74,7 @@ struct Entry {
 }
 
 impl Agenda {
-    /// Sets an event that is likely to come in order.
+    /// Sets an event that probably comes after the last event of a run.
     pub(crate) fn set(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         let fits = |run: &&mut VecDeque<Entry>| run.back().is_none_or(|last| *last < entry);
@@ -84,8 +84,8 @@ impl Agenda {
         }
     }
 
-    /// Sets a rare event. The event joins no run: frequent events with earlier times would then not
-    /// fit into that run.
+    /// Sets a rare event. It goes to the heap: behind it, frequent events with earlier times would not fit
+    /// into a run.
     pub(crate) fn set_rare(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         self.heap.push(Reverse(entry));
@@ -139,7 +139,7 @@ enum Front {
 
 /// One run for the disks, one for each wait of a client, and a spare one.
 const RUNS: usize = 4;
-/// The position of the class. The order has the bits below.
+/// The position of the class in a key. The bits below it hold the order.
 const CLASS_SHIFT: u32 = 62;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A model of a disk's time: first the bus, then a lane, then the service.
+//! A model of the time that a disk takes: an I/O passes the bus, waits for a lane, and is served.
 //!
 //! The bus comes first because it passes I/O in the order of issue. I/Os then book their lanes in
 //! the same order. So the end of an I/O is known at its issue, and costs one event of the

@@ -84,7 +84,7 @@ impl fmt::Display for WorkloadError {
             WorkloadError::Region => {
                 f.write_str("its region must be within the target, and have room for a block")
             }
-            WorkloadError::Rate => f.write_str("rate and burst count from 1"),
+            WorkloadError::Rate => f.write_str("its rate and its burst must be at least 1"),
             WorkloadError::TimeGoesBack { entry } => {
                 write!(
                     f,

@@ -1,5 +1,5 @@
-//! A scenario: all inputs of a simulation, as plain data: disks, pools, volumes, workloads,
-//! commands, a seed.
+//! A scenario has all inputs of a simulation as plain data: disks, pools, volumes, workloads, commands, and a
+//! seed.
 //!
 //! Disks, pools, volumes and workloads are named by their indices in the scenario's lists, which
 //! are also their ids in the engine.
@@ -71,8 +71,8 @@ pub struct DiskSpec {
     pub rules: Vec<(GroupId, Vec<RuleSpec>)>,
 }
 
-/// The model of a disk's time for one I/O: it passes the bus, waits for a lane, and is served
-/// there.
+/// The model of the time that a disk takes for one I/O: the I/O passes the bus, waits for a lane, and is
+/// served there.
 #[derive(Clone, Debug, Default)]
 pub struct DiskModel {
     /// Bytes per second of a bus that I/Os pass one after the other (a fluid disk has only this).
@@ -104,7 +104,7 @@ pub struct WorkloadSpec {
     pub name: String,
     /// When the workload begins.
     pub starts: Duration,
-    /// When the workload stops to begin calls; `None` for never.
+    /// The time from which the workload begins no more calls; `None` if it never stops.
     pub stops: Option<Duration>,
     /// Bytes per second of a link between the client and the lab, which requests pass one after the
     /// other: the bytes of a write on the way in, and the bytes of a read on the way back. `None`:

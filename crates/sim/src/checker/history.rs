@@ -4,10 +4,10 @@
 //! write was then submitted after the earlier one was acknowledged, and it is acknowledged itself. A
 //! read may return any content that was possible at some moment between its submission and its
 //! reply. After a loss of power the disks may go back further: to the contents that were possible
-//! when the last successful flush was submitted, but not behind a write with FUA.
+//! when the last successful flush was submitted, but not to a time before a write with FUA.
 //!
-//! A write that failed or was aborted, or a trim, may have happened or not. So such an I/O excludes
-//! no other content.
+//! A write that failed or was aborted may or may not have happened, and so may a trim. So none of these I/Os
+//! excludes any other content.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ struct Version {
     replied: Option<Moment>,
     /// Whether the reply to the write proves that this version replaced the old content.
     sure: bool,
-    /// The moment from which on no read can return this version.
+    /// A read that is submitted after this moment cannot return this version.
     over: Option<Moment>,
     /// Whether the write that replaced this version was durable when it was acknowledged.
     over_for_good: bool,

@@ -16,7 +16,7 @@ use crate::scenario::{Scenario, Target};
 pub(crate) struct Layout {
     /// For each disk and each sector of it: the owner of the place.
     owners: Vec<Sparse<Option<Place>>>,
-    /// The places of volumes' sectors, on one side each.
+    /// The place of each sector of a volume, on one side of its mirror.
     homes: BTreeMap<Place, (usize, u64)>,
     /// For each disk: all sides of its member.
     sides: Vec<Vec<usize>>,
@@ -106,9 +106,9 @@ impl Layout {
         }
     }
 
-    /// Notes that a disk of a pool has trimmed sectors. Returns whether that is for good: under the dynamic
-    /// layout these sectors then have no place, and what a power cut may leave there does not count, even if
-    /// the same block gets the place again.
+    /// Notes that a disk of a pool has trimmed sectors. Returns whether the trim is final. Under the dynamic
+    /// layout it is: the places then have no owner, so data that a power cut leaves there does not count,
+    /// even if the same block gets the place again.
     pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) -> bool {
         if self.dynamic[disk] {
             (first..first + sectors).for_each(|sector| self.vacate(disk, sector));
@@ -127,8 +127,8 @@ impl Layout {
         }
     }
 
-    /// The disks that hold a sector, and the sector there, if it is known. A sector that no disk has been
-    /// given reads as zeroes.
+    /// The disks that hold a sector, each with the sector's place on it, if that is known. A sector that no
+    /// disk has been given reads as zeroes.
     pub(crate) fn places(&self, target: Target, sector: u64) -> Vec<(usize, Option<u64>)> {
         if let Target::Disk(disk) = target {
             return vec![(disk, Some(sector))];

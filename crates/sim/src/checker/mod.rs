@@ -4,8 +4,8 @@
 //! - Every zio ends once: with a reply, or with a drop if its connection is lost.
 //! - A buffer does not change while a disk works on it, and no undefined content is written to a
 //!   disk.
-//! - At most one write is on its way to a block of a pool's disk. Under the
-//!   static layout, each place on a disk belongs to one place of one volume for ever.
+//! - At most one write to a block of a pool's disk is in flight. Under the static layout, each place on a
+//!   disk belongs to one place of one volume for ever.
 //! - After a loss of power the disks hold all data that was flushed, or written with FUA: on all
 //!   sides of a mirror.
 //! - In the end, the sides of each mirror hold the same contents.
@@ -231,8 +231,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Learns the size of a buffer that a client of a volume fills or reads: a block of that
-    /// volume.
+    /// Learns the size of a buffer that a client of a volume fills or reads: it is the volume's block size.
     fn learn_size(&mut self, zio: ZioId, span: Span) -> Checked {
         if let Target::Volume(volume) = self.client(zio)?.request.target {
             self.memory.learn_size(span.buf, self.block_sizes[volume]);
@@ -270,7 +269,7 @@ impl Checker {
         }
     }
 
-    /// Checks that at most one write is on its way to a block.
+    /// Checks that at most one write to a block is in flight.
     fn check_overlap(&self, work: &DiskWork) -> Checked {
         let writes = |work: &DiskWork| matches!(work.op, Op::Write | Op::Zero | Op::Trim);
         if !writes(work) {
@@ -287,7 +286,7 @@ impl Checker {
         {
             None => Ok(()),
             Some(other) => Err(format!(
-                "two writes are on their way to disk {}: sectors {}..{} and {}..{}",
+                "two writes to disk {} are in flight: sectors {}..{} and {}..{}",
                 work.disk,
                 other.first,
                 other.first + other.sectors,

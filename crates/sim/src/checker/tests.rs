@@ -95,7 +95,10 @@ fn of_writes_at_the_same_time_either_is_last_until_a_read_has_told() {
     told.history.write_replied(&second, true);
     told.history.write_replied(&first, true);
     assert!(told.read_now(2));
-    assert!(!told.read_now(1), "the read before has returned the other");
+    assert!(
+        !told.read_now(1),
+        "the previous read has returned the other write's content"
+    );
     assert!(told.read_now(2));
 }
 

@@ -20,8 +20,9 @@ pub(crate) struct Views {
 struct Bounds {
     dirty_max: u64,
     active_max: [u64; Class::ALL.len()],
-    /// The bytes of the writes that clients wait for, in whole blocks: now, and at most.
+    /// The bytes of the writes that clients wait for now, in whole blocks.
     writing: u64,
+    /// The largest value of `writing` so far.
     most_writing: u64,
     /// Whether the tunable bounds dirty data. In the legacy throttle, the tunable does not.
     bounded: bool,
@@ -144,9 +145,10 @@ impl Bounds {
             ));
         }
         match txgs {
-            [(oldest, _), ..] if *oldest < self.oldest_txg => {
-                Err(format!("txg {oldest} lives, and {} has", self.oldest_txg))
-            }
+            [(oldest, _), ..] if *oldest < self.oldest_txg => Err(format!(
+                "txg {oldest} is live, but the oldest was {}",
+                self.oldest_txg
+            )),
             [(oldest, _), .., (_, TxgState::Open)] | [(oldest, TxgState::Open)] => {
                 self.oldest_txg = *oldest;
                 Ok(())
@@ -156,7 +158,7 @@ impl Bounds {
     }
 }
 
-/// The order of the states that only one txg can have, from the newest on.
+/// The place of a state in the order of a pool's txgs, from the newest txg on.
 fn rank(state: TxgState) -> u32 {
     match state {
         TxgState::Open => 0,

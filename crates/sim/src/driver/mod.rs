@@ -1,8 +1,8 @@
 //! The loop, which carries out each event at its time: deadlines of the engine, and events of disks
 //! and clients.
 //!
-//! At equal times the engine's deadlines come first, then disks, commands, clients and samples, and
-//! events of one kind in the order in which they were set. Steps that take no time follow at once.
+//! At equal times the engine's deadlines come first, then the events of disks, commands, clients and samples.
+//! Events of one kind keep the order in which they were set. Steps that take no time follow at once.
 
 mod clients;
 mod disks;
@@ -85,9 +85,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Gives the engine a command that was not in the scenario, now. The command becomes one of the
-    /// scenario's commands. Returns the index of the command, under which [`Simulation::answers`] has
-    /// the engine's answer.
+    /// Gives the engine a command at the current time, and adds the command to the scenario. Returns the
+    /// index of the command, under which [`Simulation::answers`] has the engine's answer.
     pub fn tell(&mut self, command: Command) -> Result<usize, Violation> {
         self.perform()?;
         let place = self.scenario.commands.len();
@@ -143,8 +142,7 @@ impl Simulation {
         Some(&self.workloads.get(workload)?.results)
     }
 
-    /// A workload's calls that have not ended, in no particular order. No histogram has these
-    /// calls.
+    /// A workload's calls that have not ended, in no particular order. No histogram counts these calls.
     pub fn unfinished(&self, workload: usize) -> impl Iterator<Item = Unfinished> {
         let calls = self.calls.alive();
         let own = calls.filter(move |(_, call)| call.workload as usize == workload);

@@ -62,8 +62,8 @@ fn reads_and_writes_have_lanes_of_their_own() {
     assert_eq!(ends(rules, &arrivals), [110, 130, 160, 120]);
 }
 
-/// The number of calls and their mean in µs, for threads that call without a pause, over this many
-/// seconds.
+/// The number of calls in this many seconds and their mean latency in µs, for threads that call without a
+/// pause.
 fn closed_loop(rules: Vec<RuleSpec>, threads: u32, seconds: u64) -> (u64, u64) {
     let load = Load::Closed {
         threads,

@@ -2,7 +2,7 @@
 //! half as fast as the other.
 //!
 //! Eight clients write files to new blocks and sync. The faster disk should have twice the writes. Under
-//! the static layout the faster disk cannot: each disk gets every other block.
+//! the static layout both disks have the same number of writes, because each disk gets every other block.
 
 use crate::common::{ms, workload, writes};
 use dashpot_engine::inject::{GroupId, RuleSpec};

@@ -107,7 +107,8 @@ fn what_a_lost_connection_takes_with_it_is_in_no_histogram() {
     let mut simulation = run(lab);
     let seen = simulation.results(0).unwrap();
     assert_eq!(seen.aborted, 6);
-    // Calls end at 10, and then from 18 on at 28, 38 and 48.
+    // Three calls end at 10 ms. The connection is lost at 15 ms and 18 ms, and then three calls each end at
+    // 28, 38 and 48 ms.
     assert_eq!(seen.op(Op::Write).calls, 12);
     assert_eq!(
         seen.op(Op::Write).at_client.as_ref().unwrap().max(),
