@@ -1,8 +1,9 @@
 //! A ring of the kernel's io_uring that signals an event descriptor.
 //!
-//! One thread uses such a ring. In return, the kernel completes the ring's work during that thread's
-//! own calls, and never interrupts the thread for this work. Such a ring takes Linux 6.1. The ring does
-//! not wake a poller itself: it signals the event descriptor, and the poller watches this descriptor.
+//! One thread uses such a ring. In return, the kernel completes the ring's work during that thread's own
+//! calls, and never interrupts the thread for this work. Such a ring needs Linux 6.1 or later. The ring
+//! does not wake a poller itself: it signals the event descriptor, and the poller watches this
+//! descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -52,11 +53,11 @@ impl BellRing {
     /// The kernel's next completion, if the ring has at most `in_flight` operations. If the kernel
     /// keeps completions back, this method makes calls to get them.
     ///
-    /// A call may give no completion although the kernel keeps more back. Since Linux 6.13 a call runs
-    /// 20 pieces of work, and each piece may be an operation that begins again in a thread, because it
-    /// would have waited. So this method makes enough calls for all operations. For later completions,
-    /// the kernel signals again. The number of calls is bounded, because the kernel's flag may stay set
-    /// when nothing is kept back.
+    /// A call may give no completion although the kernel keeps more back. Since Linux 6.13 a call runs at
+    /// most 20 pieces of work, and a piece may complete nothing: if its operation would block, the piece
+    /// only moves the operation to a thread of the kernel. So this method makes enough calls for all
+    /// operations. For later completions, the kernel signals again. The number of calls is bounded,
+    /// because the kernel's flag may stay set when nothing is kept back.
     pub(crate) fn next_entry(&mut self, in_flight: usize) -> Option<cqueue::Entry> {
         for _ in 0..in_flight / WORK_OF_A_CALL + 2 {
             if let Some(entry) = self.ring.completion().next() {

@@ -122,9 +122,9 @@ impl Ring {
     /// Gives the queued operations to the kernel. Makes no call when no operations are queued.
     /// Operations that the kernel does not take now stay queued.
     ///
-    /// If one call has more than two operations, the kernel merges neighbouring operations. The device
-    /// would then see fewer and larger requests than the caller has started. So each call has at most
-    /// two operations.
+    /// If one call submits more than two operations, the kernel merges neighbouring operations. The
+    /// device would then see fewer and larger requests than the caller has started. So each call submits
+    /// at most two operations.
     pub fn submit(&mut self) -> io::Result<()> {
         let mut queued = self.base.ring.submission().len();
         while queued > 0 {
@@ -264,11 +264,11 @@ pub fn why_no_ring(error: &io::Error) -> String {
     }
 }
 
-/// The most operations that one call may have without the kernel merging any of them.
+/// The most operations that one call may submit without the kernel merging any of them.
 const UNMERGED: usize = 2;
 /// `RWF_DSYNC` of `linux/fs.h`.
 const RWF_DSYNC: i32 = 2;
-/// The ring does not keep longer buffers.
+/// The ring keeps no buffer that is longer than this, in bytes.
 const SPARE_LENGTH: usize = 128 << 10;
 /// How many buffers the ring keeps.
 const SPARES: usize = 128;

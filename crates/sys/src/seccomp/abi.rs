@@ -83,7 +83,7 @@ pub enum SystemCall {
     Execveat,
 }
 
-/// A name and numbers of a call.
+/// The name of a call, and its numbers in each ABI.
 #[expect(dead_code, reason = "each machine reads its own columns")]
 #[derive(Debug)]
 pub(super) struct Row {
@@ -155,7 +155,8 @@ impl SystemCall {
         (numbering.numbers)(self.row())
     }
 
-    /// The flags for which a call is notified, if the filter does not notify every such call.
+    /// The flags that a call must have, or must not have, to be notified. Empty if every such call is
+    /// notified.
     pub(super) fn conditions(self) -> &'static [Condition] {
         match self {
             SystemCall::Msync => const { &[any(2, libc::MS_SYNC)] },
@@ -181,12 +182,12 @@ impl SystemCall {
     }
 }
 
-/// Flags in an argument of a call.
+/// A condition on the flags in one argument of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition {
     pub(super) argument: usize,
     pub(super) bits: u32,
-    /// Whether the call must have one of the flags, or none of them.
+    /// Whether the call must have at least one of the flags. Otherwise it must have none of them.
     pub(super) set: bool,
 }
 
@@ -205,16 +206,16 @@ const fn none(argument: usize, bits: i32) -> Condition {
     }
 }
 
-/// One way for programs to make calls.
+/// The kind of program that an ABI is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abi {
-    /// The way of the machine's own programs.
+    /// Programs of the machine's own word size.
     Native,
-    /// The way of programs of another word size.
+    /// Programs of another word size.
     Foreign,
 }
 
-/// An ABI of this machine, by the kernel's name for its architecture, and the numbers of a call in it.
+/// An ABI of this machine: the kernel's number for its architecture, and the numbers of the calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbering {
     pub(super) abi: Abi,
@@ -269,7 +270,8 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) const NUMBERINGS: &[Numbering] = &[];
 
-/// A call that is only counted has no number for programs of another word size, which are refused.
+/// A call that dashpot only counts has no numbers for programs of another word size: dashpot refuses the other
+/// calls of such programs anyway.
 #[rustfmt::skip]
 fn table(call: SystemCall) -> &'static Row {
     match call {

@@ -37,8 +37,8 @@ pub struct Place {
 impl Status {
     /// The file at a path.
     pub fn of(path: impl Arg) -> Result<Status, Errno> {
-        // With this flag, the kernel does not ask a file system whose server is away or waits for this
-        // process.
+        // With this flag, the kernel does not ask the server of a file system: the server may be gone, or
+        // may be waiting for this process.
         let flags = AtFlags::STATX_DONT_SYNC;
         let asked = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let found = statx(CWD, path, flags, asked)?;
@@ -80,7 +80,8 @@ impl Status {
 }
 
 impl Place {
-    /// The place of an open file. If there is a further part of a name, the place includes this part.
+    /// The place of an open file, or, if there is a `last` part of a name, of the entry with that name in
+    /// the open directory.
     pub(super) fn of(file: &OwnedFd, last: Option<&[u8]>) -> Result<Place, Errno> {
         let own = format!("/proc/self/fd/{}", file.as_raw_fd());
         let status = Status::of(&own)?;

@@ -1,8 +1,8 @@
 //! The filter: a program for the kernel's classic BPF that picks the calls to notify.
 //!
-//! No crate writes this program for us: libseccomp needs a C library, and seccompiler has no action
-//! that notifies and kills programs of a foreign architecture. The program has no jump out of a block,
-//! so it needs no labels.
+//! No crate writes this program for us: libseccomp needs a C library, and seccompiler cannot notify, and
+//! kills programs of a foreign architecture. The program has no jump out of a block, so it needs no
+//! labels.
 
 use libc::{sock_filter, sock_fprog};
 

@@ -29,7 +29,8 @@ pub enum Lookup {
     Content(String),
     /// The content of memory, from an address on, up to a length. The answer ends where the memory ends.
     Memory(String, u64, u32),
-    /// The place to which a name leads that a thread uses. The answer is a [`Place`](super::facts::Place).
+    /// The place to which a thread's name for a file leads. The answer is a
+    /// [`Place`](super::facts::Place).
     Name(Name),
 }
 

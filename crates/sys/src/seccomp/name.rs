@@ -19,8 +19,8 @@ pub struct Name {
     pub base: String,
     /// The name.
     pub name: Vec<u8>,
-    /// Whether to follow the last part of the name, if it exists. Otherwise the place is the path of its
-    /// directory, followed by the last part.
+    /// Whether to follow the last part of the name. If not, or if that file does not exist, the place is
+    /// the path of the directory that the other parts lead to, followed by the last part.
     pub follows: bool,
 }
 
@@ -54,7 +54,8 @@ struct Start {
 }
 
 impl Start {
-    /// Names start from the directory `base` of a thread. Both are paths in `/proc`.
+    /// The start of names that a thread with the root `root` uses in its directory `base`. Both are paths
+    /// in `/proc`.
     fn of(root: &str, base: &str) -> Result<Start, Errno> {
         let directory = open(base)?;
         let [own, its] = [Status::of("/")?, Status::of(root)?];

@@ -16,9 +16,9 @@ use crate::bell_ring::{BellRing, is_transient};
 /// The queue of a device, which this process serves. Only the thread that made the queue may use it:
 /// the driver takes commands from no other thread.
 ///
-/// The driver keeps commands of the server, each of which waits for a request. These commands end with
-/// the block device, or with the thread. If a queue is dropped earlier, its ring stays until the thread
-/// ends. Otherwise the kernel would take the commands back while the driver completes them.
+/// The driver keeps the server's commands until it has requests for them. Commands without a request end
+/// with the block device, or with the thread. If a queue is dropped earlier, its ring stays until the
+/// thread ends. Otherwise the kernel would take the commands back while the driver completes them.
 pub struct Queue {
     ring: ManuallyDrop<BellRing>,
     descriptors: MmapRaw,
@@ -221,8 +221,8 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// The driver notices the end of the thread only by the commands that it has, so the driver
-    /// gets all commands.
+    /// The driver notices that the thread has ended only by the commands that it still has. So this
+    /// method first gives the driver all commands.
     fn drop(&mut self) {
         while self.next_event().is_some() {}
         self.fail_held();
