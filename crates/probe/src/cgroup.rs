@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::follower::{Follower, Present};
 
-/// The name in place of a cgroup for a task that no event had shown, and that had ended before the probe
-/// looked it up.
+/// Stands for the cgroup of a task that no event had shown, and that had ended before the probe looked
+/// for its cgroup.
 pub const GONE: &str = "gone";
 
 /// The hierarchy of cgroups that governs I/O.

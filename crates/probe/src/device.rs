@@ -75,8 +75,8 @@ impl Device {
         Ok(all)
     }
 
-    /// Whether the device still exists, and no other disk has taken its name. A loop device without a file stays, but
-    /// has no size.
+    /// Whether the device still exists, and no other disk has taken its name. A loop device without a
+    /// file has no size, and does not count as existing.
     pub fn is_there(&self) -> bool {
         self.is_there_in(Path::new(SYS))
     }

@@ -13,7 +13,7 @@ use super::{
 #[derive(Clone, Debug, Default)]
 struct Host {
     tasks: BTreeMap<i32, (i32, Arc<str>)>,
-    /// The numbers of tasks that have ended since the last reading. No kernel uses them again so soon.
+    /// The numbers of tasks that have ended since the last reading. No kernel reuses a number so soon.
     used: BTreeSet<i32>,
 }
 

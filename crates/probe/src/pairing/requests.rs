@@ -10,11 +10,11 @@
 //! without a request is not an I/O: if it must not wait (`REQ_NOWAIT`, as from io_uring) and finds no tag,
 //! it begins anew when it is submitted again.
 //!
-//! **The bios of a request** are the bios within the request's sectors. So the pairing needs no event that
-//! says which bios the kernel merged. It only keeps the waiting bios, by their first sectors. If
+//! **The bios of a request** are the bios within the request's sectors. So the pairing needs no event
+//! that says which bios the kernel merged. It only keeps the waiting bios, by their first sectors. If
 //! `block_split` cuts a bio, the pairing keeps the parts, because each part gets its own request, in any
-//! order. Only discards can be merged without being neighbours, and no event shows such a merge. Then the
-//! missing sectors belong to other waiting bios.
+//! order. Only discards can be merged without being neighbours, and no event shows such a merge. So if
+//! sectors of a discard have no bio, the pairing takes other waiting discards for them.
 //!
 //! A request has no time of queueing if the probe did not see one of its bios. Examples are a flush that the
 //! kernel itself makes, a command from a driver or a program, I/O that dm-multipath passes on, and I/O that
@@ -250,8 +250,8 @@ impl Requests {
         }
     }
 
-    /// The request for the event's sectors, made from the bios that wait there. The probe did not see the
-    /// other bios of the request.
+    /// The request for the event's sectors, made from the bios that wait there. If no bio waits for some
+    /// of the sectors, the probe has not seen their bio.
     fn take_waiting(&mut self, record: &Record) -> Request {
         let mut left = u64::from(record.sectors);
         let first = self.take_part(record, left);

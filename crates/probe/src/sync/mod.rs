@@ -1,4 +1,4 @@
-//! Calls of processes that wait until data is on its disk: `fsync`, and the like.
+//! System calls that wait until data is on its disk, such as `fsync`.
 //!
 //! The kernel's events show the beginning and the end of each call. The events of file systems, if the
 //! kernel has them, show the file. No event shows the calls of 32-bit programs on a 64-bit kernel. io_uring
@@ -26,7 +26,7 @@ pub enum SyncCall {
     Fdatasync,
     /// `msync`: a part of mapped memory.
     Msync,
-    /// `sync_file_range`: a range of a file, which makes nothing durable.
+    /// `sync_file_range`: a range of a file. This call makes nothing durable.
     SyncFileRange,
     /// `syncfs`: a file system.
     Syncfs,

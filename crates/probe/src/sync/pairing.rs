@@ -42,7 +42,7 @@ pub(crate) enum SyncWhat {
     End(SyncCall, i32),
 }
 
-/// The facts about the thread of a call when it began.
+/// The facts about a call's thread, at the time when the call began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
     pub(crate) comm: Option<Comm>,

@@ -202,7 +202,7 @@ impl Cpu {
     }
 }
 
-/// A length that exceeds the kernel's text.
+/// Room for the whole text of the kernel, in bytes.
 const STATISTICS: usize = 1024;
 
 impl Reader {

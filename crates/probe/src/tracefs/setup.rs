@@ -27,9 +27,9 @@ pub(crate) fn prepare(instance: &Instance) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Kernel memory for each CPU's events. A request leaves 140 bytes, or 200 if it is watched from
-/// its queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB are full after 600 or
-/// 400 ms. This is eight times the time between two readings, which leaves a margin for a busy host that
+/// Kernel memory for each CPU's events. A request leaves 140 bytes, or 200 if it is watched from its
+/// queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB are full after 600 or 400 ms.
+/// Even 400 ms is eight times the time between two readings, which leaves a margin for a busy host that
 /// keeps the reader waiting. With many CPUs the memory for each is smaller, because no CPU has that many
 /// requests to itself.
 pub(crate) fn buffer_kib(cpus: usize) -> usize {
@@ -44,8 +44,8 @@ fn has(instance: &Instance, event: &str) -> bool {
     instance.path(&format!("events/{event}/format")).exists()
 }
 
-/// Makes an instance record an event, as far as this filter passes it. Returns the number with which the
-/// event's records begin, and their decoder.
+/// Makes an instance record an event, but only where the filter passes it, if there is a filter. Returns
+/// the number with which the event's records begin, and their decoder.
 pub(crate) fn enable(
     instance: &Instance,
     event: &str,

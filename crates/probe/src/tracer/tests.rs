@@ -412,7 +412,7 @@ fn watcher(path: &str) -> Child {
 
 const WATCHED: &str = "DASHPOT_TEST_WATCHED";
 
-/// Not a separate test: [`watcher`] runs it.
+/// Not a test by itself: [`watcher`] runs it in another process.
 #[test]
 fn watches_until_killed() {
     let Ok(path) = std::env::var(WATCHED) else {

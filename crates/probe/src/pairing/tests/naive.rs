@@ -26,7 +26,7 @@ const DISKS: [Number; 2] = [
 
 const LETTERS: [&str; 4] = ["R", "WS", "W", "DS"];
 
-/// One step of a device: an action, and the request to which it applies, as far as possible.
+/// One step that a device takes if it can: an action, and the request to which the action applies.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     action: u8,
@@ -42,8 +42,8 @@ struct Truth {
     sector: u64,
     left: u32,
     issues: u32,
-    /// How many bios, or requests that the driver returned, the request would contain when it is
-    /// issued.
+    /// How many entries of the pairing wait for the issue of this request: its bios, and requests that
+    /// the driver returned.
     parts: usize,
 }
 
