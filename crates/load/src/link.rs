@@ -85,7 +85,7 @@ impl Link {
         Ok(())
     }
 
-    /// Encodes the next requests, as many as fit into a cache. Returns false if there are no requests.
+    /// Encodes the next requests, up to [`SEND_LENGTH`]. Returns false if there are no requests.
     fn encode(&mut self) -> bool {
         self.unsent.clear();
         self.sent = 0;
@@ -178,7 +178,7 @@ impl AsFd for Link {
     }
 }
 
-/// Appends the pattern that a load writes at an offset: the number of every eight bytes.
+/// Appends the pattern that a load writes at an offset: every eight bytes contain their own offset.
 fn put_pattern(offset: u64, length: usize, bytes: &mut Vec<u8>) {
     let end = bytes.len() + length;
     let mut words = pattern(offset);

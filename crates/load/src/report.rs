@@ -102,7 +102,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The error of a connection, named as the system names it.
+    /// The error of a connection: [`LoadError::Closed`] if the server has closed the connection.
     pub(super) fn of(error: io::Error) -> LoadError {
         match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => LoadError::Closed,
