@@ -19,7 +19,7 @@ pub fn runtime_dir() -> PathBuf {
 }
 
 /// The directory that XDG_RUNTIME_DIR would name. Under `sudo` the variable is missing, but a process that
-/// has dropped root for its user needs the directory.
+/// has changed from root back to the user needs the directory.
 fn caller_dir() -> Option<PathBuf> {
     let uid = user_id();
     let dir = PathBuf::from(format!("/run/user/{uid}"));
@@ -38,8 +38,8 @@ pub fn default_socket() -> PathBuf {
     runtime_dir().join("api.sock")
 }
 
-/// The path at which a command finds a file of its daemon. Under `sudo` it is in the directory of the user
-/// who typed it, unless root has such a daemon of its own.
+/// The path at which a command finds a file of its daemon. Under `sudo`, the file is in the directory of
+/// the user who typed `sudo`, unless root's own daemon has such a file.
 pub(crate) fn to_ask(own: PathBuf) -> PathBuf {
     let in_runtime_dir = own.parent() == Some(&runtime_dir());
     let may_be_theirs = user_id() == 0 && in_runtime_dir && !is_in_use(&own);
@@ -49,8 +49,8 @@ pub(crate) fn to_ask(own: PathBuf) -> PathBuf {
     }
 }
 
-/// Whether the file is there, and, if it is a socket, a daemon listens at it. A daemon that was killed
-/// leaves its socket behind.
+/// Whether the file exists and, if it is a socket, has a daemon that listens at it. A daemon that was
+/// killed leaves its socket behind.
 fn is_in_use(path: &Path) -> bool {
     let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket {
@@ -76,7 +76,8 @@ fn file_of(uid: u32, own: &Path) -> Option<PathBuf> {
     files.find(|file| file.exists())
 }
 
-/// The variable with the token of an API over TCP: a daemon takes it, and clients send it.
+/// The environment variable with the token of an API over TCP: the daemon demands this token, and clients
+/// send it.
 pub const TOKEN_VARIABLE: &str = "DASHPOT_TOKEN";
 
 /// The token of [`TOKEN_VARIABLE`].
@@ -93,7 +94,7 @@ pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
 }
 
-/// The socket beside the API's at which the daemon receives descriptors.
+/// The socket at which the daemon receives descriptors. It is beside the socket of the API.
 pub fn handover_socket(api: &Address) -> PathBuf {
     match api {
         Address::Unix(path) => beside(path),
@@ -118,8 +119,8 @@ pub fn kernel_recording_link() -> PathBuf {
     PathBuf::from("/run/dashpot/kernel.rec")
 }
 
-/// A path with the suffix of handover sockets. If that would be too long for a socket's path, the suffix
-/// replaces the last bytes.
+/// A path with the suffix of handover sockets. If the result would be too long for a socket's path, the
+/// suffix replaces the last bytes.
 fn beside(api: &Path) -> PathBuf {
     let api = api.as_os_str().as_bytes();
     let kept = api.len().min(SOCKET_PATH_MAX - SUFFIX.len());

@@ -61,7 +61,8 @@ impl Client {
         self.get("/v1/clock")
     }
 
-    /// The daemon, its shards and its disks, each with the `oldest` of its zios in flight.
+    /// The daemon, its shards and its disks. Each disk lists its oldest zios in flight, at most `oldest` of
+    /// them.
     pub fn status(&self, oldest: usize) -> Result<Status, ClientError> {
         self.get(&format!("/v1/status?oldest={oldest}"))
     }
@@ -76,7 +77,7 @@ impl Client {
         self.get("/v1/disks?oldest=0")
     }
 
-    /// A disk with the `oldest` of its zios in flight.
+    /// A disk with its oldest zios in flight, at most `oldest` of them.
     pub fn disk(&self, name: &str, oldest: usize) -> Result<Disk, ClientError> {
         self.get(&format!("/v1/disks/{}?oldest={oldest}", segment(name)))
     }
@@ -115,7 +116,8 @@ impl Client {
         self.get(&format!("/v1/pools/{}/tunables", segment(pool)))
     }
 
-    /// Sets tunables of a pool: all of them, or none if it fails. Returns all tunables after that.
+    /// Sets tunables of a pool. If it fails, it has set none. Returns all tunables of the pool as they are
+    /// then.
     pub fn set_tunables(
         &self,
         pool: &str,
@@ -158,7 +160,7 @@ impl Client {
         self.get(&format!("/v1/events?{}", words.join("&")))
     }
 
-    /// The seconds that began after `after_ns`, of one disk or of all.
+    /// The seconds that began after `after_ns`, of one disk or of all disks.
     pub fn seconds(&self, after_ns: u64, disk: Option<&str>) -> Result<Seconds, ClientError> {
         let disk = disk.map_or(String::new(), |name| format!("&disk={}", segment(name)));
         self.get(&format!("/v1/seconds?after_ns={after_ns}{disk}"))
@@ -174,12 +176,12 @@ impl Client {
         self.get(&format!("/v1/disks/{}/rules", segment(disk)))
     }
 
-    /// The rules with an id or a name; if none is armed, those that were cleared last.
+    /// The armed rules with this id or name; if there are none, the rules with it that were cleared last.
     pub fn rules_named(&self, key: &str) -> Result<Vec<Rule>, ClientError> {
         self.get(&format!("/v1/rules/{}", segment(key)))
     }
 
-    /// The latencies of the rules with an id or a name; if none is armed, of those cleared last.
+    /// The latencies of the rules that [`Client::rules_named`] returns for this id or name.
     pub fn rule_latency(&self, key: &str) -> Result<Vec<RuleLatency>, ClientError> {
         self.get(&format!("/v1/rules/{}/latency", segment(key)))
     }
@@ -227,8 +229,8 @@ impl Client {
         self.post("/v1/reset", &())
     }
 
-    /// Suspends a disk. Without `now`, it waits until no zio is in flight. Ctrl-C then ends the
-    /// call with [`ClientError::Interrupted`], but not the program.
+    /// Suspends a disk. Without `now`, the call waits until no zio is in flight. Ctrl-C ends that wait with
+    /// [`ClientError::Interrupted`], and does not end the program.
     pub fn suspend(&self, disk: &str, how: &Suspend) -> Result<Suspended, ClientError> {
         self.post_unless_interrupted(&format!("/v1/disks/{}/suspend", segment(disk)), how)
     }
@@ -243,7 +245,7 @@ impl Client {
         self.post(&format!("/v1/disks/{}/crash", segment(disk)), how)
     }
 
-    /// Cuts the power of a pool, its disks' and its host's, or restores it.
+    /// Cuts the power of a pool's disks and of its host, or restores it.
     pub fn crash_pool(&self, pool: &str, how: &Crash) -> Result<PoolCrashed, ClientError> {
         self.post(&format!("/v1/pools/{}/crash", segment(pool)), how)
     }

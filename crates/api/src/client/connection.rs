@@ -17,11 +17,11 @@ use super::error::ClientError;
 /// The time between two attempts to connect to a daemon whose queue of connections is full.
 const CONNECT_EVERY: Duration = Duration::from_millis(20);
 
-/// A connection that has been made.
+/// An open connection.
 pub(super) struct Connection {
     address: Address,
     sender: SendRequest<Full<Bytes>>,
-    /// The process of the daemon, over a unix socket.
+    /// The id of the daemon's process; known only over a unix socket.
     pub(super) pid: Option<i32>,
 }
 
@@ -31,14 +31,14 @@ pub(super) struct Answer {
     pub(super) body: Bytes,
 }
 
-/// An open answer. The daemon undoes its change when this is dropped, or when the caller's process
-/// ends.
+/// An answer that stays open. When the caller drops it, or the caller's process ends, the daemon undoes the
+/// change that the request asked for.
 pub struct Lease {
     _rest: Incoming,
     _connection: Connection,
 }
 
-/// A connection of either kind.
+/// A stream over a unix socket or over TCP.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
@@ -82,8 +82,8 @@ impl Connection {
         Ok(Answer { status, body })
     }
 
-    /// Sends a request, and waits for the first line of an answer that stays open, or for a whole
-    /// refusal.
+    /// Sends a request, and waits for the first line of an answer that stays open. If the daemon refuses,
+    /// it waits for the whole answer.
     pub(super) async fn lease(
         mut self,
         request: Request<Full<Bytes>>,
@@ -115,7 +115,7 @@ impl Connection {
     }
 }
 
-/// A stream to the daemon, and the process that listens.
+/// Connects to the daemon. Over a unix socket, it also returns the id of the listening process.
 async fn connect(address: &Address) -> std::io::Result<(Box<dyn Stream>, Option<i32>)> {
     match address {
         Address::Unix(path) => {

@@ -11,7 +11,7 @@ use crate::types;
 /// The error of a call.
 #[derive(Debug)]
 pub enum ClientError {
-    /// No daemon listens there, or this user may not connect.
+    /// No daemon listens at the address, or this user may not connect to it.
     NoDaemon {
         /// Where the client tried to connect.
         address: Address,
@@ -57,7 +57,7 @@ impl fmt::Display for ClientError {
             ClientError::NoDaemon { address, error } if is_denied(error) => write!(
                 f,
                 "the socket {address} may not be used by this user ({error}): use dashpot as the \
-                 user whose daemon it is, or as root, or name another with --api"
+                 user whose daemon it is, or as root, or name another socket with --api"
             ),
             ClientError::NoDaemon { address, error } => write!(
                 f,

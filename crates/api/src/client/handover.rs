@@ -34,7 +34,8 @@ pub fn hand_over(socket: &Path, what: &HandOver, descriptor: BorrowedFd<'_>) -> 
     }
 }
 
-/// The descriptor travels with the first byte. A line is far shorter than a socket's buffer.
+/// The descriptor travels with the first byte. A line is far shorter than a socket's buffer, so one call
+/// sends it whole.
 fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -52,5 +53,5 @@ fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedFd<'_>) -> io::Res
     }
 }
 
-/// The longest time until the daemon's answer.
+/// The longest wait for the daemon's answer.
 const PATIENCE: Duration = Duration::from_secs(30);

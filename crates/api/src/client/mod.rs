@@ -1,5 +1,5 @@
-//! The command line's client of the API: one blocking call for each request, over a connection that
-//! it keeps.
+//! The command line's client of the API: one blocking call for each request, over a connection that the
+//! client keeps.
 
 mod calls;
 mod connection;
@@ -43,8 +43,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the daemon at `api`, or at the default socket. It fails for an address without a
-    /// path.
+    /// A client of the daemon at `api`, or at the default socket. It refuses `unix:-`, which names no path.
     pub fn find(api: Option<&ApiAddress>) -> anyhow::Result<Client> {
         let Some(api) = api else {
             return Client::at(Address::Unix(to_ask(default_socket())), None);
@@ -52,13 +51,13 @@ impl Client {
         match &api.at {
             Listen::At(address) => Client::at(address.clone(), api.token.clone()),
             Listen::Private => {
-                anyhow::bail!("--api unix:-: a private socket has a path: give that")
+                anyhow::bail!("--api unix:-: a private socket has a path: give that path")
             }
         }
     }
 
-    /// A client of the daemon at `address`. Over TCP and without a token, it reads the token from the
-    /// file of that address, if there is one, and else from the environment.
+    /// A client of the daemon at `address`. Over TCP, if `token` is `None`, it reads the token from the
+    /// file of that address or, if there is no such file, from the environment.
     pub fn at(address: Address, token: Option<String>) -> anyhow::Result<Client> {
         let token = match (token, &address) {
             (None, Address::Tcp(socket)) => {
@@ -159,7 +158,7 @@ impl Client {
         })
     }
 
-    /// Waits until the daemon no longer accepts connections, and gives the error.
+    /// Waits until the daemon no longer accepts connections, and returns the error of the last attempt.
     pub async fn until_gone(&self) -> ClientError {
         loop {
             tokio::time::sleep(ASK_EVERY).await;
@@ -220,7 +219,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// Waits beside a call. Fails if the call must end: its time is up, or the daemon does not respond.
+    /// Waits some seconds while a call has no answer. Fails if the call must end, because its time is up or
+    /// the daemon does not respond.
     async fn while_silent(&self, asked: Instant, wait: Wait) -> Result<(), ClientError> {
         let left = wait.left(asked.elapsed());
         tokio::time::sleep(PATIENCE.min(left)).await;
@@ -229,7 +229,7 @@ impl Client {
         if !is_stopped() && !is_over && self.answers().await {
             return Ok(());
         }
-        // The daemon has answered another request in this time.
+        // The daemon has answered `/healthz` during this call, or the call would have ended earlier.
         let answers = is_over && wait == Wait::Answer && !is_stopped();
         Err(ClientError::Silent {
             address: self.address.clone(),

@@ -13,17 +13,17 @@ use dashpot_rules::short_time;
 /// How long a daemon may be silent before the call looks at its process.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The longest time of a call that waits for nothing but the daemon.
+/// The longest time of a call that the daemon answers as soon as it can.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// How long a call may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// As long as the daemon needs to answer.
+    /// At most [`ANSWER_MAX`]: the daemon answers as soon as it can.
     Answer,
     /// This long in all.
     Within(Duration),
-    /// As long as the daemon lives: it answers when something has happened.
+    /// As long as the daemon lives: it answers only when something has happened.
     Long,
 }
 
@@ -51,11 +51,11 @@ pub struct Silence {
 pub(super) enum State {
     /// A signal or a debugger has stopped it.
     Stopped,
-    /// It runs or sleeps, but does not answer. The letter is the kernel's.
+    /// It runs or sleeps, but does not answer. The letter is its state in `/proc/PID/stat`.
     Busy(char),
     /// It answers other calls, but not this one.
     BusyWithThis,
-    /// This process cannot see it.
+    /// Not known: the daemon listens on TCP, or this process cannot see the daemon's.
     Unknown,
 }
 
@@ -97,12 +97,12 @@ impl fmt::Display for Silence {
             ),
             State::BusyWithThis => write!(
                 f,
-                "has not answered this request for {lasted}, though it answers others: a disk's \
-                 shard is busy or hangs; 'dashpot doctor' and its log may say why"
+                "has not answered this request for {lasted}, though it answers other requests: a disk's \
+                 shard is busy or hangs; 'dashpot doctor' and the daemon's log may say why"
             ),
             State::Unknown => write!(
                 f,
-                "has not answered for {lasted}: it is busy or stopped, or something else listens \
+                "has not answered for {lasted}: it is busy or stopped, or another program listens \
                  there"
             ),
         }

@@ -16,7 +16,7 @@ pub struct Attachment {
     /// The process that attached it.
     #[schema(example = "uid=0 pid=4711")]
     pub by: String,
-    /// Time since then.
+    /// Time since it was attached.
     pub age_ns: u64,
     /// Number of its zios that have no reply yet.
     pub in_flight: u32,
@@ -61,14 +61,14 @@ pub struct AttachmentFailed {
     pub failed: u32,
 }
 
-/// Sends the daemon a descriptor that makes the kernel a client of a disk or a volume. It travels over a
-/// separate socket, because HTTP carries no descriptors. A newline follows it.
+/// Sends the daemon a descriptor that makes the kernel a client of a disk or a volume. The request travels
+/// over a separate socket, as a line of JSON, because HTTP carries no descriptors.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandOver {
     /// The disk or the volume.
     pub disk: String,
-    /// The device that it becomes.
+    /// The block device that it becomes.
     pub node: String,
     /// The mechanism.
     pub mechanism: MechanismWord,

@@ -70,7 +70,7 @@ pub struct Suspended {
 /// A disk is resumed.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Resumed {
-    /// Number of zios that waited for this and are issued now.
+    /// Number of zios that waited for the disk to resume, and are issued now.
     pub waiting: u32,
 }
 
@@ -83,7 +83,7 @@ pub struct Cleared {
     pub failed: Vec<Failure>,
 }
 
-/// A disk that the call could not change, though it changed others.
+/// A disk that the call could not change, though the call may have changed other disks.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Failure {
     /// The name of the disk.
@@ -92,7 +92,7 @@ pub struct Failure {
     pub error: String,
 }
 
-/// The rules are those of the daemon's start. The disks' counters are kept.
+/// The rules are again those of the daemon's start. The disks keep their counters.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RulesReset {
     /// The ids of the rules that are gone.

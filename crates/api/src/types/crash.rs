@@ -71,18 +71,17 @@ pub struct Crashed {
     pub seed: u64,
     /// The state of the disk after the power cut.
     pub then: ThenWord,
-    /// Whether it was off before, so that nothing was left to lose.
+    /// Whether the disk was off before, so that nothing was left to lose.
     pub was_off: bool,
     /// The acknowledged writes that no flush had covered.
     pub unflushed: WriteSum,
-    /// The lost writes among these, and the missing bytes.
+    /// The lost writes among the unflushed ones, and the missing bytes.
     pub lost: WriteSum,
     /// Number of lost writes of which a part survived.
     pub torn: u64,
     /// Number of writes in flight: the daemon had not acknowledged them.
     pub unacknowledged: u64,
-    /// Bytes that reached the medium since the last flush without being asked for, because the
-    /// cache was full.
+    /// Bytes that the disk has written to the medium since the last flush only because its cache was full.
     pub early_bytes: u64,
     /// The losses of each client.
     pub clients: Vec<ClientLoss>,
@@ -99,14 +98,15 @@ pub struct PoolCrashed {
     pub keep: KeepWord,
     /// As in the request; null if writes survive whole or not at all.
     pub tear_bytes: Option<u64>,
-    /// As in the request. Each disk draws from a seed of its own, which this one decides.
+    /// As in the request. Each disk has a seed of its own, which follows from this one.
     pub seed: u64,
     /// The state of its volumes after the power cut.
     pub then: ThenWord,
-    /// Whether it was off before, so that nothing was left to lose.
+    /// Whether the pool was off before, so that nothing was left to lose.
     pub was_off: bool,
-    /// The transaction groups that were only in memory: clients had been told that their writes were done.
-    /// Flushed writes are not in them. Empty if the pool keeps serving, because its host kept its memory.
+    /// The transaction groups that were only in memory, though the pool had acknowledged their writes.
+    /// Flushed writes are not in them. The list is empty if the pool keeps serving, because its host then
+    /// kept its memory.
     pub txgs: Vec<LostTxg>,
     /// The loss of each disk's cache. All disks together list at most as many writes as the request asked
     /// for.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// How many zios clients had in flight at a time. Clients choose this number, and many have a hidden
-/// bound. A request that waits above that bound waits longer than the rule says.
+/// bound. A request that a client holds back because of its bound waits longer than the rule says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Depth {
     /// The most zios at once. 512 stands for any number from 512 on.

@@ -11,15 +11,15 @@ pub struct Difference {
     pub inside: DifferenceSide,
     /// All I/Os in view, those inside included.
     pub view: DifferenceSide,
-    /// Whether there are too few I/Os inside to tell.
+    /// Whether there are too few I/Os inside for a comparison.
     pub too_few: bool,
-    /// The daemon remembers single I/Os from this moment on: earlier ones of the view are not compared.
+    /// The daemon remembers single I/Os from this moment on: earlier I/Os of the view are not compared.
     pub since_ns: u64,
     /// The dimensions that differ, the most telling first.
     pub differs: Vec<DifferentDimension>,
-    /// The dimensions that do not.
+    /// The dimensions that do not differ.
     pub alike: Vec<String>,
-    /// Where the I/Os inside spent their time, the most first.
+    /// The waits in which the I/Os inside spent their time, the longest first.
     pub spent: Vec<SpentWait>,
 }
 
@@ -28,7 +28,7 @@ pub struct Difference {
 pub struct DifferenceSide {
     /// How many there are.
     pub count: u64,
-    /// The time that they waited, all together.
+    /// The time that they waited, added up.
     pub time_ns: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct DifferentValue {
     pub inside_percent: f64,
     /// Its share of the I/Os in view, in percent.
     pub view_percent: f64,
-    /// The number of its I/Os inside.
+    /// The number of I/Os inside that have this value.
     pub inside_count: u64,
 }
 
@@ -69,7 +69,8 @@ pub struct SpentWait {
 }
 
 impl Difference {
-    /// The difference that a comparison of I/Os in view has found, where those inside are the slow ones.
+    /// The difference that a comparison of the I/Os in view has found. In it, the I/Os inside are the slow
+    /// ones.
     pub fn of(comparison: &Comparison, view_time_ns: u64, since_ns: u64) -> Difference {
         let view = comparison.here;
         let each = comparison.differs.iter().map(|one| DifferentDimension {

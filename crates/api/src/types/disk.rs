@@ -65,7 +65,7 @@ pub struct Disk {
     pub rules: usize,
     /// The suspension; null if the disk is not suspended.
     pub suspended: Option<Suspension>,
-    /// Whether it is off since a power cut, so that no client can connect.
+    /// Whether it has been off since a power cut, so that no client can connect.
     pub off: bool,
     /// The reason that its store can no longer be trusted; null if it can.
     pub faulted: Option<String>,
@@ -81,7 +81,7 @@ pub struct Disk {
     pub shard_load: Load,
     /// The memory that clients use in that shard.
     pub shard_memory: ClientMemory,
-    /// The lateness of the zios of all armed rules, each since its rule was armed.
+    /// The lateness of the zios of all armed rules, counted for each rule since it was armed.
     pub rule_lateness: Summary,
     /// Its clients, and their I/O.
     #[serde(flatten)]

@@ -38,7 +38,7 @@ pub struct FinishedZio {
     pub offset_bytes: u64,
     /// Its length.
     pub length_bytes: u32,
-    /// How many zios its device had once it was submitted, itself included.
+    /// How many zios were at its device when it was submitted, itself included.
     #[schema(example = 4)]
     pub depth: u32,
     /// The error that it ended with; null if it succeeded.
@@ -58,7 +58,7 @@ pub struct FinishedZio {
     pub lane: Option<u32>,
 }
 
-/// The waits of a zio, in their order. Their sum is its total latency.
+/// The waits of a zio, in the order in which they occur. Their sum is its total latency.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ZioWaits {
     /// From the arrival of its header until its payload was complete.
@@ -69,15 +69,15 @@ pub struct ZioWaits {
     pub queue_ns: u64,
     /// The wait while its disk was suspended.
     pub suspend_ns: u64,
-    /// The wait for the store; null for a call of a program that rules only hold, because the kernel does it
-    /// afterwards, and does not say how long it took.
+    /// The wait for the store. It is null for a program's call that rules only hold: the kernel does the
+    /// call's work afterwards, and does not say how long that took.
     pub store_ns: Option<u64>,
     /// The time for which a rule held it.
     pub hold_ns: u64,
     /// From the moment at which it was due until the daemon offered its reply to the transport:
     /// dashpot's own error.
     pub lateness_ns: u64,
-    /// From that moment until the transport accepted the reply.
+    /// From the daemon's offer of the reply until the transport accepted it.
     pub reply_ns: u64,
 }
 

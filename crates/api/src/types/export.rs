@@ -52,5 +52,5 @@ pub struct Clock {
     pub unix_ns: u64,
 }
 
-/// The message of a report when its two answers come from different starts of the daemon.
+/// The message of a report whose two answers come from different starts of the daemon.
 pub const STARTED_AGAIN: &str = "the daemon was started again, and its counters began at 0";

@@ -14,7 +14,7 @@ pub struct Host {
     pub quota_periods: u64,
     /// Number of these periods in which the kernel stopped the group because its quota was used up.
     pub throttled_periods: u64,
-    /// Time for which the kernel stopped it, added up over the CPUs. Zios that were due in that time
+    /// Time for which the kernel stopped the group, added up over the CPUs. Zios that were due in that time
     /// ended late.
     pub throttled_ns: u64,
     /// The share of the CPU time that the hypervisor gave to other machines; null if the kernel does

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct StatisticIos {
     /// The I/Os.
     pub ios: Vec<StatisticIo>,
-    /// How many the statistic counts here, these included.
+    /// How many I/Os the statistic counts in this part, including those in `ios`.
     pub count: u64,
     /// The source remembers single I/Os from this moment on.
     pub since_ns: u64,
@@ -31,13 +31,13 @@ pub struct StatisticIo {
     pub offset_bytes: u64,
     /// Its length.
     pub length_bytes: u64,
-    /// How many I/Os the device had once it arrived.
+    /// How many I/Os were at the device when it arrived, itself included.
     pub depth: Option<u32>,
     /// When it arrived, on the clock of the source.
     pub begun_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
-    /// Its whole time.
+    /// The time from its arrival until its end.
     pub total_ns: u64,
     /// Its time at the device.
     pub latency_ns: u64,

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 
 use super::{DepthTime, InFlightZio, Wide};
 
-/// The latencies of a disk or a volume since the start. The difference of two answers is the interval between them.
+/// The latencies of a disk or a volume since the start. The difference of two answers describes the
+/// interval between them.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DiskLatency {
     /// The name of the disk or the volume.
@@ -46,7 +47,7 @@ pub struct DiskLatency {
     pub ops: Vec<OpLatency>,
 }
 
-/// The boundaries of all latency histograms: they are frozen under their name.
+/// The boundaries of all latency histograms. Other boundaries would have another name.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Layout {
     /// The name of the boundaries.

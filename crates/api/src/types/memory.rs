@@ -1,4 +1,4 @@
-//! The memory that clients and callers use in the daemon, beside its bounds.
+//! The memory that clients and callers use in the daemon, and its bounds.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -32,7 +32,7 @@ pub struct ClientMemory {
     pub payload_bytes: u64,
     /// The most bytes that payloads may hold.
     pub payload_max_bytes: u64,
-    /// Bytes that connections hold beside their requests: input that the shard has not parsed yet,
+    /// Bytes that connections hold in addition to their requests: input that the shard has not parsed yet,
     /// and replies that the clients have not read.
     pub buffered_bytes: u64,
     /// The most bytes that connections may hold before the shard reads them more slowly.

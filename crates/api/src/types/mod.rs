@@ -1,4 +1,4 @@
-//! The types of the API's requests and answers: the server, the client and the document share them.
+//! The types of the API's requests and answers: the server, the client and the OpenAPI document share them.
 //!
 //! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back
 //! from the moment `at_ns` of the daemon's monotonic clock.

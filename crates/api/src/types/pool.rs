@@ -39,16 +39,16 @@ pub struct Pool {
     pub level: Level,
     /// How writes were admitted.
     pub admissions: Admitted,
-    /// The operations of clients, and those that they caused below.
+    /// The operations of clients, and the zios that these caused in the queues and at the disks.
     pub traffic: PoolTraffic,
     /// The regions of its mirrors, and their repair; null if it has no mirrors.
     pub mirrors: Option<Mirrors>,
-    /// The memory for blocks that its shard holds, for all of the shard's pools.
+    /// The memory that its shard holds for blocks, of all its pools.
     pub memory_bytes: u64,
 }
 
-/// Where the sides of a pool's mirrors may differ: in regions of 1 MiB, or more on large disks: above 1 TiB, and
-/// above 8 GiB where the regions are recorded.
+/// Where the sides of a pool's mirrors may differ, in regions of 1 MiB. Regions are larger on disks above 1
+/// TiB, or above 8 GiB if the regions are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Mirrors {
     /// Regions with writes that no flush of all sides has covered: a power cut leaves them out of sync.
@@ -63,7 +63,8 @@ pub struct Mirrors {
     pub failed_pieces: u64,
     /// Sides that were replaced or away: the mirrors do not read them where they are out of sync.
     pub stale_sides: u32,
-    /// Whether the durable record of the dirty regions cannot be written: writes to other regions wait.
+    /// Whether the durable record of the dirty regions cannot be written, so that writes to other regions
+    /// wait.
     pub unrecorded: bool,
 }
 
@@ -75,9 +76,9 @@ pub struct Level {
     pub filled_bytes: u64,
     /// Writes are delayed above this; null for a throttle without delays.
     pub delays_above_bytes: Option<u64>,
-    /// Writes stop here.
+    /// Writes stop at this number of bytes.
     pub stops_at_bytes: u64,
-    /// The delay of a write that would come now.
+    /// The delay that a write would get now.
     pub delay_ns: u64,
 }
 
@@ -144,7 +145,7 @@ pub struct Txg {
 }
 
 /// The state of a txg: it takes writes (`open`), it waits for the txg before it (`quiesced`), its blocks go
-/// to the disks (`syncing`), or they are there (`committed`).
+/// to the disks (`syncing`), or they are on the disks (`committed`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TxgWord {

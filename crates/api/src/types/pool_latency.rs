@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use super::{LatencyHistogram, PoolTraffic, Txg, Wide};
 
-/// The queues of a pool's disks, all disks together, since the start. The difference of two answers is the
-/// interval between them.
+/// The queues of a pool's disks, all disks together, since the start. The difference of two answers
+/// describes the interval between them.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PoolLatency {
     /// The name of the pool.
@@ -24,11 +24,12 @@ pub struct PoolLatency {
     pub allocated_bytes: u64,
     /// The room that is left.
     pub free_bytes: u64,
-    /// The operations of clients, and those that became of them.
+    /// The operations of clients, and the zios that these caused in the queues and at the disks.
     pub traffic: PoolTraffic,
     /// The classes of the queues, the highest priority first.
     pub classes: Vec<ClassLatency>,
-    /// Transaction groups, the oldest first: the last hundred that are done, and the live ones.
+    /// Transaction groups, the oldest first: the last hundred that were committed, and those that are not
+    /// committed yet.
     pub txgs: Vec<Txg>,
 }
 

@@ -90,7 +90,7 @@ pub struct RuleFields {
     pub mode: RuleMode,
     /// Time from its arming until it begins to inject.
     pub after_ns: u64,
-    /// Time from then until it ends; null if it does not end by itself.
+    /// How long it injects; null if it does not end by itself.
     pub for_ns: Option<u64>,
 }
 
@@ -165,13 +165,13 @@ pub struct RuleCounters {
     pub not_counted: u64,
     /// Number of matching zios for which another rule decided.
     pub beaten: u64,
-    /// The id of the rule that last did so; null if none did.
+    /// The id of the rule that last decided for such a zio; null if there was none.
     pub beaten_by: Option<u32>,
     /// Number of zios that the error or the hang of another rule took before this rule could match
     /// them. They are not in `matched`.
     #[serde(default)]
     pub preempted: u64,
-    /// The id of the rule that last did so; null if none did.
+    /// The id of the rule that last took such a zio; null if there was none.
     #[serde(default)]
     pub preempted_by: Option<u32>,
     /// Number of zios that it held when their connection ended.

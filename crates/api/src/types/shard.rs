@@ -27,7 +27,8 @@ pub struct Shard {
     pub probe: Probe,
 }
 
-/// How much of its time a shard works. dashpot promises the accuracy of rules for at most 50 %.
+/// How much of its time a shard works. dashpot promises the accuracy of rules only while a shard works for
+/// at most 50 % of its time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Load {
     /// The share of the last second or two in which it worked.
@@ -64,9 +65,9 @@ pub struct StopTotals {
 }
 
 /// The error of a shard as a client on this host sees it. The daemon reads from a disk of its own
-/// through a socket, under a rule of 1 ms; the error is the time beyond this 1 ms, the wake-up of the
-/// reading thread included. It reads once a second while clients send requests. The fields are those
-/// of the last minute.
+/// through a socket, under a rule of 1 ms; the error is the time beyond this 1 ms, including the wake-up of
+/// the reading thread. It reads once a second while clients send requests. The fields are those of the last
+/// minute.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Probe {
     /// Number of readings in the last minute; 0 if clients sent the shard no requests.

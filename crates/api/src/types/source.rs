@@ -12,13 +12,14 @@ pub struct Source {
     pub kind: SourceKind,
     /// The lab or the recording, as the command line names it; empty for a daemon and for the kernel's disks.
     pub name: String,
-    /// The words that make a report of the command line ask the same source: `--in REC`; empty for a daemon.
+    /// The words with which a report of the command line asks the same source, such as `--in REC`; empty
+    /// for a daemon.
     pub words: String,
     /// Its devices.
     pub devices: Vec<SourceDevice>,
     /// The times in which nothing was recorded.
     pub gaps: Vec<SourceGap>,
-    /// The end of its last I/O; null while more may come.
+    /// The end of its last I/O; null while more I/Os may come.
     pub ended_ns: Option<u64>,
     /// Why it cannot answer any more; null if it can.
     pub trouble: Option<String>,

@@ -32,7 +32,7 @@ pub struct RememberedSteps {
     pub steps_max: u64,
     /// The most bytes that they take.
     pub bytes_max: u64,
-    /// Nothing was forgotten from this moment on.
+    /// The source has forgotten nothing from this moment on.
     pub since_ns: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct Columns {
     /// The statistic.
     #[schema(example = "disk.latency[op=write][client]")]
     pub statistic: String,
-    /// Its English.
+    /// The statistic in English.
     pub title: String,
     /// The unit of the numbers whose distribution it shows; null if it only counts.
     pub unit: Option<UnitWord>,
@@ -84,7 +84,7 @@ pub struct Columns {
     pub since_ns: u64,
     /// The moment of this answer.
     pub now_ns: u64,
-    /// The columns, the oldest first, without those in which no such I/O ended.
+    /// The columns, the oldest first, without those in which no I/O of the statistic ended.
     pub columns: Vec<Column>,
 }
 
@@ -96,8 +96,8 @@ pub struct Column {
     /// Number of I/Os of all devices that are missing, because the collector could not keep up with the
     /// shards.
     pub dropped: u64,
-    /// By value of the breakdown, the most I/Os first; without a breakdown at most one part. A column
-    /// distinguishes at most 64 values; the rest are `other`.
+    /// The I/O by value of the breakdown, the value with the most I/Os first; without a breakdown at most
+    /// one part. A column distinguishes at most 64 values; the rest are `other`.
     pub parts: Vec<ColumnPart>,
 }
 
@@ -136,9 +136,9 @@ pub struct Distribution {
     pub p99_9: Option<u64>,
     /// The lowest value of each bucket that is not empty.
     pub from: Vec<u64>,
-    /// The highest value of each of them, included; null for the last bucket of the layout.
+    /// The highest value of each bucket in `from`, included; null for the last bucket of the layout.
     pub to: Vec<Option<u64>>,
-    /// Their numbers of values.
+    /// Number of values in each bucket in `from`.
     pub counts: Vec<u64>,
 }
 

@@ -11,7 +11,7 @@ pub struct TunableValue {
     /// Its name: ZFS's, if ZFS has the tunable.
     #[schema(example = "zfs_delay_scale")]
     pub name: String,
-    /// The value in force, in its unit; of a choice, its position in `choices`.
+    /// The value in force, in its unit; for a choice, the position of its word in `choices`.
     #[schema(example = 500_000)]
     pub value: u64,
     /// The value in the words of a lab file.
@@ -38,7 +38,7 @@ pub struct TunableValue {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetTunables {
-    /// The new values, by name, in the words of a lab file (`500us`, `64M`, `on`). A number without a unit is
-    /// in the tunable's own.
+    /// The new values, by name, in the words of a lab file (`500us`, `64M`, `on`). A number without a unit
+    /// is in the tunable's own unit.
     pub tunables: BTreeMap<String, String>,
 }

@@ -25,7 +25,7 @@ pub struct Volume {
     pub write: WriteWord,
     /// The number of the shard that owns its pool.
     pub shard: usize,
-    /// Whether it is off since a power cut, so that no client can connect.
+    /// Whether it has been off since a power cut, so that no client can connect.
     pub off: bool,
     /// The reason that the daemon no longer serves it; null if it does.
     pub failed: Option<String>,
@@ -34,9 +34,9 @@ pub struct Volume {
     pub io: DeviceIo,
 }
 
-/// When a volume acknowledges a write: after the disks have it (`through`), or when it is in memory, held
-/// back by no throttle but a full memory (`none`), by OpenZFS's write throttle (`openzfs`), or by the
-/// throttle before it (`legacy`).
+/// When a volume acknowledges a write: after the disks have it (`through`), or when it is in memory. Then
+/// only a full memory (`none`), OpenZFS's write throttle (`openzfs`) or the throttle of ZFS before 2013
+/// (`legacy`) holds writes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteWord {
