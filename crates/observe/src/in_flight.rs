@@ -69,7 +69,8 @@ impl InFlight {
     ) -> Option<String> {
         match self.oldest_ns.filter(|age_ns| outlasts(*age_ns, ended)) {
             Some(_) => Some(format!(
-                "{self} That is longer than nearly all that ended took, and no figure includes it."
+                "{self} That is longer than nearly all I/Os that ended took, and no figure \
+                 includes it."
             )),
             None => self.line(mention, interval),
         }
@@ -213,7 +214,7 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with(
-            ". That is longer than nearly all that ended took, and no figure includes it."
+            ". That is longer than nearly all I/Os that ended took, and no figure includes it."
         ));
         let none = Percentiles::of(&Histogram::default());
         assert_eq!(line(&none), None);

@@ -29,7 +29,7 @@ pub struct Tally {
     /// The counts of each place.
     counted: Vec<Counted>,
     parts: Parts,
-    /// The device of the last I/O: neighbours often share its name.
+    /// The device of the last I/O: consecutive I/Os often have the same device.
     last_device: Option<(Arc<str>, Name)>,
 }
 

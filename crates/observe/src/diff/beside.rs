@@ -1,5 +1,5 @@
 //! The I/Os that were in flight on other devices when slow I/Os were issued: the I/Os that cause a slowness
-//! are seldom the slow I/Os.
+//! are seldom the slow I/Os themselves.
 //!
 //! The code samples a bounded number of moments at which slow I/Os were issued, and of moments at which
 //! other I/Os were issued. For each moment it counts the I/Os that were in flight on other devices. So,

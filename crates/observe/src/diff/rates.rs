@@ -1,4 +1,4 @@
-//! Values that did more or less on one side than on the other side, slow or not.
+//! Values that did more or less I/O on one side than on the other side, whether slow or not.
 
 use dashpot_engine::Duration;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::sums::{Diff, Sum, Sums};
 use super::thresholds::{FACTOR_LEAST, IOS_LEAST, POINTS_LEAST, SHOWN_MAX, ratio};
 use crate::dimension::Dimension;
 
-/// A value that did much more, or much less, than on the other side.
+/// A value that did much more I/O, or much less, than on the other side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rate {
     /// The dimension.

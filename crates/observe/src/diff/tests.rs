@@ -145,7 +145,7 @@ fn an_effect_on_few_ios_is_the_first_line() {
     );
 }
 
-/// Two of three slow I/Os are large, and all slow I/Os find others before them.
+/// Two of three slow I/Os are large, and all slow I/Os arrive at a disk that has 19 other I/Os.
 #[test]
 fn depth_comes_after_what_may_have_caused_it() {
     let is_slow = |io: &FinishedIo| {

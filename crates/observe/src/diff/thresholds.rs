@@ -9,7 +9,7 @@ pub const POINTS_LEAST: f64 = 12.0;
 pub const FACTOR_LEAST: f64 = 2.0;
 /// The least number of I/Os in flight on other devices, above the usual number, that counts.
 pub(super) const BESIDE_LEAST: f64 = 0.5;
-/// The most values that are shown of a dimension, and the most that are shown of values that rose.
+/// The most values of a dimension that are shown, and the most values that rose.
 pub(super) const SHOWN_MAX: usize = 5;
 
 /// The ratio of a part to a whole; 0 if the whole is 0.
