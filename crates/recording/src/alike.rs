@@ -41,7 +41,8 @@ impl Shapes {
             let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
             self.refine(2, rows.iter().map(is_fua));
         }
-        // A zio is known by its wait for a throttle, and a call that was only held by the absence of a store's time.
+        // Only zios have a wait for a throttle. A zio without the time of a store is a call that rules only
+        // held.
         for column in [column::THROTTLE, column::STORE] {
             if block.has_nulls(column) {
                 let is_known = |row: &usize| u32::from(block.int(column, *row).is_some());
@@ -165,7 +166,7 @@ impl Shapes {
     }
 }
 
-/// The most codes of shapes: a table of so many codes takes 64 KiB.
+/// The most codes of shapes: a table of this many codes takes 64 KiB.
 const CODES_MAX: usize = 1 << 14;
 
 #[cfg(test)]

@@ -239,7 +239,7 @@ fn beside_queue(waits: &Waits) -> [Duration; 7] {
     ]
 }
 
-/// The place of the time in the store among them.
+/// The index of the time in the store in the result of [`beside_queue`].
 const STORE_AT: usize = 3;
 
 fn push_waits(row: &mut Row<'_>, total_ns: u64, waits: &IoWaits) {
@@ -273,8 +273,8 @@ fn sum_ns(waits: &IoWaits) -> u64 {
     }
 }
 
-/// Only zios have a wait for a throttle, and on most disks it is always 0, so it is quick to read. A zio without the
-/// time of a store is a call that was only held.
+/// The waits of a row. Only zios have a wait for a throttle, and on most disks it is always 0, so it is
+/// quick to read. A zio without the time of a store is a call that rules only held.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);
     let queue_ns = bits(column::QUEUE);

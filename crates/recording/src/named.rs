@@ -189,7 +189,7 @@ pub(crate) fn pack_runs<T: PartialEq>(
     pack_groups(&values[start..], width, &number, out);
 }
 
-/// The last group is filled with zeroes.
+/// Packs values in groups, and fills the last group up with zeroes.
 fn pack_groups<T>(values: &[T], width: u32, number: impl Fn(&T) -> u32, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;

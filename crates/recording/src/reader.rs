@@ -105,9 +105,8 @@ impl Recording {
         Ok(marks)
     }
 
-    /// The times for which the recording has the counts of seconds, but not all single I/Os, in nanoseconds
-    /// since
-    /// 1970. `marks` must be this recording's marks.
+    /// The times for which the recording has the counts of seconds, but not all single I/Os. The times are
+    /// in nanoseconds since 1970. `marks` must be this recording's marks.
     pub fn gaps(&self, marks: &[Mark]) -> Vec<Range<u64>> {
         let segments = self.segments.iter();
         let segments: Vec<Segment> = segments.map(|(_, segment)| segment.clone()).collect();
@@ -259,9 +258,8 @@ impl Blocks {
         }
     }
 
-    /// When the last I/O so far within the query's period ended, whatever latency it had, in nanoseconds
-    /// since
-    /// 1970. I/Os in flight count as ended when their file was sealed.
+    /// When the last I/O so far within the query's period ended, whatever latency it had. The time is in
+    /// nanoseconds since 1970. I/Os in flight count as ended when their file was sealed.
     pub fn last_ns(&self) -> u64 {
         self.selected.last_ns()
     }

@@ -143,7 +143,7 @@ impl Selected {
     }
 }
 
-/// The columns that are needed for I/Os in flight, and for the bytes of those that failed.
+/// The columns that are needed for I/Os in flight, and for the bytes of I/Os that failed.
 const UNUSUAL: [usize; 4] = [column::AT, column::CLOCK, column::LATENCY, column::THROTTLE];
 
 /// Whether all, none or some rows of a row group have a value that the query asks for, as far as the row

@@ -37,8 +37,8 @@ impl Random {
     }
 }
 
-/// A server at 4,950 IOPS: random gaps, log-normal latencies with 3 % slow ones, half of the offsets random and
-/// half in sequence, eight processes.
+/// A server at 4,950 IOPS: random gaps, log-normal latencies of which 3 % are long, half of the offsets
+/// random and half in sequence, eight processes.
 pub(crate) struct Server {
     random: Random,
     now_ns: u64,

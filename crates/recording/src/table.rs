@@ -15,7 +15,7 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 /// end.
 pub(crate) const VERSION: u64 = 2;
 
-/// Most rows in a row group.
+/// The most rows in a row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 15;
 
 /// Defines the columns of a table, and a constant with the place of each column.
@@ -89,13 +89,13 @@ impl Column {
         column
     }
 
-    /// The column with its lowest and highest value in each row group.
+    /// The same column, of which each row group records the lowest and the highest value.
     pub(crate) const fn bounded(mut self) -> Column {
         self.has_bounds = true;
         self
     }
 
-    /// The column with nulls.
+    /// The same column, whose cells may be null.
     pub(crate) const fn optional(mut self) -> Column {
         self.is_optional = true;
         self
@@ -126,8 +126,8 @@ impl Table {
         Ok(Arc::new(schema))
     }
 
-    /// How the columns whose distinct values are not stored once are packed: as the differences between
-    /// neighbouring values. A row group has one page per column. A block has 32 differences, the least that
+    /// How a file is packed. Columns whose distinct values are not stored once have the differences between
+    /// consecutive values. A row group has one page per column. A block has 32 differences, the least that
     /// the format allows: a large difference then widens only the few other differences in its block.
     pub(crate) fn properties(&self) -> Result<WriterProperties, ParquetError> {
         let mut properties = WriterProperties::builder()

@@ -1,4 +1,4 @@
-//! A recorder that is killed: the next reader finds whole files.
+//! Kills recorders, and checks that readers find whole files afterwards.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -34,7 +34,7 @@ pub struct Summary {
     pub stopped: Option<String>,
 }
 
-/// The writer writes these figures, and the reader's thread reads them; the losses are the other way round.
+/// The writer writes these figures, and the reader's thread reads them. Both threads add to `lost`.
 #[derive(Default)]
 pub(super) struct State {
     mode: AtomicU8,
