@@ -7,7 +7,7 @@ pub(crate) fn is_always_apart(by: Dimension) -> bool {
     matches!(by, Dimension::Device | Dimension::Type | Dimension::Op)
 }
 
-/// The order of this dimension's groups, if amounts are I/Os.
+/// The order of this dimension's groups in a report that counts I/Os.
 pub(crate) fn order_of(by: Dimension) -> Order {
     match by.unit() {
         Unit::Name => Order::ByCount,
@@ -15,7 +15,7 @@ pub(crate) fn order_of(by: Dimension) -> Order {
     }
 }
 
-/// The value of a device's operation.
+/// The value of this dimension to which the I/O of a device's operation belongs.
 pub(crate) fn value_of<'a>(by: Dimension, device: &'a str, op: &'a OpInterval) -> &'a str {
     match by {
         Dimension::Device => device,

@@ -82,7 +82,7 @@ impl DiffReport {
                 thousands(found.here.slow_count)
             ),
             (Finding::NotSlower, _) => format!(
-                "Nothing differs: here is no slower than there (the share of slow I/Os rose by less than {FACTOR_LEAST} times)."
+                "Nothing differs: here is no slower than there (the share of slow I/Os is less than {FACTOR_LEAST} times as large)."
             ),
             (Finding::Slow, None) => format!(
                 "Slower, but alike everywhere: no value has {POINTS_LEAST} points more of the slow time than of the I/Os."

@@ -87,8 +87,8 @@ fn state(shard: &Shard) -> String {
     }
 }
 
-/// Lines about the memory that clients make shards hold, and that callers use in the API, next to the
-/// bounds.
+/// Lines about the memory that shards hold for their clients, and the API for its callers, each next to its
+/// bound.
 pub fn memory_lines(room: Room, shards: &[Shard], memory: &Memory) -> String {
     let clients = |shard: &Shard| {
         let held = &shard.memory;

@@ -59,7 +59,7 @@ pub struct Interval {
     /// The time of day at the interval's end, `HH:MM:SS`, for a text with times (`-T`).
     #[serde(skip)]
     pub time: Option<String>,
-    /// The length of the interval, and the intervals that it stands for.
+    /// The length of the interval, and how many intervals are missing because of it.
     #[serde(flatten)]
     pub length: Length,
     /// The latencies, together or by value.

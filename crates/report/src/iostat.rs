@@ -92,7 +92,7 @@ pub struct Iostat {
     pub disks: Vec<Interval>,
     /// The zios in flight that the text mentions; JSON has all zios in flight.
     pub mention: Mention,
-    /// The intended length of the interval, and the intervals that it stands for.
+    /// The length of the interval, and how many intervals are missing because of it.
     pub length: Length,
     /// The room for the text.
     pub room: Room,
@@ -113,7 +113,7 @@ impl Completed {
         self.bytes as f64 / 1_024.0
     }
 
-    /// The average share of a sum for one I/O; `None` without I/Os.
+    /// A sum divided by the number of I/Os; `None` without I/Os.
     fn mean(&self, sum: f64) -> Option<f64> {
         (self.zios > 0).then(|| sum / self.zios as f64)
     }

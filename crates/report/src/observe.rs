@@ -22,7 +22,7 @@ pub use self::report::ObserveReport;
 pub struct Observation {
     /// The interval's end.
     pub at_ns: u64,
-    /// The length of the interval, and the intervals that it stands for.
+    /// The length of the interval, and how many intervals are missing because of it.
     #[serde(flatten)]
     pub length: Length,
     /// The devices, in display order.

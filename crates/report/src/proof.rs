@@ -21,7 +21,7 @@ use figures::{Cells, Error, Figures, Resolution, between_the_ends, exact_time};
 use rows::Row;
 pub use verdict::{Facts, Tolerance, Verdict};
 
-/// The widths of a report's text, of the bar of a row, and of its count.
+/// The width of the text of a report.
 pub const WIDTH: usize = 80;
 const BAR_WIDTH: usize = 20;
 

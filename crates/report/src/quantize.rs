@@ -75,10 +75,10 @@ pub struct Disk {
     pub aggregation: Aggregation,
 }
 
-/// The numbers of one key. JSON: `{"rows": [{"from_ns": 128000, "to_ns": 255999, "count": 0}, …],
-/// "mean_ns": 2025491, "stddev_ns": 1609120, "ops_per_s": 811.2, "bytes_per_s": 102013952.0,
-/// "latency": percentiles}`. Average and deviation are null if there was no I/O. JSON has exact
-/// figures; the text truncates them as the scripts do.
+/// The figures of all disks together, or of one disk. JSON: `{"rows": [{"from_ns": 128000, "to_ns": 255999,
+/// "count": 0}, …], "mean_ns": 2025491, "stddev_ns": 1609120, "ops_per_s": 811.2, "bytes_per_s":
+/// 102013952.0, "latency": percentiles}`. Average and deviation are null if there was no I/O. JSON has
+/// exact figures; the text truncates them as the scripts do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Aggregation {
     /// The printed rows: from the first to the last row with a count, and one empty row on either side.

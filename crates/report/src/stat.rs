@@ -34,7 +34,7 @@ pub struct Stat {
     pub title: String,
     /// The interval's end.
     pub at_ns: u64,
-    /// The length of the interval, and the intervals that it stands for.
+    /// The length of the interval, and how many intervals are missing because of it.
     #[serde(flatten)]
     pub length: Length,
     /// All selected I/Os.

@@ -17,7 +17,7 @@ pub enum Column {
 pub struct Field<T> {
     column: Column,
     cell: fn(&T) -> String,
-    /// Whether only `--wide` shows it.
+    /// Whether only `--wide` shows the column.
     wide: bool,
 }
 

@@ -23,8 +23,8 @@ impl Facts<'_> {
         let outlasting = self.outlasting_ns.map(|age_ns| {
             let (now, age) = (counters.now, short_time(age_ns));
             format!(
-                "it holds {now} now, the oldest for {age}: longer than the disk's I/Os that have ended \
-                 took; no figure above includes these"
+                "it holds {now} now, the oldest for {age}: longer than the disk's finished I/Os \
+                 took; no figure above includes them"
             )
         });
         let is_off = matches!(verdict, Verdict::NotKept | Verdict::CannotTell);
@@ -47,7 +47,7 @@ impl Facts<'_> {
         // The verdict already has a sentence about stops.
         if causes.is_empty() && self.stopped.count() == 0 {
             causes
-                .push("nothing known explains it, 'dashpot doctor' examines this host".to_owned());
+                .push("no known cause explains it: 'dashpot doctor' examines this host".to_owned());
         }
         causes
     }
@@ -60,8 +60,8 @@ impl Facts<'_> {
         (gap > self.promised_lateness()).then(|| {
             let (number, gap) = (shard.shard, short_time(gap));
             format!(
-                "shard {number} was away for {gap} at p99 since the daemon's start: others use \
-                 its CPU, or much is asked"
+                "shard {number} was away for {gap} at p99 since the daemon's start: other \
+                 threads use its CPU, or clients ask much of its disks"
             )
         })
     }

@@ -178,7 +178,7 @@ fn a_constant_is_shown_beside_its_lateness() {
             clients: 0ns on average to send a request and take its reply, since the daemon's
               start
             warning: 2 of 100 (2.0 %) were late by more than 1 ms or 5 % of the delay
-            warning: nothing known explains it, 'dashpot doctor' examines this host
+            warning: no known cause explains it: 'dashpot doctor' examines this host
         "#]],
     );
 }

@@ -178,8 +178,8 @@ impl Facts<'_> {
         let (overrun, all) = (counters.overrun, counters.overrun + counters.held);
         (overrun * 100 > all * OVERRUN_SHARE).then(|| {
             format!(
-                "{} were not delayed, the store was slower than the rule: --mode add delays them \
-                 all the same",
+                "{} were not delayed, because the store was slower than the rule: --mode add \
+                 delays them all the same",
                 share(overrun, all)
             )
         })

@@ -146,7 +146,7 @@ fn what_is_in_the_way_is_named() {
     warns(&overloaded, "overloaded for 12 s since the rule was armed");
     let mut before = late();
     before.shard["load"]["overloaded_seconds"] = 12.into();
-    warns(&before, "nothing known explains it");
+    warns(&before, "no known cause explains it");
     let mut crowded = late();
     crowded.shard["loop_gap"]["p99_ns"] = 6_790_000.into();
     warns(&crowded, "shard 0 was away for 6.79ms");
