@@ -11,7 +11,7 @@ use dashpot_rules::{Address, DiskConfig, PoolSpec, VolumeSpec};
 pub struct ServerConfig {
     /// Number of shard threads.
     pub shards: usize,
-    /// Seeds the draws of the rules.
+    /// Seeds the random draws of the rules.
     pub seed: u64,
     /// The disks, in the order in which clients list them.
     pub disks: Vec<DiskConfig>,

@@ -51,8 +51,8 @@ impl ConnectionLimit {
 /// Warns once when the limit begins to refuse connections, not for each refused connection.
 fn warn_that_it_is_full(peer: &str, of_peer: usize) {
     complain(format_args!(
-        "dashpot: a connection of {peer} is refused, because it has {of_peer} already, or all have \
-         {CONNECTIONS_MAX}: one client may have {OF_PEER_MAX}"
+        "dashpot: a connection of {peer}, which has {of_peer}, is refused: one client may have \
+         {OF_PEER_MAX} connections, and all clients together {CONNECTIONS_MAX}"
     ));
 }
 

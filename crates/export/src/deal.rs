@@ -193,7 +193,7 @@ impl Dealt {
         Ok(())
     }
 
-    /// Reads the labels of a pool's mirrors, and makes the engine keep a record of them.
+    /// Reads the labels of a pool's mirrors, and makes the engine keep a record of the mirrors.
     fn assemble_mirrors(
         &mut self,
         shard: usize,

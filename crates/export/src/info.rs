@@ -22,8 +22,8 @@ pub struct DiskInfo {
     pub store_id: Option<String>,
     /// The shard that owns the disk.
     pub shard: usize,
-    /// The files whose calls by a program are zios of the disk, without links in the path of their
-    /// directory. `None` if the disk follows no files.
+    /// The files on which a program's calls become zios of the disk. The path of their directory has no
+    /// links. `None` if the disk follows no files.
     pub followed: Option<CallFiles>,
     /// The index of the disk's export; `None` for a disk of a pool, which only the pool reaches, and
     /// for a disk with a directory, which only a program reaches.

@@ -49,8 +49,8 @@ pub fn cpu_quota() -> Option<CpuQuota> {
     quota(&cgroups::own(CONTROLLER))
 }
 
-/// How often the quotas of this process's control groups have stopped the process, since the groups
-/// exist. All counts are zero if the system does not report them. In that case, no quota can be set
+/// How often the quotas of this process's control groups have stopped the process, since the groups were
+/// made. All counts are zero if the system does not report them. In that case, no quota can be set
 /// either.
 pub fn cpu_throttling() -> Throttling {
     throttling(&cgroups::own(CONTROLLER))

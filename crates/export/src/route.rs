@@ -15,7 +15,7 @@ pub(crate) struct Route<Id> {
     pub(crate) id: Id,
 }
 
-/// The ways to all disks, pools, volumes and exports, in the order of the configuration. Clients reach
+/// The routes to all disks, pools, volumes and exports, in the order of the configuration. Clients reach
 /// exports. Rules belong to disks.
 #[derive(Default)]
 pub(crate) struct Routes {
@@ -23,6 +23,6 @@ pub(crate) struct Routes {
     pub(crate) pools: Vec<Route<PoolId>>,
     pub(crate) volumes: Vec<Route<VolumeId>>,
     pub(crate) exports: Vec<Route<ExportId>>,
-    /// The disks with directories, which no client can name, by their indices.
+    /// The disks with directories, by their indices. No client can ask for these disks by name.
     pub(crate) followed: Vec<(usize, Route<ExportId>)>,
 }

@@ -1,11 +1,11 @@
 //! The handshakes in progress. When all places are taken and a client waits, this module chooses the
 //! handshake to displace.
 //!
-//! A handshake frees its place when it is over, and after [`HANDSHAKE_MAX`] at the latest. If all
-//! places are taken and a client waits, the peer with the most places loses its oldest handshake. So a
-//! flood of half-open handshakes from one process or address displaces only handshakes of that peer,
-//! and other clients keep their places. No handshake is displaced within [`LEAST`], so even during a
-//! flood from many peers each client has the time that it needs.
+//! A handshake frees its place when it is over, and after [`HANDSHAKE_MAX`] at the latest. If all places
+//! are taken and a client waits, the peer with the most places loses its oldest handshake. So a flood of
+//! half-open handshakes from one process or address displaces only handshakes of that peer, and other
+//! clients keep their places. No handshake is displaced within [`LEAST`] of its beginning, so even during
+//! a flood from many peers each client has the time that it needs.
 
 use std::collections::{BTreeMap, HashMap};
 

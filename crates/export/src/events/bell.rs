@@ -1,10 +1,10 @@
 //! Wakes a reader that sleeps because it has nothing to read.
 //!
-//! The reader announces that it is about to sleep, and then looks for events once more. A shard
-//! publishes events, and then looks whether the reader is about to sleep. The reader and the shard each
-//! put a full fence between their two steps. So at least one of the two sees the other's action, and
-//! the reader misses no event (Dekker's argument). While there are events to read, a shard reads one
-//! flag per pass. An idle daemon sleeps.
+//! The reader announces that it is about to sleep, and then looks for events once more. A shard publishes
+//! events, and then checks whether the reader is about to sleep. The reader and the shard each put a full
+//! fence between their two steps. So at least one of the two sees the other's action, and the reader
+//! misses no event (Dekker's argument). While there are events to read, a shard reads one flag per pass.
+//! An idle daemon sleeps.
 //!
 //! A reader can also nap while events come in. During a nap, a shard wakes the reader only when a ring
 //! fills up. A nap needs no fence: a shard that misses the beginning of a nap rings the bell in its
@@ -18,7 +18,8 @@ use std::time::Duration;
 /// Wakes the one thread that reads events.
 #[derive(Debug, Default)]
 pub struct Bell {
-    /// [`AWAKE`], or whether the reader is asleep or napping, or about to sleep or nap.
+    /// [`AWAKE`], [`NAPS`] or [`ASLEEP`]. The last two also stand for a reader that is about to nap or to
+    /// sleep.
     rest: AtomicU8,
     reader: OnceLock<Thread>,
 }

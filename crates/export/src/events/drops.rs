@@ -10,7 +10,7 @@ pub struct Drops {
     /// Drops by device and by the second in which the zios ended, on the shards' clock. This list holds
     /// the latest seconds, the oldest first.
     seconds: VecDeque<Dropped>,
-    /// Drops by device, summed over the seconds that this value no longer keeps.
+    /// Drops by device, summed over the earlier seconds, which `seconds` no longer has.
     before: Vec<(DeviceId, u64)>,
 }
 

@@ -145,7 +145,8 @@ impl FinishedZio {
         }
     }
 
-    /// Whether its time in the store is known. That of a call is, if dashpot has done the same itself first.
+    /// Whether the zio's time in the store is known. For a call it is known only if dashpot has first
+    /// done the same sync itself.
     pub fn knows_store(&self) -> bool {
         self.place != Place::Call || self.store > Duration::ZERO
     }

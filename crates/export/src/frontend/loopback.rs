@@ -1,5 +1,5 @@
-//! A client within this process. This client sends one read at a time over a socket pair, in the
-//! protocol of most clients.
+//! A client within this process. This client sends one read at a time over a socket pair. It speaks NBD,
+//! as most clients do.
 
 use std::io;
 use std::os::fd::OwnedFd;

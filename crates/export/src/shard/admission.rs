@@ -4,7 +4,7 @@
 use super::Shard;
 
 impl Shard {
-    /// Whether a connection may have one more request. The request makes the shard hold `bytes` more.
+    /// Whether a connection may have one more request, for which the shard `holds` this many more bytes.
     /// If the connection may not have the request, it stalls.
     #[inline]
     pub(super) fn admits(&mut self, at: usize, holds: u64) -> bool {

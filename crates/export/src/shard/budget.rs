@@ -174,7 +174,7 @@ impl Budget {
         self.kept >= KEPT_MAX
     }
 
-    /// Stalls a connection until there is room for the `bytes` of its next request.
+    /// Stalls a connection until there is room for the bytes that its next request `wants`.
     pub(super) fn stall(
         &mut self,
         at: usize,

@@ -75,7 +75,7 @@ impl Control {
         id
     }
 
-    /// Passes the engine's answer to a command on.
+    /// Passes on the engine's answer to a command.
     pub(super) fn answer(&mut self, id: CommandId, answer: Result<Answer, CommandError>) {
         if let Some(to) = self.answers.remove(&id) {
             to(answer);

@@ -231,7 +231,7 @@ impl Inlet {
         }
     }
 
-    /// Allows the payload more time, by the time in which the shard was stopped and read nothing.
+    /// Extends the time for the payload by the time for which the shard was stopped and read nothing.
     pub(super) fn forgive(&mut self, missed: Duration) {
         if let Next::Payload(incoming) = &mut self.next {
             incoming.since = incoming.since + missed;

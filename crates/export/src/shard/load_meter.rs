@@ -36,7 +36,7 @@ pub(super) struct LoadMeter {
 }
 
 impl LoadMeter {
-    /// Notes whether there are rules, and so whether there is an accuracy to lose.
+    /// Notes whether there are rules: without a rule, an overload costs no accuracy.
     pub(super) fn set_armed(&mut self, armed: bool) {
         self.seconds.armed = armed;
     }

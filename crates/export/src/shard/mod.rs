@@ -1,7 +1,7 @@
 //! A shard: the one thread that owns a set of disks, with the disks' engine, stores and connections.
 //!
 //! A shard waits in one place, for its connections and its mailbox, until something arrives or the
-//! engine's next deadline comes. No I/O takes a lock, allocates memory or changes its thread, except
+//! engine's next deadline comes. No I/O takes a lock, allocates memory or moves to another thread, except
 //! where a store has to wait. Such work goes to the [`Pool`], or for block devices to a [`Ring`].
 //!
 //! A pass is bounded: it takes a fixed number of requests from each connection, and sends a fixed

@@ -70,8 +70,8 @@ pub(super) struct StopDetector {
 }
 
 impl StopDetector {
-    /// How much of the `passed` time the host kept the thread from running: the part without CPU time.
-    /// The CPU time also contains work since the last reading, so the result can be too small by up to
+    /// How much of the `passed` time is a stop: the part in which the thread used no CPU time. The CPU
+    /// time also contains work since the last reading, so the result can be too small by up to
     /// [`READ_EVERY`].
     pub(super) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
         if passed <= STOP_MIN {

@@ -210,8 +210,8 @@ impl Shard {
         }
     }
 
-    /// Continues long work in memory, one piece of each zio in turn, and the work of pools that had no room in
-    /// the last pass.
+    /// Continues long work in memory, one piece of each zio in turn, and those zios of pools for which
+    /// the last pass had no room.
     pub(super) fn work_on(&mut self) {
         self.unfinished.begin_pass();
         for _ in 0..self.unfinished.pieces() {

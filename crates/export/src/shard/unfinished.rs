@@ -67,8 +67,9 @@ impl Unfinished {
         self.moved = 0;
     }
 
-    /// Whether a zio between a pool and its disk may move its bytes in this pass. A store in memory is done at
-    /// once, and so the pool sends it the next zio: without a bound, one pass would do all the work of a sync.
+    /// Whether a zio between a pool and its disk may move its bytes in this pass. A store in memory
+    /// finishes a zio at once, and then the pool sends the next zio. Without a bound, one pass would do
+    /// all the work of a sync.
     pub(super) fn may_move(&mut self, bytes: u32) -> bool {
         let may = self.moved < MOVED_MAX;
         if may {

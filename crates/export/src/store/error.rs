@@ -86,7 +86,7 @@ pub enum StoreError {
     },
     /// This user may not open the device.
     #[error(
-        "disk `{disk}`: {path} cannot be opened ({reason}); serve it as root, or as a member of the group that may (`ls -l {path}`)",
+        "disk `{disk}`: {path} cannot be opened ({reason}); serve it as root, or as a member of the group that may open it (`ls -l {path}`)",
         path = .path.display()
     )]
     Forbidden {

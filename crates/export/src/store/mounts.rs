@@ -22,7 +22,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// The mounts of a list. A mount covers those before it at the same place.
+    /// The mounts of a list. A mount covers the earlier mounts of the list at the same place.
     pub(crate) fn all(list: &[u8]) -> impl DoubleEndedIterator<Item = Mount> {
         lines(list).filter_map(Mount::of_line)
     }

@@ -162,7 +162,7 @@ fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> 
     })
 }
 
-/// The directory above the first part of a path with a letter of a glob, and the parts from that part on.
+/// Splits a path before its first part that contains `*` or `?`.
 fn split_glob(path: &Path) -> (PathBuf, Option<PathBuf>) {
     let is_glob = |part: &Component<'_>| {
         let part = part.as_os_str().as_encoded_bytes();

@@ -99,9 +99,9 @@ impl Answers {
         self.lock().keys().copied().collect()
     }
 
-    /// Forgets a call if its thread was killed. Returns whether it was.
+    /// Forgets a call if its thread was killed. Returns whether this function forgot the call.
     pub(super) fn forget_abandoned(&self, id: CallId) -> bool {
-        // The disks, which need the lock, need not wait for the kernel.
+        // This function frees the lock before it asks the kernel, because the disks need the lock, too.
         let of_call = |held: &Held| (held.present, held.caller);
         let Some((present, caller)) = self.lock().get(&id).map(of_call) else {
             return false;

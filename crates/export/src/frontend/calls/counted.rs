@@ -1,5 +1,5 @@
-//! The ways to a file that dashpot cannot hold: this module counts them, and makes a sentence for the
-//! user.
+//! Counts the calls that reach files in a way that dashpot cannot hold, and makes a sentence about each
+//! for the user.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -100,7 +100,7 @@ fn mapping(
     }
     add(&counts.mappings, 1);
     Ok(Some(said(format!(
-        "{} maps a file{} shared and writable: what it stores there is no call, only msync is",
+        "{} maps a file{} shared and writable: dashpot does not see stores into the mapping, only msync",
         program(call.thread),
         name(target, call, subject)?,
     ))))
@@ -148,9 +148,9 @@ fn ring(call: &Call, uring: Uring, counts: &Counts) -> Counted {
     Counted { sentence, refused }
 }
 
-/// This function only names the file, so it skips a file that this process may not look at. This
-/// process also may not look into a process that has just changed its user, as in an image that starts
-/// as root. That ends once the process has executed a program.
+/// The sentence is only a hint, so this function skips a file that this process may not look at. Nor may
+/// this process look into a process that has just changed its user, as in a container image that starts
+/// as root. It may do so again once that process has executed a program.
 fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Counted> {
     let (directory, path) = match it {
         SystemCall::Execve => (None, 0),

@@ -1,10 +1,10 @@
 //! The files that a call means. dashpot finds them afresh for each call, in `/proc`.
 //!
-//! A table of open descriptors would have to follow each open, dup, close, fork and exec of the
-//! program. The kernel keeps such a table itself, and shows each descriptor as a link. A link has the
-//! present path of the file. So a file that was renamed into a directory is below that directory, and
-//! an unlinked file is where it was. dashpot knows a file with several names by its device and inode.
-//! Such a file is below a directory if one of its names is below the directory.
+//! A table of open descriptors would have to follow each open, dup, close, fork and exec of the program.
+//! The kernel keeps such a table itself, and shows each descriptor as a link. A link has the present path
+//! of the file. So a file that was renamed into a directory counts as below that directory, and an
+//! unlinked file counts as in the directory where it was. dashpot knows a file with several names by its
+//! device and inode. Such a file is below a directory if one of its names is below the directory.
 
 use std::ffi::OsStr;
 use std::io;

@@ -47,8 +47,8 @@ pub(super) enum Range {
     Here { length: usize },
     /// `length` bytes from `offset` on.
     At { offset: usize, length: usize },
-    /// The bytes of a list of buffers, at the second argument. They begin at `offset`, or at the
-    /// position of the descriptor.
+    /// As many bytes as a list of buffers has. The second argument is the list's address. The bytes begin
+    /// at `offset`, or at the position of the descriptor.
     Buffers { offset: Option<usize> },
     /// `length` bytes. `offset` is the address of the first byte's offset. If the address is null, the
     /// bytes begin at the position of the descriptor.

@@ -1,8 +1,8 @@
-//! Looks for calls whose threads were killed. The kernel does not report that, so dashpot asks for each
-//! call that is held, again and again.
+//! Looks for calls whose threads were killed. The kernel does not report such a kill, so dashpot asks the
+//! kernel about each held call, again and again.
 //!
-//! The kernel searches all calls that wait for the one that it is asked about. So with thousands of them
-//! a look at all would take too long, and each look goes on where the last one ended.
+//! For each question, the kernel searches through all waiting calls. With thousands of calls, a look at
+//! all of them would take too long. So each look continues where the previous look ended.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::answers::Answers;
 #[derive(Debug)]
 pub(super) struct Looks {
     last: Instant,
-    /// The calls that are still to be asked for.
+    /// The calls that the looks still have to ask about before they begin again.
     left: Vec<CallId>,
 }
 
@@ -25,8 +25,8 @@ impl Looks {
         }
     }
 
-    /// Finds calls that no thread waits for, if the last look was long ago. `answers` forgets them; the
-    /// caller tells the disks.
+    /// Finds calls that no thread waits for, if the last look was long ago. `answers` forgets these
+    /// calls; the caller tells the disks.
     pub(super) fn look(&mut self, answers: &Answers) -> Vec<CallId> {
         let begun = Instant::now();
         if begun.duration_since(self.last) < BETWEEN_LOOKS {

@@ -1,4 +1,4 @@
-//! Names of files: which of them belong to a disk, and the search for the other names of a file.
+//! Decides which names of files belong to a disk, and searches for the other names of a file.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};

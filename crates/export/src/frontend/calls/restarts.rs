@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use dashpot_sys::seccomp::{Call, CallId, Caller};
 use rustix::process::Pid;
 
-/// The last call that each thread had handed over. A thread has one call at a time.
+/// For each thread, its last call that the receiver has handed over. A thread has one call at a time.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
     handed_over: HashMap<Pid, HandedOver>,

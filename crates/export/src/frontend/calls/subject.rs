@@ -187,7 +187,8 @@ pub(super) fn program(thread: Option<Pid>) -> String {
     format!("{} (thread {thread})", name.trim_end())
 }
 
-/// The user of a thread's process. `/proc` names root if only root may look into the process.
+/// The user of a thread's process. `/proc` shows root as the owner if only root may look into the
+/// process.
 fn owner(thread: i32) -> Result<User, Errno> {
     let found = rustix::fs::stat(format!("/proc/{thread}"))?;
     let (uid, gid) = (found.st_uid, found.st_gid);

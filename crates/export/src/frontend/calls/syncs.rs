@@ -1,5 +1,5 @@
 //! Syncs that dashpot does itself, before a rule with `--mode floor` holds the program's own sync.
-//! Threads do them, each with a descriptor of its own.
+//! Threads of dashpot do these syncs, each with a descriptor of its own.
 //!
 //! The kernel remembers for each open file which errors it has reported. So the program's own sync,
 //! which follows, still reports each error that dashpot's sync has seen.

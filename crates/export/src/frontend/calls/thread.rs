@@ -1,4 +1,4 @@
-//! The thread that makes a call. The kernel gives the number of a thread that has ended to a new one.
+//! The thread that makes a call. The kernel reuses the numbers of threads that have ended.
 
 use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
     number: Pid,
-    /// A moment at which the thread had begun its call, in ticks since the machine has started.
+    /// A moment at which the thread had begun its call, in ticks since the machine started.
     called: u64,
 }
 

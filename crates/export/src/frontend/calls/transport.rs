@@ -45,7 +45,8 @@ impl Transport {
 
     /// Appends messages to the spare capacity of `into`.
     pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
-        // The sender sends whole messages, so a buffer of whole messages cuts none.
+        // The sender sends whole messages, so a buffer for a number of whole messages never cuts a
+        // message.
         let mut buffer = [0; 16 * MESSAGE];
         let most = (into.capacity() - into.len()) / MESSAGE * MESSAGE;
         let room = buffer.len().min(most);

@@ -25,7 +25,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The message that no thread waits for this call any more.
+    /// The message that tells the shard that no thread waits for this call any more.
     pub(super) fn withdrawal(id: CallId) -> Message {
         Message {
             id: id.0,
@@ -49,7 +49,7 @@ pub(super) struct Reply {
     pub(super) error: u64,
 }
 
-/// Stands for an operation, if no thread waits for the call any more.
+/// Takes the place of the operation if no thread waits for the call any more.
 pub(super) const WITHDRAWN: u32 = u32::MAX;
 pub(super) const MESSAGE: usize = size_of::<Message>();
 pub(super) const REPLY: usize = size_of::<Reply>();

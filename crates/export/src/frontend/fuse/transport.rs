@@ -35,7 +35,7 @@ impl Device {
             }
             match rustix::io::read(&self.0, spare_capacity(into)) {
                 Ok(1..) => arrival = Arrival::Bytes,
-                // The kernel has aborted the request before this read.
+                // There is no message, or (`NOENT`) the kernel has aborted the request before this read.
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOENT) => break,
                 // The connection has ended. Messages that were received before are useless, because the
                 // session can no longer reply to them.

@@ -1,4 +1,4 @@
-//! A client for one export over one connection: enough of NBD to load a server.
+//! A client for one export over one connection. It has only the parts of NBD that a load needs.
 //!
 //! The client negotiates with GO and without structured replies, so the reply to a write is 16
 //! bytes, and the reply to a read is 16 bytes and the data.
@@ -25,10 +25,10 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// The server closed the connection before it described the export.
-    #[error("{0}: the server closed the connection while it was being set up")]
+    #[error("{0}: the server closed the connection during the handshake")]
     Closed(Address),
     /// The server accepted the connection, and then sent nothing.
-    #[error("{0}: the server has not answered for {PATIENCE:?} while it was being set up")]
+    #[error("{0}: the server did not answer for {PATIENCE:?} during the handshake")]
     Silent(Address),
     /// The peer does not speak NBD, or speaks an older kind of NBD.
     #[error("{0}: no NBD server of the fixed newstyle answers there")]

@@ -18,8 +18,7 @@ pub const STRING_MAX: usize = 4096;
 /// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this value
 /// by default, so the value surprises no client.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
-/// The most extents in one block status chunk. So many extents take 64 KiB. Clients ask again for
-/// further extents.
+/// The most extents in one block status chunk: they take 64 KiB. Clients ask again for further extents.
 pub const EXTENTS_MAX: usize = 8192;
 /// The id that `base:allocation` has in block status chunks.
 pub const BASE_ALLOCATION: u32 = 1;
@@ -30,7 +29,7 @@ pub const STATE_HOLE: u32 = 1 << 0;
 pub const STATE_ZERO: u32 = 1 << 1;
 
 /// Numbers of the commands.
-#[allow(missing_docs)] // the protocol says what each is
+#[allow(missing_docs)] // the protocol defines these numbers
 pub mod command {
     pub const READ: u16 = 0;
     pub const WRITE: u16 = 1;
@@ -43,7 +42,7 @@ pub mod command {
 }
 
 /// Bits of the command flags.
-#[allow(missing_docs)] // the protocol says what each is
+#[allow(missing_docs)] // the protocol defines these numbers
 pub mod flag {
     pub const FUA: u16 = 1 << 0;
     pub const NO_HOLE: u16 = 1 << 1;
@@ -144,8 +143,8 @@ pub fn put_error_chunk(output: &mut Vec<u8>, cookie: u64, errno: Errno, message:
 
 /// Appends the whole structured reply to a block status request. For `base:allocation`, the reply has
 /// pairs of length in bytes and state ([`STATE_HOLE`], [`STATE_ZERO`]), in order and without gaps from
-/// the request's offset. There must be at least one extent, and no extent may be empty. Extents
-/// above [`EXTENTS_MAX`] are left out.
+/// the request's offset. There must be at least one extent, and no extent may be empty. Extents after the
+/// first [`EXTENTS_MAX`] are left out.
 pub fn put_status_chunk(
     output: &mut Vec<u8>,
     cookie: u64,

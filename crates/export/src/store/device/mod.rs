@@ -2,8 +2,8 @@
 //!
 //! The daemon opens the device exclusively and for direct I/O. The shard's ring does reads, writes and
 //! flushes, so as many requests reach the device at once as clients have in flight. Trims and zeroes go
-//! to the threads of the pool. If the kernel has no ring for the shard, all other requests go there,
-//! too.
+//! to the threads of the pool. If the kernel has no ring for the shard, all other requests go to these
+//! threads, too.
 //!
 //! Direct I/O takes whole blocks of the device. The disk's blocks are at least as large as the device's
 //! blocks, and frontends refuse other requests.

@@ -109,8 +109,8 @@ impl<'a> DeviceRequest<'a> {
     }
 
     /// Opens the device for this process alone. The kernel closes the device of a killed process only
-    /// when the last I/O has ended, and nothing shows this delay. So this method retries for a short
-    /// time while a device is busy without a user.
+    /// when the last I/O has ended, and nothing shows this delay. So this method retries for a short time
+    /// while a device is busy although no user of the device is visible.
     fn open_device(&self, writable: bool) -> Result<File, StoreError> {
         let flags = OFlags::EXCL | OFlags::DIRECT;
         let mut options = OpenOptions::new();
@@ -217,7 +217,8 @@ fn is_read_only(path: &Path) -> bool {
     numbers.is_some_and(|numbers| attribute(numbers, "ro").as_deref() == Some("1"))
 }
 
-/// How long the kernel may take to close the device of a killed process. A busy host has taken more than a second.
+/// How long the kernel may take to close the device of a killed process. On a busy host it can take more
+/// than a second.
 const CLOSING: Duration = Duration::from_secs(5);
 /// The interval between attempts to open the device.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -16,7 +16,8 @@ pub fn device_mounts(node: &str) -> Vec<PathBuf> {
     own.map(|mount| mount.point).collect()
 }
 
-/// Whether the file system of the node is the one that a program meets at a mount point: no other mount covers it.
+/// Whether a program finds the file system of the node at a mount point, because no other mount covers it
+/// there.
 pub fn device_is_on_top(node: &str, at: &Path) -> bool {
     let list = mount_list();
     let top = Mount::all(&list).rfind(|mount| mount.point == at);
@@ -26,7 +27,7 @@ pub fn device_is_on_top(node: &str, at: &Path) -> bool {
 /// Whether a mount has the file system of the node. If the node is gone, the file system stays mounted, and fails.
 fn is_of(mount: &Mount, node: &str) -> bool {
     match device_numbers(node) {
-        // A file system such as btrfs has no block device's numbers of its own.
+        // A file system such as btrfs does not have the numbers of its block device.
         Some(numbers) if mount.device.0 == 0 && mount.source.is_absolute() => {
             device_numbers(&mount.source.to_string_lossy()) == Some(numbers)
         }
@@ -40,7 +41,7 @@ pub fn device_users(node: &str) -> Vec<String> {
     device_users_beside(node, None)
 }
 
-/// All users of the node but its mount at `own`, in words.
+/// All users of the node except its mount at `own`, in words.
 pub fn device_users_beside(node: &str, own: Option<&Path>) -> Vec<String> {
     let mut users = visible_users(node, own);
     if users.is_empty() && device_mounts(node).is_empty() && has_hidden_user(node) {
@@ -49,7 +50,7 @@ pub fn device_users_beside(node: &str, own: Option<&Path>) -> Vec<String> {
     users
 }
 
-/// The users of the node that this process can see, but its mount at `own`, in words.
+/// The users of the node that this process can see, except its mount at `own`, in words.
 pub(super) fn visible_users(node: &str, own: Option<&Path>) -> Vec<String> {
     let mounts = device_mounts(node).into_iter();
     let others = mounts.filter(|at| Some(at.as_path()) != own);

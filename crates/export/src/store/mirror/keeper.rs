@@ -1,4 +1,4 @@
-//! The thread that writes the labels of a pool's mirrors. A shard must not wait for a medium.
+//! The thread that writes the labels of a pool's mirrors, because a shard must not wait for a medium.
 
 use std::fs;
 use std::io;
@@ -25,7 +25,8 @@ struct Request {
 }
 
 impl Keeper {
-    /// A keeper of a pool's mirrors, by member. `bitmap` is the pool's file for labels.
+    /// A keeper of a pool's mirrors. `mirrors` has an entry for each member of the pool. `bitmap` is the
+    /// pool's file for labels.
     pub(crate) fn new(mirrors: Vec<Option<Start>>, bitmap: Option<PathBuf>) -> io::Result<Keeper> {
         let labels = Labels::new(mirrors, bitmap)?;
         let (records, requests) = channel();
@@ -92,7 +93,7 @@ impl Labels {
     }
 
     /// Writes the labels of all sides that are in use. It is enough if one side of each mirror gets its
-    /// label: the labels of the other sides are old then.
+    /// label: the next start then sees that the labels of the other sides are old.
     fn write(&mut self, records: &[MirrorRecord]) -> Outcome {
         let mut in_file = String::new();
         let mut outcome = Ok(());

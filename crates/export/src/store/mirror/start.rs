@@ -73,8 +73,8 @@ fn check_one_mirror(found: &[Found]) -> Result<(), String> {
         None => Ok(()),
         Some((other, _)) => Err(format!(
             "`{first}` and `{other}` are sides of two different mirrors, by their labels: put the right files \
-             together, or take the label from the one to overwrite: `setfattr -x user.dashpot.mirror FILE`, \
-             or its line in the pool's bitmap"
+             together, or remove the label of the side to overwrite: `setfattr -x user.dashpot.mirror FILE`, \
+             or delete the side's line in the pool's bitmap"
         )),
     }
 }
