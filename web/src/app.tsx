@@ -63,7 +63,7 @@ export function App({ feed }: { feed: Feed }) {
 
 function Body({ feed, route, dark }: { feed: Feed; route: Route; dark: boolean }) {
   if (feed.source === null || feed.past === null || feed.past.to === 0) return <main class="empty">{feed.contact.kind === "refused" ? null : <p>Waiting for the first second…</p>}</main>;
-  if (route.view !== "worksheet" && feed.status === null) return <main class="empty"><p>{TITLES[route.view]} is of a daemon’s disks. This page shows {sourceWords(feed.source)}. <a href="#worksheet">Open its worksheet</a></p></main>;
+  if (route.view !== "worksheet" && feed.status === null) return <main class="empty"><p>{TITLES[route.view]} is for the disks of a daemon. This page shows {sourceWords(feed.source)}. <a href="#worksheet">Open its worksheet</a></p></main>;
   return (
     <>
       {route.view === "worksheet" && <Rail feed={feed} route={route} />}
@@ -114,7 +114,7 @@ function Trouble({ feed }: { feed: Feed }) {
     return (
       <p class="trouble" role="alert">
         <b>No contact</b> for {lasting((Date.now() - contact.since) * 1e6)} ({contact.why}), next try in {left} s.
-        {feed.answeredAt > 0 && ` What you see is up to ${clock(feed.answeredAt)}.`} <button class="link" onClick={() => feed.soon(0)}>Try now</button>
+        {feed.answeredAt > 0 && ` The page shows the time up to ${clock(feed.answeredAt)}.`} <button class="link" onClick={() => feed.soon(0)}>Try now</button>
       </p>
     );
   }
@@ -122,7 +122,7 @@ function Trouble({ feed }: { feed: Feed }) {
   if (source?.trouble) {
     return (
       <p class="trouble" role="alert">
-        <b>{source.kind === "recording" ? "The recording cannot be read any more" : "The watch has ended"}:</b> {source.trouble}. What you see is up to {clock(feed.past!.wall(feed.past!.to))}.
+        <b>{source.kind === "recording" ? "The recording cannot be read any more" : "The watch has ended"}:</b> {source.trouble}. The page shows the time up to {clock(feed.past!.wall(feed.past!.to))}.
       </p>
     );
   }
@@ -133,7 +133,7 @@ function Trouble({ feed }: { feed: Feed }) {
   if (!feed.outdated) return null;
   return (
     <p class="trouble" role="alert">
-      The daemon was replaced by another version, and this page is of the one before. <button class="link" onClick={() => location.reload()}>Reload</button>
+      The daemon was replaced by another version, and this page belongs to the version before it. <button class="link" onClick={() => location.reload()}>Reload</button>
     </p>
   );
 }

@@ -147,7 +147,7 @@ const scenarios = {
     await page.goto(link);
     await page.getByText("the daemon was started again").waitFor();
     await page.locator(".contact.live").waitFor();
-    await page.getByText("this page is of the one before").waitFor();
+    await page.getByText("this page belongs to the version before it").waitFor();
     process.stdin.unref();
   },
 
@@ -359,7 +359,7 @@ const scenarios = {
     assert.equal(await page.getByRole("link", { name: "Control" }).count(), 0);
     await page.locator(".rail").getByText(device, { exact: true }).waitFor();
     await page.goto(`${new URL(address).origin}/#control`);
-    await page.getByText("Control is of a daemon’s disks.").waitFor();
+    await page.getByText("Control is for the disks of a daemon.").waitFor();
     await page.getByRole("link", { name: "Open its worksheet" }).click();
     await counted(10);
     assert.deepEqual(complaints, []);

@@ -110,7 +110,7 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
                     <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 15)}
                   </button>
                 )}
-                {factor(name) !== null && <a class="factor" href="#pools" title="The I/O that its writes become: Amplification">×{three(factor(name)!)}</a>}
+                {factor(name) !== null && <a class="factor" href="#pools" title="How many blocks one of its writes becomes: see Amplification">×{three(factor(name)!)}</a>}
                 {can(name) && <button class="plain only" aria-label={`Only ${name}`} title={`Only ${name}`} onClick={() => only(name)}>→</button>}
               </th>
               <td>{at === null ? UNKNOWN : unit === "bytes" ? size(counts[at] ?? 0) : thousands(counts[at] ?? 0)}</td>
@@ -120,7 +120,7 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
         </tbody>
       </table>
       {rows.length > SHOWN && <button class="link" onClick={() => showAll(!all)}>{all ? "fewer" : `${rows.length - SHOWN} more`}</button>}
-      {chosen.length >= COLOURED && <p class="note">Eight at most. Take one away first.</p>}
+      {chosen.length >= COLOURED && <p class="note">At most eight values have a colour. Take one away first.</p>}
     </div>
   );
 }

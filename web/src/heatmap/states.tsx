@@ -29,7 +29,7 @@ function words({ feed, statistic, series, table, live }: StateProps): string[] {
   if (lasts("missing") > 0) said.push(`Hatched: ${lasting(lasts("missing") * 1e9)} not recorded.`);
   if (lasts("before") > 0) said.push(`Flat: ${feed.hasEnded ? "before it begins" : "not remembered"}.`);
   const dropped = table.columns.reduce((sum, column) => sum + column.dropped, 0);
-  if (dropped > 0) said.push(`Ticks: ${plural(dropped, "event")} dropped, counts are too low.`);
+  if (dropped > 0) said.push(`Ticks: ${plural(dropped, "event")} dropped, so counts are too low.`);
   return said.concat(rest(feed, statistic, table, live));
 }
 

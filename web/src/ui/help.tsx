@@ -5,8 +5,8 @@ const KEYS = [
   ["[ ]", "back, forward"], ["+ −", "zoom"], ["0", "to now"], ["1 5 h d", "1 min, 5 min, 1 h, 1 d"],
   ["m, n", "the slowest, the next slowest"], ["E", "single I/Os stand out"], ["y", "scale: logarithmic, linear"],
   ["c", "colour: logarithmic, linear, rank"], ["o", "leave the greatest out of the axis"],
-  ["v, V", "zoom the axis to the rectangle or the cursor, all numbers"],
-  ["Shift+Enter", "a corner of a rectangle, and the other"], ["a", "add a statistic"], ["g, then w c p r", "Worksheet, Control, Pools, Proof"], ["t", "light or dark"], ["Esc", "close"],
+  ["v, V", "zoom the axis to the rectangle or the cursor; show all numbers"],
+  ["Shift+Enter", "first one corner of a rectangle, then the opposite corner"], ["a", "add a statistic"], ["g, then w c p r", "Worksheet, Control, Pools, Proof"], ["t", "light or dark"], ["Esc", "close"],
 ] as const;
 
 export function Help({ close }: { close: () => void }) {

@@ -54,7 +54,7 @@ interface SourcesProps {
 function Sources({ title, layer, names, feed, shown }: SourcesProps) {
   return (
     <table>
-      <thead><tr><th scope="col">{title}</th><th scope="col">ops/s</th><th scope="col" title="of the last 10 s; the slowest, below 100 I/Os">p99</th></tr></thead>
+      <thead><tr><th scope="col">{title}</th><th scope="col">ops/s</th><th scope="col" title="of the last 10 s; if there were fewer than 100 I/Os, the longest latency">p99</th></tr></thead>
       <tbody>
         {names.map((name) => <Source key={name} layer={layer} name={name} feed={feed} shown={shown} />)}
       </tbody>

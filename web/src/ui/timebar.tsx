@@ -63,5 +63,5 @@ function CopyLink() {
     };
     navigator.clipboard.writeText(location.href).then(() => done("Copied"), () => done("Cannot copy"));
   };
-  return <button class="copy" title="The link holds what is shown, and no token" onClick={copy}>Copy link</button>;
+  return <button class="copy" title="The link leads to these panels, and contains no token" onClick={copy}>Copy link</button>;
 }

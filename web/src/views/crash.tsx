@@ -22,8 +22,8 @@ export function Crash({ disk, send, close }: CrashProps) {
     <dialog ref={ref} onClose={close} aria-label={`Cut the power of ${disk}`}>
       <form onSubmit={cut}>
         <h2>Cut the power of {disk}</h2>
-        <p>Its clients are disconnected. What no flush has covered is lost; then the disk is served again.</p>
-        <p><label>Keep of it <select value={keep} onChange={(event) => setKeep(event.currentTarget.value)}>
+        <p>Its clients are disconnected, and lose the writes that no flush has covered. Then the disk is served again.</p>
+        <p><label>Keep of these writes <select value={keep} onChange={(event) => setKeep(event.currentTarget.value)}>
           <option value="none">nothing</option><option value="random">some, at random</option><option value="all">everything</option>
         </select></label></p>
         <p><label>Type {disk} to confirm <input value={typed} autoComplete="off" onInput={(event) => setTyped(event.currentTarget.value)} /></label></p>

@@ -33,7 +33,7 @@ export function Expected({ feed, disk, rule }: { feed: Feed; disk: string; rule:
   }, [disk, rule]);
   if (said === null) return <p class="note">Asking the engine…</p>;
   if (typeof said === "string") return <p class="note">{said}.</p>;
-  if (said.measured.count === 0) return <p class="note">No I/O in the last {said.seconds} s, so there is nothing to expect from.</p>;
+  if (said.measured.count === 0) return <p class="note">No I/O in the last {said.seconds} s, so there is nothing to compute an expectation from.</p>;
   return (
     <figure class="expected">
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 16}`} role="img" aria-label={`Measured: p50 ${latency(said.measured.p50)}. Expected with the rule: p50 ${latency(said.expected.p50)}.`}>
@@ -87,5 +87,5 @@ function sentence(said: Expectation): string {
   const { seconds, measured, waiting } = said;
   const today = `At today’s ${rate(measured.count / seconds)} I/Os/s`;
   if (isMore(said)) return `${today} the queue grows: after ${seconds} s ${plural(waiting, "I/O")} would wait. A client that waits for its replies sends fewer.`;
-  return `${today}, ${waiting === 0 ? "none" : plural(waiting, "I/O")} in flight after ${seconds} s, if they come as they came.`;
+  return `${today}, ${waiting === 0 ? "no I/O" : plural(waiting, "I/O")} would be in flight after ${seconds} s.`;
 }

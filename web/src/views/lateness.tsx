@@ -1,4 +1,5 @@
-// The lateness of a rule in the last minutes: for each few seconds, the range from p50 to p99, on a logarithmic axis.
+// The lateness of a rule in the last minutes: the range from p50 to p99 of every few seconds, on a
+// logarithmic axis.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";

@@ -17,7 +17,7 @@ export function Pools({ feed }: { feed: Feed }) {
   return (
     <main class="pools">
       <h1>Pools</h1>
-      {pools.length === 0 && <p class="state">This lab has no pool. A lab file gives it one, with volumes: docs/lab.md.</p>}
+      {pools.length === 0 && <p class="state">This lab has no pool. Describe one in the lab file, with volumes: see docs/lab.md.</p>}
       {pools.map((pool) => <OnePool key={pool.name} feed={feed} pool={pool} />)}
     </main>
   );
@@ -40,7 +40,7 @@ function members(pool: Pool): string {
   return words.length > 1 ? `a stripe of ${words.join(", ")}` : words.join("");
 }
 
-/** The pool some seconds ago, or null if the page has not seen the pool then. */
+/** The pool some seconds ago, or null if the page had not yet seen the pool at that time. */
 function earlier(feed: Feed, name: string): Pool | null {
   const first = feed.statuses.slice(-LATELY - 1)[0]?.status;
   return feed.statuses.length < 2 ? null : first?.pools.find((one) => one.name === name) ?? null;

@@ -12,8 +12,8 @@ export function Proof({ feed }: { feed: Feed }) {
   return (
     <main class="proof">
       <h1>Proof</h1>
-      <p class="note">Requested against achieved, over the I/Os that each rule held since it was armed or last changed.</p>
-      {rules.length === 0 ? <p class="state">No rule is armed. Control arms one, or <code>dashpot inject</code>.</p> : <Rules feed={feed} rules={rules} />}
+      <p class="note">The requested and the achieved times of the I/Os that each rule has held since it was armed or last changed.</p>
+      {rules.length === 0 ? <p class="state">No rule is armed. Arm one under Control, or with <code>dashpot inject</code>.</p> : <Rules feed={feed} rules={rules} />}
       <Host feed={feed} />
     </main>
   );

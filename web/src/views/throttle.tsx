@@ -18,7 +18,7 @@ const HEIGHT = 180;
 const LOW_NS = 1e3;
 const HIGH_NS = 1e8;
 const POINTS = 200;
-/** The trail of the live point. */
+/** How many past places of the live point its trail shows. */
 const TRAIL = 12;
 /** How many seconds of transaction groups are drawn. */
 const TXG_SECONDS = 60;

@@ -100,7 +100,7 @@ function DiskFigures({ feed, name, y }: { feed: Feed; name: string; y: number })
   );
 }
 
-/** The clients of each device, by name, with their operations. */
+/** A client: the devices that it uses, and its operations per second. */
 interface Client {
   devices: { layer: Layer; name: string }[];
   ops: number | null;

@@ -97,13 +97,13 @@ export function Worksheet({ feed, route, dark }: { feed: Feed; route: Route; dar
   );
 }
 
-/** The statistic if the address has none: the latencies for which clients wait, of volumes or else of disks. */
+/** The statistic to show if the address has none: the latencies of volumes, if clients use any, or else of disks. */
 function firstStatistic(feed: Feed): Statistic {
   const hasVolumes = feed.status === null ? feed.namesOf("volume").length > 0 : feed.status.volumes.some((one) => one.clients.length > 0);
   return { layer: hasVolumes ? "volume" : "disk", metric: "latency", conditions: [], by: "op" };
 }
 
-/** The time in view at first. If the source has a beginning and an end, all of its time, up to an hour. */
+/** The time in view at first: five minutes or, for a recording or a simulation, all of its time, up to an hour. */
 function defaultSpan({ source, past }: Feed): number {
   const lasts = past!.to - (past!.spans[0]?.from ?? past!.to);
   const whole = source?.kind === "recording" || source?.kind === "simulation";
