@@ -122,7 +122,7 @@ def test_daemons_that_do_not_answer_are_named_and_keep_their_devices(serve, atta
         for other in others:
             (line,) = [line for line in said if str(other.api) in line]
             assert f"process {other.pid}" in line and f"'kill -CONT {other.pid}'" in line
-            assert line.startswith("dashpot: its devices stay as they are")
+            assert line.endswith("its devices stay as they are")
     finally:
         for other in others:
             os.kill(other.pid, signal.SIGCONT)

@@ -19,7 +19,7 @@ pytestmark = can_attach
 def test_without_privilege_it_says_what_works_without(daemon, attach):
     nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"]
     refused = run(*nobody, BINARY, "attach", "d", "--api", f"unix:{daemon.api}", code=1).stderr
-    assert "takes root" in refused and "NBD" in refused
+    assert "needs root" in refused and "NBD" in refused
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_attaching_at_the_start_without_the_rights_is_refused(attach, user):
     for words in [["serve", "--attach"], ["run", "--attach", "--", "true"]]:
         asked = [*nobody, BINARY, *words]
         done = subprocess.run(asked, env=env, capture_output=True, text=True, timeout=HANG_LIMIT)
-        assert done.returncode != 0 and "takes root: sudo" in done.stderr, done.stderr
+        assert done.returncode != 0 and "needs root: sudo" in done.stderr, done.stderr
     done = subprocess.run(
         [BINARY, "serve", "--attach"], env={**env, "SUDO_UID": "me"}, capture_output=True, text=True, timeout=HANG_LIMIT
     )

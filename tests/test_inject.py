@@ -422,7 +422,7 @@ def test_all_disks_get_a_rule_or_none_does(serve):
     assert [rule["disk"] for rule in daemon.rules().values()] == ["a", "b"]
     daemon.cli("clear", "all")
     refused = daemon.cli("inject", "all", "-D", "1ms", "--range", "1M..2M", code=1).stderr
-    assert "disk b, so no disk" in refused, refused
+    assert "not armed on disk b, so on no disk" in refused, refused
     refused = daemon.cli("inject", "all", "-D", "1ms", "--name", "slow", code=1).stderr
     assert "--name slow: a name is for one rule, and 'all' makes 2 here: leave --name out" in refused
     assert not daemon.rules()

@@ -16,7 +16,7 @@ def test_a_load_whose_requests_all_fail_fails_after_its_table(daemon):
     titles, read = done.stdout.splitlines()
     assert titles.split()[:2] == ["op", "n"] and read.split()[0] == "read"
     count = read.split()[1]
-    assert f"all {count} requests were answered with an error" in done.stderr
+    assert f"all {count} requests to read were answered with an error" in done.stderr
 
 
 def test_a_load_whose_requests_fail_in_part_succeeds(daemon):

@@ -129,7 +129,7 @@ def test_a_disk_is_suspended_and_resumed(daemon, terminal):
 def test_a_load_is_seen(daemon, terminal):
     daemon.cli("inject", "d", "-D", "10ms")
     top = terminal(daemon, "200ms", size=(120, 40))
-    top.sees("nobody is connected")
+    top.sees("no client is connected")
     load = daemon.start("load", daemon.uri("d"), "--depth", "4", "--write", "50%")
     top.sees("clients of d", "held, rule 1", "10ms", "█")
     figures = re.compile(rf"pid={load.pid} +1 +[1-9]\d* ")
@@ -181,11 +181,11 @@ def test_a_daemon_that_goes_away_is_tried_again(serve, terminal):
     daemon.process.send_signal(signal.SIGCONT)
     eventually(lambda: "NO ANSWER" not in top.screen(), "an answer")
     daemon.stop()
-    top.sees("NO LOOK, trying again", "no daemon at", "d")
+    top.sees("NO FIGURES, trying again", "no daemon at", "d")
     again = serve("-d", "other=null,size=1G")
     os.symlink(again.api, daemon.api)
     top.sees("other")
-    assert "NO LOOK" not in top.screen()
+    assert "NO FIGURES" not in top.screen()
     top.type("q")
     top.check_restored()
 

@@ -1,6 +1,7 @@
 //! dashpot: a slow disk you control, and a microscope for storage latency.
 
-// `complain` does not panic without a reader, and `output::print` returns an error.
+// The standard macros panic when the reader of a pipe is gone. `complain` does not, and `output::print`
+// returns an error.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod checks;

@@ -27,12 +27,13 @@ pub(crate) struct Snapshot {
 
 /// The result of one expectation. JSON: `{"check": "wal.flush.p99 < 30ms", "holds": true,
 /// "observed": "21.3ms (n=400)", "n": 400, "observed_ns": 21300000}`. The observed value is
-/// `observed_ns`, `count` or `observed_per_s`, depending on the metric; null without data.
+/// `observed_ns`, `count` or `observed_per_s`, depending on the metric; without data, all three are
+/// null.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Outcome {
     check: String,
     pub(crate) holds: bool,
-    /// The observation in words; without data, the reason.
+    /// The observation in words; without data, why there is none.
     observed: String,
     n: Option<u64>,
     observed_ns: Option<u64>,
@@ -80,7 +81,8 @@ impl Snapshot {
     }
 }
 
-/// The age of the oldest I/O in flight, if it is older than nearly all I/Os that have ended.
+/// A remark about the oldest I/O in flight, if it has already taken longer than nearly all I/Os that have
+/// ended.
 fn outlasting(
     now: &DiskLatency,
     earlier: Option<&DiskLatency>,
@@ -196,7 +198,7 @@ fn observe_latency(latency: &Histogram, figure: Figure) -> Observed {
             value: ns as f64,
             n: Some(latency.count()),
         },
-        None => Observed::Nothing("nothing has ended".to_owned()),
+        None => Observed::Nothing("no I/O has ended".to_owned()),
     }
 }
 

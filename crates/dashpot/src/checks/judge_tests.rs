@@ -1,4 +1,4 @@
-//! The observations between two looks, and the cases without an observation.
+//! Tests what checks observe between two snapshots, and the checks that have nothing to observe.
 
 use std::collections::HashMap;
 

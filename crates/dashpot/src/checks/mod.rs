@@ -1,8 +1,8 @@
-//! Checks: a CI's expectations of disks and rules, such as `wal.flush.p99 < 30ms`.
+//! Checks: what a CI job expects of disks and rules, such as `wal.flush.p99 < 30ms`.
 //!
-//! This module does no I/O. This module parses an expression against known names. It judges the
-//! expression from snapshots that the caller has taken of a daemon. Without data an expectation does
-//! not hold.
+//! This module does no I/O. It looks up the names in an expression among known names, and judges the
+//! expression from snapshots that the caller has taken of a daemon. An expectation without data does not
+//! hold.
 
 mod expression;
 mod judge;

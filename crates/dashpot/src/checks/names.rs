@@ -13,7 +13,7 @@ pub(crate) struct Names {
     pub(crate) ops: Vec<String>,
     /// Names and ids of rules, armed or cleared.
     pub(crate) rules: Vec<String>,
-    /// Whether `rule(NAME)` may mean an unknown rule, which the command then arms.
+    /// Whether `rule(NAME)` may name a rule that does not exist yet, because the command may arm it.
     pub(crate) rules_may_come: bool,
 }
 
@@ -32,9 +32,8 @@ pub(crate) enum Subject {
 }
 
 impl Names {
-    /// Finds the subject of `wal.p99`, `wal.flush.p99`, `slow.achieved.p50`, `rule(slow).held`.
-    /// Names may contain points. The first point that separates a known name from one of its metrics is
-    /// the separator.
+    /// Finds the subject of `wal.p99`, `wal.flush.p99`, `slow.achieved.p50`, `rule(slow).held`. Names may
+    /// contain dots. The first dot that separates a known name from one of its metrics is the separator.
     pub(super) fn subject(&self, text: &str) -> Result<Subject, ParseError> {
         if let Some((name, metric)) = explicit_rule(text) {
             return self.explicit(name, metric);

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::judge::Outcome;
 
-/// Everything that a report says. A reader of the JSON first looks at `schema`. New fields may come
-/// without a new number, but a field that goes or changes its meaning needs a new number.
+/// Everything that a report says. A reader of the JSON first looks at `schema`. A release may add fields
+/// under the same number. If it removes a field or changes what a field means, it raises the number.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     schema: u32,
@@ -77,8 +77,8 @@ impl Report {
         })
     }
 
-    /// A test case for the command, for each check, and for each rule. A rule that injected nothing is skipped,
-    /// with the reason.
+    /// A test case for the command, for each check, and for each rule. The case of a rule that injected
+    /// nothing counts as skipped, with the reason.
     pub(crate) fn junit(&self) -> String {
         let mut cases = Vec::new();
         if !self.command.is_empty() {

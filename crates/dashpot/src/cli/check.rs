@@ -19,8 +19,8 @@ Latencies need a unit. A check without data fails. Figures count from the start
 of the daemon or the arming of the rule; with --for or a command, only from now.
 
 The exit status is 0 if all checks hold, and 3 if one does not. A command that
-fails gives its own status; 125 to 127 are as for 'run'. An unknown name ends it
-with 2 before the command starts; write rule(RULE) for a rule that it arms.
+fails gives its own status; 125 to 127 are as for 'run'. An unknown name gives 2
+before the command starts; write rule(RULE) for a rule that the command arms.
 
 Examples: the time since the start; the time of a test
   dashpot check 'wal.flush.p99 < 30ms' 'wal.failed == 0'
@@ -29,7 +29,7 @@ pub(crate) struct CheckArgs {
     /// An expectation, such as 'wal.flush.p99 < 30ms'
     #[arg(required = true, value_name = "EXPR")]
     pub(crate) expressions: Vec<String>,
-    /// Check this span of time, from now
+    /// Check what happens from now until this time has passed
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with = "command")]
     pub(crate) lasts: Option<Duration>,
@@ -39,7 +39,7 @@ pub(crate) struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Check the time of this command, which dashpot runs
+    /// Run this command, and check what happens while it runs
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }

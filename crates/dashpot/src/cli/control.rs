@@ -49,8 +49,8 @@ pub(crate) struct InjectArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The rule keeps its id, its name and its counters. Latencies and the verdict of
-'proof' are then only of I/Os that it meets after the update. The I/Os that it
-holds at the update end by the old words.
+'proof' then cover only I/Os that match after the update. The I/Os that the rule
+holds at the update end as the rule said before.
 
 Example:
   dashpot update 1 -D 25ms:2")]
@@ -71,7 +71,7 @@ pub(crate) struct UpdateArgs {
 A rule matches an I/O, then holds it until its delay is over. 'late' counts the
 I/Os that were late by more than 1 ms or 5 % of the delay, and 'now' those that
 the rule holds at this moment. 'achieved' is the median delay of the I/Os that
-it held; after an update, only of those that it met since.
+it held; after an update, only of those that matched since.
 
 Example:
   dashpot list c1t1d0")]
@@ -93,7 +93,7 @@ pub(crate) struct ClearArgs {
     /// A rule's id or name, a disk, or 'all'
     #[arg(value_name = "ID|NAME|DISK|all", value_parser = parse_target)]
     pub(crate) target: String,
-    /// Complete their held I/Os at once
+    /// Complete the I/Os that the rules hold, at once
     #[arg(long)]
     pub(crate) release: bool,
     /// Print JSON
@@ -183,7 +183,7 @@ pub(crate) struct CrashArgs {
         hide_possible_values = true
     )]
     pub(crate) keep: KeepWord,
-    /// Tear writes at sectors of 512 or 4096 bytes, instead of whole or not at all
+    /// Let a write survive in part, by sectors of 512 or 4096 bytes
     #[arg(long, value_name = "SIZE", value_parser = parse_tear)]
     pub(crate) tear: Option<u64>,
     /// Seed that chooses the surviving writes [a random one, printed]

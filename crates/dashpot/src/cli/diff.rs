@@ -1,4 +1,4 @@
-//! `diff`: what is different.
+//! `diff`: how the slow I/Os of recordings differ.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use super::when::Between;
 /// Show how the slow I/Os of recordings differ from the others
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-An I/O is slow beyond the 99th percentile of the other side, or if it has the
-facts of --slow. A value differs if it has a far larger share of the slow time
-than of the I/Os.
+An I/O is slow if it took longer than the 99th percentile of the other side, or
+with --slow, if it has those facts. A value differs if it has a far larger share
+of the slow time than of the I/Os.
 
 Examples: five minutes beside the rest; a good day beside a bad one; slow I/Os
   dashpot diff --in today.rec --during 03:10..03:15
@@ -32,10 +32,10 @@ pub(crate) struct DiffArgs {
     /// Another recording to compare it with
     #[arg(long, value_name = "REC")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Compare I/Os with these facts with all of the period: latency>=10ms,...
+    /// Call I/Os with these facts slow, and compare them with all: latency>=10ms,...
     #[arg(long, value_name = "FACTS", conflicts_with_all = ["against", "baseline"])]
     pub(crate) slow: Option<Predicates>,
-    /// Only such I/Os, on both sides: op=write,...
+    /// Only I/Os with these facts, on both sides: op=write,...
     #[arg(long = "where", value_name = "FACTS")]
     pub(crate) predicates: Option<Predicates>,
     /// Only this device; may be given several times

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 A table is a line such as '0 2097152 delay /dev/vdb 0 500': sectors of 512
 bytes, then DEVICE SECTOR MS for everything, or three of these for reads, writes
 and flushes. DEVICE is a block device, a file or ram:SIZE, and the new device
-begins at its SECTOR. It needs root. Each has a daemon until it is removed.
-No I/O is early: 'suspend' waits for delayed I/O; dm-delay releases it at once.
+begins at its SECTOR. It needs root. Each device has a daemon until 'remove'.
+'suspend' waits for delayed I/O, so no I/O is early; dm-delay releases it early.
 
 Example: reads and writes take half a second longer
   echo \"0 $(blockdev --getsz /dev/vdb) delay /dev/vdb 0 500\" |
@@ -36,7 +36,7 @@ pub(crate) enum DmAction {
         #[command(flatten)]
         table: TableArgs,
     },
-    /// Print the table of a device, or of each
+    /// Print the table of a device, or of all devices
     Table {
         /// The device
         name: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) enum DmAction {
         /// The device
         name: String,
     },
-    /// Print the state of a device, or of each
+    /// Print the state of a device, or of all devices
     Info {
         /// The device
         name: Option<String>,

@@ -24,8 +24,8 @@ pub(crate) struct CompletionsArgs {
 /// Copy this program into a directory
 #[derive(Args, Debug)]
 #[command(after_help = "\
-An image without a shell has no 'cp': an init container does this instead, into
-a volume that another container mounts.
+An image without a shell has no 'cp'. There, an init container runs 'install' to
+copy dashpot into a volume that another container mounts.
 
 Example:
   dashpot install /tools")]

@@ -55,7 +55,7 @@ fn help(words: &str, flag: &str) -> String {
 
 fn check_help(words: &str, text: &str) {
     let lines: Vec<_> = text.lines().collect();
-    // The list of commands may grow with their number.
+    // The help of dashpot itself lists the commands, and may grow with their number.
     let commands = Cli::command().get_subcommands().count();
     let most = if words == "dashpot" {
         commands + 20

@@ -12,12 +12,12 @@ use super::words::layer;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 It watches the kernel's disks for a moment, and lists the I/Os that begin then
-and do not end. The kernel only counts older I/Os. It also lists processes that
-wait, with the place in the kernel where they wait.
+and do not end. The kernel only counts older I/Os. inflight also lists processes
+that wait, with the place in the kernel where they wait.
 
 Example: what a hanging program waits for
   sudo dashpot inflight -d vda
-Example: processes that have waited in fsync since then
+Example: fsync calls that begin in the next ten seconds, and do not end
   sudo dashpot inflight -d vda --layer fs --for 10s")]
 pub(crate) struct InflightArgs {
     #[command(flatten)]

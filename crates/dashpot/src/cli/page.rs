@@ -11,8 +11,8 @@ use super::no_api::NoApi;
 /// Show a recording in the browser, with heat maps and comparison
 #[derive(Args, Debug)]
 #[command(after_help = "\
-It prints the address of the page, with its token. A recording that is still
-made grows on the page. Ctrl-C ends it.
+It prints the address of the page, with its token. If the recording is still
+being made, the page follows it. Ctrl-C ends the page.
 
 Example:
   dashpot view today.rec")]
@@ -47,7 +47,7 @@ impl PageArgs {
             .unwrap_or(Listen::Private)
     }
 
-    /// Refuses options of a page that is not asked for.
+    /// Refuses options of the page if the user did not ask for a page.
     pub(crate) fn check(&self, is_page: bool, is_other: bool) -> Result<(), ParseError> {
         match (is_page, &self.listen, &self.allow_host[..]) {
             (false, Some(_), _) => Err(ParseError::new("--listen is the page's: add --page")),
@@ -59,7 +59,7 @@ impl PageArgs {
     }
 }
 
-/// The speed of a simulation, beside the time of the wall.
+/// The speed of a simulation, as a multiple of real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speed {
     /// This many times as fast.
@@ -69,8 +69,8 @@ pub(crate) enum Speed {
 }
 
 impl Speed {
-    /// The virtual time, in nanoseconds, that a simulation reaches after a time of the wall; `None` without a
-    /// bound.
+    /// The virtual time, in nanoseconds, that a simulation may reach after this much real time; `None` if
+    /// nothing bounds it.
     pub(crate) fn at(self, elapsed: Duration) -> Option<u64> {
         let times = match self {
             Speed::Times(times) => u128::from(times),

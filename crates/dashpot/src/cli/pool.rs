@@ -1,4 +1,4 @@
-//! The commands that show and turn the tunables of a pool.
+//! The commands that show and change the tunables of a pool.
 
 use clap::Args;
 use dashpot_engine::pool::Tunable;
@@ -9,7 +9,7 @@ use dashpot_rules::{ParseError, parse_tunable_name, parse_tunable_setting};
 #[command(after_help = "\
 Names, units and defaults are those of ZFS.
 
-Examples: all tunables with what they do; one
+Examples: all tunables, with what each does; one tunable
   dashpot get tank --wide
   dashpot get tank zfs_delay_scale")]
 pub(crate) struct GetArgs {
@@ -26,7 +26,7 @@ pub(crate) struct GetArgs {
     pub(crate) json: bool,
 }
 
-/// Turn tunables of a pool while clients use it
+/// Change tunables of a pool while clients use it
 #[derive(Args, Debug)]
 #[command(after_help = "\
 All of them change at once, or none. A number without a unit is in the unit of

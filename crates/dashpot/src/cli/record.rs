@@ -53,12 +53,12 @@ pub(crate) struct KeepArgs {
     /// The most bytes of the recording [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) keep: Option<u64>,
-    /// Keep the time around these longest: latency>=1s,...
+    /// Keep I/Os near such I/Os longest: latency>=1s,...
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }
 
-/// A recording beside a daemon or a report.
+/// A recording that a daemon or a report makes while it runs.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BackgroundArgs {
     /// Record all I/Os in this directory; see 'record'
@@ -89,11 +89,11 @@ pub(crate) struct ShowArgs {
     pub(crate) json: bool,
 }
 
-/// Make a recording of a part of another one, such as for a ticket
+/// Copy a part of a recording into a new one, such as for a ticket
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
---anonymous gives devices, clients, processes and cgroups numbers for names, and
-leaves out the host and the words of marks; times, sizes and offsets stay.
+--anonymous puts numbers in place of the names of devices, clients, processes
+and cgroups, and leaves out the host and the words of marks.
 
 Example: five minutes, without names
   dashpot record cut today.rec --from 03:10 --to 03:15 -o ticket.rec --anonymous")]
@@ -116,7 +116,7 @@ pub(crate) struct CutArgs {
     /// The directory of the new recording
     #[arg(short = 'o', long, value_name = "NEW")]
     pub(crate) output: PathBuf,
-    /// Numbers in the place of names
+    /// Put numbers in place of names
     #[arg(long)]
     pub(crate) anonymous: bool,
 }

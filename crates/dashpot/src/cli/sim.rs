@@ -1,4 +1,4 @@
-//! `sim`: a lab under the virtual clock, and the reports over it.
+//! `sim`: simulates labs under a virtual clock, and reports on them.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(crate) struct SimArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
-    /// Ignore calls before this time, not the lab's [0s]
+    /// Ignore calls before this time [the lab's; else 0s]
     #[arg(long, value_name = "TIME", value_parser = parse_wait)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) warmup: Option<Duration>,
@@ -67,7 +67,7 @@ pub(crate) struct SimArgs {
     #[arg(long)]
     #[arg(conflicts_with_all = ["reports", "events", "chart", "swarm", "tunables", "json"])]
     pub(crate) page: bool,
-    /// Times as fast as the wall clock, or max [1]
+    /// Multiple of the wall clock's speed, or max [1]
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, requires = "page")]
     pub(crate) speed: Option<Speed>,
     #[command(flatten)]

@@ -23,7 +23,7 @@ pub(crate) struct TopArgs {
     /// Simulate this lab and watch it: volumes and write throttles, too
     #[arg(long, value_name = "LAB", conflicts_with_all = ["devices", "kernel"])]
     pub(crate) sim: Option<PathBuf>,
-    /// Simulated seconds in a second, 0.001 to 1000 [1]
+    /// Simulated seconds per second, 0.001 to 1000 [1]
     #[arg(long, value_name = "N", requires = "sim", value_parser = parse_speed)]
     #[arg(allow_negative_numbers = true)]
     pub(crate) speed: Option<Speed>,

@@ -15,9 +15,9 @@ use jiff::{Timestamp, ToSpan};
 pub(crate) enum When {
     /// A time of day.
     Time(Time),
-    /// A date and a time of day, of this host's zone.
+    /// A date and a time of day in this host's time zone.
     DateTime(DateTime),
-    /// A moment, whatever the zone.
+    /// A moment with its offset from UTC.
     Moment(Timestamp),
 }
 
@@ -98,7 +98,7 @@ impl FromStr for When {
         if let Ok(moment) = text.parse() {
             return Ok(When::Moment(moment));
         }
-        // Without this, a text with a date would be parsed as a time of day.
+        // This must come before the time of day, whose parser takes a text with a date, too.
         if let Ok(date_time) = text.parse() {
             return Ok(When::DateTime(date_time));
         }
@@ -111,7 +111,7 @@ impl FromStr for When {
     }
 }
 
-/// A moment as this host's zone has it: `2026-11-23T03:10:05`.
+/// A moment in this host's time zone: `2026-11-23T03:10:05`.
 pub(crate) fn shown_moment(ns: u64) -> String {
     let moment = Timestamp::from_nanosecond(ns.into()).unwrap_or(Timestamp::MAX);
     let local = TimeZone::system().to_datetime(moment);

@@ -14,7 +14,7 @@ dashpot zinject [--compat 2.3|2.4] [--json]
        dashpot zinject -d DEVICE -e ERROR [-T TYPE] [-f PCT] [-qF] POOL
        dashpot zinject -c ID|all")]
 #[command(after_help = "\
-zinject's own, after the long options:
+zinject's own flags, after the long options:
   -d DEVICE    a disk, by name or GUID   -T TYPE   read, write, flush, trim, all
   -D MS:LANES  delay, whole milliseconds -f PCT    a share, 0.0001 to 100
   -e ERROR     io (the store works first) or io-prefail

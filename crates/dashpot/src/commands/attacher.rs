@@ -1,6 +1,5 @@
-//! The process that makes the block devices of `run --attach` and `serve --attach`, and removes the
-//! devices when these commands end. This process stays root, while the daemon gives up root for its
-//! user.
+//! The process that makes the block devices of `run --attach` and `serve --attach`, and removes the devices
+//! when these commands end. This process stays root, while the daemon becomes the user who typed `sudo`.
 //!
 //! The attacher is a second process of the same program. It reads an order as a line of JSON, answers with
 //! a line of JSON, and waits for one more line to detach. If its input ends without that line, the daemon
@@ -72,7 +71,7 @@ pub(crate) fn become_attacher() -> Option<ExitCode> {
 }
 
 fn serve_order() -> anyhow::Result<()> {
-    // The daemon tells this process when to end, and signals do not.
+    // Only the daemon tells this process when to end, so this process ignores signals.
     let _ignored = Stop::new()?;
     let mut input = BufReader::new(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     let mut order = String::new();
@@ -106,7 +105,7 @@ fn attached_until_told(input: &mut BufReader<File>) -> io::Result<bool> {
     Ok(input.read_line(&mut String::new())? > 0)
 }
 
-/// Whether the line to detach has come already, or the daemon was killed.
+/// True if the line to detach has come already, or if the daemon was killed.
 fn has_more(input: &BufReader<File>) -> bool {
     let mut watched = [PollFd::new(input.get_ref(), PollFlags::IN)];
     !input.buffer().is_empty() || poll(&mut watched, Some(&AT_ONCE)).is_ok_and(|ready| ready > 0)
@@ -149,7 +148,8 @@ fn detach_all(client: &Client, devices: &[Device]) {
     for Device { node, .. } in devices {
         if let Err(error) = detach_own(client, node) {
             complain(format_args!(
-                "dashpot: {node}: {error:#}; its disk is gone: when it is free, 'dashpot detach --stale' removes it"
+                "dashpot: {node}: {error:#}; its disk is gone: when the device is free, 'dashpot detach \
+                 --stale' removes it"
             ));
         }
     }

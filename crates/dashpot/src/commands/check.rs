@@ -1,4 +1,4 @@
-//! `check`: compares disks, volumes and rules with a CI's expectations, now, after a time, or after a
+//! `check`: compares disks, volumes and rules with what a CI job expects, now, after a time, or after a
 //! command.
 
 use std::env::current_dir;

@@ -46,9 +46,9 @@ pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
     run_with(command, &[], None, &mut passed_on()?, &Launcher::new()?).await
 }
 
-/// A thread that starts commands. A command inherits the marks of the thread that starts it, and
-/// must not inherit the mark of a thread on the way to a disk. This thread must outlive its
-/// commands.
+/// A thread that starts commands. A command inherits the marks of the thread that starts it, and must not
+/// inherit the mark of an I/O flusher. This thread must outlive its commands: the kernel would take its end
+/// for the end of dashpot, and kill them.
 #[derive(Debug)]
 pub(crate) struct Launcher(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
@@ -132,7 +132,9 @@ pub(crate) fn become_command() -> Option<ExitCode> {
 /// Makes the kernel end this process with its parent. Fails if the parent has ended already.
 fn die_along(parent: &OsStr) -> Result<(), u8> {
     if let Err(error) = set_parent_process_death_signal(Some(UnixSignal::KILL)) {
-        complain(format_args!("dashpot: cannot follow its end: {error}"));
+        complain(format_args!(
+            "dashpot: cannot make the command end with dashpot: {error}"
+        ));
         return Err(FAILED);
     }
     // If the parent ended before this request, the kernel sends no signal.

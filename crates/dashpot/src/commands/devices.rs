@@ -30,8 +30,8 @@ pub(super) struct Wanted {
     pub(super) mount: Option<PathBuf>,
 }
 
-/// The disks to serve. A word behind `--attach` is taken for a lab file, so the refusal of a file that is not there
-/// says how to write it.
+/// The disks to serve. dashpot takes a word after `--attach` for a lab file. If there is no such file, the
+/// error says how to write the name of a disk to attach.
 pub(super) fn lab_beside(attach: &AttachedArgs, args: &LabArgs) -> anyhow::Result<Lab> {
     Lab::from_args(args).map_err(|error| match (&attach.disks, &args.lab) {
         (Some(disks), Some(word)) if disks.is_empty() && !word.exists() => {
@@ -145,7 +145,7 @@ impl Devices {
         let done = tokio::select! {
             done = &mut answer => done??,
             () = signals.end() => {
-                // The helper undoes its work, also if its answer is on the way.
+                // The helper undoes its work, even if it has already answered.
                 say(&mut attacher, DETACH)?;
                 let done = answer.await??;
                 spawn_blocking(move || attacher.wait()).await??;
@@ -208,7 +208,7 @@ const GONE: &str = "the helper that attaches is gone";
 
 /// Protects the memory of a process that will serve block devices.
 fn protect() {
-    // Without root, attaching is refused, with the remedy.
+    // Without root, the helper will refuse to attach, and name the remedy.
     if !rustix::process::geteuid().is_root() {
         return;
     }

@@ -54,8 +54,8 @@ impl Door {
     }
 }
 
-/// Where a new daemon's API listens. Refuses a token in the address, which only clients of a daemon
-/// have.
+/// Where a new daemon's API listens. Refuses an address with a token: only a client of a running daemon needs
+/// one.
 pub(super) fn place_to_listen<'a>(api: &'a ApiAddress, option: &str) -> anyhow::Result<&'a Listen> {
     if api.token.is_some() {
         bail!(

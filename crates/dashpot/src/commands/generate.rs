@@ -59,8 +59,8 @@ fn with_usage(mut command: Command) -> Command {
     command.override_usage(usage).mut_subcommands(with_usage)
 }
 
-/// The completion script of a shell. The page is made in memory, because its generator panics if it
-/// cannot write, for example into a closed pipe.
+/// The completion script of a shell. This function makes the script in memory, because clap's generator
+/// panics if it cannot write, for example into a closed pipe.
 pub(super) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "dashpot", &mut script);

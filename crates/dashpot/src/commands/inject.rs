@@ -103,7 +103,8 @@ fn arm(client: &Client, disks: &[String], request: &Inject) -> anyhow::Result<Ve
                 armed.iter().for_each(|rule: &Rule| disarm(client, rule.id));
                 return Err(match disks {
                     [_] => error.into(),
-                    _ => anyhow::Error::new(error).context(format!("disk {disk}, so no disk")),
+                    _ => anyhow::Error::new(error)
+                        .context(format!("not armed on disk {disk}, so on no disk")),
                 });
             }
         }

@@ -1,4 +1,4 @@
-//! `list`: the counters of rules, and the reasons that some did nothing.
+//! `list`: the counters of rules, and why some rules did nothing.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ fn overruns(rule: &Rule) -> Option<String> {
     })
 }
 
-/// A note about the effects that the depth of the clients hides.
+/// A note if the clients had too few I/Os in flight to show the whole effect of a rule.
 fn depth(rule: &Rule, disks: &[Disk]) -> Option<String> {
     let disk = disks.iter().find(|disk| disk.name == rule.disk);
     let is_devices = rule.fields.lanes.is_none() && disk.is_some_and(|disk| is_full(disk, rule));

@@ -61,7 +61,7 @@ fn verdict(report: LoadReport) -> anyhow::Result<()> {
     let all_failed = |op: &OpReport| op.errors > 0 && op.errors == op.latency.len();
     match asked(&report).find(|(_, op)| all_failed(op)) {
         Some((op, failed)) => bail!(
-            "all {} requests were answered with an error, of those to {}: 'dashpot list' has the \
+            "all {} requests to {} were answered with an error: 'dashpot list' has the \
              rules, 'dashpot status' says what is read-only",
             failed.errors,
             op.name()

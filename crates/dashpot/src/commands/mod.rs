@@ -73,7 +73,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         top::check_api(cli.api.as_ref(), args);
     }
     let api = match cli.command {
-        // A `run` has its own API, even if it inherits a variable. A named recording needs no API.
+        // `run` has its own API, even if it inherits `DASHPOT_API`. A named recording needs no API.
         Command::Run(_) => cli.api,
         Command::Report(ref kind) if reports::is_recorded(kind) => None,
         Command::Diff(_) | Command::Stats(_) | Command::Man(_) | Command::Completions(_) => None,

@@ -34,7 +34,7 @@ impl Parent {
         };
         let cannot = "--exit-with-parent: cannot watch the parent";
         let process = pidfd_open(pid, PidfdFlags::empty()).context(cannot)?;
-        // The parent may have ended before, and its number may be another process's now.
+        // The parent may have ended before `pidfd_open`, and another process may have its number now.
         if getppid() != Some(pid) {
             bail!("--exit-with-parent: the parent has ended");
         }
@@ -75,5 +75,5 @@ fn wait_for(process: &OwnedFd) {
     let _ = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], None));
 }
 
-/// The time in which a command, or the I/O that rules hold, may end in order.
+/// How long a command, or the I/O that rules hold, has to end in an orderly way.
 const GRACE: Duration = Duration::from_secs(5);

@@ -71,7 +71,7 @@ fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     })
 }
 
-/// The facts that all rules of one look share.
+/// The facts that the proofs of all rules share.
 struct Shared<'a> {
     client: &'a Client,
     status: Status,
@@ -82,7 +82,7 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
-        // Ask for the disk before the rule. Then a zio that came after an update has an age below the
+        // Ask for the disk before the rule. Then the age of a zio that came after an update is less than the
         // time since that update.
         let latency = self.client.latency(&rule.disk, None)?;
         let looks = self.client.rule_latency(&rule.id.to_string())?;
@@ -124,7 +124,7 @@ fn received(sent: &LatencyHistogram) -> anyhow::Result<Histogram> {
     sent.histogram().context("the daemon's histogram")
 }
 
-/// The average time of a disk's zios that was not spent in the disk or its suspension.
+/// The average time that a disk's zios spent neither in the disk nor in its suspension.
 fn outside(latency: &DiskLatency) -> u64 {
     let ops = latency.ops.iter();
     let (total, disk, count) = ops.fold((0, 0, 0), |(total, disk, count), op| {
@@ -144,7 +144,7 @@ fn outside(latency: &DiskLatency) -> u64 {
 /// zios.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
-    // A zio that came before an update is held by the rule's former words.
+    // A zio that came before an update is held as the rule said before that update.
     let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
     let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {

@@ -44,9 +44,9 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     let devices = open_devices(wanted.as_ref(), &lab)?;
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
-    // If threads have the mark of the way to a disk, the early thread starts the command: it has no
-    // mark. Otherwise a new thread starts the command. The new thread may have the right to lock
-    // memory, which this process has kept.
+    // If this process is marked as an I/O flusher, the command must not inherit the mark, so the early thread
+    // starts it: that thread has no mark. Otherwise a new thread starts the command, because a new thread may
+    // have the right to lock memory, which this process has kept.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,
@@ -212,7 +212,7 @@ fn uring(args: &RunArgs) -> Uring {
     }
 }
 
-/// Refuses an option for programs without a disk that has a directory.
+/// Refuses options about the calls of programs if no disk of the lab receives such calls.
 fn check_of_program(args: &RunArgs, lab: &Lab) -> anyhow::Result<()> {
     let given = [
         ("--on-loss", args.on_loss.is_some()),

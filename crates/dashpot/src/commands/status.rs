@@ -146,7 +146,7 @@ fn reclaim_lines(status: &Status) -> String {
     )
 }
 
-/// A device without its daemon, and how to bring the daemon back.
+/// A device that waits for its daemon, and the command that connects it again.
 fn waiting_line(waiting: &Waiting) -> String {
     let Waiting {
         node, disk, layer, ..
@@ -217,8 +217,8 @@ fn pool_row(pool: &Pool) -> Vec<String> {
     ]
 }
 
-/// How to mend a pool if a disk fails the pool's writes or the copies of a repair, or if a file
-/// fails the labels.
+/// How to mend a pool if a disk fails the pool's writes or the copies of a repair, or if a file cannot store
+/// its label.
 fn remedy(pool: &Pool) -> String {
     if pool.mirrors.is_some_and(|mirrors| mirrors.unrecorded) {
         return format!(
@@ -241,7 +241,8 @@ fn remedy(pool: &Pool) -> String {
     )
 }
 
-/// How to mend a disk of a pool whose store lost a sync: a sync that succeeded later would be a lie.
+/// How to mend a disk of a pool after a sync of its store has failed. All later syncs fail, too: a success
+/// would claim that the lost writes are on the disk.
 fn reopen(disk: &Disk) -> Option<String> {
     let (why, pool) = (disk.faulted.as_ref()?, disk.pool.as_ref()?);
     Some(format!(

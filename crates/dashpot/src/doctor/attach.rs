@@ -46,7 +46,7 @@ pub(crate) fn loop_works() -> Result<(), Missing> {
     match is_root() {
         true => Ok(()),
         false => Err(Missing::new(
-            "to mount a file and make a loop device takes root",
+            "mounting a file and making a loop device needs root",
             "sudo",
         )),
     }
@@ -69,7 +69,7 @@ pub(crate) fn nbd_works() -> Result<(), Missing> {
     match is_root() {
         true => Ok(()),
         false => Err(Missing::new(
-            "to configure the kernel's NBD client takes root",
+            "configuring the kernel's NBD client needs root",
             "sudo",
         )),
     }
@@ -85,7 +85,7 @@ pub(crate) fn ublk_works() -> Result<(), Missing> {
         ));
     }
     if !is_root() {
-        return Err(Missing::new("to make a ublk device takes root", "sudo"));
+        return Err(Missing::new("making a ublk device needs root", "sudo"));
     }
     let mut control = Control::open().map_err(|error| {
         let why = match error.kind() {

@@ -6,7 +6,7 @@ use dashpot_sys::seccomp::{Listener, NotInstalled};
 
 use super::attach::Missing;
 
-/// Installs a filter that picks no call of this machine's programs.
+/// Tries to install a filter. The filter picks no calls, so nothing else changes.
 pub(super) fn calls_work() -> Result<(), Missing> {
     // The kernel binds a filter and the loss of privileges to a thread. Both end with this thread.
     let thread = Builder::new().spawn(|| Listener::install(&[]).map(drop));
@@ -21,7 +21,7 @@ pub(super) fn calls_work() -> Result<(), Missing> {
 pub(crate) fn why_not(error: NotInstalled) -> Missing {
     let (why, change) = match error {
         NotInstalled::HasListener => (
-            "a program that receives them already runs around dashpot (another dashpot, or a \
+            "a program that receives such calls already runs around dashpot (another dashpot, or a \
              container's agent)",
             "start dashpot outside of it",
         ),
@@ -30,11 +30,11 @@ pub(crate) fn why_not(error: NotInstalled) -> Missing {
             "use Linux 5.5 or later, or allow seccomp(2) in the sandbox's profile",
         ),
         NotInstalled::Forbidden => (
-            "a sandbox forbids it",
+            "a sandbox forbids the filter",
             "allow seccomp(2) in the sandbox's profile",
         ),
         NotInstalled::UnknownMachine => (
-            "their numbers are known for x86-64 and ARM64 alone",
+            "dashpot knows the numbers of system calls for x86-64 and ARM64 alone",
             "use such a machine",
         ),
         NotInstalled::Failed(error) => {

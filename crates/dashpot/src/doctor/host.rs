@@ -155,7 +155,7 @@ impl Host {
         } else {
             (
                 "not readable",
-                "the kernel's own disks stay unseen; it takes root and a mounted tracefs",
+                "the kernel's own disks stay unseen; seeing them needs root and a mounted tracefs",
             )
         };
         ["tracefs".to_owned(), value.to_owned(), meaning.to_owned()]

@@ -21,7 +21,7 @@ pub(super) const MODEL_KEYS: [Key; 5] = [
         kind: "rate of bytes",
         example: "\"200M\"",
         default: "none: bytes take no time",
-        meaning: "Bytes per second of one lane: an I/O takes its size divided by this, beside `service`.",
+        meaning: "Bytes per second of one lane: an I/O takes its size divided by this, in addition to `service`.",
     },
     Key {
         name: "lanes",
@@ -42,7 +42,7 @@ pub(super) const MODEL_KEYS: [Key; 5] = [
         kind: "service time",
         example: "\"5ms\"",
         default: "none: it takes no time",
-        meaning: "How long a flush takes, beside the lanes.",
+        meaning: "How long a flush takes; it uses no lane.",
     },
 ];
 

@@ -18,8 +18,8 @@ pub(super) fn read_tunables(section: &Section<'_>, ram: u64) -> Result<Tunables,
     Ok(tunables)
 }
 
-/// Sets the tunables of a table together, because some tunables limit each other. Returns all
-/// tunables.
+/// Sets the tunables of a table together, because some tunables limit each other. Returns what the table
+/// sets.
 pub(super) fn set_tunables(
     section: &Section<'_>,
     tunables: &mut Tunables,

@@ -62,7 +62,7 @@ pub(super) const CALL_KEYS: [Key; 7] = [
         kind: "range of bytes",
         example: "\"1M..2M\"",
         default: "the whole target",
-        meaning: "Where the calls stay.",
+        meaning: "The part of the target that the calls use.",
     },
 ];
 pub(super) const CLOSED_KEYS: [Key; 3] = [

@@ -191,7 +191,8 @@ impl Look {
     }
 }
 
-/// The answer of a daemon whose histograms are like ours, with sizes named as ranges.
+/// The answer of a daemon. Names sizes as ranges. Fails if the daemon's histograms have another layout than
+/// ours.
 fn checked(
     answer: Result<DiskLatency, ClientError>,
     breakdown: Option<Breakdown>,

@@ -1,7 +1,7 @@
 //! The counters that the kernel always keeps for its block devices: `/proc/diskstats`.
 //!
-//! Source: the kernel's Documentation/admin-guide/iostats.rst. Times are whole milliseconds in 32
-//! bits, and start again at zero. The counters of a device that was replaced start at zero, too.
+//! Source: the kernel's Documentation/admin-guide/iostats.rst. Times are whole milliseconds in 32 bits, and
+//! wrap around. The counters of a device that was replaced start at zero, too.
 
 use std::collections::HashMap;
 use std::fs;

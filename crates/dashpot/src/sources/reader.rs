@@ -60,7 +60,7 @@ pub(super) struct Reader {
     read_ns: u64,
     ios: KernelIos,
     tally: Tally,
-    /// Whether only some I/Os are counted, so that the I/Os in flight must be selected, too.
+    /// The conditions on the I/Os that count. I/Os in flight must meet them, too.
     predicates: Predicates,
     /// How many events the present interval misses so far.
     lost: u64,
@@ -142,10 +142,9 @@ impl Reader {
         Ok(None)
     }
 
-    /// Reads more events of the present interval. Returns whether the interval should end. Events that
-    /// are read late still count in the interval of their time. If there is no room for more intervals
-    /// to be printed, the interval goes on: events must not stay in the kernel until the kernel loses
-    /// them.
+    /// Reads more events of the present interval. Returns whether the interval should end. Events that are
+    /// read late still count in the interval of their time. If too many intervals wait to be printed, the
+    /// present interval goes on: events must not stay in the kernel until the kernel loses them.
     fn is_due(&mut self, due_ns: u64, tell: &Tell) -> Result<bool, TraceError> {
         let has_room = tell.has_room() || self.intervals.is_last();
         let is_late = !has_room && now_ns() >= due_ns;

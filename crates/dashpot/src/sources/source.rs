@@ -11,8 +11,8 @@ pub(crate) trait Source {
         Ok(None)
     }
 
-    /// The I/Os in flight at the last reading, of a source that gives I/Os one by one and knows those in
-    /// flight. These I/Os have no end yet.
+    /// The I/Os that were in flight at the last reading. The list is empty unless the source gives I/Os one
+    /// by one and knows which are in flight.
     fn in_flight(&mut self) -> Vec<FinishedIo> {
         Vec::new()
     }

@@ -220,7 +220,7 @@ impl Target {
             }
             (Target::Kernel(..), Layer::Volume | Layer::Store) => {
                 return Err(ParseError::new(
-                    "--layer: of the kernel's disks nothing is seen but the disk; name the device \
+                    "--layer: dashpot sees the kernel's disks only at the layer disk; name the device \
                      below or above it with -d instead",
                 ));
             }
@@ -263,7 +263,8 @@ fn check_past(question: &Question) -> Result<(), ParseError> {
     }
 }
 
-/// Whether only events answer the question: the daemon's counters know no other conditions and breakdowns.
+/// Whether only events can answer the question, because the daemon has no counters for its conditions or its
+/// breakdown.
 fn needs_events(question: &Question) -> bool {
     let is_counted = |by| counted(by).is_some();
     let others = Question {
@@ -366,7 +367,7 @@ fn watch_syncs<'a>(
 }
 
 /// The device name for calls whose device is unknown: they sync a file system without a device, all file
-/// systems, or a file that was closed before its device was looked up.
+/// systems, or a file that was closed before dashpot looked up its device.
 const ELSEWHERE: &str = "elsewhere";
 
 /// The disks or the volumes. A store's figures are part of its disk's figures.

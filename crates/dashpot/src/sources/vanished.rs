@@ -21,7 +21,7 @@ impl Vanished {
         self.gone = gone;
     }
 
-    /// An error that names the vanished devices, if none is left.
+    /// Fails if no device is left, and names the vanished devices.
     pub(super) fn check(&self, devices: &[Device]) -> anyhow::Result<()> {
         if self.is_all(devices) {
             let gone: Vec<String> = self.gone.iter().map(described).collect();
@@ -39,8 +39,8 @@ impl Vanished {
         self.gone.iter().map(|device| device.name.clone()).collect()
     }
 
-    /// The devices that have gone between the last two looks. If `is_last` is false, [`Self::check`]
-    /// will name these devices, so this omits them.
+    /// The devices that have gone between the last two looks. If all devices are gone and `is_last` is false,
+    /// the next [`Self::check`] names them, so this function returns none.
     pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[VanishedDevice] {
         match self.is_all(devices) && !is_last {
             true => &[],

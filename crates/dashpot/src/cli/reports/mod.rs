@@ -62,7 +62,7 @@ impl ReportKind {
         file.html.as_deref()
     }
 
-    /// Options of all reports.
+    /// The names of all reports.
     pub(super) fn names() -> Vec<String> {
         let table = ReportKind::augment_subcommands(clap::Command::new("reports"));
         let names = table

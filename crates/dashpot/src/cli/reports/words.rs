@@ -103,7 +103,7 @@ pub(crate) struct PeriodArgs {
     /// Of a recording, up to this time
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<When>,
-    /// The last such time of a daemon or a recording
+    /// The last 10m, say, of a daemon or a recording
     #[arg(long, value_name = "TIME", value_parser = parse_span, conflicts_with = "from")]
     pub(crate) last: Option<Duration>,
 }
@@ -133,8 +133,8 @@ pub(crate) struct LayerArgs {
     pub(crate) layer: Layer,
 }
 
-/// Splits words into devices, an interval and a count. The interval is the first word that begins
-/// with a digit and has no comma (a comma means a device's number). A disk with such a name needs
+/// Splits words into devices, an interval and a count. The interval is the first word that begins with a
+/// digit and has no comma (a comma means a device's number). A disk whose name begins with a digit needs
 /// `-d`.
 pub(super) fn split_words(words: &[String]) -> Result<(&[String], Pace), ParseError> {
     // A negative number counts as the interval, so that its own message refuses it.

@@ -1,4 +1,4 @@
-//! The answers of daemons to the question which nodes they serve.
+//! Asks daemons which nodes they serve.
 //!
 //! A daemon that is stopped or hangs says nothing. Commands that clean up therefore ask all daemons at once, wait
 //! for a moment, and leave the devices of a silent daemon as they are.
@@ -46,7 +46,7 @@ impl Answers {
         }
     }
 
-    /// Names each daemon that is there and silent.
+    /// Names each daemon that exists but does not answer.
     pub(super) fn say_silent(&self) {
         for error in self
             .nodes
@@ -55,7 +55,7 @@ impl Answers {
         {
             if let Some(ClientError::Silent { .. }) = error.downcast_ref() {
                 complain(format_args!(
-                    "dashpot: its devices stay as they are: {error}"
+                    "dashpot: {error}; its devices stay as they are"
                 ));
             }
         }

@@ -88,7 +88,7 @@ pub(super) fn is_free(node: &str, mechanism: MechanismWord) -> bool {
     }
 }
 
-/// Whether a node of this mechanism is the device that was made for a path, as the kernel says.
+/// Whether the kernel says that a node is the device that was made for a path.
 pub(super) fn is_at(node: &str, mechanism: MechanismWord, path: &Path) -> bool {
     match mechanism {
         MechanismWord::Loop => loop_device::backing_file(node).as_deref() == Some(path),

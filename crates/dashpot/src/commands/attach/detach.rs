@@ -25,7 +25,7 @@ use crate::sources::Stop;
 /// Detaches the named devices. Goes on after a failure, and fails at the end.
 pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
     if !rustix::process::geteuid().is_root() {
-        bail!("detach takes root: sudo dashpot detach …");
+        bail!("detach needs root: sudo dashpot detach …");
     }
     if args.stale {
         return stale::clean();
@@ -79,7 +79,8 @@ pub(crate) fn detach_unused(client: &Client, node: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The attachments that a word names. The name of a disk or a volume goes before a path.
+/// The attachments that a word names. If the word is a name and a path, it means the disk or the volume with
+/// that name.
 fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
     let is_own = |record: &Record| record.api == client.address();
     if word == "all" {
@@ -108,7 +109,8 @@ fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
     Ok(meant)
 }
 
-/// The daemon of an attachment, if it is another one than the command's own: the node of any daemon can be named.
+/// The daemon of an attachment; `None` if it is the daemon that the command talks to already. A user may name
+/// the node of any daemon.
 fn other_daemon(client: &Client, record: &Record) -> anyhow::Result<Option<Client>> {
     if record.api == client.address() {
         return Ok(None);
@@ -140,9 +142,9 @@ impl Way<'_> {
     }
 }
 
-/// A device that is to go.
+/// A device that is being detached.
 struct Detachment<'a> {
-    /// The daemon that serves it.
+    /// The daemon that serves the device.
     client: &'a Client,
     fail_held: bool,
     is_stopped: &'a dyn Fn() -> bool,
@@ -161,7 +163,7 @@ impl Detachment<'_> {
         }
         let mounted = self.own_mount();
         if !self.fail_held {
-            // Before unmounting, so that a refusal changes nothing.
+            // Check before unmounting, so that a refusal changes nothing.
             self.wait_until_unused(mounted)?;
         }
         self.unmount()?;
@@ -179,7 +181,8 @@ impl Detachment<'_> {
         mounted.filter(|at| file_system::is_mounted(&self.record.node, at))
     }
 
-    /// Mounts the file system again after a refusal: programs would write to the directory below it.
+    /// Mounts the file system again after a refusal. Otherwise programs would write into the directory that
+    /// it covers.
     fn mount_again(&self, mounted: Option<&Path>) -> anyhow::Result<()> {
         let node = &self.record.node;
         match mounted {
@@ -228,8 +231,9 @@ impl Detachment<'_> {
             return Ok(());
         }
         if self.record.mechanism == MechanismWord::Nbd && self.is_ours() {
-            // If the daemon ended the connection, the kernel would wait for another connection. If only the
-            // kernel ended it, the daemon would finish the I/O of a volume, which waits for the pool's disks.
+            // End the connection on both sides. If only the daemon ended it, the kernel would wait for
+            // another connection. If only the kernel ended it, the daemon would still finish the I/O of a
+            // volume, which waits for the pool's disks.
             free(self.record)?;
         }
         match self
@@ -263,8 +267,8 @@ impl Detachment<'_> {
         own.map_or(0, |it| it.in_flight.into()).max(kernel)
     }
 
-    /// Waits until nothing uses the node but a file system mounted here. A program such as udev may need a moment to
-    /// close the node.
+    /// Waits until nothing uses the node, except a file system at `mounted`. A program such as udev may need
+    /// a moment to close the node.
     fn wait_until_unused(&self, mounted: Option<&Path>) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {

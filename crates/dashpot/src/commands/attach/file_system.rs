@@ -32,7 +32,8 @@ pub(super) fn found_on(
     node: &str,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<String>> {
-    // blkid takes what it cannot read for empty. After this read, blkid finds both ends in the page cache.
+    // blkid treats what it cannot read as empty. So make sure that both ends can be read; blkid then finds
+    // them in the page cache.
     read_ends(node, is_stopped).context(
         "the disk cannot be read, so it may have data: clear the rules that fail its reads",
     )?;
@@ -105,7 +106,7 @@ pub(super) fn mount(
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
     let at = directory(at)?;
-    // Recorded before mounting: `detach` would miss an unrecorded mount.
+    // Record the mount before mounting: `detach` would miss an unrecorded mount.
     place::change(node, |record| record.mounted = Some(at.clone()))?;
     let mut command = Command::new("mount");
     if let Some(kind) = kind {

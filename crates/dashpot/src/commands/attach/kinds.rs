@@ -75,7 +75,7 @@ fn known(list: &str, name: &str) -> Known {
 enum Known {
     OnDisks,
     Elsewhere,
-    /// The kernel does not have this kind, or not yet.
+    /// The kernel does not know this kind, perhaps because its module is not loaded yet.
     Not,
 }
 

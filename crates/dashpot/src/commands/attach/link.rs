@@ -11,8 +11,8 @@ use dashpot_rules::segment;
 
 use super::place::{Record, records};
 
-/// The path of the link of a disk or a volume. A `/` in the name makes a directory, unless the path would then
-/// lead elsewhere: such a `/` is `%2F`.
+/// The path of the link of a disk or a volume. A `/` in the name makes a directory. If the path would then
+/// lead elsewhere, each `/` becomes `%2F` instead.
 pub(super) fn of(name: &str) -> PathBuf {
     let leads_elsewhere = |part: &str| matches!(part, "" | "." | "..");
     let mut link = PathBuf::from(LINKS);
@@ -75,8 +75,9 @@ pub(super) fn put(link: &Path, node: &str) -> anyhow::Result<()> {
     make(link, node)
 }
 
-/// The attachments to which a link belongs, or belonged before another attachment took it, and the attachments
-/// whose link cannot exist beside this link, because one of the two is a directory of the other.
+/// The attachments to which a link belongs, or belonged before another attachment took it, and the
+/// attachments whose link cannot exist beside this link, because one of the two links would have to be a
+/// directory.
 fn owners(link: &Path) -> Vec<Record> {
     let records = records().into_iter().map(|(_, record)| record);
     let is_related = |record: &Record| {
@@ -121,8 +122,8 @@ fn from(folder: &Path, node: &Path) -> PathBuf {
     }
 }
 
-/// Removes the link of an attachment, unless the link leads elsewhere by now, and its directories once they are
-/// empty.
+/// Removes the link of an attachment, unless the link leads elsewhere by now. Then removes the directories of
+/// the link that are empty.
 pub(super) fn remove(record: &Record) {
     let Some(link) = &record.link else {
         return;

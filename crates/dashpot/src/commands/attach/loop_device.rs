@@ -24,7 +24,7 @@ pub(super) fn free_node() -> anyhow::Result<String> {
 }
 
 /// Makes a device from a file. Returns false if another program has taken the node. The kernel flushes the
-/// file; while that takes long, this calls `waits` again and again.
+/// file; until it has done so, this function calls `waits` again and again.
 pub(super) fn make(node: &str, wanted: &Wanted<'_>, waits: impl FnMut()) -> anyhow::Result<bool> {
     // Kernels such as 6.12 take the size of the device from the cached attributes of the file.
     // Without this call, the kernel has not asked the daemon for any attributes yet, and the device

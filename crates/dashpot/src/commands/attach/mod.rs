@@ -1,9 +1,9 @@
 //! `attach` and `detach`: a disk or a volume as a block device of this host.
 //!
-//! `attach` is the privileged step, and a short one. For a loop device it mounts a file, hands the
-//! descriptor of the mount's connection to the daemon, and makes the device from the file. For a device of
-//! the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. For a
-//! ublk device it makes the device's queue, hands the queue to the daemon, and starts the device. The
+//! `attach` is the only step that needs privileges, and it is short. For a loop device it mounts a file,
+//! hands the descriptor of the mount's connection to the daemon, and makes the device from the file. For a
+//! device of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel.
+//! For a ublk device it makes the device's queue, hands the queue to the daemon, and starts the device. The
 //! daemon needs no privilege. If a step fails, `attach` undoes the earlier steps.
 
 mod answers;
@@ -417,8 +417,8 @@ impl Attempt<'_> {
         hand_over(&self.client.handover_socket(), &what, descriptor.as_fd())
     }
 
-    /// Lets the daemon lock its memory, which it does with its first device. The daemon reports
-    /// which protection it lacks.
+    /// Raises the daemon's limit of locked memory, because the daemon locks its memory when it gets its first
+    /// device. If this fails, the daemon reports what it lacks.
     fn raise_limit(&self) {
         let pid = self.client.status(0).map(|status| status.pid.cast_signed());
         if let Some(daemon) = pid.ok().and_then(Pid::from_raw) {

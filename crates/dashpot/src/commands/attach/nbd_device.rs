@@ -24,7 +24,7 @@ pub(super) struct WantedNbd<'a> {
     pub(super) may_hold_reads: bool,
 }
 
-/// Whether no process has made a node a device.
+/// Whether a node is free, so that no process has made it a device.
 pub(super) fn is_free(node: &str) -> bool {
     attribute(node, "pid").is_none()
 }

@@ -64,14 +64,14 @@ impl Record {
         (self.layer, &self.disk)
     }
 
-    /// The words for it in a message.
+    /// The words for the disk or the volume in a message.
     pub(super) fn words(&self) -> String {
         words(self.layer, &self.disk)
     }
 }
 
-/// The settings of a node that `attach` changes. They are written down before they are changed: a helper that is
-/// killed before it has written its record leaves this note.
+/// The settings of a node that `attach` changes. `attach` writes them down before it changes them, so that
+/// this note is left if `attach` is killed before it has written its record.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Changes {
     pub(super) node: String,
@@ -95,8 +95,7 @@ fn disk_layer() -> LayerWord {
 /// The properties of a disk or a volume that a program with the node open relies on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Served {
-    /// Tells these bytes from the bytes of all other disks and volumes; `None` if some are lost when the
-    /// daemon ends.
+    /// Identifies the bytes of the disk or the volume; `None` if some of them are lost when the daemon ends.
     pub(super) store_id: Option<String>,
     pub(super) size: u64,
     pub(super) sector: u32,

@@ -13,7 +13,7 @@ pub(super) fn is_ours(place: &Place, record: &Record) -> bool {
     is_at(&record.node, record.mechanism, &place.file(&record.disk))
 }
 
-/// Whether the attachment's daemon certainly serves the node no longer.
+/// Whether it is certain that the attachment's daemon no longer serves the node.
 pub(super) fn is_stale(place: &Place, record: &Record, answers: &Answers) -> bool {
     let has_ended = record.daemon.is_some_and(|daemon| !daemon.is_alive());
     has_ended || answers.deny(record) || !is_ours(place, record)

@@ -12,8 +12,9 @@ use anyhow::Context;
 /// Settings that `attach` may change, with their former values.
 pub(super) type Before = Vec<(String, String)>;
 
-/// Changes the settings of a node. First gives the former values to `note`, so that they can be restored whatever
-/// happens later. A change of one setting may change another, such as the scheduler the number of requests.
+/// Changes the settings of a node. First gives the former values to `note`, so that they can be restored
+/// whatever happens later. A change of one setting may change another: a new scheduler changes the number of
+/// requests.
 pub(super) fn change(
     node: &str,
     settings: &[(&str, &str)],
@@ -50,8 +51,8 @@ pub(crate) fn attribute(node: &str, name: &str) -> Option<String> {
     Some(value.trim_end().to_owned())
 }
 
-/// Changes an attribute of a node in sysfs. Linux 6.17 and later refuse this for a moment while they change another
-/// one of the same device.
+/// Changes an attribute of a node in sysfs. Linux 6.17 and later refuse this for a moment while they change
+/// another attribute of the same device.
 fn set_attribute(node: &str, name: &str, value: &str) -> anyhow::Result<()> {
     let (path, begun) = (sysfs(node).join(name), Instant::now());
     loop {
@@ -91,9 +92,10 @@ pub(crate) fn queue_of(node: &str) -> Option<Queue> {
     })
 }
 
-/// Settings of the queue of a node that is used again: no scheduler changes the order, the disk does not rotate, and
-/// up to 128 I/Os are in flight. If a former user has lowered that number and a scheduler has come and gone since,
-/// the kernel says 128 and takes fewer, until the number changes.
+/// Settings of a node's queue, which a former user of the node may have changed: no scheduler changes the
+/// order, the disk does not rotate, and up to 128 I/Os are in flight. If the former user lowered that number,
+/// and then set and removed a scheduler, the kernel reports 128 but takes fewer, until the number changes. So
+/// `attach` sets 127 first.
 pub(super) const QUEUE: [(&str, &str); 4] = [
     ("queue/scheduler", "none"),
     ("queue/rotational", "0"),

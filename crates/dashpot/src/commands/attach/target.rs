@@ -10,7 +10,7 @@ use super::place::Record;
 /// A word that names attachments.
 pub(super) struct Target<'a> {
     word: &'a str,
-    /// The path that the word is, if it is no name of a disk or a volume.
+    /// The word as a path.
     path: PathBuf,
     /// The numbers of the block device at the path.
     numbers: Option<(u32, u32)>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// Runs a program. Fails if the program fails, with its words.
+/// Runs a program. If the program fails, the error has the program's own message.
 pub(super) fn run(command: &mut Command, gives_up: impl FnMut() -> bool) -> anyhow::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let done = output(command, gives_up)?;
@@ -28,9 +28,9 @@ pub(super) fn run(command: &mut Command, gives_up: impl FnMut() -> bool) -> anyh
     }
 }
 
-/// Runs a program with little output. Calls `gives_up` again and again while the program runs. Once that returns
-/// true, kills the program and does not wait for it: a rule may hold the program's I/O, and then the program ends
-/// only when the device does.
+/// Runs a program with little output. Calls `gives_up` again and again while the program runs. Once
+/// `gives_up` returns true, kills the program and does not wait for it: a rule may hold the program's I/O,
+/// and then the program ends only when the device does.
 pub(super) fn output(
     command: &mut Command,
     mut gives_up: impl FnMut() -> bool,

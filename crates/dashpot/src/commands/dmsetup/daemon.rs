@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::commands::attach::process::Process;
 
-/// Starts the daemon of a new device in its directory, and waits until it serves the lab. Returns the daemon's own
-/// words if it has ended instead.
+/// Starts the daemon of a new device in its directory, and waits until it serves the lab. If the daemon ends
+/// instead, returns its last message.
 pub(super) fn start(
     home: &Path,
     lab_text: &str,
@@ -60,7 +60,7 @@ pub(super) fn start(
     }
 }
 
-/// The daemon that serves the lab of a device's directory, by the words of its command.
+/// Finds the daemon that serves the lab in a device's directory, by the words of its command line.
 pub(super) fn running(home: &Path) -> Option<Process> {
     let lab = home.join("lab.toml");
     let serves = |process: &Path| {
@@ -100,7 +100,7 @@ fn reason(log: &str) -> &str {
     line.strip_prefix("dashpot: ").unwrap_or(line)
 }
 
-/// Ends a daemon in order, and waits until it is gone.
+/// Ends a daemon in an orderly way, and waits until it is gone.
 pub(super) fn end(daemon: Process) -> anyhow::Result<()> {
     let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw);
     let Some(pid) = pid.filter(|_| daemon.is_alive()) else {

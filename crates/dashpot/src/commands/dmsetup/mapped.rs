@@ -201,7 +201,8 @@ impl Mapped {
         self.write()
     }
 
-    /// The error of a daemon that has ended at once. The table named its disk's device and size.
+    /// The error of a daemon that has ended at once. The table gave the device and the size of the disk, so
+    /// such an error names the word of the table.
     fn not_started(&self, table: &Table, why: &str) -> anyhow::Error {
         match why.strip_prefix(&format!("disk `{}`: ", self.name)) {
             Some(why) => anyhow!(table.refuse(Word::Device, why)),

@@ -8,14 +8,14 @@ use anyhow::{Context, bail};
 use dashpot_rules::dm::{Extent, Medium, Table, Word};
 use rustix::fs::{major, minor};
 
-/// A table whose medium has one name, and the store of its disk.
+/// A table with the canonical name of its medium, and the store of the disk.
 pub(super) struct Resolved {
     pub(super) table: Table,
     pub(super) store: String,
 }
 
-/// Finds the medium of a table. As in dmsetup, a block device is then known by its numbers. A refusal names the
-/// wrong word of the table.
+/// Finds the medium of a table. The resolved table names a block device by its numbers, as dmsetup does. An
+/// error names the wrong word of the table.
 pub(super) fn resolve(table: &Table) -> anyhow::Result<Resolved> {
     let found = match table.medium() {
         None => {
@@ -46,7 +46,7 @@ pub(super) fn resolve(table: &Table) -> anyhow::Result<Resolved> {
 struct Found {
     medium: Medium,
     store: String,
-    /// The room on it; `None` if the server of the disk finds out.
+    /// The room on the medium; `None` if only the server of the disk can find out.
     extent: Option<Extent>,
 }
 

@@ -23,7 +23,7 @@ use crate::sources::Stop;
 
 pub(crate) fn dmsetup(args: &DmsetupArgs) -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
-        bail!("dmsetup takes root: sudo dashpot dmsetup …");
+        bail!("dmsetup needs root: sudo dashpot dmsetup …");
     }
     match &args.action {
         DmAction::Create { name, table } => create(name, &read_table(table)?),

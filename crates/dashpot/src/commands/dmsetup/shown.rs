@@ -18,7 +18,7 @@ pub(super) fn table(name: Option<&str>, inactive: bool) -> anyhow::Result<()> {
     })
 }
 
-/// As dm-delay prints it: how many reads, writes and flushes are delayed at the moment.
+/// Prints how many reads, writes and flushes are delayed at the moment, in dm-delay's layout.
 pub(super) fn status(name: Option<&str>) -> anyhow::Result<()> {
     each(name, |mapped| {
         let table = parse_table(&mapped.state.live)?;

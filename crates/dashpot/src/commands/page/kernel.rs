@@ -42,7 +42,8 @@ impl KernelWatch {
             });
             let why = watched.as_ref().err().map(|error| format!("{error:#}"));
             of_thread.end(why);
-            // If the watch has begun, the page tells why it has ended.
+            // If the watch has begun, no caller receives this message, and the page tells why the watch has
+            // ended.
             let _ = begun.send(watched);
         })?;
         let watch = KernelWatch {

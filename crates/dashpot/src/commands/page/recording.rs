@@ -1,5 +1,4 @@
-//! A recording as the memory of a page. A recording that is still being made grows while somebody
-//! looks at it.
+//! A recording as the memory of a page. If the recording is still being made, the page follows it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -39,7 +38,7 @@ impl RecordedMemory {
         })
     }
 
-    /// The recording as it is now: its files are looked at again from time to time.
+    /// The recording as it is now. Opens its files again from time to time.
     fn now(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked.elapsed() >= LOOK_EVERY {

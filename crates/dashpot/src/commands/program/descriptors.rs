@@ -1,4 +1,4 @@
-//! Descriptors on their way from one process to another.
+//! Passes descriptors from one process to another.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

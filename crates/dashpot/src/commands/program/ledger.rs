@@ -1,4 +1,4 @@
-//! The calls that dashpot has received, in memory that outlives it.
+//! The calls that dashpot has received, in memory that outlives dashpot.
 //!
 //! The kernel reports each call once. If dashpot is killed, its keeper must answer the calls that dashpot has
 //! received, and finds their ids here. dashpot notes a call when it receives it, and never erases a note: an

@@ -34,7 +34,7 @@ use self::ledger::Ledger;
 use self::lookups::Lookups;
 use crate::cli::OnLoss;
 
-/// The place where the process that becomes the program is awaited.
+/// The wait for the process that becomes the program, and then for the end of the program.
 pub(super) struct Program {
     socket: PathBuf,
     on_loss: OnLoss,
@@ -43,7 +43,7 @@ pub(super) struct Program {
     following: JoinHandle<anyhow::Result<Following>>,
 }
 
-/// A program whose calls are received.
+/// A program whose calls dashpot receives.
 struct Following {
     followed: Followed,
     keeper: Keeper,
@@ -119,7 +119,7 @@ impl Following {
     }
 }
 
-/// The sentences about the calls that were no zios.
+/// Sentences about the calls that did not become zios.
 fn sentences(counts: &Counts) -> Vec<String> {
     let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let rows = [
@@ -195,5 +195,6 @@ impl Follower for ForProgram {
     }
 }
 
-/// How long a program that has already ended may take to be followed, on a busy host.
+/// How long dashpot, on a busy host, may take to begin to receive the calls of a program that has already
+/// ended.
 const BEGINNING: Duration = Duration::from_secs(1);

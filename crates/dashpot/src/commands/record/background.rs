@@ -57,7 +57,7 @@ impl Background {
             .spawn(record);
         let background = Background {
             over,
-            thread: Some(thread.context("--record: a thread")?),
+            thread: Some(thread.context("--record: cannot start a thread")?),
             _link: link,
         };
         has_begun

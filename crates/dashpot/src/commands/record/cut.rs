@@ -72,8 +72,8 @@ fn make(args: &CutArgs, part: &Recorded, predicates: &Predicates) -> anyhow::Res
     cut.finish().context("the new recording")
 }
 
-/// The mark of a part, with the conditions on its I/Os. The mark of an anonymous part has only the
-/// dimensions of the conditions.
+/// The mark that says that this recording is a part of another, with the conditions on its I/Os. In an
+/// anonymous part, the mark has only the dimensions of the conditions.
 fn cut_mark(part: &Recorded, predicates: &Predicates, is_anonymous: bool) -> Mark {
     let (_, to_ns) = part.moments();
     let words = predicates.dimensions().map(|by| format!("[{}]", by.word()));

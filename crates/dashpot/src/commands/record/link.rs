@@ -48,7 +48,7 @@ fn link_of(target: &Target) -> PathBuf {
     }
 }
 
-/// The recording that is made of a target, if there is one.
+/// The recording that another process is making of a target, if there is one.
 pub(in crate::commands) fn found(target: &Target) -> Option<PathBuf> {
     fs::read_link(link_of(target)).ok()
 }

@@ -110,8 +110,8 @@ impl Recording {
         })
     }
 
-    /// Records until the sources end, the recorder cannot write, or the caller says that it is over. A last reading
-    /// follows the caller's word, because the reading before it may have begun before the last I/Os ended.
+    /// Records until the sources end, the recorder cannot write, or the caller says that it is over. Then
+    /// reads the sources once more, because the reading before may have begun before the last I/Os ended.
     pub(super) fn run(
         &mut self,
         target: &Target,
@@ -224,7 +224,7 @@ pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String 
     format!("{output}: {}; {lost}{deleted}\n", figures(summary))
 }
 
-/// The least value of `--keep`: less than one file of a busy disk.
+/// The least value of `--keep`. Even one file of a busy disk is larger.
 const KEEP_LEAST: u64 = 1 << 20;
 /// How much a recording keeps if the user does not say.
 const KEEP_BYTES: u64 = 2 << 30;

@@ -29,7 +29,7 @@ struct Shown {
     /// When the first and the last I/O of the recording ended, in nanoseconds since 1970.
     first_ns: u64,
     last_ns: u64,
-    /// How many seconds of that time have counts only.
+    /// For how many seconds of that time the recording has only counts.
     counted_seconds: u64,
     disks: Vec<String>,
     volumes: Vec<String>,

@@ -83,8 +83,8 @@ impl Beside {
         if self.missed > 0 {
             let missed = self.missed;
             complain(format_args!(
-                "{missed} intervals were missed in all: those after them are longer, and hold what was \
-                 done meanwhile."
+                "{missed} intervals were missed in all: the intervals after them are longer, and \
+                 include the I/O of the missed ones."
             ));
         }
         if self.lossy > u64::from(self.each) {

@@ -24,7 +24,7 @@ impl Asked for SnoopArgs {
         }
         if self.lasts.is_some() && self.period.recording.is_some() {
             return Err(ParseError::new(
-                "--for is about live disks: of a recording take a part, --from, --to or --last",
+                "--for is about live disks: for a part of a recording, use --from, --to or --last",
             ));
         }
         let schedule = Schedule::once(self.lasts.unwrap_or(Duration::MAX));

@@ -1,5 +1,5 @@
-//! Reports over virtual time. Each report shows the same as over a daemon, except the first report
-//! since the start: there was no I/O before the start.
+//! Reports over virtual time. Each report shows the same as over a daemon, except that no first report covers
+//! the time since the start: there was no I/O before the report.
 
 use std::cell::RefCell;
 
@@ -42,7 +42,7 @@ fn check_kind(kind: &ReportKind) -> Result<(), ParseError> {
     let why = match kind {
         _ if asked.devices()?.kernel => "-k means the kernel's disks; a simulation has its own",
         _ if asked.format() != Format::Text => {
-            "--json is not a report's here: give it to 'dashpot sim' itself"
+            "a report takes no --json here: give it to 'dashpot sim' itself"
         }
         _ if report.question().past.is_some() => {
             "--last: a simulation has nothing before it: leave it out"

@@ -80,8 +80,8 @@ struct Session {
     heard: Instant,
 }
 
-/// The state and the link of a session about the devices of a daemon with these names, or about all
-/// devices.
+/// The state and the link of a session with a daemon. `only` has the names of the devices to show; if it is
+/// empty, the session shows all devices.
 fn of_daemon(
     client: Client,
     only: Vec<String>,

@@ -62,7 +62,7 @@ fn the_selection_stays_within_the_list_and_on_its_disk() {
     assert_eq!(selected(&state), "log");
     press(&mut state, "<up>");
     assert_eq!(selected(&state), "c1t2d0");
-    // The test does not depend on the order of the disks.
+    // Sorting keeps the selected disk.
     press(&mut state, "ss");
     assert_eq!(selected(&state), "c1t2d0");
 }

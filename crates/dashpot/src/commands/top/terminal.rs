@@ -47,7 +47,7 @@ pub(super) fn check(simulated: bool) -> anyhow::Result<()> {
     };
     ensure!(
         stdin().is_terminal() && stdout().is_terminal(),
-        "top takes a terminal, and this is a pipe or a file: '{instead}' prints line by line"
+        "top needs a terminal, and this is a pipe or a file: '{instead}' prints line by line"
     );
     Ok(())
 }

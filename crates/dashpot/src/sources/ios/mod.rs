@@ -65,8 +65,8 @@ enum Next {
 }
 
 impl<S: Stream> IoSource<S> {
-    /// Begins a stream. The program catches signals before the stream exists, so that no signal leaves
-    /// a part of it behind in the kernel.
+    /// Begins a stream. The program catches signals before the stream exists, so that no signal leaves a part
+    /// of the stream behind in the kernel.
     pub(super) fn begin(
         wanted: &Wanted,
         predicates: &Predicates,

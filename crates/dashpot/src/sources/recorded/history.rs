@@ -61,8 +61,8 @@ impl History {
         self.knows = Some(knows);
     }
 
-    /// The times in which the recording was made. The time of a recorder that was killed has no mark for its
-    /// end. This time ends with the last file, or when the next recorder begins.
+    /// The times in which the recording was made. If a recorder was killed, its session has no mark for its
+    /// end. Such a session ends with the last file, or when the next recorder begins.
     pub(super) fn sessions(&self, singles: Option<Period>) -> Vec<Period> {
         let nexts = self.sessions.iter().skip(1).map(|next| next.from_ns);
         let last_ns = singles.map_or(0, |singles| singles.to_ns);

@@ -142,8 +142,8 @@ impl Source for RecordedIntervals<'_> {
     }
 }
 
-/// The I/Os of a device that were in flight at the end: when the last file was sealed, if no I/O ended later.
-/// A recorder writes these I/Os with their age at that time.
+/// The I/Os of a device that were in flight when the last file was sealed; none if an I/O ended later. A
+/// recorder writes these I/Os with their age at that time.
 fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let sealed_ns = own().map(|io| io.at_ns).max();
@@ -160,5 +160,5 @@ fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight 
     }
 }
 
-/// The most intervals. More intervals than a week has minutes, or a day has seconds, are a mistake.
+/// The most intervals: a day has fewer seconds, so a user who asks for more has made a mistake.
 const INTERVALS_MAX: u64 = 100_000;

@@ -42,7 +42,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Opens a recording with these devices of it, or with all devices if there are no names.
+    /// Opens a recording with these of its devices, or with all of its devices if there are no names.
     pub(crate) fn open(path: &Path, names: &[String]) -> anyhow::Result<Recorded> {
         let recording = Recording::open(path)?;
         let mut damaged = Vec::new();
@@ -121,7 +121,7 @@ impl Recorded {
         }
     }
 
-    /// The I/Os on the layer that clients see, which is that of disks if the recording has any.
+    /// The I/Os on the layer that clients see: disks if the recording has any, and otherwise volumes.
     pub(crate) fn at_clients(&self) -> Result<Recorded, ParseError> {
         let has_disks = self.known.iter().any(|(layer, _)| *layer == Layer::Disk);
         self.on(match has_disks {
@@ -178,7 +178,7 @@ impl Recorded {
         (self.period.from_ns, self.period.to_ns.saturating_sub(1))
     }
 
-    /// How many seconds of the period have counts only.
+    /// For how many seconds of the period the recording has only counts.
     pub(crate) fn counted_seconds(&self) -> u64 {
         self.counted.seconds(self.period)
     }
@@ -210,7 +210,7 @@ impl Recorded {
         })
     }
 
-    /// Calls for each I/O of the period, including I/Os that were in flight when a file was sealed.
+    /// Calls `of` for each I/O of the period, including I/Os that were in flight when a file was sealed.
     pub(crate) fn each_recorded(
         &self,
         mut of: impl FnMut(RecordedIo) -> anyhow::Result<()>,
@@ -268,8 +268,8 @@ impl Recorded {
         match counts {
             _ if count == 0 => {}
             true => complain(format_args!(
-                "Of {seconds} seconds the recording has only counts: their latencies are up to a twelfth too \
-                 high, and share the bytes evenly."
+                "For {seconds} seconds the recording has only counts: their latencies are up to a twelfth too \
+                 high, and each I/O gets the same share of the bytes."
             )),
             false => complain(format_args!(
                 "{seconds} seconds are left out: the recording has only counts of them, not the single I/Os."
@@ -327,7 +327,7 @@ impl Recorded {
         }
     }
 
-    /// Calls for each row of the counts of these seconds since 1970.
+    /// Calls `of` for each row of the counts of these seconds since 1970.
     pub(super) fn each_second(
         &self,
         from_s: u64,

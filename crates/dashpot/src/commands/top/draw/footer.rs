@@ -64,7 +64,10 @@ fn prompt_footer(prompt: &Prompt, theme: Theme, width: usize) -> Footer {
             Line::styled(line, theme.bad())
         })),
         (None, Some(_)) => lines.push(Line::styled("waiting for the answer", theme.faint())),
-        (None, None) => lines.push(Line::styled("Enter does it, Esc leaves it", theme.faint())),
+        (None, None) => lines.push(Line::styled(
+            "Enter sends it, Esc cancels it",
+            theme.faint(),
+        )),
     }
     Footer {
         lines,

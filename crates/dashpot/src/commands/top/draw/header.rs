@@ -91,7 +91,7 @@ fn contact(contact: &Contact, theme: Theme) -> Option<Line<'static>> {
     let text = match contact {
         Contact::Up => return None,
         Contact::Waiting => "nothing has been seen yet".to_owned(),
-        Contact::Down(why) => format!("NO LOOK, trying again: {why}"),
+        Contact::Down(why) => format!("NO FIGURES, trying again: {why}"),
         Contact::Silent(silence) => {
             format!("NO ANSWER for {} s, still waiting", silence.as_secs())
         }

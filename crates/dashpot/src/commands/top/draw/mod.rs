@@ -46,7 +46,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, theme: Theme) {
 fn too_small(area: Rect, buffer: &mut Buffer) {
     let text = [
         format!("{}x{} is too small for", area.width, area.height),
-        format!("dashpot top: it takes {WIDTH_MIN}x{HEIGHT_MIN}"),
+        format!("dashpot top: it needs {WIDTH_MIN}x{HEIGHT_MIN}"),
         "q quits".to_owned(),
     ];
     for (y, line) in (area.y..area.bottom()).zip(text) {
@@ -203,9 +203,9 @@ impl Canvas<'_> {
             .map(|disk| disk.clients.as_slice())
             .unwrap_or_default();
         let (who, nobody) = match self.state.source {
-            Origin::Daemon(_) => ("clients", "nobody is connected"),
-            Origin::Simulation(_) => ("clients", "nothing has ended in this interval"),
-            Origin::Kernel => ("processes", "none has asked for anything"),
+            Origin::Daemon(_) => ("clients", "no client is connected"),
+            Origin::Simulation(_) => ("clients", "no I/O has ended in this interval"),
+            Origin::Kernel => ("processes", "no process has asked for I/O"),
         };
         Table {
             focused: self.state.focus == Pane::Clients,

@@ -89,7 +89,7 @@ fn the_smallest_has_disks_and_rules() {
 fn a_terminal_that_is_too_small_says_so() {
     expect![[r#"
         59x12 is too small for
-        dashpot top: it takes 60x12
+        dashpot top: it needs 60x12
         q quits
 
 
@@ -155,7 +155,7 @@ fn the_last_lines_are_what_is_asked() {
                                                     -40s      -30s      -20s      -10s   now
             arm a rule on c1t1d0: the words of 'dashpot inject c1t1d0 ...'
             > -D 10ms:1 -T read -f 10%
-            Enter does it, Esc leaves it
+            Enter sends it, Esc cancels it
         "#]],
     );
     footer(
@@ -173,7 +173,7 @@ fn the_last_lines_are_what_is_asked() {
                                                     -40s      -30s      -20s      -10s   now
             update rule 2: the words of 'dashpot update 2 ...'
             > -D lognormal=2ms..30ms -T read
-            Enter does it, Esc leaves it
+            Enter sends it, Esc cancels it
         "#]],
     );
     footer(
@@ -264,7 +264,7 @@ fn all_of_the_help_can_be_read_on_the_smallest_terminal() {
 fn a_daemon_that_is_gone_is_on_the_screen() {
     let mut state = watched();
     state.hear(News::Down("no daemon at unix:/run/api".to_owned()));
-    assert!(text(&state, 80, 24).contains("NO LOOK, trying again: no daemon at unix:/run/api"));
+    assert!(text(&state, 80, 24).contains("NO FIGURES, trying again: no daemon at unix:/run/api"));
     state.silent_for(Duration::from_secs(7));
     assert!(text(&state, 80, 24).contains("NO ANSWER for 7 s"));
     // The screen still shows the last facts.

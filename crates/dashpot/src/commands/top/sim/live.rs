@@ -124,8 +124,8 @@ impl Live {
         Ok(())
     }
 
-    /// Simulates up to the present in pieces, so that the thread stops soon after the screen is gone.
-    /// Lost time beyond an interval is not made up for.
+    /// Simulates up to the present in pieces, so that the thread stops soon after the screen is gone. If
+    /// catching up would take longer than an interval, the simulation gives the rest of the time up.
     fn catch_up(&mut self) -> Result<(), Violation> {
         let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());
