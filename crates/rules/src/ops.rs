@@ -1,5 +1,5 @@
-//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs `sync`, `open`,
-//! `unlink`, `rename` and `truncate`, too.
+//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs `sync`,
+//! `open`, `unlink`, `rename` and `truncate`, too.
 
 use dashpot_engine::{Op, OpSet};
 
