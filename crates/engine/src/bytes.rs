@@ -6,7 +6,7 @@
 
 use crate::zio::ZioId;
 
-/// Names a buffer: small and dense.
+/// The name of a buffer. Names are small and dense numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Buf(pub u32);
 
@@ -60,7 +60,7 @@ pub enum Move {
         /// The destination.
         to: Buf,
     },
-    /// Forgets the content of a buffer, whose name is free again.
+    /// Forgets the content of a buffer, and frees the buffer's name.
     Free(Buf),
 }
 

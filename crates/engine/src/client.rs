@@ -1,5 +1,5 @@
-//! The clients of zios. A client is a peer identity (uid and pid, or an address), not a connection. The clients
-//! of a pool's disks are the pool's volumes.
+//! The clients of zios. A client is a peer identity (uid and pid, or an address), not a connection. The
+//! clients of a pool's disks are the pool's volumes.
 //!
 //! The engine distinguishes at most [`CLIENTS_TOLD_APART`] clients per disk; the others share one
 //! identity. The caller chooses the ids. The engine keeps the names, because rules match them by glob.
@@ -18,8 +18,8 @@ impl ClientId {
     /// The one id of all clients beyond [`CLIENTS_TOLD_APART`].
     pub const OTHER: ClientId = ClientId(CLIENTS_TOLD_APART);
 
-    /// The client with this index, such as a volume at the disks of its pool, by its index in the pool. Clients
-    /// beyond [`CLIENTS_TOLD_APART`] share one identity.
+    /// The client with this index. A volume, for example, is a client of its pool's disks, and has its index
+    /// in the pool. Clients beyond [`CLIENTS_TOLD_APART`] share one identity.
     pub fn of_index(index: usize) -> ClientId {
         let index = u8::try_from(index).unwrap_or(CLIENTS_TOLD_APART);
         ClientId(index.min(CLIENTS_TOLD_APART))

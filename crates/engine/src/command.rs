@@ -90,20 +90,20 @@ pub enum Command {
     Inject {
         /// The disk.
         disk: DiskId,
-        /// The group of the rules. They join it if it exists.
+        /// The group of the rules. The rules join the group if it exists.
         group: GroupId,
         /// The rules in the order of their registration, with ids larger than any before.
         rules: Vec<(RuleId, RuleSpec)>,
     },
-    /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of lanes
-    /// that remain; its limit counts from one again.
+    /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of the lanes that
+    /// remain. Its limit counts from one again.
     Update(RuleId, RuleSpec),
     /// Removes rules.
     Clear {
         /// The rules to remove.
         target: Target,
         /// Whether the zios that the rules hold complete now. If not, the zios stay held. For a whole disk,
-        /// this also releases the zios that rules removed earlier still hold.
+        /// this also releases the zios that are still held by rules that were removed earlier.
         release: bool,
     },
     /// Makes new zios of a disk wait before they choose a lane. The engine answers when nothing is in flight.
@@ -132,8 +132,8 @@ pub enum Command {
     /// when the power is on again after a power cut. Without the command, the pool reads regions that may
     /// differ from one side only.
     Repair(PoolId),
-    /// Makes the pools write all dirty data home, without waiting for a reason to sync. From then on, the
-    /// pools write new dirty data home at once, too.
+    /// Makes the pools write all dirty data to their disks, without waiting for a reason to sync. From then
+    /// on, the pools write new dirty data at once, too.
     Drain,
     /// Fails every zio of a client that is suspended or held, because the daemon ends. The disks of pools
     /// lose their rules and resume, so that acknowledged data reaches the disks.

@@ -29,15 +29,16 @@ pub(crate) struct Deadlines {
     issued: u64,
 }
 
-/// A moment in the high bits of one integer, and the order of issue in the low bits. The engine compares
-/// deadlines more often than anything else.
+/// A moment in the high bits of one integer, and the order of issue in the low bits, because the engine
+/// compares deadlines more often than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    /// The deadline of a zio in the run, in two halves that need no alignment, and the zio's neighbours.
+    /// The deadline of a zio in the run, in two halves, which need less alignment than one integer, and the
+    /// zio's neighbours.
     at: Instant,
     order: u64,
     ahead: u32,

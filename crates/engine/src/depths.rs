@@ -11,8 +11,8 @@ use crate::time::Duration;
 /// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] stands for all larger
 /// numbers.
 ///
-/// The engine counts here twice for each zio, so a count is one addition. The engine computes how long the
-/// device was busy, and how many zios it had in that time, only when a caller asks.
+/// The engine counts here twice for each zio, so a count must be cheap: it is one addition. The engine
+/// computes how long the device was busy, and how many zios it had in that time, only when a caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
     /// The nanoseconds spent with each number of zios, from 0 to the greatest number so far. So the list

@@ -1,4 +1,4 @@
-//! One disk (ZFS: leaf vdev): its rules, its suspension, and the way of a zio through them.
+//! One disk (ZFS: leaf vdev): its rules, its suspension, and the path of a zio through them.
 //!
 //! ```text
 //! submit ─ suspended? ─ charge ─ hold (add) ─ store ─ hold (floor) ─ reply
@@ -142,12 +142,12 @@ impl Disk {
         flight.state = State::Held;
         flight.store_done = ctx.now;
         flight.worked = ctx.now.since(flight.started);
-        // The store has worked, but an error that a rule decided stands.
+        // If a rule has decided on an error, the zio fails with that error although the store has worked.
         flight.outcome = flight.outcome.and(outcome);
         self.hold(flight, ctx);
     }
 
-    /// Holds a zio until its target, after the store has worked on it, or completes it.
+    /// Holds a zio until its target or completes it, after the store has worked on it.
     fn hold(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         let early = flight.target > ctx.now;
         if early && let Some(errno) = self.closing {
@@ -161,7 +161,7 @@ impl Disk {
         }
     }
 
-    /// Begins the second half of a write, zero or trim with FUA: a flush. Rules charge it when the
+    /// Begins the second half of a write, zero or trim with FUA: a flush. Rules charge the flush when the
     /// write has ended. The store has already made the write durable, so the flush is only a hold.
     #[cold]
     fn flush_after_write(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
@@ -328,7 +328,8 @@ impl Disk {
         }
     }
 
-    /// Counts one zio fewer in flight. After the last zio, answers the commands that wait for it.
+    /// Counts one zio fewer in flight. After the last zio, answers the commands that wait until none is in
+    /// flight.
     #[inline]
     fn leave(&mut self, ctx: &mut Context<'_>) {
         self.active -= 1;

@@ -156,9 +156,9 @@ impl Event {
             queue,
             suspend: self.issued.since(self.admitted),
             store,
-            // The hold is the rest of the time between the issue and the offer. The lateness includes that of
-            // a hold before the store, because the target is then the moment at which the store would have
-            // finished if the driver had asked it in time.
+            // The hold is the rest of the time between the issue and the offer. The lateness includes the
+            // lateness of a hold before the store, because the target is then the moment at which the store
+            // would have finished if the driver had asked it in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,
             reply: self.ended.since(self.offered),

@@ -57,7 +57,7 @@ pub(crate) struct Flight {
     pub(crate) transfer: Option<Transfer>,
     /// The `floor` rule that holds the zio longest.
     pub(crate) decider: Option<RuleId>,
-    /// Until when rules hold the zio before the store is asked.
+    /// The moment until which rules hold the zio before the driver asks the store.
     pub(crate) hold_before: Option<Instant>,
     /// Whether rules hold the zio only before the store.
     pub(crate) before_only: bool,
@@ -175,7 +175,8 @@ pub(crate) struct Flights {
     late: Vec<BTreeSet<(Instant, u32)>>,
 }
 
-/// The zios ahead and behind in a list; at the ends, the last and the first zio.
+/// The zios ahead of a zio and behind it in a list. For the list as a whole, `ahead` is the last zio and
+/// `behind` is the first.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     ahead: u32,
@@ -270,8 +271,8 @@ impl Flights {
         self.late[zio.device.0 as usize].remove(&(zio.arrived, zio.id.0));
     }
 
-    /// Puts a zio into the list of its disk, at the end, unless zios that arrived later were
-    /// complete before it.
+    /// Puts a zio at the end of its disk's list, but ahead of the zios that arrived later and were complete
+    /// earlier.
     #[inline]
     fn link(&mut self, zio: &Zio) {
         let (id, disk) = (zio.id.0, zio.device.0 as usize);

@@ -2,8 +2,8 @@
 //!
 //! The heap orders the lanes of a rule, and deadlines that are not set in order. Items are small
 //! dense integers. The heap keeps the place of each item, so that a change needs no search and
-//! costs time in the logarithm of the number of items. Four children to a node keep the tree
-//! shallow, because with many items each level is a cache miss.
+//! takes logarithmic time. Four children to a node keep the tree shallow, because with many items each level
+//! is a cache miss.
 
 use alloc::vec::Vec;
 

@@ -45,8 +45,8 @@ impl Holds {
         lateness.record(late.as_nanos());
     }
 
-    /// Records a service that differs from all before. This function is not inlined, because every hold would
-    /// then reserve stack for two histograms.
+    /// Records the service of the first hold, or of a hold if not all holds have had the same service. If
+    /// this function were inlined, every hold would reserve stack for two histograms.
     #[inline(never)]
     fn record_service(&mut self, service: Duration, late: Duration) {
         let various = match &mut self.asked {
@@ -114,7 +114,7 @@ impl Holds {
         })
     }
 
-    /// The achieved times, after lane wait. For a rule that always asks for the same time, this function
+    /// The achieved times, without lane wait. For a rule that always asks for the same time, this function
     /// computes them: count, extremes and sums are exact, and a value may be one bucket off.
     pub fn achieved(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;

@@ -93,8 +93,8 @@ impl Engine {
         actions: &mut Vec<Action>,
     ) -> Result<Answer, CommandError> {
         let mut cleared = Vec::new();
-        // Zios that are held by removed rules belong to the disk, and are released with the whole
-        // disk.
+        // Zios that removed rules still hold belong to no rule, so only a command for the whole disk releases
+        // them.
         let whole = !matches!(target, Target::Rule(_));
         for (disk, rules) in self.rules_of(target)? {
             if release {

@@ -344,8 +344,9 @@ impl Engine {
         }
     }
 
-    /// Continues the work that was too much for one step. A tick continues it as far as one step may.
-    /// Each new zio continues this work a little, so that zios do not arrive faster than they end.
+    /// Continues the work that was too much for one step. A tick does as much of this work as one step is
+    /// allowed to do. Each new zio does a little of the work, so that zios do not arrive faster than they
+    /// end.
     #[cold]
     fn catch_up(&mut self, input: &Input<'_>, actions: &mut Vec<Action>) {
         match input {

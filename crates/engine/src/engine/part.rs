@@ -29,6 +29,6 @@ pub(super) enum Part {
     },
 }
 
-/// How many due zios a step wakes, releases, issues or fails. A zio may end in this way, and its
-/// reply may take as long as all its other work.
+/// The most zios that one step wakes, releases, issues or fails. Each of them may end in that step, and a
+/// reply may take as long as all other work for the zio.
 pub(super) const ZIOS_PER_STEP: usize = 256;

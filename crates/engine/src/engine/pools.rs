@@ -47,8 +47,8 @@ impl Engine {
         Ok(VolumeId(self.volumes.len() as u32 - 1))
     }
 
-    /// Where the blocks of a volume begin, on each disk of its pool. `None` under the dynamic layout, whose places
-    /// only the engine knows.
+    /// Where the blocks of a volume begin, on each disk of its pool. `None` under the dynamic layout, whose
+    /// places only the engine knows.
     pub fn base_of(&self, volume: VolumeId) -> Option<u64> {
         let (pool, place) = *self.volumes.get(volume.0 as usize)?;
         self.pools.get(pool)?.base_of(place)
@@ -162,7 +162,7 @@ impl Engine {
         self.events.wanted = on;
     }
 
-    /// Takes the events of the zios that have finished since the last time.
+    /// Takes the events of the zios that have finished since the last call.
     pub fn events(&mut self) -> impl ExactSizeIterator<Item = Event> + '_ {
         self.events.waiting.drain(..)
     }

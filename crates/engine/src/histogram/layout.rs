@@ -7,7 +7,7 @@
 //!   (scale 5) and Prometheus (schema 5), in seconds and upper-inclusive;
 //! - `2^k − 1`, `10^3 × 2^k − 1`, `10^6 × 2^k − 1`, `10^9 × 2^k − 1`: powers of two of 1 ns, 1 µs,
 //!   1 ms and 1 s, lower-inclusive (`zpool iostat -w`, DTrace's quantize, bcc);
-//! - `10^6 × 2^k`: powers of two of 1 ms, upper-inclusive, as perf-tools' iolatency compares.
+//! - `10^6 × 2^k`: powers of two of 1 ms, upper-inclusive, as in perf-tools' iolatency.
 //!
 //! The powers of two go on to 2^42 ns (73 minutes). The last bucket holds everything above. Between
 //! 1 µs and 2^11 s (34 minutes) no bucket is wider than 2.4 % of its values.

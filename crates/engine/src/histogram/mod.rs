@@ -57,7 +57,7 @@ impl Unit {
     }
 }
 
-/// Values, each with the number of times that it was recorded.
+/// Makes a histogram of values, each given with the number of times that it was recorded.
 impl FromIterator<(u64, u64)> for Histogram {
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(values: I) -> Histogram {
         let mut all = Histogram::default();

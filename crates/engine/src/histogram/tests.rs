@@ -1,4 +1,4 @@
-//! The histogram against plain lists of values.
+//! Compares the histogram with plain lists of values.
 
 use super::*;
 use alloc::vec;

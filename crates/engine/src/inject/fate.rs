@@ -31,8 +31,8 @@ impl Injector {
         }
     }
 
-    /// Counts the fate of one promise. This function is not inlined into its caller's loop, which would then
-    /// need more registers than the processor has.
+    /// Counts the fate of one promise. This function is not inlined: its caller's loop would otherwise need
+    /// more registers than the processor has.
     #[inline(never)]
     fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
         let booking = self.bookings.get(id);
@@ -256,8 +256,8 @@ fn fate(booking: &Booking, flight: &Flight) -> Fate {
 }
 
 /// Whether the rule of `booking` decides the zio. A zio passes lanes first and the bandwidth next, and each
-/// has its own winners: of the lanes, the latest `floor` rule and every `add` rule; of the bandwidths, the
-/// rule with the lowest one.
+/// has its own winners: of the lanes, the latest `floor` rule and every `add` rule; of the bandwidth, the
+/// rule with the lowest rate.
 fn decides(booking: &Booking, flight: &Flight) -> bool {
     let slowest = flight.transfer.map(|transfer| transfer.rule);
     match (booking.kind, booking.mode) {

@@ -28,8 +28,9 @@ pub(crate) struct Injector {
     faults: usize,
     /// The soonest rule of each group. The list is kept between zios, so that no zio allocates.
     soonest: Vec<Candidate>,
-    /// The place in `soonest` of each group that has one, by the group's leader. An earlier zio may have left
-    /// a place here, but `soonest` no longer has that leader there, so nothing has to be cleared.
+    /// For each group, by its leader, the place of its candidate in `soonest`. An old place from an earlier
+    /// zio does no harm, because `soonest` has no candidate with the same leader there. So places need not be
+    /// cleared.
     places: Vec<usize>,
 }
 
@@ -164,7 +165,7 @@ impl Injector {
         }
     }
 
-    /// Gives the zio a promise, and counts it as one that the rule decides. [`Injector::uncount_beaten`]
+    /// Gives the zio a promise, and counts the zio as one that the rule decides. [`Injector::uncount_beaten`]
     /// takes the count back for rules that other rules beat.
     #[inline]
     fn promise(
@@ -395,7 +396,7 @@ impl Injector {
         }
     }
 
-    /// Finds the same rule and lane for a zio with more than one promise.
+    /// Does the work of [`Injector::decision`] for a zio with more than one promise.
     #[cold]
     fn decision_of_many(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
         let rule = self.holder(flight);
@@ -418,7 +419,7 @@ impl Injector {
     }
 }
 
-/// Notes a rule's bandwidth for a zio: the slowest one counts.
+/// Notes a rule's bandwidth for a zio, unless another rule of the zio has a lower one.
 fn slow_down(flight: &mut Flight, rate: u64, rule: &Rule) {
     if flight.transfer.is_none_or(|transfer| rate < transfer.rate) {
         flight.transfer = Some(Transfer {

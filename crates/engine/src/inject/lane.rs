@@ -2,9 +2,9 @@
 //!
 //! The model is OpenZFS's (`zio_inject.c: zio_handle_io_delay`): a lane is busy until its target,
 //! whatever the real store did. Two things differ. A heap finds the soonest lane instead of a
-//! cursor, because with a distribution round robin is not soonest first. And if a zio's
-//! connection ends before its service has begun, the zio gives its place back, and the zios
-//! behind it move up.
+//! cursor, because service times that vary can make another lane than the next one the soonest. And if a
+//! zio's connection ends before its service has begun, the zio gives its place back, and the zios behind it
+//! move up.
 
 use alloc::vec::Vec;
 
@@ -107,7 +107,7 @@ impl Lanes {
 /// One server and its queue, in the order of service.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
-    /// Until when bookings that have left the queue keep the lane busy.
+    /// The moment until which bookings that have left the queue keep the lane busy.
     busy: Instant,
     first: Option<BookingId>,
     last: Option<BookingId>,
@@ -180,7 +180,7 @@ impl Lane {
         self.gap = self.first;
     }
 
-    /// Closes the gaps. Returns the moment at which the lane is free then.
+    /// Closes the gaps. Returns the moment at which the lane is then free.
     pub(super) fn move_up(
         &mut self,
         now: Instant,

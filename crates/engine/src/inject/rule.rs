@@ -69,7 +69,7 @@ impl Rule {
         rule
     }
 
-    /// Replaces what the rule says, and restarts the counters for its proof.
+    /// Replaces what the rule says, and begins new counters for the new version.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, clients: &Clients) {
         self.spec = spec;
         self.version = self.version.wrapping_add(1);
@@ -164,7 +164,7 @@ impl Rule {
         }
     }
 
-    /// A view of the rule. The disk's bandwidth is booked `passed` ahead.
+    /// A view of the rule. The disk's bandwidth is booked for the time `passed` from now on.
     pub(crate) fn view(&self, now: Instant, passed: Duration) -> RuleView<'_> {
         let lanes = self.lanes.as_ref();
         let served = lanes.map_or(Duration::ZERO, |lanes| lanes.free_at().since(now));

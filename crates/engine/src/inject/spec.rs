@@ -115,7 +115,7 @@ impl fmt::Display for SpecError {
             SpecError::Lanes(n) => write!(f, "{n} lanes: a delay has 1 to {LANES_MAX} lanes"),
             SpecError::Bandwidth => f.write_str("a bandwidth of 0 would never end"),
             SpecError::Range => f.write_str("the range is empty: its start must be before its end"),
-            SpecError::Limit => f.write_str("first and every count from 1"),
+            SpecError::Limit => f.write_str("first and every must be at least 1"),
             SpecError::Ops => f.write_str("the rule names no operation"),
             SpecError::Nothing => f.write_str("the rule has no effect: give it a delay"),
         }

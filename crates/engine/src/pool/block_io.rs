@@ -75,7 +75,7 @@ pub(super) enum Then {
     Edge,
 }
 
-/// The old content of a block of which requests replace a part.
+/// The old content of a block that requests replace only in part.
 #[derive(Debug, Default)]
 pub(super) struct Edge {
     /// The content; `None` while a disk reads it, or if memory has a dirty version of the

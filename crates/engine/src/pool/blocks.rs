@@ -56,15 +56,15 @@ impl Version {
 pub(super) struct Block {
     /// Dirty versions, by txg.
     versions: [Version; TXGS],
-    /// The id, plus one, of the write home that is queued or at a disk; or 0.
+    /// The id, plus one, of the block's write that is queued or at a disk; or 0.
     write: u32,
     /// Whether a client's write uses the block. Other writes of the block wait.
     pub(super) locked: bool,
     /// Whether other writes wait for the lock.
     pub(super) wanted: bool,
-    /// Whether flushes wait until the block is home.
+    /// Whether flushes wait until the block is on the disks.
     pub(super) watched: bool,
-    /// Whether the block's last write home failed. The pool will repeat that write.
+    /// Whether the block's last write to the disks failed. The pool will repeat that write.
     pub(super) failing: bool,
 }
 
@@ -82,13 +82,13 @@ impl Block {
         before
     }
 
-    /// The write home that is queued or at a disk.
+    /// The write of the block that is queued or at a disk.
     #[inline]
     pub(super) fn write(&self) -> Option<u32> {
         self.write.checked_sub(1)
     }
 
-    /// Notes whether the block's last write home failed. Returns the note that it replaces.
+    /// Notes whether the block's last write to the disks failed. Returns the old note.
     pub(super) fn set_failing(&mut self, failing: bool) -> bool {
         core::mem::replace(&mut self.failing, failing)
     }

@@ -58,8 +58,8 @@ pub enum ThrottleConfig {
 /// Details of the throttle before 2013 that are unknown, or that differed between systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegacyConfig {
-    /// How many delays can run at the same time: a delay held a lock of its processor. `None`: the delays
-    /// of writers are independent.
+    /// How many delays can run at the same time, because a delay held a lock of its processor. `None`: the
+    /// delays of writers are independent.
     pub delay_slots: Option<u32>,
     /// If set, the pool starts with one full txg that syncs and another that waits for it. The value is the
     /// throughput in bytes per millisecond from which the first limit follows.
@@ -88,7 +88,7 @@ pub enum WritePolicy {
     Back,
 }
 
-/// ZFS's fixed cap of one delay (`zfs_delay_max_ns`).
+/// ZFS's fixed cap for one delay (`zfs_delay_max_ns`).
 pub const DELAY_MAX: Duration = Duration::from_millis(100);
 
 /// The reason that a pool or a volume cannot be made.
@@ -115,7 +115,7 @@ pub enum PoolError {
     },
     /// There are more blocks than can be numbered: choose larger blocks.
     TooManyBlocks(u64),
-    /// The mirror has more sides than it can have.
+    /// The mirror has more sides than a mirror can have.
     TooManySides(usize),
     /// A mirror has sides of these two different sizes, in bytes.
     UnequalSides(u64, u64),

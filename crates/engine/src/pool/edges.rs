@@ -1,4 +1,4 @@
-//! Edges: the old content of blocks of which writes replace only a part.
+//! Edges: the old content of blocks that writes replace only in part.
 //!
 //! Several requests may wait with parts of one block. They share the edge of the block, and the disks read it
 //! once.
@@ -123,8 +123,8 @@ impl Pool {
         }
     }
 
-    /// Frees a version that is home. Its content becomes the edge for the requests that wait with another
-    /// part of the block.
+    /// Frees a version that has been written to the disks. If requests wait to replace a part of the block,
+    /// the content becomes their edge.
     pub(super) fn let_go(
         &mut self,
         volume: usize,

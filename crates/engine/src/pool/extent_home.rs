@@ -1,8 +1,8 @@
-//! The way of extents: from the zero or trim of a client into the open txg, and home.
+//! The path of extents: from a client's zero or trim into the open txg, and then to the disks.
 //!
-//! An extent goes home as one zio for each disk. Newer versions of its blocks, and newer extents that overlap
-//! it, wait until the extent is home. An extent whose write failed stays on its way, and the pool repeats the
-//! write.
+//! The pool writes an extent with one zio for each disk. Newer versions of its blocks, and newer extents that
+//! overlap it, wait until the extent is on the disks. An extent whose write failed counts as still on its
+//! way, and the pool repeats the write.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -18,9 +18,10 @@ use super::volume::{LIVE_TXGS, Piece, Volume};
 use crate::time::Instant;
 use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
-/// Into the open txg.
+/// Puts zeroes and trims into the open txg.
 impl Pool {
-    /// Makes a run of blocks zeroes in the open txg. `goes_on` says that this is not the first part of the run.
+    /// Makes a run of blocks zeroes in the open txg. `goes_on` says that this is not the first part of the
+    /// run.
     pub(super) fn dirty_run(
         &mut self,
         volume: usize,
@@ -70,7 +71,7 @@ impl Pool {
     }
 
     /// Drops the versions of a block that an extent replaces. False if the block must keep its versions,
-    /// because it is on its way home, or a request waits until it is home.
+    /// because it is on its way to the disks, or a request waits until it is there.
     fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let state = self.volumes[volume].blocks.get(block);
         let stays = state.write().is_some() || state.watched || state.failing;
@@ -108,14 +109,14 @@ impl Pool {
             self.watch(volume, block, zio, step);
             self.one_less(zio, Ok(()), step);
         }
-        // The whole extent may have waited for another extent on its way, which overlaps only one part of it.
+        // The whole extent may have waited for another extent on its way that overlaps only one of the parts.
         self.send_waiting(volume, carved.range, step);
     }
 }
 
-/// Home.
+/// Writes extents to the disks.
 impl Pool {
-    /// Sends an extent home, unless another one of its blocks is on its way.
+    /// Writes an extent to the disks, unless another extent with one of its blocks is on its way.
     fn send_extent(&mut self, volume: usize, start: u32, class: Class, step: &mut Step<'_>) {
         if let Some(extent) = self.volumes[volume].extents.take(start) {
             let id = self.begin_extent(volume, start, extent, class);
@@ -130,7 +131,7 @@ impl Pool {
         id
     }
 
-    /// Adds an extent to the batches of its disks, if it is of this txg and can go home now.
+    /// Adds an extent to the batches of its disks, if it is of this txg and can be written now.
     pub(super) fn enlist_extent(&mut self, volume: usize, start: u32, txg: u64, now: Instant) {
         let extents = &mut self.volumes[volume].extents;
         if extents
@@ -143,7 +144,7 @@ impl Pool {
         }
     }
 
-    /// Notes that all disks have answered to the write of an extent.
+    /// Notes that all disks have answered the write of an extent.
     pub(super) fn extent_written(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
         if self.writes[id].failed {
             self.extent_failed(id, txg, step);
@@ -173,8 +174,8 @@ impl Pool {
         self.begin_job(Job::Landed(landed), step);
     }
 
-    /// Sends some of the blocks that waited for an extent that is home. The blocks behind them count as on
-    /// their way until their turn comes, because they still wait. Returns the rest of the extent.
+    /// Sends some of the blocks that waited for an extent, which is on the disks now. The rest of the extent
+    /// still counts as on its way, because other blocks wait for their turn. Returns that rest.
     pub(super) fn send_some_behind(
         &mut self,
         landed: Landed,
@@ -215,7 +216,7 @@ impl Pool {
     }
 
     /// Sends the extents in memory that overlap a range, if a request waits for them or their txg syncs, and
-    /// they can go.
+    /// nothing on its way is in front of them.
     fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
         let waiting = self.volumes[volume].extents.meeting(range);
         for start in waiting.collect::<Vec<u32>>() {
@@ -230,8 +231,8 @@ impl Pool {
         }
     }
 
-    /// Keeps an extent on its way, to be written again, and notifies the requests that wait for it, or for
-    /// newer data behind it.
+    /// Keeps an extent whose write has failed on its way, to be written again. Notifies the requests that
+    /// wait for the extent, or for newer data behind it.
     fn extent_failed(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
         let write = &mut self.writes[id];
         let retired = core::mem::take(&mut write.retired);
@@ -260,9 +261,9 @@ impl Pool {
     }
 }
 
-/// Requests that wait for extents to be home.
+/// Requests that wait until extents are on the disks.
 impl Pool {
-    /// Makes a request wait until an extent in memory is home.
+    /// Makes a request wait until an extent in memory has been written to the disks.
     pub(super) fn watch_extent(
         &mut self,
         volume: usize,
@@ -277,7 +278,8 @@ impl Pool {
         }
     }
 
-    /// Makes a request wait until an extent on its way is home, unless the request waits for it already.
+    /// Makes a request wait until an extent on its way is on the disks, unless the request waits for it
+    /// already.
     pub(super) fn watch_on_way(
         &mut self,
         volume: usize,

@@ -1,8 +1,8 @@
-//! Extents: runs of blocks that a zero or trim has made zeroes, in memory and on their way home.
+//! Extents: runs of blocks that a zero or trim has made zeroes, in memory and on their way to the disks.
 //!
-//! A separate dirty version of every block of a trim would cost as much memory and time as writing the blocks.
-//! OpenZFS frees such a range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here the range
-//! keeps its place on the disks, so the pool sends the range home as one zero or trim.
+//! A separate dirty version of every block of a trim would cost as much memory and time as writing the
+//! blocks. OpenZFS frees such a range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here the
+//! range keeps its place on the disks, so the pool writes the range to the disks as one zero or trim.
 //!
 //! Extents in memory do not overlap each other, and a block with a version of its own is in none of them: the
 //! newer content replaces the older content. Extents on their way do not overlap each other either. An extent
@@ -28,7 +28,7 @@ pub(super) struct Extent {
     pub(super) end: u32,
     pub(super) content: Content,
     pub(super) txg: u64,
-    /// Requests that wait until the extent is home.
+    /// Requests that wait until the extent is on the disks.
     pub(super) watchers: Vec<ZioId>,
 }
 
@@ -63,7 +63,7 @@ impl Extents {
         dirty.or_else(|| at(&self.on_way, block).map(|(_, on_way)| on_way.content))
     }
 
-    /// The write of the extent that has a block and is on its way.
+    /// The write of the extent on its way that has a block.
     #[inline]
     pub(super) fn write_of(&self, block: u32) -> Option<u32> {
         at(&self.on_way, block).map(|(_, on_way)| on_way.write)
@@ -99,8 +99,8 @@ impl Extents {
         self.dirty.get_mut(&start)
     }
 
-    /// Lets the extent that ends where a range begins grow into the range, until the next extent, if the
-    /// extent is like the new one and no request waits for it. Returns the rest of the range.
+    /// Lets the extent that ends where a range begins grow into the range, up to the next extent, if the
+    /// extent has the same content and txg and no request waits for it. Returns the rest of the range.
     pub(super) fn grow(&mut self, range: Range<u32>, content: Content, txg: u64) -> Range<u32> {
         let end = self
             .next_dirty(range.clone())
@@ -207,7 +207,7 @@ impl Extents {
         }
     }
 
-    /// Forgets an extent that is home.
+    /// Forgets an extent that has been written to the disks.
     pub(super) fn home(&mut self, start: u32) -> Option<OnWay> {
         self.on_way.remove(&start)
     }

@@ -1,5 +1,5 @@
-//! FLUSH, and writes with FUA: the blocks that a request waits for go home at once, then the disks
-//! sync.
+//! FLUSH, and writes with FUA: the pool writes the blocks that a request waits for to the disks at once, and
+//! then the disks sync.
 //!
 //! This replaces ZFS's intent log, without a second copy. A flush waits only for dirty data
 //! of its own volume.
@@ -13,7 +13,7 @@ use super::step::{Step, SyncFor};
 use crate::zio::{Errno, Op, ZioId};
 
 impl Pool {
-    /// Sends home all acknowledged blocks of a volume.
+    /// Writes all acknowledged blocks of a volume to the disks.
     pub(super) fn flush(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some((volume, _)) = self.begin(id, Phase::Writing, step.now) else {
             return;
@@ -25,7 +25,7 @@ impl Pool {
         self.send_range_home(id, volume, 0..u32::MAX, Stage::OnWay, step);
     }
 
-    /// Makes a request wait until a range of its volume is home.
+    /// Makes a request wait until a range of its volume is on the disks.
     fn send_range_home(
         &mut self,
         zio: ZioId,
@@ -50,7 +50,7 @@ impl Pool {
         self.begin_job(Job::Home(home), step);
     }
 
-    /// Sends home the blocks of a durable write.
+    /// Writes the blocks of a durable write to the disks.
     pub(super) fn send_request_home(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
@@ -69,7 +69,8 @@ impl Pool {
         self.one_less(id, Ok(()), step);
     }
 
-    /// All blocks of a request are on their disks. If the request must be durable, the disks sync.
+    /// Continues a request when all of its blocks are on their disks. If the request must be durable, the
+    /// disks sync.
     pub(super) fn home(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;

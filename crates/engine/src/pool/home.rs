@@ -1,5 +1,5 @@
-//! The way of blocks home, from memory to the disks. A block's home is its place on the disks. At most one
-//! write of a block is on its way at a time, and a newer version goes home after an older one.
+//! Writes blocks home, from memory to the disks. A block's home is its place on the disks. At most one write
+//! of a block is in flight at a time, and the pool writes a newer version after an older one.
 
 use super::block_io::{BlockWrite, Cause};
 use super::blocks::{Block, Content};
@@ -18,8 +18,8 @@ use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
 
 /// Writes.
 impl Pool {
-    /// Sends the newest version of a block home, and drops older versions that are not on their
-    /// way. `false` if the block has no version.
+    /// Writes the newest version of a block to the disks, and drops older versions that are not in flight.
+    /// Returns `false` if the block has no version.
     pub(super) fn send_home(
         &mut self,
         volume: usize,
@@ -200,7 +200,7 @@ impl Pool {
         }
     }
 
-    /// Retires a version: it is home.
+    /// Retires a version that is on the disks now.
     fn retire(&mut self, write: &BlockWrite, txg: u64, step: &mut Step<'_>) {
         let volume = &mut self.volumes[write.volume];
         let drop = |block: &mut Block| block.set_version(slot_of(txg), None);
@@ -222,7 +222,7 @@ impl Pool {
         }
     }
 
-    /// Drops a version because a newer one goes home in its place.
+    /// Drops a version because a newer one is written in its place.
     pub(super) fn drop_version(
         &mut self,
         volume: usize,
@@ -267,9 +267,9 @@ pub(super) fn free_content(content: Content, step: &mut Step<'_>) {
     }
 }
 
-/// Requests that wait for a block to be home.
+/// Requests that wait until a block is on the disks.
 impl Pool {
-    /// Makes a request wait until a block's versions are home.
+    /// Makes a request wait until a block's versions are on the disks.
     pub(super) fn watch(&mut self, volume: usize, block: u32, zio: ZioId, step: &mut Step<'_>) {
         let open = self.txgs.open();
         let Some((txg, _)) = self.volumes[volume].newest(block, open) else {
@@ -447,7 +447,7 @@ impl Pool {
         }
     }
 
-    /// The request that has waited longest for a block to be home.
+    /// The request that has waited longest for a block to reach the disks.
     fn first_watcher(&self, write: &BlockWrite) -> Option<ZioId> {
         self.volumes[write.volume].watchers.first(write.block)
     }

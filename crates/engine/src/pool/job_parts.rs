@@ -60,7 +60,7 @@ impl Pool {
 
 /// Zeroes and trims.
 impl Pool {
-    /// Makes the blocks of an admitted zero or trim dirty. If that takes several steps, the request has its
+    /// Makes the blocks of an admitted zero or trim dirty. If that takes several steps, the request holds its
     /// locks meanwhile.
     pub(super) fn zero_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
         if let Some(rest) = self.first_of(Job::Zero { zio: id, from: 0 }, step) {
@@ -105,8 +105,8 @@ impl Pool {
 }
 
 impl Volume {
-    /// The first part of a piece: as much of a run as touches at most `most` blocks and as many extents. Returns
-    /// also how many it touches.
+    /// The first part of a piece: as much of a run as touches at most `most` blocks and as many extents. Also
+    /// returns how many blocks and extents the part touches.
     fn first_part(&self, piece: Piece, most: u32) -> (Piece, u32) {
         if !piece.is_run() {
             return (piece, 0);
@@ -128,7 +128,7 @@ impl Volume {
     }
 }
 
-/// Ways home.
+/// Writes to the disks.
 impl Pool {
     fn send_some_home(&mut self, mut home: Home, step: &mut Step<'_>) -> Option<Home> {
         let Home { zio, volume, .. } = home;
@@ -166,7 +166,7 @@ impl Pool {
 
     fn sync_some(&mut self, mut sync: Sync, step: &mut Step<'_>) -> Option<Sync> {
         let mut is_done = true;
-        // If all blocks of the txg went home for requests, the txg may have ended.
+        // If all blocks of the txg were written because requests waited for them, the txg may have ended.
         while self.txgs.syncing() == Some(sync.txg)
             && let Some(target) = self.volumes.get(sync.volume)
         {

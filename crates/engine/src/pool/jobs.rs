@@ -1,8 +1,8 @@
 //! Jobs: work on many blocks, which takes more than one step.
 //!
-//! In one step the jobs of a pool touch at most 256 blocks and as many extents, so no client of the same shard
-//! waits for a whole flush, sync or trim. Ticks do the rest, and the jobs take turns. A driver with virtual time
-//! ticks at once, so the parts take no time there.
+//! In one step the jobs of a pool touch at most 256 blocks and as many extents, so no client of the same
+//! shard waits for a whole flush, sync or trim. Ticks do the rest, and the jobs take turns. A driver with
+//! virtual time ticks at once, so the parts take no time there.
 
 use alloc::collections::VecDeque;
 
@@ -21,17 +21,17 @@ pub(super) struct Jobs {
 pub(super) enum Job {
     /// Makes the blocks of a zero or trim dirty, from this byte of the zio on.
     Zero { zio: ZioId, from: u32 },
-    /// Sends home the blocks and extents that a request waits for.
+    /// Writes the blocks and extents that a request waits for to the disks.
     Home(Home),
     /// Queues the dirty blocks and extents of a txg.
     Sync(Sync),
-    /// Sends the blocks that waited until an extent was home.
+    /// Sends the blocks that waited until an extent was on the disks.
     Landed(Landed),
     /// Queues the writes that waited for the repair or for the record of a mirror.
     Released,
 }
 
-/// The blocks from `start` to `end` of a volume, on their way home for a request.
+/// The blocks from `start` to `end` of a volume, which the pool writes to the disks for a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home {
     pub(super) zio: ZioId,
@@ -39,9 +39,9 @@ pub(super) struct Home {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) stage: Stage,
-    /// The first block that this stage has still to look at.
+    /// The first block that this stage still has to look at.
     pub(super) at: u32,
-    /// Whether extents may have begun their way since the job began.
+    /// Whether the pool may have begun to write extents since the job began.
     pub(super) is_parted: bool,
 }
 
@@ -52,31 +52,31 @@ pub(super) enum Stage {
     OnWay,
     /// Extents in memory.
     Extents,
-    /// Extents that have begun their way meanwhile.
+    /// Extents that the pool has begun to write meanwhile.
     Begun,
-    /// Blocks with versions of their own. This stage is the last, because extents become blocks: an extent
-    /// never takes the place of a block that the job has still to look at.
+    /// Blocks with versions of their own. This stage is the last, because a block of an extent can get a
+    /// version of its own, but an extent never takes the place of a block that the job still has to look at.
     Blocks,
 }
 
-/// A txg on its way home.
+/// A txg that the pool writes to the disks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sync {
     pub(super) txg: u64,
     pub(super) volume: usize,
-    /// Whether the extents of the volume are queued. Extents come before blocks, because some blocks are newer
-    /// than an extent of their txg.
+    /// Whether the extents of the volume are queued. Extents come before blocks, because some blocks are
+    /// newer than an extent of their txg.
     pub(super) has_extents: bool,
-    /// The first block of the volume that the job has still to look at.
+    /// The first block of the volume that the job still has to look at.
     pub(super) at: u32,
 }
 
-/// An extent that is home.
+/// An extent that has been written to the disks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Landed {
     /// The extent's write.
     pub(super) write: u32,
-    /// The first block that the job has still to look at.
+    /// The first block that the job still has to look at.
     pub(super) at: u32,
 }
 
@@ -96,7 +96,7 @@ impl Jobs {
         has_room
     }
 
-    /// Whether a request waits for this block, although the job that sends it home has not come to it.
+    /// Whether a request waits for this block, although the job that writes it has not reached it yet.
     pub(super) fn will_send(&self, volume: usize, block: u32) -> bool {
         self.waiting.iter().any(|job| match job {
             Job::Home(home) if home.volume == volume => {

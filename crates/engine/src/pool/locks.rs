@@ -1,5 +1,5 @@
-//! Range locks: a write has its bytes for itself from the beginning of its transaction until the write is
-//! dirty (OpenZFS: `zfs_rangelock`).
+//! Range locks: no other write uses the bytes of a write from the beginning of its transaction until its data
+//! is dirty (OpenZFS: `zfs_rangelock`).
 //!
 //! A write that goes through to the disks locks whole blocks, because it writes whole blocks. Any other
 //! write locks its bytes only. Requests get the lock of a block in the order of their arrival. A run of
@@ -237,7 +237,7 @@ impl Volume {
         next
     }
 
-    /// Whether no request uses the bytes that a piece has of a block.
+    /// Whether no request uses the bytes of a block that a piece covers.
     fn is_free(&self, block: u32, piece: Piece) -> bool {
         if !self.is_locked(block) {
             return true;

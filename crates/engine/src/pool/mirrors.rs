@@ -17,9 +17,9 @@ pub(super) struct Mirrors {
     /// The regions of each member; `None` for a single disk.
     pub(super) regions: Vec<Option<Regions>>,
     pub(super) recovery: Option<Recovery>,
-    /// Writes that wait for the piece that is copied.
+    /// Writes that wait for the piece that is being copied, or for the record of their regions.
     pub(super) held: Vec<u32>,
-    /// Writes that have waited, and are queued in turn.
+    /// Writes that wait no longer, but are still to be queued, one after the other.
     pub(super) released: VecDeque<u32>,
     /// When the next piece may begin.
     pub(super) not_before: Instant,
@@ -234,7 +234,7 @@ impl Mirrors {
         found.next()
     }
 
-    /// The length of the piece that begins at a place: a power of two, as buffers are.
+    /// The length of the piece that begins at a place: a power of two, like the size of every buffer.
     pub(super) fn piece_length(&self, recovery: &Recovery) -> u32 {
         let regions = self.regions[recovery.member].as_ref();
         let end = regions.map_or(0, |regions| regions.range(recovery.region).end);
@@ -273,8 +273,9 @@ impl Mirrors {
 
 /// The most bytes of a piece.
 const PIECE: u64 = 128 << 10;
-/// The time from the end of one piece to the beginning of the next. In that time the pool sends the writes that
-/// waited for the piece. A repair copies at most 125 MiB/s, and a pass of the shard begins at most one piece of a pool.
+/// The time from the end of one piece to the beginning of the next. In that time the pool sends the writes
+/// that waited for the piece. A repair copies at most 125 MiB/s, and a pass of the shard begins at most one
+/// piece of a pool.
 const PACE: Duration = Duration::from_millis(1);
 /// How many regions of a mirror one step cleans.
 const CLEANED_AT_ONCE: usize = 256;

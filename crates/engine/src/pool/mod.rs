@@ -1,4 +1,4 @@
-//! Pools: disks joined by a layout, the volumes carved from them, and the way of a write from its
+//! Pools: disks joined by a layout, the volumes carved from them, and the path of a write from its
 //! acknowledgement to the disks.
 
 mod block_io;

@@ -167,7 +167,7 @@ impl Placement {
     /// Takes the rows of a range of blocks back.
     pub(super) fn release(&mut self, volume: usize, range: Range<u32>) {
         let blocks: Vec<u32> = self.places[volume].used(range).collect();
-        // The rows are given out again from the end of the list: the lowest first.
+        // Rows are taken from the end of the list, so this order gives out the lowest row first.
         for block in blocks.into_iter().rev() {
             let before = self.places[volume].edit(block, |value| value.take());
             if let Some(place) = before {

@@ -312,8 +312,8 @@ impl Pool {
         }
     }
 
-    /// Makes the reads in flight of these blocks answer zeroes: the rows of these blocks may get other
-    /// blocks.
+    /// Makes the reads in flight of these blocks answer zeroes, because other blocks may get the rows of
+    /// these blocks.
     fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
         if self.reads.count() == 0 {
             return;

@@ -4,9 +4,9 @@
 //! write ─ lock ─ fill ─ throttle ─ dirty ─ reply        txg ─ home ─ queue ─ disks ─ sync
 //! ```
 //!
-//! Modelled on OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. Three things differ. A block has one place on the
-//! disks, its home, and is written there (no allocator, no metadata, no ZIL). There is no cache of clean blocks. And a
-//! FLUSH writes home the blocks that it must make durable.
+//! Modelled on OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. Three things differ. A block has one
+//! place on the disks, its home, and is written there (no allocator, no metadata, no ZIL). There is no cache
+//! of clean blocks. A FLUSH writes the blocks that it must make durable to the disks.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -64,7 +64,7 @@ pub(crate) struct Pool {
     pub(super) stalled: VecDeque<ZioId>,
     /// How many blocks and disks keep the pool from writing acknowledged data.
     pub(super) failing: u32,
-    /// How many disks the syncing txg waits for; `None` before all its blocks are home.
+    /// How many disks the syncing txg waits for; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,
     /// The operations that clients asked of the volumes.
     pub(super) asked: Traffic,
@@ -76,7 +76,7 @@ pub(crate) struct Pool {
     /// The tags of joined I/Os. Kept so that its memory is used again.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
-    /// Whether dirty data goes home without waiting for a reason to sync.
+    /// Whether the pool writes dirty data to the disks without waiting for a reason to sync.
     pub(super) drains: bool,
 }
 
@@ -334,7 +334,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// Does all in the pool whose time has come.
+    /// Does everything in the pool that is due.
     pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
         self.repeat_failed(step);
         self.throttle.wake(step.now);
@@ -367,7 +367,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes dirty data go home at once from now on.
+    /// Writes dirty data to the disks at once from now on.
     pub(crate) fn drain(&mut self, step: &mut Step<'_>) {
         self.drains = true;
         self.stop_repairing(step);
@@ -489,7 +489,7 @@ impl Pool {
     }
 }
 
-/// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, and its zvols have up to 128 KiB by default. Larger
+/// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, and its zvols have blocks of up to 128 KiB by default. Larger
 /// blocks are useful for comparison.
 const BLOCK_MAX: u32 = 1 << 20;
 

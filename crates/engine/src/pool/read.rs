@@ -105,9 +105,9 @@ impl Pool {
         true
     }
 
-    /// The side of a block's member with the fewest zios, or the first side. A region that
-    /// is out of sync is read from the first side that is not stale. If several sides have
-    /// equally few zios, the block's place decides, as in ZFS, so that even one reader uses all sides.
+    /// The side of a block's member with the fewest zios or, if a tunable says so, the first side. A region
+    /// that is out of sync is read from the first side that is not stale. If several sides have equally few
+    /// zios, the block's place decides, as in ZFS, so that even one reader uses all sides.
     fn choose_side(&self, read: &BlockRead) -> Option<usize> {
         let sides = &self.members[read.member];
         let mirrors = self.mirrors.as_ref();

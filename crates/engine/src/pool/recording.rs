@@ -19,7 +19,7 @@ pub struct MirrorStart {
 pub struct MirrorRecord {
     /// The member of the pool.
     pub member: usize,
-    /// The bytes of a region.
+    /// The size of a region in bytes.
     pub region_size: u64,
     /// The regions in which the sides may differ after an unclean stop.
     pub regions: Vec<u32>,

@@ -123,7 +123,7 @@ impl Regions {
         (range.start >> self.shift) as u32..=((range.end - 1) >> self.shift) as u32
     }
 
-    /// The bytes of a region.
+    /// The range of a region in bytes.
     pub(super) fn range(&self, region: u32) -> Range<u64> {
         let start = u64::from(region) << self.shift;
         start..self.size.min(start + (1 << self.shift))
@@ -155,7 +155,7 @@ impl Regions {
         }
     }
 
-    /// Notes that all sides have answered to a write. If the write has failed, its regions are out of sync.
+    /// Notes that all sides have answered a write. If the write has failed, its regions are out of sync.
     pub(super) fn end(&mut self, range: &Range<u64>, failed: bool) {
         for at in self.of(range) {
             self.change(at, |region| {
@@ -192,7 +192,7 @@ impl Regions {
         self.covered[side] = self.covered[side].max(covers);
     }
 
-    /// How many of the moments at which regions became quiet the FLUSHes of all sides have covered.
+    /// How many of the moments that [`Regions::covers`] counts have been covered by FLUSHes of all sides.
     pub(super) fn covered(&self) -> u64 {
         self.covered.iter().min().copied().unwrap_or(0)
     }
@@ -252,7 +252,8 @@ impl Regions {
         }
     }
 
-    /// Changes all regions that are not as at the start. A list of them would need memory for each record.
+    /// Changes all regions that are not in their initial state. It makes no list of them, which would need
+    /// memory at each record.
     fn change_all(&mut self, change: impl Fn(&mut Region)) {
         let mut from = 0;
         while let Some(at) = self.table.next_used(from..u32::MAX) {
@@ -315,7 +316,7 @@ impl Regions {
     }
 }
 
-/// The least region: 1 MiB.
+/// The size of the smallest region, as a power of two: 1 MiB.
 const REGION_SHIFT: u32 = 20;
 /// A mirror has at most this many regions, as a power of two. On disks above 1 TiB the regions are larger, so
 /// that a mirror's table has at most 24 MiB.

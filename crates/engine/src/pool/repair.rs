@@ -54,7 +54,7 @@ impl Pool {
         !is_held
     }
 
-    /// Notes that all sides have answered to a write.
+    /// Notes that all sides have answered a write.
     #[inline(never)]
     pub(super) fn unmark_regions(&mut self, id: u32, now: Instant) {
         let failed = self.writes[id].failed;
@@ -112,8 +112,9 @@ impl Pool {
 
 /// Copies.
 impl Pool {
-    /// Begins to repair the regions that a power cut has left out of sync, once the power is on again. If
-    /// only the disks have lost their caches, the dirty regions are out of sync.
+    /// Begins to repair the regions that a power cut has left out of sync, once the power is on again. The
+    /// disks may have lost their caches while the pool kept its memory, so all dirty regions are out of sync
+    /// then.
     pub(crate) fn repair(&mut self, step: &mut Step<'_>) {
         let ends = self.closing.is_some() || self.drains;
         if let Some(mirrors) = &mut self.mirrors {

@@ -87,7 +87,7 @@ pub(crate) enum Work {
     Orphan,
 }
 
-/// The writes that a sync covers: those that had ended on its member when the sync began, as counts.
+/// How many writes a sync covers: those that had ended on its member when the sync began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Covers {
     /// First writes of blocks.

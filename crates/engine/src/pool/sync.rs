@@ -53,7 +53,7 @@ impl Pool {
         self.begin_job(Job::Sync(sync), step);
     }
 
-    /// Puts the batches into the queues of their disks. The disks get none of it yet.
+    /// Puts the batches into the queues of their disks. The disks get none of these writes yet.
     pub(super) fn push_batches(&mut self, now: Instant) {
         for (leaf, batch) in self.disks.iter_mut().zip(&mut self.batches) {
             leaf.queue.push_batch(now, batch);
@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    /// Adds a block to the batch of its disks, unless it is home or on its way already.
+    /// Adds a block to the batch of its disks, unless it is on the disks or on its way there already.
     pub(super) fn enlist(&mut self, volume: usize, block: u32, txg: u64, now: Instant) {
         let target = &self.volumes[volume];
         let version = target.blocks.get(block).version(slot_of(txg));
@@ -96,14 +96,14 @@ impl Pool {
         }
     }
 
-    /// Notes that one more block of a txg is home.
+    /// Notes that one more block of a txg is on the disks.
     pub(super) fn settled(&mut self, txg: u64, step: &mut Step<'_>) {
         if self.txgs.settled(slot_of(txg)) {
             self.commit_if_home(step);
         }
     }
 
-    /// Makes the disks sync once the whole txg is home.
+    /// Makes the disks sync once the whole txg is on them.
     pub(super) fn commit_if_home(&mut self, step: &mut Step<'_>) {
         if self.commit.is_some() || !self.txgs.all_home() {
             return;
@@ -144,8 +144,8 @@ impl Pool {
         }
     }
 
-    /// Starts with a txg that syncs and another that waits for it, each as large as the limit. Both
-    /// txgs write zeroes over the beginning of the volume, so this is only for simulations.
+    /// Makes the pool start with a txg that syncs and another that waits for it, each as large as the limit.
+    /// Both txgs write zeroes over the beginning of the volume, so this is only for simulations.
     pub(super) fn fill_pipeline(&mut self, step: &mut Step<'_>) {
         let ThrottleConfig::Legacy(legacy) = self.throttle_config else {
             return;

@@ -62,8 +62,9 @@ impl<T: Copy + Default + PartialEq> Table<T> {
         answer
     }
 
-    /// The blocks of a range whose values differ from the default. The time grows with these blocks, and hardly
-    /// with the range: one test passes 32768 blocks that have the default.
+    /// The blocks of a range whose values differ from the default. The time grows with the number of these
+    /// blocks, and hardly with the size of the range: the test of one word skips 32768 blocks that have the
+    /// default.
     pub(super) fn used(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
         let Range { mut start, end } = range;
         core::iter::from_fn(move || {

@@ -81,7 +81,7 @@ const PIB: u64 = 1 << 50;
 
 tunables! {
     DirtyDataMax "zfs_dirty_data_max" Unit::Bytes, 4 * KIB, PIB, dirty_data_max,
-        "Dirty data at which writes stop; the 100 % of every dirty percentage.";
+        "Dirty data at which writes stop; every percentage of dirty data is a share of it.";
     DirtyDataSyncPercent "zfs_dirty_data_sync_percent" Unit::Percent, 1, 100, |_| 20,
         "Dirty data of one txg, in percent of zfs_dirty_data_max, above which it is synced at once.";
     DelayMinDirtyPercent "zfs_delay_min_dirty_percent" Unit::Percent, 0, 100, |_| 60,
@@ -123,7 +123,7 @@ tunables! {
     AggregationLimit "zfs_vdev_aggregation_limit" Unit::Bytes, 0, 16 * MIB, |_| MIB,
         "The most bytes that are joined into one zio, on disks with a head that moves.";
     AggregationLimitNonRotating "zfs_vdev_aggregation_limit_non_rotating" Unit::Bytes, 0, 16 * MIB, |_| 128 * KIB,
-        "The most bytes that are joined into one zio, on disks without one.";
+        "The most bytes that are joined into one zio, on disks without a head that moves.";
     ReadGapLimit "zfs_vdev_read_gap_limit" Unit::Bytes, 0, 16 * MIB, |_| 32 * KIB,
         "The largest gap that is read along to join two reads.";
     WriteLimitShift "zfs_write_limit_shift" Unit::Count, 0, 63, |_| 3,
@@ -139,7 +139,7 @@ tunables! {
     ThrottleDelay "zfs_throttle_delay" Unit::Nanoseconds, 1, 10_000_000_000, |_| 10_000_000,
         "Legacy throttle: how long a write waits when its txg is 7/8 full.";
     DirtyRetire "dirty_retire" Unit::Choice(&["logical", "physical"]), 0, 1, |_| 0,
-        "Whether a block stops being dirty when all its copies are written (2.2 and later), or part by part with each (2013 to 2.1).";
+        "Whether a block stops being dirty when all its copies are written (2.2 and later), or part by part, with each copy (2013 to 2.1).";
     MirrorRead "mirror_read" Unit::Choice(&["balanced", "primary"]), 0, 1, |_| 0,
         "Whether a mirror is read from the side with fewer zios, or from the first.";
     FailMode "failmode" Unit::Choice(&["wait", "continue"]), 0, 1, |_| 0,

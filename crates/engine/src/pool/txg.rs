@@ -18,7 +18,7 @@ pub(super) struct Txgs {
     closed: Option<Txg>,
     syncing: Option<Txg>,
     done: VecDeque<TxgStats>,
-    /// Dirty blocks and extents that are not home, by txg.
+    /// Dirty blocks and extents that are not on the disks yet, by txg.
     standing: [u32; TXGS],
     last_sync: Instant,
     /// Whether a request waits for the open txg to sync.
@@ -92,15 +92,15 @@ impl Txgs {
         self.standing[slot_of(txg)] += 1;
     }
 
-    /// Counts a version that is home, or that a newer version has replaced. Returns whether this was the last
-    /// version of its txg.
+    /// Counts a version that has been written to the disks, or that a newer version has replaced. Returns
+    /// whether this was the last version of its txg.
     #[inline]
     pub(super) fn settled(&mut self, slot: usize) -> bool {
         self.standing[slot] -= 1;
         self.standing[slot] == 0
     }
 
-    /// Whether a txg syncs, and all its blocks and extents are home.
+    /// Whether a txg syncs, and all its blocks and extents are on the disks.
     pub(super) fn all_home(&self) -> bool {
         let home = |txg: Txg| self.standing[slot_of(txg.number)] == 0;
         self.syncing.is_some_and(home)

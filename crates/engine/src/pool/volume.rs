@@ -26,13 +26,13 @@ pub(super) struct Volume {
     pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
     /// The runs of blocks that requests have locked: first block and end. The runs do not overlap.
     pub(super) locked_runs: BTreeMap<u32, u32>,
-    /// The old content of blocks of which requests replace a part.
+    /// The old content of blocks that requests replace only in part.
     pub(super) edges: BTreeMap<u32, Edge>,
     /// Requests that wait for the lock of a block, in the order of arrival.
     pub(super) lock_queues: BTreeMap<u32, VecDeque<ZioId>>,
-    /// Requests that wait for a block to be home.
+    /// Requests that wait until a block is on the disks.
     pub(super) watchers: Watchers,
-    /// Blocks whose last write home failed.
+    /// Blocks whose last write to the disks failed.
     pub(super) failing: u32,
     pub(super) stats: DiskStats,
     pub(super) occupancy: Occupancy,
@@ -162,7 +162,7 @@ impl Volume {
         version.or_else(|| self.extents.content(block))
     }
 
-    /// The write home of a block, or of an extent with this block, that is queued or at a disk.
+    /// The write of a block, or of an extent with this block, that is queued or at a disk.
     #[inline]
     pub(super) fn write_of(&self, block: u32) -> Option<u32> {
         let own = self.blocks.get(block).write();

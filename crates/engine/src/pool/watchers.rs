@@ -1,4 +1,4 @@
-//! The requests that wait until blocks of a volume are home.
+//! The requests that wait until blocks of a volume are on the disks.
 
 use core::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::zio::ZioId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watcher {
     pub(super) zio: ZioId,
-    /// How many writes of the block must end until the version that the request waits for is home.
+    /// How many writes of the block must end until the version that the request waits for is on the disks.
     pub(super) writes: u8,
 }
 
@@ -66,7 +66,7 @@ impl Watchers {
         more
     }
 
-    /// Takes the first watcher of a block whose version is home.
+    /// Takes the first watcher of a block whose version is on the disks.
     pub(super) fn take_home(&mut self, block: u32) -> Option<ZioId> {
         let mut before = None;
         let mut next = self.lists.get(block).map(|list| list.first);

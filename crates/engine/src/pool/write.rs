@@ -109,7 +109,7 @@ impl Pool {
         self.all_dirty(id, step);
     }
 
-    /// Goes on with a write that is dirty as a whole.
+    /// Continues a write when all of its data is dirty.
     pub(super) fn all_dirty(&mut self, id: ZioId, step: &mut Step<'_>) {
         self.release_edges(id, step);
         self.sync_if_full();

@@ -1,4 +1,5 @@
-//! Events: where the time of each finished zio went, on random histories and by hand.
+//! Checks events, which say where the time of each finished zio went, on random histories and on cases made
+//! by hand.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, GroupId, Mode, RuleId, RuleSpec};
@@ -104,7 +105,7 @@ fn is_recorded(
     Ok(())
 }
 
-/// For a driver that is never late.
+/// Checks the times of the store, for a driver that is never late.
 fn the_store_took_what_it_takes(played: &Played) -> Result<(), TestCaseError> {
     let log = played.driver.log();
     let completed = |serial: &usize| {

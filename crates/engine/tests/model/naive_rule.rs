@@ -10,7 +10,7 @@ pub(crate) struct Rule {
     pub(crate) spec: RuleSpec,
     pub(crate) armed: Instant,
     pub(crate) random: Random,
-    /// Zios matched since it was armed or updated.
+    /// Zios matched since the rule was armed or updated.
     pub(crate) counted: u64,
     pub(crate) state: RuleState,
     /// The number of the last zio issued before the rule was armed or updated, and the counters
@@ -45,7 +45,7 @@ impl Rule {
         }
     }
 
-    /// Replaces its specification after `issued` zios have been issued.
+    /// Replaces the specification after `issued` zios have been issued.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, issued: u64) {
         self.spec = spec;
         self.armed = now;

@@ -213,7 +213,7 @@ fn keep_promises(history: &History) -> Result<(), TestCaseError> {
 
 /// Checks that `matched` is at least `chosen`, and that every chosen zio is in exactly one state,
 /// unless the target of another group's rule outlasts its own. Returns how many unfinished zios
-/// such a target outlasts now.
+/// now have such a target of another group's rule.
 fn add_up(rule: &RuleState) -> Result<u64, TestCaseError> {
     let passed = rule.matched - rule.not_drawn - rule.not_counted;
     let states = rule.held + rule.overrun + rule.failed + rule.aborted + rule.now;

@@ -1,4 +1,4 @@
-//! The engine counts holds separately that ended late because the host had stopped the driver.
+//! The engine counts separately the holds that ended late because the host had stopped the driver.
 
 use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{

@@ -155,7 +155,7 @@ fn nothing_waits_for_ever_when_the_daemon_goes_away() {
     hand.run(100);
     assert_eq!(hand.outcome(0), Some(Err(Errno::Shutdown)));
     assert_eq!(hand.outcome(1), Some(Err(Errno::Shutdown)));
-    assert_eq!(hand.engine.dirty(), 0, "what was acknowledged gets home");
+    assert_eq!(hand.engine.dirty(), 0, "acknowledged data reaches the disk");
 }
 
 #[test]

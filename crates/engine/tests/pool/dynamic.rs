@@ -63,7 +63,7 @@ fn a_new_block_goes_to_the_member_with_the_least_queued() {
     assert_eq!(
         disks,
         [1, 0, 1],
-        "one is there; the first of two goes to disk 0"
+        "one write is at disk 1 already, so the first of two new ones goes to disk 0"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Trims and zeroes of whole blocks: charged as one block, and sent home as one zio for each disk.
+//! Trims and zeroes of whole blocks: each is charged as one block, and written with one zio for each disk.
 
 use dashpot_engine::pool::{Layout, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{Errno, Op, PoolId, VolumeId, Wait, Zio, ZioId};
@@ -6,7 +6,6 @@ use dashpot_engine::{Errno, Op, PoolId, VolumeId, Wait, Zio, ZioId};
 use crate::hand::{BLOCK, Hand};
 
 const IO: Errno = Errno::Io;
-/// A long way from any block that a test writes alone.
 const GIB: u64 = 1 << 30;
 
 fn trim(hand: &mut Hand, id: u32, first: u64, blocks: u64) {
@@ -98,7 +97,7 @@ fn memory_answers_reads_of_an_extent() {
     assert_eq!(hand.outcome(1), Some(Ok(())));
     flush(&mut hand, 2);
     hand.submit(3, Op::Read, false, 6 * BLOCK, BLOCK as u32);
-    assert_eq!(hand.outcome(3), Some(Ok(())), "it is not home yet");
+    assert_eq!(hand.outcome(3), Some(Ok(())), "it is not on the disk yet");
     hand.run(10);
     hand.submit(4, Op::Read, false, 6 * BLOCK, BLOCK as u32);
     assert_eq!(hand.outcome(4), None, "the disk has it");
@@ -263,7 +262,7 @@ fn a_durable_trim_waits_for_what_has_taken_its_place() {
     while hand.outcome(2).is_none() {
         assert!(hand.done(Ok(())) || hand.tick());
     }
-    assert_eq!(dirty(&hand), 0, "the block is home, too");
+    assert_eq!(dirty(&hand), 0, "the block is on the disk, too");
 }
 
 #[test]

@@ -57,7 +57,8 @@ impl Hand {
         })
     }
 
-    /// Makes a volume of 8 KiB blocks over a pool of such members, whose disks have 1 MiB.
+    /// Makes a volume of 8 KiB blocks over a pool of members with these numbers of sides. The disks have 1
+    /// MiB.
     pub(crate) fn volume(
         members: &[usize],
         throttle: ThrottleConfig,

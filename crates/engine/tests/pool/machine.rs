@@ -39,7 +39,7 @@ pub(crate) struct Machine {
     pub(crate) bad_reads: bool,
     /// The most microseconds that a sync takes.
     pub(crate) sync_takes: u64,
-    /// The most I/Os that one step has queued, or blocks whose dirty data one step has changed.
+    /// The most I/Os that one step has queued, or the most blocks that one step has made dirty or clean.
     pub(crate) most_touched: u64,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }
@@ -249,7 +249,7 @@ impl Machine {
         self.step(Input::Command(CommandId(2), repair));
     }
 
-    /// Makes dirty data go home, because the pool is about to end.
+    /// Makes the pool write its dirty data to the disks, because the pool is about to end.
     pub(crate) fn drain(&mut self) {
         self.step(Input::Command(CommandId(3), Command::Drain));
     }

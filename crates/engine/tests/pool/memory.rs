@@ -1,4 +1,5 @@
-//! The memory for blocks: at most twice what may be dirty and twice what the requests in flight touch.
+//! The memory for blocks has a bound: twice the bytes that may be dirty, plus twice the bytes that the
+//! requests in flight touch.
 
 use dashpot_engine::pool::Layout;
 use dashpot_engine::{Op, Random, ZioId};
@@ -17,7 +18,7 @@ const REQUEST_MAX: u64 = 12 * BLOCK;
 const HELD_MAX: u64 = REQUEST_MAX + 3 * BLOCK;
 /// The most bytes of a piece of a repair.
 const PIECE: u64 = 128 << 10;
-/// Each dirty block may have replaced another that a disk still writes.
+/// Each dirty block may have replaced an older version that a disk still writes.
 const BOUND: u64 = 2 * (DIRTY_MAX + DEPTH * HELD_MAX) + PIECE;
 
 fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) -> u64 {

@@ -1,5 +1,5 @@
-//! Flushes, syncs and trims of more blocks than one step may touch: no step is long, and all data that a flush
-//! or FUA had acknowledged is there after a power cut.
+//! Flushes, syncs and trims of more blocks than one step may touch: no step is long, and all data that a
+//! flush or FUA had acknowledged is there after a power cut.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const BLOCK: u64 = 512;
 const BLOCKS: u64 = 2_048;
 /// Requests that are in flight at once.
 const DEPTH: u32 = 12;
-/// The most blocks of a durable write, which goes home in the step that admits it.
+/// The most blocks of a durable write, which is sent to the disks in the step that admits it.
 const DURABLE_MAX: u64 = 8;
 /// A step touches 256 blocks and 256 extents, each with two sides, and admits the durable writes that waited.
 const TOUCHED_MAX: u64 = 2 * (2 * 256 + DURABLE_MAX * DEPTH as u64);
@@ -164,7 +164,7 @@ impl Run {
             let Some(found) = found.copied() else {
                 panic!("{what}: block {block} holds {byte}, not one of {versions:?}");
             };
-            // Later versions with the same byte do not matter: what is on the disks stays there.
+            // Later versions with the same byte do not matter, because the bytes on the disks stay there.
             *versions = vec![Version {
                 acknowledged: Some(self.clock),
                 ..found
@@ -173,13 +173,14 @@ impl Run {
     }
 }
 
-/// Forgets the versions that others have replaced, which a flush submitted at a time makes durable.
+/// Forgets the versions that cannot come back, because a flush that was submitted at this time has made newer
+/// versions durable.
 fn forget_replaced(versions: &mut Vec<Version>, submitted: u64) {
     let durable = |version: &Version| version.acknowledged.is_some_and(|at| at < submitted);
     forget_before(versions, durable);
 }
 
-/// Forgets the versions that had been acknowledged before one of these versions was submitted.
+/// Forgets the versions that had been acknowledged before the last durable version was submitted.
 fn forget_before(versions: &mut Vec<Version>, is_durable: impl Fn(&Version) -> bool) {
     let durable = versions.iter().filter(|version| is_durable(version));
     let since = durable.map(|version| version.submitted).max().unwrap_or(0);
@@ -218,7 +219,7 @@ fn what_was_flushed_in_parts_survives_power_cuts() {
     }
 }
 
-/// The most that one step of a run does, with all blocks dirty.
+/// The most blocks and I/Os that one step of a run touches, with all blocks dirty.
 fn most_touched(op: Op) -> u64 {
     let policy = (ThrottleConfig::None, WritePolicy::Back);
     let size = BLOCKS * BLOCK;
@@ -299,7 +300,10 @@ fn a_trim_takes_no_place_of_a_block_that_a_flush_has_yet_to_send() {
         home += zio.map_or(0, |zio| u64::from(zio.length) / hand::BLOCK);
         hand.run(1);
     }
-    assert!(home >= 600, "only {home} blocks, or their trims, are home");
+    assert!(
+        home >= 600,
+        "only {home} blocks, or their trims, are on the disk"
+    );
 }
 
 #[test]

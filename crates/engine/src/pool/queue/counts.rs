@@ -15,7 +15,7 @@ pub(super) struct Times {
 }
 
 impl ClassStats {
-    /// Records an I/O as it reached the disk, if it succeeded.
+    /// Records an I/O that has succeeded, in the form in which it reached the disk.
     pub(super) fn record(&mut self, times: Times, length: u32, joined: bool) {
         let Times {
             queued,

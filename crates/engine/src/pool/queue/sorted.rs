@@ -187,7 +187,7 @@ impl<K: Copy + Ord> Chunk<K> {
         self.low = self.low.min(key);
     }
 
-    /// Whether the chunk is empty now.
+    /// Removes a key. Returns whether the chunk is empty now.
     #[inline]
     fn remove(&mut self, index: usize) -> bool {
         if index == 0 {

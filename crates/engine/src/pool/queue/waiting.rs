@@ -13,8 +13,8 @@ use crate::zio::Op;
 const ABSENT: u32 = u32::MAX;
 /// Ends a list of members.
 pub(super) const END: u32 = u32::MAX;
-/// I/Os that arrive within this many nanoseconds may be sorted by offset without being unfair. As a
-/// power of two: half a second (OpenZFS: `VDQ_T_SHIFT`).
+/// I/Os that arrive within this many nanoseconds, as a power of two, may be sorted by offset without
+/// unfairness: half a second (OpenZFS: `VDQ_T_SHIFT`).
 const BUCKET_SHIFT: u32 = 29;
 
 /// An I/O from its arrival until the disk is done with it.
@@ -36,8 +36,8 @@ struct Turn {
 }
 
 /// A place on the disk, in one integer: the offset in the high bits, then the tag and the slot of the I/O.
-/// The queue compares these more often than anything else. The tag orders equal offsets; ZFS orders these by
-/// their address in memory.
+/// The queue compares spots more often than anything else. The tag orders I/Os with equal offsets; ZFS orders
+/// such I/Os by their addresses in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Spot(u128);
 
@@ -73,8 +73,9 @@ impl Waiting {
         self.slots[tag] = slot;
     }
 
-    /// The next I/O of a class to serve. Of the I/Os that came in the same half second as the oldest, this is
-    /// the first at or above `last_end`. If there is none, this is the oldest.
+    /// The next I/O of a class to serve. In a FIFO class, this is the oldest I/O. In any other class, it is
+    /// an I/O of the oldest half second: the first at or above `last_end` or, if there is none, the first of
+    /// all.
     pub(super) fn in_turn(&self, class: Class, last_end: u64) -> Option<u32> {
         let turns = &self.turns[class as usize];
         let oldest = turns.first()?;

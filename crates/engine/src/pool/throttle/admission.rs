@@ -104,7 +104,7 @@ impl Throttle {
         };
     }
 
-    /// Asks for a write to join the open txg.
+    /// Asks whether a write may join the open txg.
     #[inline]
     pub(crate) fn ask(&mut self, now: Instant, tx: Tx) -> Verdict {
         let free = match self.policy {
@@ -341,7 +341,7 @@ impl Throttle {
     }
 }
 
-/// The way of one write through the throttle.
+/// The path of one write through the throttle.
 impl Throttle {
     fn assign(&mut self, tx: Tx) {
         self.admissions.assigned += 1;
@@ -388,7 +388,7 @@ impl Throttle {
         }
     }
 
-    /// Delays a write once, by the dirty data of this moment.
+    /// Delays a write once, for a time that follows from the dirty data of this moment.
     fn delay(&mut self, now: Instant, tx: Tx) -> Verdict {
         let delay = self.marks.delay(self.dirty.total());
         let wake = match &mut self.policy {
@@ -422,8 +422,8 @@ impl Throttle {
         }
     }
 
-    /// Sorts a sleeper in, almost always at the end: a wake-up is earlier only after the legacy
-    /// delay was tuned down.
+    /// Adds a sleeper in the order of wake-ups, almost always at the end: a new wake-up is earlier than an
+    /// old one only after the legacy delay was tuned down.
     fn sleep(&mut self, wake: Instant, tx: Tx) -> Verdict {
         let before = self.sleepers.iter().rposition(|other| other.wake <= wake);
         let place = before.map_or(0, |before| before + 1);

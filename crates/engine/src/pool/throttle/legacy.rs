@@ -88,7 +88,7 @@ impl Legacy {
         self.bounds.forced.unwrap_or(self.limit)
     }
 
-    /// Asks for a write that may make `bytes` dirty to join the open txg.
+    /// Asks whether a write that may make `bytes` dirty can join the open txg.
     pub(crate) fn attempt(&mut self, bytes: u64) -> Attempt {
         if !self.slot_is_free() {
             return Attempt::Behind;
@@ -170,7 +170,7 @@ impl Legacy {
         self.writing = dirty;
     }
 
-    /// Learns the throughput from a sync. Small syncs teach nothing.
+    /// Learns the throughput from a sync, unless the sync was small or short.
     pub(crate) fn synced(&mut self, took: Duration) {
         let written = self.bounds.inflate(self.writing);
         if written <= self.bounds.least / 8 || took <= Duration::from_millis(1) {

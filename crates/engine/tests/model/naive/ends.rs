@@ -87,8 +87,7 @@ impl Naive {
         }
     }
 
-    /// Keeps no transfer waiting for the transfers of a removed rule, not even for a transfer in
-    /// service.
+    /// Lets no transfer wait any longer for the transfers of a removed rule, not even for one in service.
     pub(super) fn leave_server(&mut self, gone: impl Fn(RuleId) -> bool) {
         for transfer in &mut self.transfers {
             transfer.queued &= !gone(transfer.rule);

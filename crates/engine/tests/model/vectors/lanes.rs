@@ -90,7 +90,8 @@ fn two_rules_of_a_lane_are_a_rule_of_two<M: Machine>() {
 }
 
 /// Simulates a client that keeps `depth` reads in flight. Once the pattern repeats, returns the sum
-/// of their latencies, in ms, and their number over 450 ms, which all lanes below divide.
+/// of their latencies, in ms, and their number over 450 ms, which is a multiple of the delays of all lanes
+/// below.
 fn closed_loop<M: Machine>(rules: &[RuleSpec], depth: usize) -> (u64, u64) {
     let (from, to) = (at(450), at(900));
     let mut driver = pool::<M>(rules);

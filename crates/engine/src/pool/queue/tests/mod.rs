@@ -10,7 +10,7 @@ use crate::time::Instant;
 use crate::zio::{DiskId, Op};
 use alloc::vec::Vec;
 
-/// ZFS's defaults of 2.2 for a disk with a head.
+/// The defaults of ZFS 2.2 for a disk with a head that moves.
 const DEFAULTS: Limits = Limits {
     max_active: 1_000,
     min: [10, 10, 1, 2, 1],
