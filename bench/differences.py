@@ -1,4 +1,5 @@
-"""What `dashpot diff` says of recordings of real runs, of twenty seeds each: beside a steady run, each kind of cause."""
+"""Checks the answers of `dashpot diff` about recordings of real runs: for each of twenty seeds, each kind
+of cause is compared with a steady run."""
 
 import os
 import pathlib
@@ -115,7 +116,7 @@ size = "8M"
         return self.recorded(name, ["tank/v", "tank/noisy"], loads)
 
     def bad(self, kind, seed):
-        """A recording with a cause of this kind, and the process that is slow, if it is one."""
+        """A recording with a cause of this kind, and the slow process, if the cause is a process."""
         seen, name = seed + 50, f"{kind}-{seed}"
         if kind.startswith("a neighbour"):
             return self.neighbours(name, seen, 900), None

@@ -28,7 +28,7 @@ ROW = re.compile(r"-> \d+ +: (\d+) +\|")
 
 
 class Observer:
-    """A program that watches the device. The watch has begun when it says so."""
+    """A program that watches the device. The watch has begun when the program says so."""
 
     def __init__(self, name, device):
         self.name, self.argv = name, OBSERVERS[name](device)

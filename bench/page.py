@@ -38,7 +38,7 @@ SECOND = 1_000_000_000
 # The question that a click on a panel asks: it needs facts that only single I/Os have, and the I/Os behind a cell.
 DRILLED = "disk.latency[op=read][size]"
 WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
-# An hour of 170 I/Os a second. A daemon has an hour after an hour; a simulation has it in seconds.
+# An hour of 170 I/Os a second. A daemon needs an hour for it; a simulation needs seconds.
 HOUR = """
 [disk.a]
 store = "null"

@@ -53,7 +53,8 @@ def start_with(n):
 
 
 def anonymous(server):
-    """The memory to take differences of. Pages of the program's file come and go by themselves."""
+    """The memory whose differences the bench takes. Pages of the program's file come and go by
+    themselves."""
     return process.memory_bytes(server.pid, "RssAnon")
 
 

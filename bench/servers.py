@@ -145,7 +145,7 @@ def nbdkit_delay(directory, delay_ms, threads):
 
 
 def qemu_nbd(directory, kind, image, name):
-    """`image` as QEMU's --image-opts."""
+    """Starts qemu-nbd. `image` has the form of QEMU's --image-opts."""
     server = Server(name, directory, kind)
     place = ["-k", server.socket] if kind == "unix" else ["-b", "127.0.0.1", "-p", str(server.port)]
     # -t: stay when the last client leaves. -e: the maximum number of clients.

@@ -63,7 +63,7 @@ def name(cell):
 
 
 def promise(bench, samples):
-    """Not at depth 1, where the cost of wake-ups hides that of an I/O."""
+    """Checks the promises, except at depth 1, where the cost of wake-ups hides that of an I/O."""
     for cell in CELLS:
         if cell[1] == 1:
             continue

@@ -2,7 +2,7 @@
 """Serves the pool of a lab to a real client, simulates the same lab, and puts the two side by side.
 
 A simulation claims that it shows what a served pool does. Here `dashpot serve` has the pool, `dashpot load`
-writes to its volume over NBD with as many threads as the lab's workload, and the daemon says what it saw.
+writes to its volume over NBD with as many threads as the lab's workload, and the daemon reports what it saw.
 `served.py --write` writes the table of docs/write-throttle.md, and its picture, anew.
 """
 

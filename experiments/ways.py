@@ -1,5 +1,5 @@
 """The cost of each way to a block device, and whether its I/Os are early: `dashpot attach` by each mechanism, beside
-nbdfuse with a loop device, the way before it, and beside the kernel's own dm-delay.
+nbdfuse with a loop device, which was the way before `attach`, and beside the kernel's own dm-delay.
 
 `ways.sh` measures the ways in turns: here over RAM disks of dashpot, and in the tests' guest, whose kernel has the
 other drivers, over RAM disks of the kernel. The guest is emulated, so only its ratios mean something, roughly.
@@ -83,5 +83,5 @@ def report(claims, where, lines):
 
 
 def ratio(figures, way):
-    """Beside nbdfuse, round by round."""
+    """The median of the ratios to nbdfuse, each within one round."""
     return statistics.median(one / other for one, other in zip(figures[way], figures[BESIDE], strict=True))

@@ -1,5 +1,5 @@
-"""Containers by runc, as Docker would start them: namespaces, capabilities and a profile of system calls, on a root
-that has this host's programs and nothing else that can be written to but `/work`.
+"""Containers by runc, as Docker would start them: namespaces, capabilities and a profile of system calls,
+on a root that has this host's programs, and in which a program can write only to `/work`.
 
 The profile is that of Podman, which comes from Docker's, in Debian's package.
 """

@@ -70,7 +70,8 @@ class Loop:
         return pathlib.Path(f"/sys/block/{self.name}/dev").read_text().strip().replace(":", ",")
 
     def change_file(self):
-        """Gives a device that is read-only another file of equal size, in one step: no other program can take it."""
+        """Gives a device that is read-only another file of equal size, in one step, so that no other
+        program can take the device."""
         with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-test-") as file, open(self.path, "rb") as device:
             file.truncate(device.seek(0, os.SEEK_END))
             fcntl.ioctl(device, LOOP_CHANGE_FD, file.fileno())
@@ -131,8 +132,8 @@ def is_watching(pid):
 
 
 def is_on(instance):
-    """Whether an instance records. It does from its creation; the observer switches it off, enables events,
-    and switches it on.
+    """An instance records from its creation; the observer switches it off, enables events, and switches
+    it on.
     """
     # The directory appears before its files.
     with contextlib.suppress(FileNotFoundError):

@@ -66,7 +66,7 @@ def test_bytes_flushes_zeroes_and_discards_arrive_as_such(daemon, attach):
 
 
 def lower_the_depth(node):
-    """After this, the kernel says that the device takes 128 requests, and it takes 16."""
+    """After this, the kernel says that the device takes 128 requests, but it takes only 16."""
     queue = pathlib.Path("/sys/block", os.path.basename(node), "queue")
     for name, value in [("nr_requests", "16"), ("scheduler", "mq-deadline"), ("scheduler", "none")]:
         eventually(lambda: can_write(queue / name, value), name)
@@ -75,7 +75,7 @@ def lower_the_depth(node):
 @requires("fio")
 @pytest.mark.parametrize("depth, former", [(64, False), (128, False), (128, True)])
 def test_depth_arrives_whole(daemon, attach, own_loop, depth, former):
-    """Also if a former user of the device has lowered its depth."""
+    """This holds even if a former user of the device has lowered its depth."""
     if former:
         lower_the_depth(own_loop)
     node = attach(daemon)
@@ -133,8 +133,8 @@ def test_the_client_is_the_node(daemon, attach):
 
 
 def test_attached_and_detached_200_times_leaves_nothing(serve, attach):
-    """By four at the same time: every command that looks for stale devices locks each device for a moment, and still
-    each finds its own."""
+    """Four programs do so at the same time: every command that looks for stale devices locks each device
+    for a moment, and still each program finds its own."""
     disks = [f"d{i}" for i in range(4)]
     daemon = serve(*[word for disk in disks for word in ("-d", f"{disk}=ram,size=1M")])
 
@@ -332,7 +332,7 @@ def test_the_longest_path_of_a_socket_will_do(serve, attach, tmp_path, length):
 
 
 def test_a_record_that_cannot_be_read_is_left_alone(daemon, attach):
-    """It may be of another version, and its device in use."""
+    """The record may be of another version, and its device may be in use."""
     node = attach(daemon)
     (record,) = BASE.glob("*/record")
     text = record.read_text()
@@ -408,7 +408,7 @@ def test_an_attachment_that_cannot_be_told_is_undone(daemon, attach, tmp_path, w
 
 @requires("mkfs.ext4")
 def test_two_disks_are_not_mounted_at_one_directory(serve, attach, tmp_path):
-    """Otherwise to detach the lower one would unmount the upper one."""
+    """Otherwise `detach` of the lower one would unmount the upper one."""
     daemon = serve("-d", "d=ram,size=8M", "-d", "e=ram,size=8M")
     node = daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop").stdout.strip()
     refused = daemon.cli("mount", "e", tmp_path, "--mkfs", "--with", "loop", code=1).stderr

@@ -1,4 +1,5 @@
-"""`attach` on a host that lacks something, or where others have taken it: clear errors, and nothing is half-done."""
+"""`attach` on a host that lacks something, or where other programs have taken what it needs: clear
+errors, and nothing is half-done."""
 
 import os
 import pathlib
@@ -87,7 +88,8 @@ PATH=$0/bin:$PATH exec "$DASHPOT" attach d --with loop
 
 @pytest.mark.parametrize("gets_one", [False, True])
 def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_one):
-    """`attach` takes the next one. If another program takes every one, it gives up, and leaves nothing."""
+    """`attach` takes the next device. If another program takes every device, `attach` gives up, and
+    leaves nothing."""
     file = tmp_path / "taken.img"
     file.write_bytes(bytes(1 << 20))
     if gets_one:
@@ -110,7 +112,7 @@ def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_
 
 @pytest.mark.parametrize("command", ["attach", "stale"])
 def test_daemons_that_do_not_answer_are_named_and_keep_their_devices(serve, attach, command):
-    """Each once, however many devices it has."""
+    """Each daemon is named once, however many devices it has."""
     daemon = serve("-d", "mine=ram,size=8M")
     others = [serve("-d", f"a{at}=ram,size=8M", "-d", f"b{at}=ram,size=8M") for at in range(2)]
     nodes = [attach(other, f"{disk}{at}") for at, other in enumerate(others) for disk in "ab"]

@@ -1,4 +1,5 @@
-"""`mount` and `detach` never cost a user data: not where a disk cannot be read, nor where others use what is mounted."""
+"""`mount` and `detach` never destroy a user's data: neither where a disk cannot be read, nor where other programs use
+the mounted file system."""
 
 import os
 import subprocess

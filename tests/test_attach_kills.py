@@ -180,13 +180,14 @@ def has_changed(queue, name, then):
 
 
 def ends_with_its_command(own):
-    """Kills the command also if it has begun only after the helper was killed, or before there was a helper."""
+    """Kills the command, even if it began only after the helper was killed, or before there was a
+    helper."""
     kill(*children(own.pid)[1])
     return own.poll() is not None
 
 
 def children(pid):
-    """Those that are dashpot, and the others."""
+    """The child processes that run dashpot, and the other ones."""
     listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, timeout=HANG_LIMIT)
     all_of_them = list(map(int, listed.stdout.split()))
     helpers = [it for it in all_of_them if program(it) == os.path.realpath(BINARY)]

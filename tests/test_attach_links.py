@@ -45,7 +45,7 @@ def test_detach_takes_any_path_of_the_device(serve, attach, tmp_path, words):
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("words", ["{at}", "{at}/", "./dir", "dir", "../{parent}/dir"])
 def test_detach_takes_the_directory_where_it_is_mounted(serve, attach, tmp_path, monkeypatch, words):
-    """A disk with the name of the directory goes first."""
+    """A disk with the name of the directory has precedence."""
     at = tmp_path / "dir"
     at.mkdir()
     daemon = serve("-d", "d=ram,size=8M", "-d", "dir=ram,size=8M")

@@ -49,7 +49,7 @@ def descriptor_limit():
 
 
 def test_large_reads_of_a_file_that_nobody_takes(serve, directory):
-    """64 reads of the largest size take requests of 1.8 KB in all, and replies of 2 GiB."""
+    """64 reads of the largest size need requests of 1.8 KB in all, but replies of 2 GiB."""
     daemon = file_disk(serve, directory, LARGEST)
     before = resident(daemon)
     client = enter(daemon)
@@ -156,7 +156,7 @@ def test_dripping_payloads_starve_nobody(daemon):
 
 
 def test_connections_that_take_no_replies(daemon, descriptor_limit):
-    """A thousand connections together may keep only what all connections may."""
+    """A thousand connections together may keep only as many bytes as all connections may."""
     batch = b"".join(wire.request(wire.CMD_READ, 0, 1 << 16, cookie=i) for i in range(40_000))
     clients = [enter(daemon) for _ in range(1000)]
     before = resident(daemon)
@@ -176,7 +176,7 @@ def test_connections_that_take_no_replies(daemon, descriptor_limit):
 
 
 def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
-    """A pass takes 64 requests, but only 16 replies with bytes of their own are made."""
+    """A pass takes 64 requests, but makes only 16 replies that have bytes of their own."""
     daemon = serve("-d", "d=ram,size=64M")
     writer = enter(daemon)
     for i in range(512):

@@ -1,4 +1,4 @@
-"""The cgroup of each I/O of the kernel's disks, also of processes that end at once."""
+"""The cgroup of each I/O of the kernel's disks, even of processes that end at once."""
 
 import contextlib
 import json

@@ -132,7 +132,7 @@ def test_a_daemon_that_was_started_again_while_a_command_ran(directory, serve, w
 
 
 def reported(where):
-    """The three files of a report: the summary, the test cases by name with what is inside, and the page."""
+    """The three files of a report: the summary, the test cases by name with their contents, and the page."""
     suite = ElementTree.parse(where / "junit.xml").getroot().find("testsuite")
     cases = {case.get("name"): [part.tag for part in case] for case in suite}
     assert [int(suite.get(word)) for word in ("tests", "failures", "skipped")] == [

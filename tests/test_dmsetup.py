@@ -224,7 +224,8 @@ def test_a_reloaded_table_takes_effect_with_resume(created):
 
 @requires("fio")
 def test_no_io_is_lost_or_early_while_tables_change(created):
-    """Each I/O meets one table or the other, no mixture: reads and writes are at least as slow as that table says."""
+    """Each I/O goes by one table or the other, never by a mixture: reads and writes are at least as slow
+    as that table says."""
     node = created("0 131072 delay ram:64M 0 10 ram:64M 0 20")
     words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randwrite"]
     job = subprocess.Popen(

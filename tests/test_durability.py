@@ -46,8 +46,8 @@ class Trace:
 
 def events(lines, store):
     """The trace as a string: `W` is the end of a write of the store, `(` and `)` are the start and the end of a
-    sync, `R` is a reply. A
-    call that another thread interrupts in the log has two lines; the second has the time of its end.
+    sync, `R` is a reply. A call that another thread interrupts in the log has two lines; the second has the time of
+    its end.
     """
     found, started = "", {}
     for line in lines:

@@ -1,5 +1,5 @@
-"""Pools whose stores fail: what was acknowledged and flushed is kept, the client hears of it, the daemon lives, and
-`status` says what to do."""
+"""Pools whose stores fail: acknowledged and flushed data is kept, the client hears of the failure, the daemon goes on,
+and `status` names the remedy."""
 
 import os
 import signal

@@ -67,7 +67,7 @@ class Fleet:
         self.the_date_ns = max(row["at_ns"] for row in self.ios) - DAY_NS // 2
 
     def of_the_database(self, daemon):
-        """One lane, and yesterday a neighbour on it."""
+        """A disk with one lane; yesterday a noisy neighbour used the lane, too."""
         daemon.cli("inject", "vda", "-D", "2ms:1")
         victim, other = Client(daemon, "vda"), Client(daemon, "vdb")
 
@@ -136,7 +136,7 @@ def latencies(rows):
 
 
 def percentile(values, per_mille):
-    """The least value that so many of them do not exceed."""
+    """The least value that at least this many per mille of the values do not exceed."""
     return next(value for place, value in enumerate(values, 1) if place * 1000 >= len(values) * per_mille)
 
 
@@ -204,7 +204,7 @@ def naive_before_after(fleet):
 
 
 def naive_percentiles(fleet):
-    """From the buckets of `seconds`, one value for each I/O."""
+    """Computes percentiles from the buckets of `seconds`, with one value for each I/O."""
     rows = []
     for (op,), counted in groups((row for row in fleet.seconds if row["le_ns"] is not None), "op"):
         values = sorted(row["le_ns"] for row in counted for _ in range(row["n"]))

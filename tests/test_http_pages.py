@@ -44,7 +44,7 @@ def page(request, tmp_path_factory):
 
 @pytest.fixture
 def daemon(page, serve, directory):
-    """A daemon with its API where the page says, and what the environment says of it."""
+    """A daemon whose API is where the page says, and the environment variables that name it."""
     if page[0].endswith("slow"):
         daemon = serve("-d", "db=ram,size=16M")
         daemon.told = {"DASHPOT_API": f"unix:{daemon.api}"}

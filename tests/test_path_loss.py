@@ -1,5 +1,5 @@
-"""Path disks: dashpot and its keeper are killed at random moments, each alone and both. No call waits for
-ever, and each is answered as was asked."""
+"""Path disks: dashpot and its keeper are killed at random moments, each alone, and both together. No call
+waits for ever, and each is answered as --on-loss asks."""
 
 import os
 import pathlib

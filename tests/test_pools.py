@@ -103,7 +103,7 @@ def test_a_volume_is_the_client_of_its_pools_disks(serve, directory):
 
 @requires("fio")
 def test_the_wait_for_the_throttle_belongs_to_the_volume_in_every_count(pool):
-    """By client and second by second as in the counters of the data path."""
+    """The figures by client and by second agree with the counters of the data path."""
     pool.cli("set", "tank", "zfs_dirty_data_max=256K", "zfs_delay_min_dirty_percent=0", "zfs_delay_scale=5ms")
     write(pool, "--size=2M")
     path = f"/v1/volumes/{VOLUME.replace('/', '%2F')}/latency"

@@ -34,7 +34,7 @@ def proof(daemon, *words):
 
 
 def text(daemon, *words):
-    """The text for a user. It fits a terminal."""
+    """Returns the text for a user, and checks that it fits a terminal."""
     printed = daemon.cli("proof", *words).stdout
     assert [line for line in printed.splitlines() if len(line) > WIDTH] == []
     return printed

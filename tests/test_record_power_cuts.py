@@ -1,7 +1,7 @@
 """A power cut at any moment of a recorder: a naive model of what a disk keeps, fed with the recorder's own calls.
 
-strace tells the calls. After a cut the model has what was flushed, and of the rest anything: a name in a folder that
-was not flushed is the old or the new one, and bytes of a file that was not flushed are there up to some length.
+strace reports the calls. After a cut, the model keeps the flushed data, and any part of the rest: a name in a folder
+that was not flushed is the old or the new one, and a file that was not flushed has its bytes up to some length.
 """
 
 import os
@@ -46,7 +46,7 @@ def calls(trace):
 
 
 class File:
-    """Its bytes, and how many of them were flushed."""
+    """A file's bytes, and how many of them were flushed."""
 
     def __init__(self):
         self.bytes, self.flushed = bytearray(), 0
@@ -99,7 +99,8 @@ class Disk:
         return {path for path in self.flushed if path.endswith(".parquet") and self.now.get(path) is self.flushed[path]}
 
     def cut(self, place, keep):
-        """Makes the files that are left, below another root. `keep` chooses what was not flushed."""
+        """Makes the files that are left, below another root. `keep` chooses how much is left of the data
+        that was not flushed."""
         for path in sorted({*self.now, *self.flushed}):
             both = [names[path] for names in (self.flushed, self.now) if path in names]
             is_there = [path in self.flushed, path in self.now]
@@ -170,7 +171,7 @@ def test_a_power_cut_leaves_whole_files(traced, directory):
 
 
 def test_the_model_sees_a_missing_flush():
-    """The model itself: a file whose name was flushed before its bytes may be short."""
+    """Tests the model itself: a file whose name was flushed before its bytes may be short."""
     disk = Disk(pathlib.Path("/r"))
     hexed = lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode())
     disk.do("openat", f'(AT_FDCWD, "{hexed("/r/a.parquet")}", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3')

@@ -207,7 +207,7 @@ def test_an_anonymous_part_has_no_names(recording, directory):
 
 
 def test_each_fact_is_that_of_the_single_ios(recording):
-    """A question reads only the columns that it needs: each has to be among them."""
+    """A question reads only some columns: these must include each column that it needs."""
     ios = [json.loads(line) for line in run(BINARY, "snoop", "--in", recording, "--json").stdout.splitlines()]
     for wait in ("recv", "throttle", "queue", "suspend", "store", "hold", "reply"):
         [told] = asked(recording, f"disk.{wait}")

@@ -45,7 +45,7 @@ def wait_until_over(daemon, second):
 
 @pytest.fixture
 def ten(serve):
-    """Ten disks, one of which is slow, each with the same load; and the seconds in which that was."""
+    """Ten disks, one of which is slow, each with the same load; and the seconds of the load."""
     disks = [word for n in range(10) for word in ("-d", f"c1t{n}d0=ram,size=64M")]
     daemon = serve(*disks, "-r", "c1t3d0 -D 100ms -T read")
     daemon.begun = ask(daemon, "/v1/clock")["now_ns"] // SECOND
@@ -101,7 +101,8 @@ def test_columns_are_what_the_single_ios_add_up_to(ten):
 
 
 def test_both_memories_tell_the_same_latencies(ten):
-    """The first is answered from the memory of seconds; an I/O of any size is the same I/O, one by one."""
+    """The daemon answers the first question from its memory of seconds, and the second from single I/Os, all of
+    which meet its condition."""
     one = columns(ten, "disk.latency[op]", **ten.during)
     other = columns(ten, "disk.latency[size>=0][op]", **ten.during)
     assert one["columns"] == other["columns"] != []
@@ -226,7 +227,7 @@ def test_words_have_the_values_that_are_known(daemon):
 
 
 def test_the_engine_expects_what_a_rule_will_do(daemon):
-    """The I/Os of a load without a rule, run again with one."""
+    """Runs the I/Os of a load without a rule again, under a rule."""
     daemon.cli("load", daemon.uri("d"), "--rate", "100", "--depth", "4", "--time", "2s")
     last = ask(daemon, "/v1/clock")["now_ns"] // SECOND
     wait_until_over(daemon, last)

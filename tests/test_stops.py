@@ -120,7 +120,7 @@ def test_what_was_due_while_the_daemon_was_stopped_is_told_apart(serve):
 
 
 def test_a_daemon_that_was_not_stopped_says_nothing_of_it(serve):
-    """On a busy host a daemon is stopped now and then, so this looks until one was not."""
+    """On a busy host a daemon is stopped now and then, so the test tries until one was not stopped."""
     def says_nothing():
         daemon = serve("-d", "d=ram,size=64M", "--shards", "1")
         text, stops = daemon.cli("status").stdout, shard(daemon)["stops"]

@@ -1,4 +1,5 @@
-"""dashpot below other programs: sockets that they hand over, the word that it is ready, tokens, and its own copy."""
+"""dashpot as a child of other programs: sockets that they hand over, the notice that it is ready, tokens,
+and its own copy."""
 
 import importlib
 import json

@@ -47,7 +47,7 @@ class Attached:
 
 
 class Node:
-    """A volume as a loop device over the file of a FUSE client, which we did not write."""
+    """A volume as a loop device over the file of a FUSE client that we did not write."""
 
     def __init__(self, daemon, directory):
         self.fuse = directory / "fuse"
@@ -68,7 +68,7 @@ class Node:
 
 
 def synced(said):
-    """The numbers that the writer said as whole lines, without those that it may have removed."""
+    """The numbers that the writer printed as whole lines, without those that it may have removed."""
     numbers = [int(number) for number in re.findall(r"(\d+)\n", said)]
     return [number for number in numbers if number % 5]
 

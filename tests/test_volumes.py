@@ -86,7 +86,7 @@ def test_trims_and_zeroes_of_many_blocks_leave_no_wrong_byte(serve, directory, p
     for disk in disks:
         daemon.cli("inject", disk, "-D", "1ms:2")
     run(sys.executable, "-c", TRIMMER, daemon.uri(VOLUME), str(seed))
-    # If the client loses power, the pool does not: the next client finds the bytes.
+    # The daemon did not end with the client, so the next client finds the first one's bytes.
     run(sys.executable, "-c", TRIMMER, daemon.uri(VOLUME), str(seed + 1))
 
 

@@ -57,7 +57,8 @@ def test_a_daemon_that_dies_while_it_is_asked_is_gone(daemon):
 
 
 def test_a_suspend_that_waits_is_not_given_up(daemon):
-    """The call waits for longer than other calls may, because the daemon answers others meanwhile."""
+    """The call waits for longer than other calls may, because the daemon answers other calls
+    meanwhile."""
     daemon.cli("inject", "d", "-D", "7s", "--first", "1")
     reading = daemon.start("load", daemon.uri("d"), "--time", "1s", "--depth", "1")
     eventually(lambda: daemon.disk()["in_flight"] == 1)

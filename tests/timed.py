@@ -63,7 +63,7 @@ class Client:
         del self.handle
 
     def wait(self, *requests):
-        """Waits until all of them are answered. Raises an error that libnbd meets meanwhile."""
+        """Waits until all of them are answered. Raises an error if libnbd reports one meanwhile."""
         while any(request.answered is None for request in requests):
             self.handle.poll(1000)
         return requests[0] if len(requests) == 1 else requests

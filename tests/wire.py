@@ -100,7 +100,7 @@ class Wire:
         return replies
 
     def go(self, name, structured=False):
-        """The shortest way to transmission; the export's size and flags."""
+        """Goes to transmission by the shortest way, and returns the export's size and flags."""
         self.greet()
         if structured:
             assert self.option(OPT_STRUCTURED_REPLY)[-1][0] == REP_ACK

@@ -1,7 +1,8 @@
-"""A release as its users meet it: each package in a root that has nothing of this host. `make test-dist` runs this.
+"""A release as its users get it: each package in a root that has nothing of this host. `make test-dist`
+runs this.
 
-An empty root is a folder with the program and nothing else; the others are what debootstrap makes. A program of
-another architecture runs under QEMU's user emulation.
+An empty root is a folder with the program and nothing else; debootstrap makes the other roots. A program
+of another architecture runs under QEMU's user emulation.
 """
 
 import hashlib
@@ -51,13 +52,13 @@ def run(*words, code=0, **more):
 
 
 def in_namespaces(script, **variables):
-    """Runs a shell of the host's in namespaces of its own; what it starts and mounts ends with it."""
+    """Runs the host's shell in namespaces of its own, so that its programs and mounts end with it."""
     unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc"]
     return run(*unshare, "sh", "-c", script, env={"PATH": os.environ["PATH"], **variables})
 
 
 def works(root, program="/dashpot"):
-    """The program says its version and what it can do, and serves a slow disk."""
+    """Checks that the program prints its version and its abilities, and serves a slow disk."""
     words = program.split()
     assert re.match(r"dashpot \S+\n(x86_64|aarch64)-linux, static glibc", run("chroot", root, *words, "version").stdout)
     assert "yes" in run("chroot", root, *words, "doctor", code=None).stdout

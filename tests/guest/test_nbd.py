@@ -113,8 +113,8 @@ echo whole
 
 
 def test_attached_and_detached_200_times_leaves_nothing(guest):
-    """By two shells at the same time; and ten devices at once. The daemon has as many descriptors and threads as
-    before."""
+    """Two shells attach at the same time; then ten devices are attached at once. The daemon has as many
+    descriptors and threads as before."""
     guest("""
 serve $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
 held() { echo $(ls /proc/$daemon/fd | wc -l) $(ls /proc/$daemon/task | wc -l); }

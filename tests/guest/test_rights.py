@@ -57,7 +57,7 @@ dashpot run --attach -d d=ram,size=8M -- bash -c 'id -u; cut -d" " -f9 /proc/sel
 
 
 def test_the_daemon_of_dmsetup_is_locked_and_marked(guest):
-    """Every thread of it."""
+    """Each thread is marked as an I/O flusher, not only the main one."""
     said = guest(USER + """
 unset SUDO_UID SUDO_GID
 dashpot dmsetup create slow --table '0 2048 delay ram:1M 0 0' 2>&1

@@ -82,7 +82,8 @@ stop
 
 
 def test_data_is_whole_at_every_size_and_errors_arrive_as_they_are(guest):
-    """Also a write that must be durable, and requests above the largest one, which the kernel splits."""
+    """This includes a write that must be durable, and requests that are too large for the device, which
+    the kernel splits."""
     said = guest(UBLK + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
@@ -106,7 +107,8 @@ cat /run/job
 
 
 def test_held_io_is_failed_on_request(guest):
-    """Also when the daemon has every request that the queue can have, so that the kernel waits for nothing else."""
+    """This also holds when the daemon has all requests that fit into the queue, so that the kernel waits
+    for nothing else."""
     said = guest(UBLK + """
 serve -d d=ram,size=8M
 for depth in 1 256; do
@@ -151,7 +153,8 @@ echo whole
 
 
 def test_the_device_ends_with_its_daemon(guest):
-    """Mounted, with I/O in flight; then with all that the queue can have."""
+    """First the device is mounted and has I/O in flight; then the daemon has all requests that fit into
+    the queue."""
     said = guest(UBLK + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
@@ -223,7 +226,7 @@ whole
 
 
 def test_attached_and_detached_200_times_leaves_nothing(guest):
-    """By two shells at the same time; and ten devices at once."""
+    """Two shells attach at the same time; then ten devices are attached at once."""
     guest(UBLK + """
 serve $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
 held() { echo $(ls /proc/$daemon/fd | wc -l) $(ls /proc/$daemon/task | wc -l); }
@@ -247,7 +250,7 @@ stop
 
 
 def test_a_killed_helper_leaves_nothing(guest):
-    """It is killed at another moment each time, and what it made half is removed."""
+    """The helper is killed at another moment each time, and the incomplete device is removed."""
     said = guest(UBLK + """
 serve -d d=ram,size=8M
 no_client() { ! dashpot status --json | grep -q /dev/ublkb; }

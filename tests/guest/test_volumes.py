@@ -46,7 +46,8 @@ no_daemon() { ! kill -0 "$daemon" 2>/dev/null; }
 
 @pytest.mark.parametrize("way", ["loop", "nbd", "ublk"])
 def test_a_file_system_on_a_volume(guest, way):
-    """Of each policy, one after the other; and the device has the sizes and the flags of the volume."""
+    """Mounts one under each policy, and checks that the device has the sizes and the flags of the
+    volume."""
     said = guest(VOLUMES + f"way={way}" + """
 for policy in through none openzfs legacy; do
     lab $policy ram "$mirror" v
@@ -186,7 +187,8 @@ echo whole
 
 
 def test_a_volume_with_other_bytes_is_not_taken_over(guest):
-    """Its bytes were in memory, or they are at another place, because the lab has the volumes in another order."""
+    """The volume's bytes were in memory, or they are at another place, because the lab has the volumes in
+    another order."""
     said = guest(VOLUMES + """
 again() {
     kill -9 "$daemon"
