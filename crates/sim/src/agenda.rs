@@ -84,8 +84,8 @@ impl Agenda {
         }
     }
 
-    /// Sets a rare event. It goes to the heap: behind it, frequent events with earlier times would not fit
-    /// into a run.
+    /// Sets a rare event. The event goes to the heap, because frequent events with earlier times would not
+    /// fit into a run behind it.
     pub(crate) fn set_rare(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         self.heap.push(Reverse(entry));

@@ -99,7 +99,7 @@ impl Simulation {
     }
 
     /// Begins no more calls, and runs until no call is in flight, nothing is dirty and no mirror is to be
-    /// repaired, or until a moment. Returns false if the moment came first.
+    /// repaired, or until this moment. Returns false if the moment came first.
     pub fn drain(&mut self, until: Instant) -> Result<bool, Violation> {
         self.closing = true;
         while self.is_busy() && self.go_on(until)? {}
