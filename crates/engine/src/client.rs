@@ -68,7 +68,7 @@ impl ClientSet {
     }
 }
 
-/// Whether `text` matches `glob`, in which `*` stands for any run and `?` for any one byte.
+/// Whether `text` matches `glob`, in which `*` stands for any run of bytes and `?` for any one byte.
 pub fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut g, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

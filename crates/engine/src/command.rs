@@ -38,7 +38,7 @@ pub enum Input<'a> {
     Join {
         /// The client's device.
         device: Device,
-        /// The id, chosen by the caller: a new one, or that of a client that has gone.
+        /// The id, chosen by the caller: a new id, or the id of a client that has left.
         client: ClientId,
         /// The name, for `--client` globs to match.
         name: &'a str,

@@ -8,7 +8,7 @@ use crate::pool::stats::Class;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 
-/// A finished zio. If it skipped a stage, the moment of that stage equals the moment before it.
+/// A finished zio. If it skipped a stage, the moment of that stage equals the moment of the stage before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The zio's number. Unlike a [`ZioId`](crate::ZioId), a number is never used again.

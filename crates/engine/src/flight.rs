@@ -48,7 +48,7 @@ pub(crate) struct Flight {
     pub(crate) depth: u32,
     /// When the zio was submitted to its disk.
     pub(crate) submitted: Instant,
-    /// When the zio was issued, after any suspension. Reports count from here.
+    /// When the zio was issued, after any suspension. Reports count latencies from this moment.
     pub(crate) issued: Instant,
     /// When the disk asked its rules about the zio: at the issue, or, for the flush of a FUA write,
     /// at the end of the write.

@@ -100,7 +100,7 @@ impl DiskStats {
 /// The counters of a rule since it was armed.
 #[derive(Clone, Debug, Default)]
 pub struct RuleStats {
-    /// Zios that matched the rule's operations, range and client while it was active.
+    /// Zios that matched the rule's operations, range and client while the rule was active.
     pub matched: u64,
     /// The matched zios that the rule took: it gave a lane or decided an error (zinject: INJECT).
     pub chosen: u64,

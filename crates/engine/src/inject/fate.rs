@@ -107,7 +107,7 @@ impl Injector {
         }
     }
 
-    /// Counts a zio for the rules that decide it, by its current bookings.
+    /// Counts a zio for the rules that decide it according to its current bookings.
     fn count(&mut self, flight: &Flight) {
         self.count_with(flight, true, |now| *now += 1);
     }

@@ -28,8 +28,8 @@ pub enum Layout {
     /// By the block's number: the members take turns. A block is always at the same place.
     #[default]
     Static,
-    /// By the queues when the block is first written: the member with the least queued takes the block, and
-    /// keeps it until a trim. All volumes of the pool have the same block size.
+    /// By the queues when the block is first written: the member with the fewest bytes queued takes the
+    /// block, and keeps it until a trim. All volumes of the pool have the same block size.
     Dynamic,
 }
 

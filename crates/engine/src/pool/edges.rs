@@ -82,7 +82,7 @@ impl Pool {
         }
     }
 
-    /// A buffer with the old content of a block, to be changed.
+    /// A buffer with the old content of a block, which the caller may change.
     pub(super) fn take_edge(
         &mut self,
         volume: usize,

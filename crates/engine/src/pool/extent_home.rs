@@ -231,8 +231,8 @@ impl Pool {
         }
     }
 
-    /// Keeps an extent whose write has failed on its way, to be written again. Notifies the requests that
-    /// wait for the extent, or for newer data behind it.
+    /// Notes that the write of an extent has failed. The extent stays on its way, and the pool will write it
+    /// again. Notifies the requests that wait for the extent, or for newer data behind it.
     fn extent_failed(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
         let write = &mut self.writes[id];
         let retired = core::mem::take(&mut write.retired);

@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 use crate::zio::{Errno, ZioId};
 
 impl Pool {
-    /// Keeps a block that could not be written dirty, and plans to write it again.
+    /// Keeps a block dirty after its write has failed, and plans to write it again.
     pub(super) fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         if !target.blocks.edit(block, |block| block.set_failing(true)) {

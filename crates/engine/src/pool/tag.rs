@@ -12,7 +12,7 @@ pub(super) enum Tag {
 }
 
 impl Tag {
-    /// The tag as a number: small and dense, as queues need it.
+    /// The tag as a number. The numbers are small and dense, as queues need them.
     #[inline]
     pub(super) fn pack(self) -> u32 {
         match self {

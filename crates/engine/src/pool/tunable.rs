@@ -146,7 +146,8 @@ tunables! {
         "Whether writes wait or fail while a pool cannot write what it has acknowledged.";
 }
 
-/// More zios than any disk gets at a time. Multiplied by the most dirty data, it stays within 64 bits.
+/// More zios than any disk gets at a time. The product of this number and the largest amount of dirty data
+/// fits into 64 bits.
 const MOST_ACTIVE: u64 = 10_000;
 
 /// A tenth of the memory, but at most a quarter of it, and at most 4 GiB.

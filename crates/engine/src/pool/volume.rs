@@ -43,7 +43,7 @@ pub(super) struct Volume {
 pub(super) struct Piece {
     /// The first block.
     pub(super) block: u32,
-    /// How many blocks the piece has. If there are several, the piece has each of them whole.
+    /// How many blocks the piece has. If there are several, the piece covers each of them completely.
     pub(super) count: u32,
     /// First byte in the block.
     pub(super) at: u32,

@@ -1,7 +1,7 @@
 //! A client's write, zero or trim: lock, fill, throttle, dirty, reply.
 //!
-//! The order is zvol's. A write takes the range lock before its transaction begins. Then it reads the
-//! rest of partial blocks, so that this time counts as delay served.
+//! The order is zvol's. A write takes the range lock before its transaction begins. Then the write reads the
+//! rest of partial blocks, so the time of these reads counts as delay served.
 
 use super::block_io::Cause;
 use super::blocks::{Block, Content};

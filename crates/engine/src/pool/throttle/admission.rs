@@ -24,7 +24,7 @@ pub(crate) struct Tx {
     pub(crate) zio: ZioId,
     /// When the request was complete. The time since then counts as delay served.
     pub(crate) started: Instant,
-    /// The most bytes that the request can make dirty: those of all its blocks, counted whole.
+    /// The most bytes that the request can make dirty: the bytes of all blocks that it touches.
     pub(crate) bytes: u64,
 }
 

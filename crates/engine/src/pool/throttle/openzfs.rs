@@ -79,8 +79,8 @@ impl Marks {
     }
 }
 
-/// The clock that all delayed writes of a pool share. The throttle lets a write go no sooner than its
-/// own delay after the write before it.
+/// The clock that all delayed writes of a pool share. The throttle lets each write go no sooner than that
+/// write's own delay after the previous write.
 #[derive(Debug, Default)]
 pub(crate) struct WakeUps {
     last: Instant,
