@@ -1,6 +1,7 @@
 -- Noisy neighbours: beside which client do the I/Os of the others take longer? A client is busy in the seconds in
 -- which it moved more than half of a device's bytes. `times` compares the others' mean latency in those seconds with
--- the rest; the first line is the client that cost the others the most time. (A device with one client has no line.)
+-- that in all other seconds; the first line is the client that cost the others the most time. (A device with one
+-- client has no line.)
 with per_client as (
     select host, device, at_ns - at_ns % 1000000000 as second_ns, who,
            count(*) as ios, sum(bytes) as moved, sum(latency_ns) as spent_ns

@@ -1,5 +1,5 @@
 """Packages of built programs: archives, Debian packages, images, wheels, and a list of what is in them.
 
-Each module makes bytes of bytes, and equal bytes of equal ones: it reads no clock, no folder and no user. Only
-`__main__` reads and writes files.
+Each module makes bytes out of bytes, and from equal bytes makes equal bytes: its result does not depend on the
+clock, the folder or the user. Only `__main__` reads and writes files.
 """

@@ -4,7 +4,7 @@ usage: python3 -m release PROGRAMS SHARE TOOLCHAIN OUT
   PROGRAMS   has ARCHITECTURE/dashpot and ARCHITECTURE/dashpot.debug
   SHARE      has the man pages and completions of `scripts/install`
   TOOLCHAIN  is the folder of `scripts/dist-toolchain`
-SOURCE_DATE_EPOCH is the age of every file.
+SOURCE_DATE_EPOCH is the time that every file gets.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ def main(programs, share, toolchain, out):
 
 
 def cargo_version():
-    """The one place of the version."""
+    """The version that Cargo.toml gives to the workspace."""
     return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
@@ -131,7 +131,7 @@ def debian(version, architecture, data, shared, texts, epoch):
 
 
 def manual(entry):
-    """A shared file at its place in Debian, whose man pages are compressed and whose zsh looks elsewhere."""
+    """A shared file at its place in Debian, where man pages are compressed and zsh looks in another folder."""
     path = f"usr/{entry.path}".replace("share/zsh/site-functions", "share/zsh/vendor-completions")
     return Entry(f"{path}.gz", gz(entry.data)) if "/man/" in path else Entry(path, entry.data)
 

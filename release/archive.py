@@ -1,4 +1,4 @@
-"""Files as an archive has them, and tar archives of them."""
+"""The files and directories of an archive, and tar archives of them."""
 
 import gzip
 import io

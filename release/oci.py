@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 from .archive import Entry, directory, gz, tar, with_parents
 
-# The user whose name nobody needs: 65532 is the custom for images without a shell.
+# The id of the user who runs the program: 65532 is customary in images without a shell.
 USER = 65532
 NBD_PORT, API_PORT = 10809, 10810
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"

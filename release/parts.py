@@ -52,7 +52,7 @@ def cyclonedx(version, crates, modules, libraries, timestamp):
         },
         "components": components,
     }
-    # The same parts have the same number.
+    # Lists of the same parts have the same serial number.
     body["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(body, sort_keys=True)).urn
     return json.dumps(body, indent=1, sort_keys=True).encode()
 
@@ -69,7 +69,7 @@ def _component(kind, name, version, licence=None, checksum=None):
 
 
 def licences(parts):
-    """One text of the licences of parts, each text once, after the parts that have it.
+    """All licences as one text. Each licence's text comes once, after the names of the parts that have it.
 
     `parts` are (name and version, licence as its author calls it, texts).
     """

@@ -18,7 +18,7 @@ def wheel(project, version, modules, beside, architecture, program, epoch):
     """The wheel's name and its bytes.
 
     `project` is the table of pyproject.toml; `modules` and `beside` are contents by path, in the package and in its
-    description (licences, the readme, the list of parts). Without an architecture the program is not in it.
+    description (licences, the readme, the list of parts). Without an architecture the wheel lacks the program.
     """
     name, tag = project["name"], TAGS[architecture]
     info = f"{name}-{version}.dist-info"

@@ -86,7 +86,7 @@ def imports(tree, prefix=()):
 
 
 class Module:
-    """A module: its file, the modules in it, what it imports, and its code without either."""
+    """A module: its file, the modules in it, its imports, and its code without those modules and imports."""
 
     def __init__(self, path, file, parent):
         self.path, self.file, self.parent = path, file, parent
@@ -153,7 +153,7 @@ class Reader:
 
 
 def start_of(module, path):
-    """The module in which a path begins and the rest of the path, or None for another crate's."""
+    """The module in which a path begins, and the rest of the path; None if the path is another crate's."""
     if path[0] == "crate":
         while module.parent:
             module = module.parent

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Unpacks dashpot below $RUNNER_TEMP, and puts it on the PATH of the next steps. The checksum decides.
+# Unpacks dashpot below $RUNNER_TEMP, and puts it on the PATH of the next steps. Refuses another checksum than SHA256.
 # usage: install.sh TARBALL SHA256
 set -euo pipefail
 

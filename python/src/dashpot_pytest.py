@@ -30,10 +30,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def dashpot(request: pytest.FixtureRequest) -> Iterator[library.Daemon]:
-    """A daemon for the session, of each worker of pytest-xdist its own, with the disks of `dashpot_disks`.
+    """A daemon for the session, with the disks of `dashpot_disks`. Each worker of pytest-xdist has its own.
 
-    Without such disks it is the daemon at $DASHPOT_API, as under `dashpot run -- pytest`, or one with the disk
-    `db`: a RAM disk of 1G.
+    If `dashpot_disks` names no disks, this is the daemon at $DASHPOT_API, as under `dashpot run -- pytest`, or
+    else a daemon with the disk `db`, a RAM disk of 1G.
     """
     import os
 

@@ -18,7 +18,8 @@ from ._errors import DashpotError, NotStarted
 
 # The word before the address in what `serve` prints when it is ready.
 _ANNOUNCED = "API  "
-# Says the address to the descriptor in its first argument, and becomes the program in the others.
+# A Python script: it writes the API's address to the descriptor that its first argument names, and then becomes
+# the command in its other arguments.
 _SAY_AND_BECOME = """
 import os, sys
 say, command = int(sys.argv[1]), sys.argv[2:]
@@ -32,8 +33,8 @@ except OSError as error:
 
 
 class Captive(Daemon):
-    """A daemon of this process. It ends with the `with` block, at `stop`, or with this process, even if that
-    is killed. Its sockets are in a private directory that ends with it."""
+    """A daemon of this process. It ends with the `with` block, at `stop`, or with this process, even if this
+    process is killed. Its sockets are in a private directory, which the daemon removes when it ends."""
 
     def __init__(self, program: str, process: subprocess.Popen[bytes], log: IO[bytes], address: str) -> None:
         super().__init__(address, program)
@@ -60,7 +61,7 @@ class Captive(Daemon):
     def stop(self, timeout: float = 20.0) -> int:
         """Ends the daemon, and its program if it has one, as SIGTERM does. Returns the exit status.
 
-        After `timeout` seconds it is killed.
+        A daemon that has not ended after `timeout` seconds is killed.
         """
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -84,8 +85,8 @@ def run(
     `disks` are in the words of `-d` ("db=ram,size=1G"), `rules` in those of `-r` ("db -D 2ms"), and `options`
     further words of `dashpot serve`. Without disks and `lab` there are two RAM disks, c1t1d0 and c1t2d0.
 
-    `command` is a program whose calls on the files of `path:DIR` disks are their I/Os; dashpot starts it, and
-    `run` returns when dashpot is about to become it.
+    `command` is a program whose calls on the files of `path:DIR` disks are the I/Os of these disks. dashpot
+    starts the program, and `run` returns when the program is about to begin.
     """
     program = find_program()
     words = [word for disk in disks for word in ("-d", disk)]

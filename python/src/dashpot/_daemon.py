@@ -25,9 +25,9 @@ class Daemon(Mapping[str, Disk]):
     def __init__(self, address: str, program: Optional[str] = None) -> None:
         self.api = Api(address)
         self._program = program
-        #: The rules in whose blocks this process is.
+        #: The rules whose `with` blocks this process is in.
         self.armed: Set[Rule] = set()
-        #: The rules whose blocks ended last, and the daemon as it was when a block failed.
+        #: The rules whose blocks ended last, and descriptions of the daemon at the moments when blocks failed.
         self.ended_rules: Deque[Rule] = deque(maxlen=100)
         self.failures: Deque[str] = deque(maxlen=3)
 
@@ -43,7 +43,7 @@ class Daemon(Mapping[str, Disk]):
     def __len__(self) -> int:
         return len(self._names())
 
-    # A daemon is the same as itself only, and, unlike an empty mapping, always true.
+    # A daemon equals only itself, and is true even if it has no disks.
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
@@ -67,7 +67,7 @@ class Daemon(Mapping[str, Disk]):
         return list(self.api.get("/v1/rules"))
 
     def reset(self) -> None:
-        """Returns to the lab: only its rules, and no disk suspended. Held I/Os are released."""
+        """Restores the state of the lab: only its rules are armed, and no disk is suspended. Releases held I/Os."""
         for rule in list(self.armed):
             rule.remember()
         self.raise_failed(self.api.post("/v1/reset"))
@@ -75,9 +75,9 @@ class Daemon(Mapping[str, Disk]):
     def check(self, *expectations: str) -> str:
         """Checks figures as `dashpot check` does: `d.check("db.flush.p99 < 50ms")`.
 
-        They count from the daemon's start, or from a rule's arming. Raises `CheckFailed` with every observed
-        value if one does not hold, and returns the lines of the outcomes otherwise. The program itself checks,
-        as the API does not.
+        The figures count from the daemon's start, or from a rule's arming. Raises `CheckFailed` with every
+        observed value if an expectation does not hold, and returns the lines of the outcomes otherwise. This
+        runs the program, because the API does not check.
         """
         done = self._command(["check", *expectations])
         return _judge(done.returncode, done.stdout, done.stderr)
@@ -104,7 +104,7 @@ class Daemon(Mapping[str, Disk]):
     def record(self, output: str, *disks: str, options: Sequence[str] = ()) -> Iterator[None]:
         """Records every I/O of a `with` block as `dashpot record` does, in the directory `output`.
 
-        Without disks it records all. The program itself records, as the API does not.
+        Without disks it records all disks. This runs the program, because the API does not record.
         """
         chosen = [word for disk in disks for word in ("-d", disk)]
         command = self._popen(["record", "-o", output, *chosen, *options])

@@ -60,20 +60,20 @@ class Disk:
     def suspend(self, *, seconds: Optional[float] = None, now: bool = False) -> Suspended:
         """Stops the disk's new I/Os, and waits until none is in flight, unless `now` is set.
 
-        It goes on after `seconds`, at `resume`, or at the end of a `with` block.
+        The disk goes on after `seconds`, at `resume`, or at the end of a `with` block.
         """
         for_ns = None if seconds is None else round(seconds * _SECOND_NS)
         self._daemon.api.post(f"{self._path}/suspend", {"for_ns": for_ns, "now": now})
         return Suspended(self)
 
     def resume(self) -> int:
-        """Lets the disk go on. Returns the number of I/Os that had waited for this."""
+        """Lets the disk go on. Returns the number of I/Os that were waiting."""
         return int(self._daemon.api.post(f"{self._path}/resume")["waiting"])
 
     def crash(self, *, keep: str = "none", then: str = "go_on", seed: int = 0, tear_bytes: Optional[int] = None) -> Json:
         """Cuts the power of a disk on a `lossy` store, as `dashpot crash` does, and returns what was lost.
 
-        `keep` is which unflushed writes survive: none, all or random. `then` is go_on, off or restart.
+        `keep` says which unflushed writes survive: none, all or random. `then` is go_on, off or restart.
         """
         how = {"keep": keep, "then": then, "seed": seed, "tear_bytes": tear_bytes}
         return dict(self._daemon.api.post(f"{self._path}/crash", how))

@@ -19,13 +19,13 @@ class DashpotError(Exception):
 
 
 class NotStarted(DashpotError):
-    """dashpot could not be started. The message has what it said."""
+    """dashpot could not be started. The message contains its output, if there was any."""
 
 
 class NothingInjected(AssertionError):
-    """A rule was cleared without having injected anything, so the test has not met a slow disk.
+    """A rule was cleared without having injected anything, so the tested program has not used a slow disk.
 
-    `reason` is the daemon's own.
+    `reason` is the daemon's explanation.
     """
 
     def __init__(self, rule: str, disk: str, reason: str, hint: str) -> None:

@@ -14,7 +14,7 @@ from ._errors import DashpotError
 
 
 class Api:
-    """An address of a daemon's API. Each request has a connection of its own, so threads may share this."""
+    """The API at an address. Each request has a connection of its own, so threads may share an `Api`."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -40,7 +40,7 @@ class Api:
         return self.send("POST", path, body)
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Sends a request, and returns the answer. It waits as long as the daemon does."""
+        """Sends a request, and waits for the answer without a time limit."""
         connection = self._connection()
         try:
             return json.loads(self._ask(connection, method, path, body).read())
@@ -84,7 +84,7 @@ class Api:
 
 
 class Lease:
-    """An open answer. The daemon clears the leased rules when this is closed, or when the process ends."""
+    """An open answer. The daemon clears the leased rules when the lease is closed, or when the process ends."""
 
     def __init__(self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> None:
         self._connection = connection

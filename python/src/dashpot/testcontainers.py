@@ -39,8 +39,8 @@ def slow(
     """Makes a container that has not started yet run on slow files, for the length of a `with` block.
 
     `disk` is in the words of `-d` ("db=path:/var/lib/db"), and each rule in those of `-r` ("db -D 20ms").
-    `program` is dashpot for the container's machine, which has to be linked statically if the image has another
-    C library; the default is the one of this package. A block that ends without an exception raises
+    `program` is the path of dashpot for the container's machine, linked statically if the image has another C
+    library; the default is the program of this package. A block that ends without an exception raises
     `NothingInjected` if a rule injected nothing, unless `allow_idle` is set.
     """
     return SlowContainer(container, disk, rules, program or find_program(), allow_idle)
@@ -57,7 +57,7 @@ class SlowContainer:
         words = [word for rule in rules for word in ("-r", rule)]
         self._run = [_PROGRAM, "run", "-d", disk, *words, "--report", self._report, "--"]
         container.with_copy_into_container(Path(program), _PROGRAM, 0o755)
-        # Containers of modules choose their command in `_configure`, at the start.
+        # The containers of testcontainers' modules choose their command in `_configure`, when they start.
         self._configure = container._configure
         container._configure = self._wrap
 
