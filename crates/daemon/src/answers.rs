@@ -19,14 +19,14 @@ use crate::refusal::{Refusal, RefusalKind};
 /// The most bytes of all answers together.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Answers of at most this many bytes do not count. So callers can still ask for the daemon's state
+/// Answers of at most this many bytes are free of charge. So callers can still ask for the daemon's state
 /// when other answers use all of the memory.
 const FREE: usize = 64 << 10;
 
 /// How many answers are made at a time. Each answer may hold the snapshot of a disk.
 const MADE_AT_ONCE: usize = 4;
 
-/// The most streams, whose answers do not end, at a time.
+/// The most streams at a time. A stream is an answer that does not end.
 const STREAMS_MAX: usize = 32;
 
 /// How long a request waits before the daemon begins its answer.
@@ -46,7 +46,7 @@ pub(crate) struct Making {
     memory: AnswerMemory,
     /// The charge for the data of the answer.
     parts: Option<OwnedSemaphorePermit>,
-    /// The charge for an answer that must not be refused.
+    /// The memory reserved for an answer that must not be refused.
     reserved: Option<OwnedSemaphorePermit>,
     _place: OwnedSemaphorePermit,
 }
@@ -90,7 +90,7 @@ impl AnswerMemory {
         }
     }
 
-    /// The place of a stream.
+    /// Takes the place of a stream, if one is free.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let place = Arc::clone(&self.streams).try_acquire_owned();
         place.map_err(|_| {
@@ -150,12 +150,12 @@ impl AnswerMemory {
             .and_then(|permits| Arc::clone(&self.bytes).try_acquire_many_owned(permits).ok());
         taken.ok_or_else(|| {
             let error = format!(
-                "answers take {} of {} MiB, and this one needs {} more",
+                "answers take {} of {} MiB, and this answer needs {} more",
                 self.used() >> 20,
                 BYTES_MAX >> 20,
                 (bytes >> 20) + 1
             );
-            let remedy = "ask again when other callers have taken theirs, or ask for less";
+            let remedy = "ask again when other callers have read their answers, or ask for less";
             Refusal::new(RefusalKind::Full, error).remedy(remedy)
         })
     }
@@ -195,8 +195,8 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Makes room for a quarter more text. Twice the room could be much more than the text needs,
-    /// and the daemon could refuse so much memory.
+    /// Makes room for a quarter more text. Doubling the room could ask for far more memory than the text
+    /// needs, and that memory could be refused.
     fn grow(&mut self, least: usize) -> Result<(), Refusal> {
         let more = least.max(self.bytes.len() / 4).max(FREE);
         let charge = self.memory.take_of(&mut self.reserved, more)?;

@@ -256,17 +256,17 @@ fn no(why: impl Into<String>) -> Verdict {
     (CanHold::No, why.into())
 }
 
-/// The number of held zios from which a median means something.
+/// The median of fewer held zios means nothing.
 const MEASURED_MIN: u64 = 30;
-/// The bound on the end-to-end error of a client that polls, and the error that a client that
-/// sleeps may have.
+/// The bound on the end-to-end error of a client that polls, and the bound for a client that sleeps.
 const END_TO_END_NS: u64 = 100_000;
 const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
-/// Bounds for stops in the last minute: the shortest that counts, and the total that can reach the
-/// median, 1 % of 30 s.
+/// Bounds for stops in the last minute: the shortest stop that counts, and the total time of stops that
+/// can affect the median (1 % of 30 s).
 const STOP_NS: u64 = 1_000_000;
 const STOPPED_MUCH_NS: u64 = 300_000_000;
-/// Bounds for steal, in percent: the least that matters, and the least that can reach the median.
+/// Bounds for steal, in percent: the least steal that matters, and the least steal that can affect the
+/// median.
 const STEAL_SOME: f64 = 1.0;
 const STEAL_MUCH: f64 = 25.0;
 

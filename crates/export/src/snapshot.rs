@@ -82,7 +82,7 @@ pub struct RuleSnapshot {
     pub now: u64,
     /// The rule's counters since its last update; `None` if the rule was never updated.
     pub since_update: Option<Box<RuleCounts>>,
-    /// How long until the rule's soonest lane is free.
+    /// How long until the rule's first lane is free.
     pub backlog: Duration,
     /// Seconds since the rule was armed or last updated in which its shard was overloaded.
     pub overloaded_seconds: u64,

@@ -1,4 +1,4 @@
-//! The clients of a disk that events may name now, and the clients with separate counts.
+//! The clients of a disk: those that events may name now, and those with separate counts.
 //!
 //! A disk distinguishes 64 clients at a time, and uses the ids of clients again. A client's counts
 //! stay after the client has gone. So the collector counts at most [`CLIENTS_TOLD_APART`] clients
@@ -29,9 +29,9 @@ pub(super) const NOBODY: u32 = 0;
 /// The clients of one disk.
 #[derive(Debug)]
 pub(super) struct Clients {
-    /// By id.
+    /// The connected clients, by id.
     present: [Client; OTHERS as usize + 1],
-    /// By place.
+    /// The clients with separate counts, by place.
     counted: Vec<Counted>,
 }
 
@@ -60,8 +60,8 @@ impl Clients {
         self.present[usize::from(id.0.min(OTHERS))]
     }
 
-    /// The place at which the next client with this name is counted. True if another client had this
-    /// place; that client counts as one of [`OTHERS`] from now on.
+    /// The place at which the next client with this name is counted, and whether that place belongs to
+    /// another client, which counts as one of [`OTHERS`] from now on.
     pub(super) fn place_for(&self, name: &str) -> (Place, bool) {
         if let Some(at) = self.counted.iter().position(|client| &*client.name == name) {
             return (at as Place, false);

@@ -6,7 +6,7 @@ use dashpot_export::DeviceId;
 use super::clients::Place;
 use super::tally::Counting;
 
-/// A kind of zio. No figure distinguishes the zios of a kind.
+/// A kind of zio: zios that no figure tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) device: DeviceId,
@@ -40,8 +40,8 @@ pub(super) struct Open {
     /// at the first free slot.
     slots: Vec<u16>,
     cells: Vec<Cell>,
-    /// By the index of the cell. Entries beyond the cells are kept so that their
-    /// memory is used again.
+    /// The counts, by the index of the cell. Entries beyond the cells are kept so that their memory is
+    /// used again.
     counting: Vec<Counting>,
     /// The slot that was found last, because the next zio is often of the same kind.
     last: usize,

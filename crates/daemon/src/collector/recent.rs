@@ -26,7 +26,7 @@ pub(crate) struct Copied {
     end: u64,
 }
 
-/// A second, and the cursor of the first zio that ended in it or later.
+/// A second, and the cursor of the first zio that ended in this second or later.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     second: u64,
@@ -45,7 +45,7 @@ pub(super) struct Recent {
     come: u64,
     /// The seconds of the zios in memory, in order.
     begun: VecDeque<Begun>,
-    /// No zio that ended in this second or later was forgotten.
+    /// The second from which on no zio was forgotten.
     since: u64,
     names: HashMap<u32, Arc<str>>,
     /// At this many names, the memory looks for unused names.
@@ -143,7 +143,7 @@ impl Recent {
         end >= copied.end
     }
 
-    /// A cursor before which no zio ended in this second or later.
+    /// A cursor. All zios before the cursor ended before this second.
     fn cursor_of(&self, second: u64) -> u64 {
         let at = self.begun.partition_point(|begun| begun.second < second);
         let first = self.begun.get(at).map_or(self.come, |begun| begun.cursor);

@@ -32,7 +32,7 @@ struct Step {
 }
 
 /// The I/O of a second, a minute or an hour. A reader shares these cells and converts them while the
-/// collector counts on. If the collector must add to shared cells, the collector works on a copy.
+/// collector counts on. If the collector must add to cells that a reader shares, it adds to a copy.
 pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 
 /// The length of the steps of a memory, and its bounds.
@@ -184,5 +184,5 @@ const BOUNDS: [Bounds; 3] = [
 ];
 /// The most seconds that are remembered.
 pub(super) const SECONDS: usize = 3_600;
-/// The most bytes that the seconds may take. The minutes may take as many, and so may the hours.
+/// The most bytes that the seconds may take. This is also the bound of the minutes and of the hours.
 pub(super) const SIZE: usize = 32 << 20;

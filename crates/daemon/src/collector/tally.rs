@@ -53,7 +53,7 @@ pub(super) struct Counting {
     alike: Histogram,
     total: Histogram,
     disk: Histogram,
-    /// Zios for which the store took no time. A store in memory takes none.
+    /// Zios for which the store took no time, such as all zios of a store in memory.
     instant: u64,
     store: Histogram,
     lateness: Histogram,
@@ -115,7 +115,7 @@ impl Brief {
     }
 }
 
-/// The counts.
+/// The counts of some zios, in compact histograms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Zios replied to, including failed zios.

@@ -305,7 +305,7 @@ fn the_client_that_was_quiet_for_longest_gives_way_and_its_counts_do_not() {
         collected.take(&zio(u64::from(client) + 1, client));
     }
     collected.take(&zio(100, 0));
-    // The id 5 is used again. The client of id 1 was idle for longest, but is still connected.
+    // A new client gets the id 5. The client with the id 1 was idle for longest, but is still connected.
     join(&mut collected, 5, "new");
     collected.take(&zio(101, 5));
     collected.take(&zio(101, 1));
@@ -420,7 +420,7 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
     assert_eq!(collected.seconds().count(), 1);
 }
 
-/// The seconds are converted after the look, while other zios are counted.
+/// A reader converts the seconds after its look, while the collector counts other zios.
 #[test]
 fn a_second_that_was_taken_stays_as_it_was_seen() {
     let mut seconds = Seconds::default();

@@ -163,7 +163,7 @@ impl Daemon {
         oldest: usize,
     ) -> Result<oneshot::Receiver<DiskSnapshot>, Refusal> {
         let (answer, answered) = oneshot::channel();
-        // The receiver is gone if the caller has hung up. No one else needs the answer.
+        // Sending fails only if the caller has hung up. Then nobody needs the answer.
         self.handle
             .snapshot(disk, oldest, |snapshot| drop(answer.send(snapshot)))?;
         Ok(answered)
@@ -359,7 +359,7 @@ impl Daemon {
         build: impl FnOnce(DiskId) -> Command,
     ) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
-        // The receiver is gone if the caller has hung up. No one else needs the answer.
+        // Sending fails only if the caller has hung up. Then nobody needs the answer.
         self.handle
             .command(disk, build, |result| drop(answer.send(result)))?;
         Ok(answered.await.map_err(|_| ShardGone)??)

@@ -1,5 +1,5 @@
-//! Access over TCP. The API is for holders of the token, and for pages of this host only. The
-//! metrics are for everyone but other sites' pages.
+//! Access over TCP. The API requires the token, and refuses requests from pages of other sites. The
+//! metrics need no token, but refuse such requests, too.
 //!
 //! A browser sends requests on behalf of any page that it shows. The checks of `Host` (against foreign
 //! names that resolve to this host) and of `Origin` keep pages of other sites out; the token keeps all
@@ -93,7 +93,8 @@ impl Hosts {
     }
 
     /// A page may send requests to its own name and port. The API speaks plain HTTP. A name of
-    /// `--allow-host` may belong to a proxy that speaks HTTPS, so for such a name both are allowed.
+    /// `--allow-host` may belong to a proxy that speaks HTTPS, so a page under such a name may use
+    /// either.
     fn check_origin(&self, origin: &str, host: &str) -> Result<(), (StatusCode, Error)> {
         let (scheme, from) = origin.split_once("://").unwrap_or_default();
         let usual = match scheme {
@@ -112,7 +113,7 @@ impl Hosts {
             StatusCode::FORBIDDEN,
             Error {
                 error: format!("Origin '{origin}' is foreign: it is not that of '{host}'"),
-                remedy: Some("pages of the API's own address may use it, and no others".to_owned()),
+                remedy: Some("only pages of the API's own address may use it".to_owned()),
             },
         ))
     }
@@ -170,7 +171,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The parts of `HOST:PORT`. Without a port, it is the usual one.
+/// The parts of `HOST:PORT`, with the usual port if the text has none.
 fn name_and_port<'a>(host: &'a str, usual: &'a str) -> (&'a str, &'a str) {
     let name = without_port(host);
     let port = host.get(name.len() + 1..).filter(|port| !port.is_empty());

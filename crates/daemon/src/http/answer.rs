@@ -40,18 +40,18 @@ const STRANGERS: usize = 128;
 /// How long a stranger without a request keeps its place while others wait.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// The most connections at once, including strangers. Others wait to be accepted.
+/// The most connections at once, including strangers. Further connections wait to be accepted.
 const CONNECTIONS: usize = 384;
 
 /// The rights of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manners {
-    /// They may send one request after another.
+    /// Clients may send one request after another.
     Trusted,
-    /// They may send one request over a connection, and must take the answer in time. For listeners
-    /// without a token.
+    /// Clients may send one request over a connection, and must take the answer in time. These are the
+    /// rights at a listener without a token.
     OneRequest,
-    /// The same, until a request has shown the token.
+    /// Clients have the rights of `OneRequest` until a request has shown the token.
     OneRequestUntilKnown,
 }
 
@@ -59,7 +59,7 @@ pub enum Manners {
 #[derive(Debug)]
 pub(super) struct Guest {
     since: Instant,
-    /// Whether it has sent a request.
+    /// Whether the client has sent a request.
     asked: AtomicBool,
     known: AtomicBool,
     recognised: Notify,
@@ -73,7 +73,7 @@ struct Strangers {
     left: Notify,
 }
 
-/// Answers clients until it is dropped.
+/// Answers clients until the future is dropped.
 pub(super) async fn answer(mut listener: impl Listener, router: Router, manners: Manners) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let strangers = Arc::new(Strangers::default());
@@ -158,7 +158,7 @@ impl Strangers {
     /// request is up.
     async fn until_one_may_come(&self) {
         loop {
-            // Looks at the guests that came last first.
+            // Lets the guests that came last send their requests before this looks for a silent one.
             tokio::task::yield_now().await;
             let silent = {
                 let present = self.lock();
@@ -203,7 +203,8 @@ impl Strangers {
                 () = guest.recognised.notified() => {}
             }
         }
-        // The guest may have shown the token before this began to wait.
+        // The guest is no stranger any more. It may have shown the token before this future began to
+        // wait.
         self.leave(guest);
         std::future::pending::<()>().await;
     }

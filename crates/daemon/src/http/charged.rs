@@ -22,9 +22,9 @@ impl IntoResponse for JsonAnswer {
     }
 }
 
-/// The data of an answer, which is charged for.
+/// Data of an answer. The answer is charged for the memory of the data.
 pub(super) trait Weighed {
-    /// Roughly how much memory it takes.
+    /// Roughly how much memory the data takes.
     fn bytes(&self) -> usize;
 }
 

@@ -56,22 +56,20 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, _: &S) -> Result<Body<T>, Refusal> {
         let bytes = timeout(BODY_MAX, read_body(request)).await.map_err(|_| {
-            Refusal::bad_request(format!("the body was not there after {BODY_MAX:?}"))
-                .remedy("send it at once, and as many bytes as Content-Length says")
+            Refusal::bad_request(format!("the body was not complete after {BODY_MAX:?}"))
+                .remedy("send the body at once, with as many bytes as Content-Length says")
         })??;
-        // The daemon ignores the Content-Type, because curl sends that of a form.
+        // The daemon ignores the Content-Type, because curl sends the type of a form.
         let parsed = serde_json::from_slice(if bytes.is_empty() { b"{}" } else { &bytes[..] });
         parsed.map(Body).map_err(|error| {
-            Refusal::bad_request(format!(
-                "the body is not the JSON that is expected: {error}"
-            ))
-            .remedy("see /v1/openapi.json")
+            Refusal::bad_request(format!("the body is not the expected JSON: {error}"))
+                .remedy("see /v1/openapi.json")
         })
     }
 }
 
-/// Reads a body. The daemon reads and discards the rest of a body that is too large, within a bound: if
-/// it closed the connection at once, a client that is still sending would lose the answer.
+/// Reads a body. The daemon reads and discards the rest of a body that is too large, within a bound. If
+/// the daemon closed the connection at once, a client that is still sending would lose the answer.
 async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     if waits_with_too_much(request.headers()) {
         return Err(too_large());

@@ -32,7 +32,7 @@ impl HandoverListener {
         UnixSocket::bind("--api", &handover_socket(api)).map(HandoverListener)
     }
 
-    /// Takes descriptors until it is dropped.
+    /// Takes descriptors until the future is dropped.
     pub async fn serve(self, daemon: Arc<Daemon>) {
         loop {
             match self.0.accept().await {
@@ -80,7 +80,8 @@ async fn take(
 ) -> Result<(), Refusal> {
     let wanted: HandOver =
         serde_json::from_slice(line).map_err(|error| Refusal::bad_request(error.to_string()))?;
-    let descriptor = descriptor.ok_or_else(|| Refusal::bad_request("no descriptor came along"))?;
+    let descriptor =
+        descriptor.ok_or_else(|| Refusal::bad_request("no descriptor came with the line"))?;
     let attach = Attach {
         descriptor,
         node: wanted.node,
@@ -92,7 +93,8 @@ async fn take(
         by,
     };
     daemon.attach(&wanted.disk, attach).await?;
-    // The caller has raised the limit, if it had the right.
+    // The caller may have raised the limit of locked memory, so the daemon tries again to lock its
+    // memory.
     lock_memory();
     Ok(())
 }
@@ -135,9 +137,9 @@ fn receive(stream: &UnixStream, line: &mut Vec<u8>) -> io::Result<Option<OwnedFd
     Ok(descriptors.flatten().next())
 }
 
-/// The longest time for one caller.
+/// How long one caller may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause in accepting after the system had no room.
+/// How long the listener waits after it could not accept a connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest line.
+/// The most bytes of a caller's line.
 const LINE_MAX: usize = 4096;

@@ -9,7 +9,7 @@ use dashpot_observe::{Dimension, FinishedIo, Knows, Value};
 
 use crate::http::memory::{Memory, Wanted};
 
-/// The last I/Os of a source that runs. Its watcher adds them, and tells how far it has come.
+/// The last I/Os of a running source. The source's watcher adds the I/Os, and tells how far it has come.
 pub struct IoMemory {
     knows: Knows,
     /// The greatest number of I/Os that are kept.
@@ -22,7 +22,7 @@ pub struct IoMemory {
 pub struct Remembering {
     /// The source, as far as the watcher knows it.
     pub source: Source,
-    /// Its clock: all I/Os that ended before its present time were added.
+    /// The watcher's clock: all I/Os that ended before the clock's present time were added.
     pub clock: Clock,
 }
 
@@ -30,7 +30,7 @@ struct State {
     told: Remembering,
     seconds: VecDeque<Second>,
     kept: usize,
-    /// The first second of which none was forgotten.
+    /// The first second of which no I/O was forgotten.
     since: u64,
     /// The I/Os that were lost, by second.
     lost: VecDeque<(u64, u64)>,
@@ -40,7 +40,7 @@ struct State {
 
 struct Second {
     number: u64,
-    /// A reader shares them, and looks at them after it has let go of the lock.
+    /// A reader shares these I/Os, and looks at them after it has released the lock.
     ios: Arc<Vec<FinishedIo>>,
 }
 
@@ -62,7 +62,7 @@ impl IoMemory {
         }
     }
 
-    /// Adds I/Os, and the number of those that were lost before this moment. Then tells how far the watcher is.
+    /// Adds I/Os, the number of I/Os that were lost before this moment, and how far the watcher has come.
     pub fn add(&self, ios: impl IntoIterator<Item = FinishedIo>, lost: u64, told: Remembering) {
         let mut state = self.lock();
         for io in ios {
@@ -81,7 +81,7 @@ impl IoMemory {
         }
     }
 
-    /// Notes that no more I/Os come, and why.
+    /// Notes that no more I/Os come, and the trouble that ended the source, if there was one.
     pub fn end(&self, trouble: Option<String>) {
         let mut state = self.lock();
         let now_ns = state.told.clock.now_ns;
@@ -91,7 +91,7 @@ impl IoMemory {
         state.told.source.trouble = trouble;
     }
 
-    /// Locks the state. A panic of another thread does not damage it.
+    /// Locks the state. A panic of another thread does not damage the state.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(counted(&memory, 1..2), (2, 0));
         memory.add((0..98).map(|_| io(2_000_000_000)), 0, told(3_000_000_000));
         assert_eq!(counted(&memory, 0..3), (100, 1));
-        // Of a second that was forgotten nothing is counted any more.
+        // An I/O of a second that was forgotten is not counted.
         memory.add([io(400_000_000)], 7, told(3_000_000_000));
         assert_eq!(counted(&memory, 0..3), (100, 1));
         assert_eq!(memory.lost(&(0..10)), [(3, 7)]);

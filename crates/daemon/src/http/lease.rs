@@ -11,7 +11,7 @@ use hyper::body::{Body, Bytes, Frame};
 
 use crate::{Daemon, Scope};
 
-/// Some rules. When this is dropped, it clears the rules that are still armed.
+/// Some rules. Dropping the lease clears those of the rules that are still armed.
 pub(super) struct Lease {
     daemon: Arc<Daemon>,
     rules: Vec<RuleId>,
@@ -29,7 +29,7 @@ impl Lease {
         Lease { daemon, rules }
     }
 
-    /// A body that holds the lease, and begins with this line.
+    /// A body that begins with this line, and keeps the lease until the body is dropped.
     pub(super) fn body(self, line: Bytes) -> Leased {
         Leased {
             line: Some(line),
@@ -42,13 +42,14 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let (daemon, rules) = (Arc::clone(&self.daemon), std::mem::take(&mut self.rules));
-        // Without a runtime, the daemon itself is ending.
+        // If there is no runtime, the daemon itself is ending.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
             for rule in rules {
-                // A client that ends in order has cleared the rule already.
+                // Clearing fails if the rule is gone: a client that ends in order has cleared the rule
+                // itself.
                 let _ = daemon.clear(&Scope::Rule(rule.0.to_string()), false).await;
             }
         });

@@ -27,7 +27,7 @@ enum Socket {
     Tcp(TcpListener),
 }
 
-/// A unix socket that only this user can reach. Dropped, it is removed.
+/// A unix socket that only this user can reach. Dropping it removes its file.
 pub(crate) struct UnixSocket(UnixListener, SocketFile);
 
 impl UnixSocket {
@@ -53,8 +53,8 @@ impl UnixSocket {
 struct SocketFile(PathBuf);
 
 impl HttpListener {
-    /// Listens at the address of `option`. It fails if another daemon listens there, and replaces the
-    /// socket of a daemon that has ended.
+    /// Listens at the address of `option`. Replaces the socket of a daemon that has ended. Fails if
+    /// another daemon listens there.
     pub async fn bind(option: &str, address: &Address) -> anyhow::Result<HttpListener> {
         match address {
             Address::Unix(path) => Ok(HttpListener {
@@ -125,7 +125,7 @@ pub fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A random word of `letters` hexadecimal digits. It fails if the kernel gives no randomness.
+/// A random word of `letters` hexadecimal digits. Fails if the kernel gives no randomness.
 pub fn random_word(letters: usize) -> anyhow::Result<String> {
     let mut bytes = vec![0; letters.div_ceil(2)];
     let filled = getrandom::fill(&mut bytes);

@@ -158,7 +158,7 @@ impl Modify for Tokens {
     fn modify(&self, document: &mut Document) {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
         let bearer = bearer.description(Some("The token that 'dashpot serve' prints."));
-        let query = ApiKeyValue::with_description("token", "The same, in the address.");
+        let query = ApiKeyValue::with_description("token", "The same token, in the address.");
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("bearer", SecurityScheme::Http(bearer.build()));
         let query = SecurityScheme::ApiKey(ApiKey::Query(query));

@@ -1,8 +1,8 @@
 //! The page in the browser: the files that `make page` builds from `web/`, embedded in the program.
 //!
-//! The files are the same for every daemon and say nothing about one, so a browser gets them without
-//! the token. The page finds the token in the fragment of its address, which browsers never send, and
-//! sends it as a header with each request to the API. Its policy lets it load its own files, and talk
+//! The files are the same for every daemon and say nothing about this daemon, so a browser gets them
+//! without the token. The page finds the token in the fragment of its address, which browsers never send,
+//! and sends it as a header with each request to the API. Its policy lets it load its own files, and talk
 //! to its own daemon, and nothing else.
 
 use std::hash::Hasher;
@@ -81,7 +81,7 @@ pub(super) async fn index(headers: HeaderMap) -> Response {
     answer("/", &headers)
 }
 
-/// Another file of the page.
+/// Any file of the page but the first.
 pub(super) async fn file(uri: Uri, headers: HeaderMap) -> Response {
     answer(uri.path(), &headers)
 }
@@ -166,7 +166,7 @@ mod tests {
             let text = std::str::from_utf8(file.bytes).unwrap();
             for scheme in ["http://", "https://", "//cdn"] {
                 let mut found = text.match_indices(scheme).map(|(at, _)| &text[at..]);
-                // Names of markup's vocabularies, which browsers never load.
+                // Names of XML's vocabularies, which browsers never load.
                 let foreign = found.find(|from| !from.starts_with("http://www.w3.org/"));
                 assert_eq!(
                     foreign.map(|from| &from[..40.min(from.len())]),

@@ -137,7 +137,7 @@ fn a_rule_is_answered_as_understood_and_is_listed() {
     assert_eq!(listed[0]["why_nothing"], "nothing matched yet: -T read");
 }
 
-/// Neither request needs an answer of a shard: the shard of the first disk is gone.
+/// The daemon answers both requests although the shard of the first disk is gone.
 #[test]
 fn exports_and_the_clock_are_told_whatever_the_shards_do() {
     let lab = Lab::start();
@@ -251,7 +251,7 @@ fn a_shard_that_has_failed_keeps_nobody_from_the_others() {
     assert_eq!(reset["failed"][0]["disk"], "c1t1d0");
 }
 
-/// While a look lasts, the events of the shards are not taken.
+/// A long look makes the shards drop events: while the look lasts, the collector cannot empty the rings.
 #[test]
 fn events_that_were_dropped_are_shown_wherever_they_are_missing() {
     let lab = Lab::start();

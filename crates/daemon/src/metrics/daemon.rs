@@ -136,5 +136,5 @@ const ANSWERS: Metric = Metric(
 const ANSWERS_MAX: Metric = Metric(
     "api_answers_limit",
     Some(Unit::Bytes),
-    "The most bytes of such answers; further requests are refused with 503",
+    "The bound on the bytes of all API answers above 64 KiB; beyond it the daemon answers 503",
 );

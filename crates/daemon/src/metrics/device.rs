@@ -41,8 +41,8 @@ pub(super) fn each_op<'a, S: Scraped, V>(
     })
 }
 
-/// Histograms of reads and writes are always present, so that the first I/Os show as a rise from
-/// zero. Histograms of rarer operations, and of held zios, appear with the first such zio.
+/// Histograms of reads and writes are always present, so that the first I/Os show as a rise from zero.
+/// Histograms of rarer operations, and of held zios, appear with the first zio of their kind.
 pub(super) fn each_histogram<S: Scraped>(
     devices: &[S],
     kind: LatencyKind,

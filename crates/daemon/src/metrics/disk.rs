@@ -157,7 +157,7 @@ const BUSY: Metric = Metric(
 const DEPTH_TIME: Metric = Metric(
     "disk_in_flight_time",
     Some(Unit::Seconds),
-    "Time in flight of all I/Os; its rate is their average number",
+    "Time in flight of all I/Os; its rate is the average number of I/Os in flight",
 );
 const STALLED: Metric = Metric(
     "disk_stalled",
@@ -167,5 +167,5 @@ const STALLED: Metric = Metric(
 const STALLS: Metric = Metric(
     "disk_stalls",
     None,
-    "Times that the shard stopped reading a connection for that reason",
+    "How often the shard has stopped reading a connection because of its bound on memory",
 );

@@ -119,7 +119,11 @@ const OPERATIONS: Metric = Metric(
     None,
     "I/Os that the device has finished",
 );
-const BYTES: Metric = Metric("kernel_disk", Some(Unit::Bytes), "Bytes of these");
+const BYTES: Metric = Metric(
+    "kernel_disk",
+    Some(Unit::Bytes),
+    "Bytes of the I/Os that the device has finished",
+);
 const LATENCY: Metric = Metric(
     "kernel_disk_latency",
     Some(Unit::Seconds),

@@ -128,7 +128,7 @@ const FILLED: Metric = Metric(
 const STOPS_AT: Metric = Metric(
     "pool_throttle_limit",
     Some(Unit::Bytes),
-    "Writes stop when the throttle has this many",
+    "The bytes at which the throttle stops writes",
 );
 const DELAY: Metric = Metric(
     "pool_throttle_delay",
@@ -159,7 +159,7 @@ const REPAIRED: Metric = Metric(
 const FAILED_PIECES: Metric = Metric(
     "pool_mirror_failed_pieces",
     None,
-    "Copies of repairs that failed, and are repeated",
+    "Copies of mirror repairs that failed and that the pool repeats",
 );
 const TXG: Metric = Metric("pool_txg", None, "The number of the open transaction group");
 const ADMITTED: Metric = Metric("pool_writes_admitted", None, "Writes that were admitted");

@@ -1,6 +1,6 @@
-//! Metrics of a rule: how many zios the rule matched and injected into, and how late it was. The
-//! series of a rule end when the rule is cleared. The id is never used again, so no counter of a
-//! rule ever falls.
+//! Metrics of a rule: how many zios the rule matched and injected into, and how late the rule's zios
+//! ended. The series of a rule end when the rule is cleared. The id is never used again, so no counter of
+//! a rule ever falls.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -129,27 +129,27 @@ const ABORTED: Metric = Metric(
 const LATE: Metric = Metric(
     "rule_late",
     None,
-    "I/Os held that were more than 1 ms or 5 % of the delay late",
+    "Held I/Os that ended late by more than 1 ms or 5 % of the delay",
 );
 const STOPPED: Metric = Metric(
     "rule_stopped",
     None,
-    "I/Os held that ended late because the host kept the shard from running",
+    "Held I/Os that ended late because the host kept the shard from running",
 );
 const REQUESTED: Metric = Metric(
     "rule_requested",
     Some(Unit::Seconds),
-    "Service times that the rule asked for, of all held I/Os",
+    "Service times that the rule asked for, summed over all held I/Os",
 );
 const ACHIEVED: Metric = Metric(
     "rule_achieved",
     Some(Unit::Seconds),
-    "Service times of all held I/Os, after their wait for a lane",
+    "Actual service times, without the wait for a lane, summed over all held I/Os",
 );
 const LATENESS: Metric = Metric(
     "rule_lateness",
     Some(Unit::Seconds),
-    "How late the I/Os that the rule held were",
+    "Lateness of the I/Os that the rule held",
 );
 const IN_FLIGHT: Metric = Metric(
     "rule_in_flight",
@@ -159,5 +159,5 @@ const IN_FLIGHT: Metric = Metric(
 const BACKLOG: Metric = Metric(
     "rule_backlog",
     Some(Unit::Seconds),
-    "How far ahead the rule's soonest lane is booked",
+    "Time until the rule's first lane is free",
 );

@@ -66,7 +66,7 @@ fn each<'a, V>(
         .map(move |(shard, snapshot)| (labels(*shard), value(snapshot)))
 }
 
-/// The memory that clients make a shard hold, by kind.
+/// The memory that clients make a shard hold, by kind of memory.
 fn held((shard, snapshot): &(usize, &DiskSnapshot)) -> [(Labels<'static>, u64); 2] {
     let held = snapshot.held;
     by_kind(*shard, [held.payload, held.kept])
@@ -128,7 +128,7 @@ const HELD: Metric = Metric(
 const HELD_MAX: Metric = Metric(
     "shard_held_limit",
     Some(Unit::Bytes),
-    "The most of that memory; beyond it the shard does not read connections",
+    "The bound on the memory that clients make the shard hold; at the bound it stops reading connections",
 );
 const PROBE: Metric = Metric(
     "shard_probe_error",

@@ -122,7 +122,7 @@ impl Registry {
         self.rules.values()
     }
 
-    /// The rule with an id, or the rules with a name: at least one.
+    /// The rule with an id, or the rules with a name. Refuses a key that no rule has.
     pub fn find(&self, key: &str) -> Result<Vec<Record>, Refusal> {
         let id = key.parse().ok().map(RuleId);
         let matches =
@@ -137,7 +137,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// The only rule with an id or a name.
+    /// The rule with an id or a name. Refuses a name that several rules have.
     pub fn find_one(&self, key: &str) -> Result<Record, Refusal> {
         let mut found = self.find(key)?;
         if found.len() > 1 {

@@ -60,7 +60,7 @@ impl Past {
         *self = Past::default();
     }
 
-    /// The rule of an id, or the rules of the last call that used this name.
+    /// The cleared rule with an id, or the cleared rules of the last call that used a name.
     pub(crate) fn find(&self, key: &str) -> Vec<Gone> {
         let id = key.parse().ok().map(RuleId);
         let is_meant =

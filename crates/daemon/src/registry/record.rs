@@ -14,7 +14,7 @@ pub struct Record {
     pub group: GroupId,
     /// The id of the first rule of the call that armed this rule.
     pub(crate) call: RuleId,
-    /// The name that this call gave the rule.
+    /// The name that the caller gave the rule, if any.
     pub name: Option<String>,
     /// The rule in canonical words.
     pub words: String,

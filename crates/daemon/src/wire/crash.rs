@@ -21,11 +21,12 @@ pub(crate) fn cut(crash: &Crash) -> Result<Cut, Refusal> {
             "list is {}: an answer lists at most {LIST_MAX} writes",
             crash.list
         );
-        return Err(unfit(error).remedy("give less; all of them are counted"));
+        return Err(unfit(error).remedy("ask for a shorter list; the answer counts all writes"));
     }
     if crash.tear_bytes.is_some() && crash.keep != KeepWord::Random {
-        let error = "a torn write survives in part, and keep 'none' and 'all' have no parts";
-        return Err(unfit(error.to_owned()).remedy("leave keep at 'random', or tear out"));
+        let error =
+            "a torn write survives in part, but keep 'none' and 'all' keep no parts of writes";
+        return Err(unfit(error.to_owned()).remedy("set keep to 'random', or leave out tear"));
     }
     Ok(Cut {
         keep: match crash.keep {

@@ -1,4 +1,4 @@
-//! The memory that callers and clients make the daemon hold, and whether it stays in memory.
+//! The memory that callers and clients make the daemon hold, and the daemon's protection against reclaim.
 
 use dashpot_api::{ClientMemory, Memory, Reclaim};
 use dashpot_export::Held;
@@ -30,7 +30,7 @@ pub(crate) fn client_memory(held: Held) -> ClientMemory {
     }
 }
 
-/// The protection that is in force in this process.
+/// The protection against reclaim that is in force for this process.
 pub(crate) fn reclaim() -> Reclaim {
     let now = in_force();
     Reclaim {

@@ -1,4 +1,5 @@
-//! The reason that a rule has injected nothing: users of such tools ask for this most often.
+//! The reason that a rule has injected nothing. This is the most frequent question of users of fault
+//! injectors.
 
 use dashpot_api::{RuleState, op_words};
 use dashpot_engine::RuleStats;

@@ -81,7 +81,7 @@ fn stores(collected: &Collected, device: DeviceId, op: Op) -> Sparse {
     all.store
 }
 
-/// The snapshot of a device; if its shard has failed, one without I/O, and the reason.
+/// The snapshot of a device. If its shard has failed: a snapshot without I/O, and the reason.
 pub(super) fn or_nothing(
     daemon: &Daemon,
     snapshot: Result<DiskSnapshot, Refusal>,

@@ -53,7 +53,7 @@ pub(crate) async fn show(
     making.json(&disk).map(JsonAnswer)
 }
 
-/// The histograms of a disk since the start. The difference of two answers is the interval between.
+/// The histograms of a disk since the start. Subtract two answers to get the interval between them.
 #[utoipa::path(get, path = "/v1/disks/{disk}/latency", operation_id = "get_disk_latency", tag = "disks",
     params(("disk" = String, Path), Breakdown),
     responses(
@@ -138,7 +138,7 @@ pub(crate) async fn crash(
 }
 
 /// Ends an attachment of a disk: its zios in flight fail, and so does every later request to the
-/// device. It stays until the host detaches it.
+/// device. The device stays until the host detaches it.
 #[utoipa::path(post, path = "/v1/disks/{disk}/fail-attachment", operation_id = "fail_attachment",
     tag = "disks",
     params(("disk" = String, Path)),

@@ -28,8 +28,8 @@ pub(crate) struct Wanted {
     /// Only zios that finished after this cursor: `next` of an earlier answer, or 0 for all that the
     /// daemon remembers. Without it the answer has no zios, and `next` is the present cursor.
     after: Option<u64>,
-    /// Only zios of the disk or the volume with this name. Without it, zios of all disks and volumes come: a
-    /// pool sends its disks zios of its own.
+    /// Only zios of the disk or the volume with this name. Without it, zios of all disks and volumes,
+    /// including the zios that a pool sends to its disks.
     disk: Option<String>,
     /// Only zios of these operations, with commas between them: `read,write`.
     op: Option<String>,
@@ -111,8 +111,8 @@ pub(crate) async fn finished(
     making.json(&search.found).map(JsonAnswer)
 }
 
-/// A search among the finished zios, one part after the other, because during a look the collector
-/// cannot empty the shards' rings.
+/// A search among the finished zios. Each look searches one part, because the collector cannot empty the
+/// shards' rings during a look.
 struct Search<'a> {
     daemon: &'a Daemon,
     device: Option<DeviceId>,
@@ -123,15 +123,14 @@ struct Search<'a> {
     layer: Option<LayerWord>,
     devices: Vec<Arc<str>>,
     limit: usize,
-    /// The cursor at which the search ends: it leaves zios that finish later to the next request.
+    /// The cursor at which the search ends. Zios that finish later are left to the next request.
     end: Option<u64>,
-    /// The zios that it has found. `next` is the cursor at which the search continues, unless that is
-    /// beyond its end.
+    /// The zios found so far. The search continues at the cursor `next`, unless `next` is beyond `end`.
     found: FinishedZios,
 }
 
 impl Search<'_> {
-    /// Searches the next part. True if it was the last.
+    /// Searches the next part. Returns true after the last part.
     fn go_on(&mut self, view: &View<'_>) -> bool {
         let collected = view.collected;
         let end = *self.end.get_or_insert(collected.now());
@@ -181,15 +180,15 @@ impl Search<'_> {
     }
 }
 
-/// The conditions of a statistic, each in brackets.
+/// Parses the conditions of a statistic, each in brackets.
 fn conditions(text: Option<&str>) -> Result<Predicates, Refusal> {
     let Some(text) = text else {
         return Ok(Predicates::default());
     };
     let statistic: Statistic = format!("disk.ops{text}").parse()?;
     if let Some(by) = statistic.by {
-        let error = format!("where is '{text}': [{}] is no condition", by.word());
-        return Err(Refusal::bad_request(error).remedy("write each as [latency>=10ms]"));
+        let error = format!("where is '{text}': [{}] is not a condition", by.word());
+        return Err(Refusal::bad_request(error).remedy("write each condition as [latency>=10ms]"));
     }
     check_known(&statistic.predicates, Knows::Zios)?;
     Ok(statistic.predicates)

@@ -65,7 +65,7 @@ pub(crate) async fn rules(
         .map(JsonAnswer)
 }
 
-/// The rules of a disk that are armed, by group.
+/// The armed rules of a disk, by group.
 async fn armed(daemon: &Daemon, disk: usize) -> Result<Vec<Vec<RuleSpec>>, Refusal> {
     let records = daemon.records().await;
     let own: Vec<_> = records
@@ -86,5 +86,5 @@ fn specs(words: &str) -> Result<Vec<RuleSpec>, Refusal> {
     Ok(rules.into_iter().map(|rule| rule.spec).collect())
 }
 
-/// The I/Os of this many seconds are run.
+/// The engine runs the I/Os of this many seconds again.
 const SECONDS: u64 = 30;

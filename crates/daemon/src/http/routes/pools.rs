@@ -40,7 +40,7 @@ pub(crate) async fn show(
     Ok(Json(one_of(&daemon, index).await))
 }
 
-/// The queues of a pool's disks since the start. The difference of two answers is the interval between.
+/// The queues of a pool's disks since the start. Subtract two answers to get the interval between them.
 #[utoipa::path(get, path = "/v1/pools/{pool}/latency", operation_id = "get_pool_latency", tag = "pools",
     params(("pool" = String, Path)),
     responses(

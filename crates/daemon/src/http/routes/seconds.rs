@@ -100,7 +100,7 @@ impl Seen {
         }
     }
 
-    /// Roughly how many bytes it takes after conversion.
+    /// Roughly how many bytes these seconds take after conversion.
     fn converted_bytes(&self) -> usize {
         let cells = self.seconds.iter().flat_map(|(_, cells)| cells.iter());
         let bytes = |cell: &SecondCell| {

@@ -85,11 +85,11 @@ pub(crate) struct WantedColumns {
     statistic: String,
     /// The beginning: a whole second of the daemon's clock. Without it the interval has 60 seconds.
     from_ns: Option<u64>,
-    /// The end, which is excluded: a whole second. Without it, and at most, the end of the last second that is
-    /// over.
+    /// The end, which is excluded: a whole second. Without it, or if it is in the future, the interval ends
+    /// with the last second that is over.
     to_ns: Option<u64>,
     #[allow(rustdoc::broken_intra_doc_links)] // A default, and no link.
-    /// The length of a column: whole seconds [1 s]. Columns begin at its multiples.
+    /// The length of a column: whole seconds [1 s]. Columns begin at multiples of this length.
     #[serde(default = "second")]
     step_ns: u64,
 }
@@ -151,11 +151,11 @@ pub(crate) struct WantedDifference {
     statistic: String,
     /// The beginning of the view: a whole second.
     from_ns: u64,
-    /// Its end, which is excluded: a whole second.
+    /// The end of the view, which is excluded: a whole second.
     to_ns: u64,
     /// The beginning of the rectangle: a whole second of the view.
     begin_ns: u64,
-    /// Its end, which is excluded.
+    /// The end of the rectangle, which is excluded.
     end_ns: u64,
     /// The least number of the rectangle.
     least: u64,
@@ -191,7 +191,7 @@ pub(crate) async fn diff(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WantedIos {
-    /// The statistic that counts them. Its breakdown is not needed.
+    /// The statistic that counts the I/Os. It needs no breakdown.
     statistic: String,
     /// Only I/Os that ended at this whole second or later.
     from_ns: u64,
@@ -199,7 +199,7 @@ pub(crate) struct WantedIos {
     to_ns: u64,
     /// The least number of the statistic's metric. Without it there is no lower bound.
     least: Option<u64>,
-    /// The greatest number. Without it there is no upper bound.
+    /// The greatest number of the statistic's metric. Without it there is no upper bound.
     most: Option<u64>,
     /// How many of the longest are left out, because an earlier answer had them: up to 100,000.
     #[serde(default)]

@@ -47,7 +47,7 @@ pub(crate) async fn show(
     making.json(&volume).map(JsonAnswer)
 }
 
-/// The histograms of a volume since the start. The difference of two answers is the interval between.
+/// The histograms of a volume since the start. Subtract two answers to get the interval between them.
 #[utoipa::path(get, path = "/v1/volumes/{volume}/latency", operation_id = "get_volume_latency",
     tag = "pools",
     params(("volume" = String, Path), Breakdown),

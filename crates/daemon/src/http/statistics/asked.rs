@@ -1,4 +1,4 @@
-//! The party that is asked for statistics: a daemon, or the memory of another source.
+//! The source that answers requests for statistics: a daemon, or the memory of another source.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,12 +16,12 @@ pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A source of statistics, for all routes that answer about any source.
 pub(crate) trait Asked: Send + Sync {
-    /// The memory of its answers to callers.
+    /// The memory of the source's answers to callers.
     fn answers(&self) -> &AnswerMemory;
 
     fn source(&self) -> Source;
 
-    /// The facts that it knows about an I/O.
+    /// The facts that the source knows about an I/O.
     fn knows(&self) -> Knows;
 
     fn clock(&self) -> Clock;
@@ -29,10 +29,10 @@ pub(crate) trait Asked: Send + Sync {
     /// The values of a dimension that are known now.
     fn values(&self, dimension: Dimension) -> Answer<'_, Vec<String>>;
 
-    /// The steps that it remembers, and the first second of which it remembers all single I/Os.
+    /// The steps that the source remembers, and the first second of which it remembers all single I/Os.
     fn remembered(&self) -> (Vec<RememberedSteps>, u64);
 
-    /// Counts a statistic over an interval. `making` is charged for what is copied.
+    /// Counts a statistic over an interval. `making` is charged for the copied data.
     fn count<'a>(
         &'a self,
         statistic: &'a Statistic,
@@ -40,7 +40,7 @@ pub(crate) trait Asked: Send + Sync {
         making: &'a mut Making,
     ) -> Answer<'a, Result<Counted, Refusal>>;
 
-    /// Single I/Os, which the caller looks at in a thread of its own.
+    /// The wanted I/Os. The caller looks at them in a thread of its own.
     fn ios<'a>(
         &'a self,
         wanted: Wanted,
@@ -50,8 +50,8 @@ pub(crate) trait Asked: Send + Sync {
 
 /// Single I/Os.
 pub(crate) trait Ios: Send + Sync {
-    /// Calls for each of them, in the order of their seconds. Returns the first second of which none was
-    /// forgotten.
+    /// Calls `look` for each I/O, in the order of their seconds. Returns the first second of which no I/O
+    /// was forgotten.
     fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal>;
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn parse(name: &str, asked: &dyn Asked) -> Result<Statistic, Refusal>
     let mut own = statistic.by.into_iter().chain(number);
     own.try_for_each(|one| known(one, knows))?;
     if knows == Knows::Kernel && statistic.layer != Layer::Disk {
-        let error = format!("{name}: the kernel's I/Os are those of disks");
+        let error = format!("{name}: the kernel's I/Os are I/Os of disks");
         let remedy = "ask about 'disk' instead";
         return Err(Refusal::new(RefusalKind::Unprocessable, error).remedy(remedy));
     }

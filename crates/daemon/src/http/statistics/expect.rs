@@ -1,8 +1,8 @@
 //! The expected effect of a rule: the engine runs a disk's recent I/Os again, on a virtual clock, with the rule
 //! armed beside the rules that are armed already.
 //!
-//! Each I/O arrives when it arrived before, even if the rule delays the I/Os ahead of it; a client that waits for
-//! its replies would send fewer. The store takes as long for each I/O as it took before.
+//! Each I/O arrives when it arrived before, even if the rule delays the I/Os ahead of it. (A real client
+//! that waits for replies would send fewer I/Os.) The store takes as long for each I/O as it took before.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,7 +23,7 @@ pub(crate) struct Expected {
     pub(crate) measured: Histogram,
     /// The latencies at the disk with the rule.
     pub(crate) latencies: Histogram,
-    /// How many I/Os would still wait when the last one arrives.
+    /// How many I/Os would still wait when the last I/O arrives.
     pub(crate) waiting: u64,
     /// The time between the first and the last arrival, in whole seconds; at least one.
     pub(crate) seconds: u64,
@@ -50,7 +50,7 @@ struct Run {
     engine: Engine,
     now: Instant,
     actions: Vec<Action>,
-    /// The ends of the store's work.
+    /// When the store finishes each I/O that it works on, and the I/O's id.
     works: BinaryHeap<Reverse<(Instant, u32)>>,
     stores: Vec<Duration>,
     clients: Vec<Arc<str>>,
@@ -182,7 +182,7 @@ impl Run {
         self.engine.in_flight_total(DISK).into()
     }
 
-    /// Lets the other I/Os end, if they end within an hour.
+    /// Lets the waiting I/Os end, if they end within an hour.
     fn finish(&mut self) {
         self.advance(self.now + Duration::from_secs(3_600));
     }
@@ -230,7 +230,8 @@ mod tests {
             (Some(10_000_000), Some(10_000_000))
         );
         assert_eq!((light.latencies.count(), light.waiting), (100, 1));
-        // Each comes 20 ms after the one before and takes 30: the last waits for 99 × 10 ms.
+        // An I/O comes every 20 ms and takes 30 ms, so each I/O waits 10 ms longer than the I/O before
+        // it.
         let heavy = under("-D 30ms:1", &ios);
         assert_eq!(heavy.latencies.max(), Some(30_000_000 + 99 * 10_000_000));
         assert!(heavy.waiting > 30, "{}", heavy.waiting);

@@ -1,4 +1,4 @@
-//! Intervals of whole seconds, and a statistic counted over one.
+//! Intervals of whole seconds, and a statistic counted over an interval.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use crate::{Refusal, RefusalKind};
 /// The interval of an answer: whole seconds, in columns of whole seconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
-    /// The seconds, the last one excluded.
+    /// The seconds; the end of the range is excluded.
     pub(crate) seconds: Range<u64>,
-    /// The length of a column. Columns begin at its multiples.
+    /// The length of a column in seconds. Columns begin at multiples of this length.
     pub(crate) step: u64,
 }
 
@@ -34,7 +34,8 @@ impl Interval {
         let step = whole("step_ns", step_ns)?.max(1);
         let columns = to.saturating_sub(from).div_ceil(step);
         if columns > COLUMNS_MAX {
-            let error = format!("{columns} columns are too many: an answer has {COLUMNS_MAX}");
+            let error =
+                format!("{columns} columns are too many: an answer has at most {COLUMNS_MAX}");
             return Err(Refusal::new(RefusalKind::Unprocessable, error)
                 .remedy("take a longer step_ns, or a shorter interval"));
         }
@@ -74,7 +75,7 @@ fn whole(name: &str, ns: u64) -> Result<u64, Refusal> {
 
 /// The columns of a statistic, as far as the collector's memory goes.
 pub(crate) struct Counted {
-    /// By the first second, without the columns in which no I/O ended.
+    /// The columns, by their first second. Columns in which no I/O ended are left out.
     pub(crate) columns: BTreeMap<u64, Column>,
     /// The first second of which nothing was forgotten.
     pub(crate) since: u64,

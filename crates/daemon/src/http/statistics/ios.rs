@@ -24,12 +24,13 @@ pub(crate) struct CopiedIos {
     /// The names of the devices, by index.
     devices: Vec<Arc<str>>,
     other: Arc<str>,
-    /// The first second of which none was forgotten.
+    /// The first second of which no zio was forgotten.
     pub(crate) since: u64,
 }
 
 impl CopiedIos {
-    /// Copies zios out of the collector's memory, and charges for them. Other callers are answered in between.
+    /// Copies zios out of the collector's memory, and charges the answer for them. The daemon can answer
+    /// other callers between two parts.
     pub(crate) async fn copy(
         daemon: &Arc<Daemon>,
         wanted: &Wanted,
@@ -60,7 +61,7 @@ impl CopiedIos {
         }
     }
 
-    /// How many there are.
+    /// The number of the copied zios.
     pub(crate) fn len(&self) -> usize {
         self.copied.zios.len()
     }
@@ -186,7 +187,8 @@ fn columns(ios: &CopiedIos, statistic: &Statistic, interval: &Interval) -> BTree
         let early = (!early.is_empty())
             .then(|| scope.spawn(|| columns_of(ios, early, statistic, interval)));
         let mut columns = columns_of(ios, late, statistic, interval);
-        // A thread that has panicked has printed its message; the request fails with it.
+        // A thread that has panicked has printed its message. The panic goes on here, and the request
+        // fails.
         let counted = early.map(|early| early.join().unwrap_or_else(|panic| resume_unwind(panic)));
         columns.extend(counted.into_iter().flatten());
         columns
@@ -229,5 +231,5 @@ pub(super) fn parts_of(tally: &Tally, statistic: &Statistic) -> Parts {
     parts
 }
 
-/// How many zios are looked at during one look, which then takes about 2 ms.
+/// How many zios one look examines. Such a look takes about 2 ms.
 const PART: usize = 100_000;

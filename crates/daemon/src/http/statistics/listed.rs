@@ -17,13 +17,13 @@ use crate::http::memory::Wanted;
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
     pub(crate) statistic: Statistic,
-    /// The bounds of its number, as conditions.
+    /// The bounds of the statistic's number, as conditions.
     pub(crate) bounds: Predicates,
-    /// The time in which they ended, in whole seconds.
+    /// The time in which the I/Os ended, in whole seconds.
     pub(crate) ended_ns: Range<u64>,
-    /// How many of the longest are left out.
+    /// How many of the longest I/Os are left out.
     pub(crate) skip: usize,
-    /// How many are listed.
+    /// How many I/Os are listed after those.
     pub(crate) limit: usize,
 }
 

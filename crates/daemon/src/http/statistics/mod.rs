@@ -1,9 +1,9 @@
 //! Any statistic in columns of whole seconds that are over, of any source.
 //!
-//! Of a daemon, counts and latencies by device, operation and client come from the collector's memory of seconds,
-//! which goes back for an hour. All others are counted from the single zios that the collector remembers. Both copy
-//! the data that they need during a look, and count it afterwards, because the collector cannot empty the rings
-//! during a look.
+//! A daemon takes counts and latencies by device, operation and client from the collector's memory of
+//! seconds, which goes back for an hour. It counts all other statistics from the single zios that the
+//! collector remembers. In both cases the daemon only copies data during a look, and counts it
+//! afterwards, because the collector cannot empty the rings during a look.
 
 mod asked;
 mod expect;

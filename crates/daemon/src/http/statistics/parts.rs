@@ -69,7 +69,7 @@ impl Sum {
     }
 }
 
-/// The most values of a column, with that of the rest.
+/// The most values of a column, including the value for the rest.
 const VALUES_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! How the I/Os in a rectangle of a heat map differ from the others: `diff`, with the I/Os inside as the slow ones.
+//! How the I/Os in a rectangle of a heat map differ from the other I/Os: `diff`, with the I/Os in the
+//! rectangle as the slow ones.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -17,11 +18,11 @@ use crate::{Refusal, RefusalKind};
 #[derive(Clone, Debug)]
 pub(crate) struct Rectangle {
     pub(crate) statistic: Statistic,
-    /// The view.
+    /// The time in view.
     pub(crate) view_ns: Range<u64>,
-    /// The part of it that the rectangle covers.
+    /// The part of the view's time that the rectangle covers.
     pub(crate) inside_ns: Range<u64>,
-    /// The numbers that it covers.
+    /// The numbers that the rectangle covers.
     pub(crate) numbers: RangeInclusive<u64>,
 }
 
@@ -46,18 +47,18 @@ pub(crate) async fn compare(
 }
 
 impl Rectangle {
-    /// Its numbers as conditions.
+    /// The bounds of the rectangle's numbers, as conditions.
     pub(crate) fn conditions(&self) -> Result<Predicates, Refusal> {
         Ok(self.bounds(self.number()?))
     }
 
-    /// The number on the vertical axis.
+    /// The number that the vertical axis shows.
     fn number(&self) -> Result<Dimension, Refusal> {
         let (inside, numbers) = (&self.inside_ns, &self.numbers);
         if inside.is_empty() || numbers.is_empty() {
             let error = "the rectangle is empty";
             return Err(Refusal::new(RefusalKind::Unprocessable, error)
-                .remedy("begin_ns must be below end_ns, and least at most most"));
+                .remedy("begin_ns must be below end_ns, and least must not exceed most"));
         }
         self.statistic.measure().ok_or_else(|| {
             let error = format!("{} has no numbers to draw a rectangle on", self.statistic);

@@ -43,8 +43,9 @@ pub(super) async fn count(
     })
 }
 
-/// The steps of an interval: minutes or hours, if the seconds at its beginning are forgotten and its columns are
-/// whole minutes or hours. The step that is not over is always made of seconds, because it has more than them.
+/// The steps of an interval: minutes or hours, if the seconds at its beginning are forgotten and its
+/// columns are whole minutes or hours. A minute or an hour that is only partly in the interval is read as
+/// seconds.
 fn steps(levels: &[Steps; 3], interval: &Interval) -> (u64, Vec<(u64, SecondCells)>) {
     let Range { start, end } = interval.seconds.clone();
     let [seconds, coarse @ ..] = levels;

@@ -14,13 +14,13 @@ use crate::answers::{AnswerMemory, Making};
 use crate::http::memory::{Memory, Wanted};
 use crate::{Refusal, RefusalKind};
 
-/// A memory that callers ask.
+/// A memory, as a source of statistics.
 pub(crate) struct Viewed {
     memory: Arc<dyn Memory>,
     answers: AnswerMemory,
 }
 
-/// I/Os that are read when somebody looks at them.
+/// The wanted I/Os of a memory, which are read only when a caller looks at them.
 struct Read {
     memory: Arc<dyn Memory>,
     wanted: Wanted,
@@ -92,7 +92,8 @@ impl Ios for Read {
     }
 }
 
-/// The columns of an interval. A piece of it is counted at a time, because the tallies of columns are large.
+/// The columns of an interval. This counts one piece of the interval after the other, because the tallies
+/// of columns are large.
 fn columns(
     memory: &dyn Memory,
     statistic: &Statistic,
@@ -156,5 +157,5 @@ fn unreadable(error: anyhow::Error) -> Refusal {
 
 /// How many columns are counted at a time.
 const PIECE: u64 = 240;
-/// Roughly the bytes of their tallies.
+/// Roughly the bytes of the tallies of [`PIECE`] columns.
 const TALLIES: usize = 16 << 20;

@@ -1,7 +1,7 @@
 //! Statistics as they happen: an event for each second that is over.
 //!
-//! A caller that reads slowly gets later seconds late, and one that is too far behind misses some: an event says
-//! how many. Nothing is counted before a caller takes it.
+//! A caller that reads slowly gets its seconds late. If it falls too far behind, the stream skips
+//! seconds, and the next event says how many. A second is counted only when the caller has room for it.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -68,7 +68,7 @@ async fn serve(
     let mut next = asked.clock().now_ns / SECOND_NS;
     loop {
         let now_ns = asked.clock().now_ns;
-        // The clock of a simulation may run faster or slower than that of the wall.
+        // The clock of a simulation may run faster or slower than real time.
         let wait_ns = ((next + 1) * SECOND_NS)
             .saturating_sub(now_ns)
             .clamp(SHORT_NS, SECOND_NS);
@@ -136,9 +136,9 @@ fn event(name: &str, json: &str) -> String {
     format!("event: {name}\ndata: {json}\n\n")
 }
 
-/// The most statistics of a caller.
+/// The most statistics of a stream.
 const STATISTICS_MAX: usize = 16;
 /// The shortest wait for the end of a second.
 const SHORT_NS: u64 = 1_000_000;
-/// A caller further behind than this misses seconds.
+/// If a caller is more than this many seconds behind, the stream skips the older ones.
 const BEHIND_MAX: u64 = 60;
