@@ -7,7 +7,6 @@ use dashpot_rules::ParseError;
 use super::metric::Kind;
 use super::names::{Names, Subject};
 
-/// An expectation.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
     /// The text as the user typed it.

@@ -1,4 +1,4 @@
-//! Tests of the meaning of expressions, and of the messages about those that cannot be parsed.
+//! Tests what expressions mean, and the messages about expressions that cannot be parsed.
 
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ fn what_is_unknown_is_refused_with_what_is_near() {
             "tail.heldd > 1",
             "no metric 'heldd' of a rule: did you mean 'held'?",
         ),
-        // The remedy does not propose an id for a name.
+        // The remedy does not propose an id in place of a name.
         ("rule(s).held > 1", "no rule 's': there is 1, tail, 2, slow"),
         (
             "rule(tial).held > 1",

@@ -21,7 +21,7 @@ pub(crate) struct Snapshot {
     /// When the daemon started.
     pub(crate) started_ns: u64,
     pub(crate) devices: HashMap<String, DiskLatency>,
-    /// The rules with a name, armed or cleared.
+    /// For each name, the rules that have this name or had it before they were cleared.
     pub(crate) rules: HashMap<String, Vec<RuleLatency>>,
 }
 

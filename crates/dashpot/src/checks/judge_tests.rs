@@ -9,7 +9,7 @@ use serde_json::{Value, from_value, json};
 use super::super::{Expression, Names};
 use super::{Outcome, Snapshot};
 
-/// A rule at the start, as the daemon sends it.
+/// A rule that has just been armed, as the daemon sends it.
 const RULE: &str = include_str!("../../../report/src/fixtures/rule.json");
 
 fn histogram(ns: &[u64]) -> Value {

@@ -8,7 +8,7 @@ use dashpot_rules::{Decimal, ParseError, parse_bandwidth, parse_duration};
 pub(crate) enum Figure {
     Mean,
     Max,
-    /// The value that this many millionths of the values do not exceed.
+    /// A quantile, in millionths: 990,000 for p99.
     Quantile(u32),
 }
 

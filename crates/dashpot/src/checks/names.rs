@@ -142,7 +142,7 @@ impl Names {
     }
 }
 
-/// `rule(NAME).METRIC`.
+/// Splits `rule(NAME).METRIC` into the name and the metric.
 fn explicit_rule(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix("rule(")?.split_once(").")
 }

@@ -261,7 +261,7 @@ fn xml(text: &str) -> String {
     each.collect()
 }
 
-/// A table, or nothing without rows.
+/// A table; empty if there are no rows.
 fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let lines: Vec<String> = rows
         .map(|row| format!("| {} |\n", row.join(" | ")))

@@ -137,7 +137,7 @@ Examples:
   sudo dashpot detach /dev/loop0
   sudo dashpot detach --stale")]
 pub(crate) struct DetachArgs {
-    /// A device or its link, where it is mounted, a disk, a volume, or 'all' of this daemon
+    /// A device, its link or its mount point, a disk, a volume, or 'all' of this daemon
     #[arg(
         value_name = "NODE|DIR|DISK|all",
         required_unless_present = "stale",

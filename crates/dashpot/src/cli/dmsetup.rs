@@ -54,7 +54,7 @@ pub(crate) enum DmAction {
         /// The device
         name: String,
     },
-    /// Put the other table in place, if there is one, and let I/O go on
+    /// Put the reloaded table in place, if there is one, and let I/O go on
     Resume {
         /// The device
         name: String,

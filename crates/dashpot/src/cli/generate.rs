@@ -1,4 +1,4 @@
-//! The words of `man`, `completions` and `install`.
+//! The options of `man`, `completions` and `install`.
 
 use std::path::PathBuf;
 

@@ -46,7 +46,7 @@ pub(crate) struct LoadArgs {
     /// start when all are answered
     #[arg(long, value_name = "A..B", value_parser = parse_burst)]
     pub(crate) burst: Option<(u32, u32)>,
-    /// How long [until Ctrl-C]
+    /// How long to load the disk [until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub(crate) time: Option<Duration>,
     /// Poll instead of sleeping: this uses a whole CPU, and avoids wake-up delays

@@ -62,7 +62,7 @@ impl PageArgs {
 /// The speed of a simulation, as a multiple of real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speed {
-    /// This many times as fast.
+    /// This many times as fast as real time.
     Times(u32),
     /// As fast as the host can.
     Max,

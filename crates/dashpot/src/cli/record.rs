@@ -1,4 +1,4 @@
-//! `record`: keeps the single I/Os of disks in files.
+//! `record`: records each I/O of disks in files.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(crate) struct RecordArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kept: KeepArgs,
-    /// Only at disk (as clients see it), at volume [both], or at fs (sync calls)
+    /// Only this layer: disk (as clients see it), volume, or fs (sync calls) [disk and volume]
     #[arg(long, value_parser = layer(), value_name = "LAYER")]
     #[arg(hide_possible_values = true)]
     pub(crate) layer: Option<dashpot_observe::Layer>,

@@ -9,7 +9,7 @@ use dashpot_rules::{Injection, ParseError, RULE_OPTIONS, RuleDraft, RuleOption, 
 pub(crate) struct RuleArgs(RuleDraft);
 
 impl RuleArgs {
-    /// The rules.
+    /// The rules that the options describe.
     pub(crate) fn injection(&self) -> Result<Injection, ParseError> {
         self.0.injection()
     }

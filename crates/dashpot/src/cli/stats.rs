@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// List the words of statistics, and whose disks know each
+/// List the words of statistics, and which disks have each
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot stats")]
 pub(crate) struct StatsArgs {

@@ -1,4 +1,4 @@
-//! The full screen.
+//! `top`: the full screen.
 
 use std::path::PathBuf;
 

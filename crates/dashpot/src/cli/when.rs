@@ -139,7 +139,7 @@ mod tests {
         assert_eq!([of(0, 2), of(-1, 2), of(-2, 2)], [0, -1, -2]);
         // Outside the period, and nearer to its end or to its beginning.
         assert_eq!([of(1, 2), of(-3, 2)], [1, -3]);
-        // In a period of days the last one counts.
+        // If the period lasts for days, the last occurrence counts.
         assert_eq!([of(-1, 60), of(1, 60)], [-1, -23]);
     }
 

@@ -5,18 +5,18 @@ use dashpot_api::KeepWord;
 use dashpot_observe::{Dimension, Layer};
 use dashpot_rules::zinject::Compat;
 
-/// A layer.
+/// Parses a layer.
 pub(super) fn layer() -> impl TypedValueParser<Value = Layer> {
     PossibleValuesParser::new(Layer::WORDS).map(|word| Layer::of_word(&word))
 }
 
-/// A dimension of I/Os.
+/// Parses a dimension of I/Os.
 pub(super) fn dimension() -> impl TypedValueParser<Value = Dimension> {
     PossibleValuesParser::new(Dimension::ALL.map(Dimension::word))
         .try_map(|word| Dimension::parse(&word))
 }
 
-/// A release of OpenZFS.
+/// Parses a release of OpenZFS.
 pub(super) fn compat() -> impl TypedValueParser<Value = Compat> {
     PossibleValuesParser::new(["2.3", "2.4"]).map(|release| match release.as_str() {
         "2.3" => Compat::V2_3,
@@ -24,7 +24,7 @@ pub(super) fn compat() -> impl TypedValueParser<Value = Compat> {
     })
 }
 
-/// The writes that survive a power cut.
+/// Parses which writes survive a power cut.
 pub(super) fn keep() -> impl TypedValueParser<Value = KeepWord> {
     PossibleValuesParser::new(["none", "all", "random"]).map(|word| match word.as_str() {
         "none" => KeepWord::None,

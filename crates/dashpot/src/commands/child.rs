@@ -22,11 +22,11 @@ use tokio::sync::oneshot;
 use super::program::{Program, filtered};
 use super::signals::{ENDS, Signals, USERS};
 
-/// dashpot itself failed.
+/// The exit status if dashpot itself failed.
 pub(crate) const FAILED: u8 = 125;
-/// The command was found, but cannot be run.
+/// The exit status if the command exists but cannot be run.
 const CANNOT_RUN: u8 = 126;
-/// There is no such command.
+/// The exit status if there is no such command.
 const NOT_FOUND: u8 = 127;
 /// Shells add this to the number of the signal that ended a command.
 pub(super) const SIGNAL_BASE: i32 = 128;

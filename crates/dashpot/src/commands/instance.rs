@@ -25,10 +25,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The default memory for finished zios, in bytes.
 const DEFAULT_EVENTS: u64 = 64 << 20;
 
-/// More threads than this have not been shown to help.
+/// No measurement has shown that more threads help.
 const SHARDS_MAX: usize = 2;
 
-/// Disks that are served.
+/// The disks that this process serves.
 pub(crate) struct Instance {
     server: Server,
     daemon: Arc<Daemon>,

@@ -241,7 +241,7 @@ fn bucket(value: IterationValue<u64>) -> Bucket {
     }
 }
 
-/// The percentiles for which there are enough requests, to four digits.
+/// The percentiles, to four digits. A percentile is missing if there were too few requests for it.
 fn percentiles(latency: &Histogram<u64>) -> Percentiles {
     let at = |ppm: u32| {
         let quantile = f64::from(ppm) / 1e6;

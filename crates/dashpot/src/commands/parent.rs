@@ -70,7 +70,7 @@ impl Parent {
     }
 }
 
-/// Returns when the process has ended, or cannot be waited for.
+/// Returns when the process has ended, or if this thread cannot wait for it.
 fn wait_for(process: &OwnedFd) {
     let _ = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], None));
 }

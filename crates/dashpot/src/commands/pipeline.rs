@@ -1,4 +1,4 @@
-//! `--report`: the files that a pipeline reads, and the words for GitHub's runner.
+//! `--report`: the files that a pipeline reads, and the commands for GitHub's runner.
 
 use std::env::{var, var_os};
 use std::ffi::OsString;

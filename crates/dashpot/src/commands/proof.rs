@@ -14,9 +14,9 @@ use super::reports::{HtmlFile, save};
 use crate::cli::ProofArgs;
 use crate::doctor::median_oversleep;
 
-/// A check has failed.
+/// The exit status if a check has failed.
 pub(crate) const NOT_KEPT: u8 = 3;
-/// The host makes a verdict impossible.
+/// The exit status if the host makes a verdict impossible.
 const CANNOT_TELL: u8 = 4;
 
 pub(crate) fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCode> {

@@ -19,7 +19,7 @@ const DRAFT_LETTERS: usize = 8;
 /// same directory, so that readers never see an incomplete file.
 pub(crate) struct ReadyFile {
     place: PathBuf,
-    /// The path of the file.
+    /// The present path of the file: first that of the draft, then `place`.
     path: PathBuf,
     /// The locked file. The file of a running daemon is locked, and the file of a killed daemon is
     /// not.
@@ -82,7 +82,7 @@ impl ReadyFile {
 
 impl Drop for ReadyFile {
     fn drop(&mut self) {
-        // The file may have been removed by hand, with the same result.
+        // If the user has removed the file by hand, nothing is left to do.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -129,7 +129,7 @@ fn wanted(args: &RunArgs) -> Option<Wanted> {
     })
 }
 
-/// Attaches the disks, if that is wanted.
+/// Attaches the disks, if the user asks for it.
 async fn attach(
     attacher: Option<Attacher>,
     api: &Address,

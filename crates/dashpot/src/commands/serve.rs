@@ -28,7 +28,7 @@ use crate::sources::Target;
 
 /// Serves until a signal ends it.
 pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
-    // Take the sockets before other descriptors are opened.
+    // Take the sockets before this process opens other descriptors.
     let handed = handed_sockets()?;
     let api = api.map(|api| place_to_listen(api, "--api or DASHPOT_API"));
     let api = api.transpose()?;
@@ -238,8 +238,8 @@ impl Places {
         }
     }
 
-    /// The sockets that were handed over, and the addresses that the user wants. Without sockets and
-    /// addresses, the default address.
+    /// The sockets that were handed over, and the addresses that the user wants. If there are neither sockets
+    /// nor addresses, the default address.
     fn nbd(&mut self, nbd: &[Listen], handed: Vec<Arc<OwnedFd>>) -> anyhow::Result<Listening> {
         if nbd.is_empty() && handed.is_empty() {
             make_private_dir(&runtime_dir())?;

@@ -131,7 +131,7 @@ struct Shown<'a> {
     waiting: &'a [Waiting],
 }
 
-/// Whether a daemon that serves devices of this host can go on when memory is short.
+/// Lines that say whether a daemon that serves devices of its own host can go on when memory is short.
 fn reclaim_lines(status: &Status) -> String {
     if devices(status).all(|(_, io)| io.attachments.is_empty()) {
         return String::new();
@@ -346,7 +346,8 @@ fn attachment(attachment: &Attachment) -> String {
     )
 }
 
-/// The line about reads and writes of a program, which are calls: the page cache serves most of them.
+/// A line for a disk whose reads and writes are the calls of a program: the page cache serves most of these
+/// calls.
 fn cached(disk: &Disk) -> &'static str {
     let types = disk
         .store

@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use dashpot_export::complain;
 use dashpot_sys::duplicate_inherited;
 
-/// The sockets that this process was given. Call this before other descriptors are opened.
+/// The sockets that this process was given. Call this function before the process opens other descriptors.
 pub(super) fn handed_sockets() -> anyhow::Result<Vec<Arc<OwnedFd>>> {
     let (pid, count) = (var("LISTEN_PID").ok(), var("LISTEN_FDS").ok());
     let count = handed(std::process::id(), pid.as_deref(), count.as_deref())?;

@@ -73,7 +73,7 @@ fn bound(tunable: &TunableValue, value: u64) -> String {
     }
 }
 
-/// The effect of a tunable, and the words of a choice.
+/// The effect of a tunable, and its possible values if they are words.
 fn help(tunable: &TunableValue) -> String {
     let help = &tunable.help;
     match &tunable.choices[..] {

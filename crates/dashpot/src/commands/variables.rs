@@ -1,8 +1,8 @@
 //! The variables by which a command finds its disks.
 
-/// Where NBD clients reach a disk.
+/// The variable with the URI of a disk for NBD clients.
 pub(super) const URI: &str = "DASHPOT_URI";
-/// The block device of a disk.
+/// The variable with the block device of a disk.
 pub(super) const DEVICE: &str = "DASHPOT_DEV";
 
 /// The variable of a disk: `DASHPOT_URI_C1T1D0` for `c1t1d0`. Characters that a shell does not allow

@@ -11,7 +11,7 @@ use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list
 use super::output::{print, print_json};
 use crate::cli::{Cli, ZinjectArgs, zinject_help, zinject_usage};
 
-/// The pool of a rule that zinject did not arm.
+/// The word for the pool of a rule that zinject did not arm.
 const NO_POOL: &str = "-";
 
 pub(crate) fn zinject(

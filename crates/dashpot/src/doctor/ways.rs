@@ -153,7 +153,7 @@ fn fuse() -> Way {
     }
 }
 
-/// A way that a command of dashpot's own takes.
+/// A way that uses a command of dashpot.
 fn with_command(way: &'static str, command: &str, works: Result<(), Missing>) -> Way {
     Way {
         way,

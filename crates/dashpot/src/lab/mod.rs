@@ -107,7 +107,7 @@ fn check_ranges(disk: &LabDisk) -> Result<(), ParseError> {
     injections.try_for_each(|injection| check_range(injection, &disk.config.name, size))
 }
 
-/// Refuses rules that no zio on the disk can match.
+/// Refuses rules that no zio can match, because their range begins beyond the end of the disk.
 pub(crate) fn check_range(injection: &Injection, disk: &str, size: u64) -> Result<(), ParseError> {
     for rule in &injection.rules {
         if let Some((start, _)) = rule.spec.range.filter(|(start, _)| *start >= size) {

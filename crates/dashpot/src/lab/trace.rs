@@ -1,4 +1,4 @@
-//! Traces: a CSV of `time_ns,op,target,offset,length`, with one I/O in a line.
+//! Traces: a CSV of `time_ns,op,target,offset,length`, with one I/O per line.
 //!
 //! Nothing is quoted, because no name has a comma. The line of titles is optional.
 

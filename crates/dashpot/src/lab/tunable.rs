@@ -1,4 +1,4 @@
-//! Tunables of a pool in a lab file: ZFS's names, with values in the words of their units.
+//! Tunables of a pool in a lab file, with ZFS's names, and with units in their values.
 
 use dashpot_engine::pool::{Tunable, TunableError, Tunables};
 use dashpot_rules::{ParseError, parse_tunable};

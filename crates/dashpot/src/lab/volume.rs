@@ -150,6 +150,6 @@ fn parse_write(text: &str, volume: &str, pool: &mut PoolDraft<'_>) -> Result<Wri
     }
 }
 
-/// ZFS's default (`volblocksize`) when the articles were written.
+/// ZFS's default (`volblocksize`) when the articles on its write throttle were written.
 const DEFAULT_BLOCK_SIZE: u32 = 8 << 10;
 const BLOCK_SIZE_MAX: u32 = 1 << 20;

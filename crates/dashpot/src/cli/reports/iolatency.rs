@@ -37,7 +37,7 @@ pub(crate) struct IolatencyArgs {
         value_name = "iolatency"
     )]
     pub(crate) compat: Option<IolatencyCompat>,
-    /// A histogram for each value: see 'dashpot stats'
+    /// A histogram for each value; see 'dashpot stats'
     #[arg(long, value_parser = dimension(), hide_possible_values = true)]
     #[arg(value_name = "DIMENSION")]
     pub(crate) by: Option<Dimension>,
@@ -48,7 +48,7 @@ pub(crate) struct IolatencyArgs {
     pub(crate) percentiles: bool,
     #[command(flatten)]
     pub(crate) period: PeriodArgs,
-    /// Shorten no name where the terminal is narrow
+    /// Show whole names, even on a narrow terminal
     #[arg(long)]
     pub(crate) wide: bool,
     #[command(flatten)]

@@ -14,10 +14,10 @@ pub(crate) struct IostatArgs {
     /// Show waits and queues, too
     #[arg(short = 'x')]
     pub(crate) extended: bool,
-    /// Show fewer columns: writes and discards together, with -x all operations
+    /// Show fewer columns: writes with discards; with -x, all operations together
     #[arg(short = 's')]
     pub(crate) short: bool,
-    /// Show all columns and whole names where the terminal is narrow, too
+    /// Show all columns and whole names, even on a narrow terminal
     #[arg(long, conflicts_with = "short")]
     pub(crate) wide: bool,
     #[command(flatten)]

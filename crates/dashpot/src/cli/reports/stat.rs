@@ -22,7 +22,7 @@ pub(crate) struct StatArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) period: PeriodArgs,
-    /// Shorten no name where the terminal is narrow
+    /// Show whole names, even on a narrow terminal
     #[arg(long)]
     pub(crate) wide: bool,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use super::words::HtmlArgs;
 pub(crate) struct TxgsArgs {
     /// Only this pool
     pub(crate) pool: Option<String>,
-    /// Show all columns where the terminal is narrow, too
+    /// Show all columns, even on a narrow terminal
     #[arg(long)]
     pub(crate) wide: bool,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use dashpot_rules::{ParseError, parse_interval, parse_report_count, parse_span};
 use crate::cli::When;
 use crate::cli::words::layer;
 
-/// How often, and how many times.
+/// How often a report is repeated, and how many times.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Pace {
     /// Seconds between reports, or a time such as 500ms
@@ -34,7 +34,7 @@ pub(crate) struct DeviceArgs {
 }
 
 impl DeviceArgs {
-    /// Devices or pools that dashpot serves.
+    /// The devices or pools of dashpot with these names.
     pub(crate) fn named(names: &[String]) -> DeviceArgs {
         DeviceArgs {
             devices: names.to_vec(),
@@ -49,7 +49,7 @@ pub(crate) struct PoolArgs {
     /// Pools, then an interval and a count: [POOL]... [interval [count]]
     #[arg(value_name = "POOL|interval")]
     words: Vec<String>,
-    /// A recording has none of this
+    /// Refused: no recording has the figures of pools
     #[arg(
         long = "in",
         alias = "from",

@@ -25,7 +25,7 @@ pub(crate) struct ZpoolIostatArgs {
     /// Histograms of sizes
     #[arg(short = 'r', conflicts_with_all = ["latency", "queues"])]
     pub(crate) sizes: bool,
-    /// Show all columns where the terminal is narrow, too
+    /// Show all columns, even on a narrow terminal
     #[arg(long)]
     pub(crate) wide: bool,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use super::{loop_device, nbd_device, ublk_device};
 pub(super) struct BlockDevice {
     node: String,
     mechanism: MechanismWord,
-    /// The settings that are changed, with their former values.
+    /// The settings that `attach` has changed, with their former values.
     pub(super) before: Before,
     kept: bool,
 }

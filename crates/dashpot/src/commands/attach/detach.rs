@@ -293,7 +293,7 @@ impl Detachment<'_> {
         }
     }
 
-    /// Words for the fate of I/O that no program waits for.
+    /// A phrase that says how the command treats I/O that no program waits for.
     fn does_with(&self, count: u64) -> String {
         match self.fail_held {
             true => format!("ends {count} I/Os in flight with EIO"),

@@ -31,8 +31,8 @@ pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the kernel has removed a device that is free. A program such as udev may just have
-/// opened the device, and may need a moment to close it.
+/// Waits until the kernel has removed a device that is free. Returns false if that takes too long. A program
+/// such as udev may just have opened the device, and may need a moment to close it.
 fn goes_soon(place: &Place, record: &Record) -> bool {
     let begun = Instant::now();
     while is_ours(place, record) {

@@ -1,7 +1,7 @@
 //! How long the kernel's NBD client still waits for a daemon that is gone.
 //!
-//! The time runs from the first I/O that finds no connection, and the kernel reports it only in its
-//! log. `kernel.dmesg_restrict` decides which users may read the log.
+//! The time runs from the first I/O that finds no connection. Only the kernel's log shows when that was.
+//! `kernel.dmesg_restrict` decides which users may read the log.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};

@@ -49,7 +49,7 @@ pub(super) fn maker(kind: &FileSystem) -> Command {
     let mut command = Command::new(program(kind));
     command.args(match kind.name() {
         "ext2" | "ext3" | "ext4" | "xfs" => &["-q"][..],
-        // On the whole disk, without partitions.
+        // `-I` allows a file system on the whole disk, without partitions.
         "vfat" | "msdos" => &["-I"][..],
         _ => &[],
     });

@@ -1,5 +1,5 @@
-//! Links to nodes: `/dev/dashpot/DISK` for a disk that `attach` makes a device, and `/dev/dashpot/POOL/VOLUME` for a
-//! volume, as ZFS has `/dev/zvol/POOL/VOLUME`.
+//! Links to nodes: `/dev/dashpot/DISK` for a disk that `attach` makes a block device, and
+//! `/dev/dashpot/POOL/VOLUME` for a volume, as ZFS has `/dev/zvol/POOL/VOLUME`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -110,7 +110,7 @@ pub(crate) fn make(link: &Path, node: &str) -> anyhow::Result<()> {
     made().or_else(again).with_context(cannot)
 }
 
-/// The path from a directory to a node, which is a relative path within `/dev`.
+/// The path from a directory to a node. Within `/dev`, the path is relative.
 fn from(folder: &Path, node: &Path) -> PathBuf {
     match (folder.strip_prefix("/dev"), node.strip_prefix("/dev")) {
         (Ok(below), Ok(name)) => below

@@ -75,7 +75,7 @@ pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
     attribute(node, "loop/backing_file").map(PathBuf::from)
 }
 
-/// Runs `losetup`, of util-linux. Meanwhile it calls `waits` again and again.
+/// Runs `losetup`, of util-linux. While losetup runs, this function calls `waits` again and again.
 fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
     // A loop device that a killed losetup has made would have no owner. `waits` can end what losetup waits for.
     let never_gives_up = || {

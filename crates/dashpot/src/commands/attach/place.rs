@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct Record {
     /// The disk or the volume.
     pub(super) disk: String,
-    /// Its layer. Records of older versions are of disks.
+    /// The layer of the disk or the volume. Records of older versions lack the layer, and are of disks.
     #[serde(default = "disk_layer")]
     pub(super) layer: LayerWord,
     pub(super) node: String,
@@ -49,7 +49,7 @@ pub(super) struct Record {
     pub(super) served: Served,
     /// The changed settings of the node, with their former values.
     pub(super) before: Before,
-    /// The user and the group that the node belonged to before it was given away.
+    /// The user and the group that the node belonged to before dashpot gave it to another user.
     pub(super) owner_before: Option<(u32, u32)>,
     /// The place at which dashpot has mounted the node's file system.
     pub(super) mounted: Option<PathBuf>,

@@ -30,7 +30,7 @@ impl Process {
     }
 }
 
-/// The state and the start of a process. The name in `stat` may contain blanks and brackets.
+/// The state and the start of a process. The name in `stat` may contain spaces and parentheses.
 fn state_and_begin(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let state = fields.chars().next()?;

@@ -19,7 +19,8 @@ pub(super) fn is_stale(place: &Place, record: &Record, answers: &Answers) -> boo
     has_ended || answers.deny(record) || !is_ours(place, record)
 }
 
-/// The clients and the I/O of the disk or volume; `None` if the daemon does not answer, or has it no longer.
+/// The clients and the I/O of the disk or volume; `None` if the daemon does not answer, or no longer has the
+/// disk or volume.
 pub(super) fn io_of(client: &Client, record: &Record) -> Option<DeviceIo> {
     let (layer, name) = record.key();
     client.io(layer, name).ok()

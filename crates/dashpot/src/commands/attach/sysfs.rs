@@ -1,5 +1,5 @@
-//! The attributes of a block device in sysfs. `attach` changes some of them, and `detach` restores
-//! these.
+//! The attributes of a block device in sysfs. `attach` changes some of them, and `detach` restores their
+//! former values.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -27,7 +27,7 @@ pub(super) struct TakenOver {
 }
 
 /// Looks for a device of a disk or a volume that is in use and whose daemon is gone, and takes it over. Fails
-/// if the daemon's bytes are not those that the device was made from.
+/// if the daemon does not serve the bytes that the device was made from.
 pub(super) fn take_over(
     exported: &Exported,
     client: &Client,

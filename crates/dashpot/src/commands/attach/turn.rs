@@ -1,4 +1,4 @@
-//! The turn to choose a device that is free.
+//! Lets attachments take turns at choosing a free device.
 //!
 //! Two attachments that run at once find the same free device, and only one of them can make it.
 //! dashpot's own attachments therefore choose one after the other; other programs take no turns.

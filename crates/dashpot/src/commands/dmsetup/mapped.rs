@@ -29,7 +29,7 @@ pub(super) struct Mapped {
     is_kept: bool,
 }
 
-/// The part of a device that is on disk.
+/// The content of the state file in a device's directory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
     node: String,
@@ -39,7 +39,7 @@ pub(super) struct State {
     /// The first sector of the disk in its store.
     #[serde(default)]
     pub(super) start: u64,
-    /// The line of the table in place.
+    /// The line of the active table.
     pub(super) live: String,
     /// The line of the table that `resume` will put in place.
     pub(super) inactive: Option<String>,
@@ -187,7 +187,8 @@ impl Mapped {
         Ok(parse_table(&self.state.live)?)
     }
 
-    /// Starts the device's daemon. If the daemon cannot use its disk, the error names the word of the table.
+    /// Starts the device's daemon. If the daemon cannot use its disk, the error names the word of the table
+    /// that is wrong.
     pub(super) fn start(
         &mut self,
         table: &Table,

@@ -141,13 +141,13 @@ impl Memory for RecordedMemory {
     }
 }
 
-/// Whether more I/Os may come: its recorder has written something lately, and has not said that it has ended.
+/// Whether more I/Os may come: the recorder has written something lately, and has not marked its end.
 fn grows(recorded: &Recorded) -> bool {
     let (_, last_ns) = recorded.moments();
     !recorded.has_ended() && unix_ns().saturating_sub(last_ns) < SILENT_NS
 }
 
-/// How often the files are looked at.
+/// How often to open the files again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// A recorder seals a file at least every 10 s. A recorder that writes nothing for longer than this
 /// was killed.

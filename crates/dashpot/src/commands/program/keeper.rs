@@ -51,7 +51,7 @@ impl Keeper {
         Ok(Keeper(near))
     }
 
-    /// The keeper lets calls go on from here on.
+    /// From here on, the keeper lets calls go on.
     pub(super) fn take_over(mut self) {
         // A keeper that is gone was killed, or had no process left to answer.
         let _ = self.0.write_all(&[GO]);

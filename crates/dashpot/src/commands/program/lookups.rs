@@ -48,7 +48,7 @@ impl Lookups {
 
 fn start(user: User) -> io::Result<UnixStream> {
     let (near, far) = UnixStream::pair()?;
-    // The user may have stopped its reader. The calls of all others wait for this answer.
+    // The user may have stopped its reader, and the calls of all other users wait for this answer.
     near.set_read_timeout(Some(PATIENCE))?;
     near.set_write_timeout(Some(PATIENCE))?;
     let far: OwnedFd = far.into();

@@ -1,4 +1,4 @@
-//! The links at which reports find the recording of a daemon or of `observe`. A killed process leaves its
+//! The links by which reports find the recording of a daemon or of `observe`. A killed process leaves its
 //! link behind. The recording that the link names can still be read.
 
 use std::fs;

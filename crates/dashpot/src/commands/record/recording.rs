@@ -22,7 +22,7 @@ pub(super) fn check_keep(args: &KeepArgs) {
     }
 }
 
-/// Refuses to go on in a recording of another kind, or in a part that was cut from a recording.
+/// Refuses to continue a recording of another kind, or a part that was cut from a recording.
 pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
     // The recorder refuses a directory that is not a recording, or that cannot be read.
     let known = dashpot_recording::Recording::open(root);
@@ -228,5 +228,5 @@ pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String 
 const KEEP_LEAST: u64 = 1 << 20;
 /// How much a recording keeps if the user does not say.
 const KEEP_BYTES: u64 = 2 << 30;
-/// Above this share of one CPU the recorder leaves single I/Os out for a minute.
+/// If the recorder takes more than this share of one CPU, it leaves single I/Os out for a minute.
 const CPU_PERCENT: u64 = 25;

@@ -31,7 +31,7 @@ pub(super) enum Ask {
 /// News about the disks.
 pub(super) enum News {
     Frame(Box<Frame>),
-    /// A frame failed. The caller will try to get the frame again.
+    /// The source could not make a frame, and will try again.
     Down(String),
     /// A request is done, or refused.
     Answer(Ask, Result<String, String>),

@@ -19,13 +19,13 @@ pub(super) struct Board {
 /// Whether frames still come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Contact {
-    /// Nothing has been seen yet.
+    /// No frame has come yet.
     #[default]
     Waiting,
     Up,
-    /// The last attempt failed.
+    /// The source could not make the last frame.
     Down(String),
-    /// The last attempt has not been answered for this long.
+    /// No frame has come for this long.
     Silent(Duration),
 }
 

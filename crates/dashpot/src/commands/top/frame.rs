@@ -125,8 +125,8 @@ pub(super) fn written(done: Traffic, elapsed: std::time::Duration) -> Option<(f6
 pub(super) const TXGS_MAX: usize = 6;
 
 impl Done {
-    /// The rates and latencies of a disk in an interval. Latencies are the disk's, including holds.
-    /// `None` if no time has passed.
+    /// The rates and latencies of a disk in an interval. The latencies are those at the disk, and include
+    /// holds. `None` if no time has passed.
     pub(super) fn of(interval: &DeviceInterval) -> Option<Done> {
         let elapsed = interval.elapsed;
         let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
@@ -154,7 +154,7 @@ impl Done {
 }
 
 impl ClientFrame {
-    /// The values of the interval's breakdown, the busiest first.
+    /// The clients in an interval's breakdown, the busiest first.
     pub(super) fn all(interval: &DeviceInterval) -> Vec<ClientFrame> {
         let seconds = interval.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let mut counted: BTreeMap<&str, (u64, Histogram)> = BTreeMap::new();
@@ -200,8 +200,7 @@ impl Moment {
 }
 
 impl Frame {
-    /// Adds a note if the length of the interval is off by too much, and a note about the intervals
-    /// that it replaces.
+    /// Adds a note if the length of the interval is off by too much, or if the interval replaces missed ones.
     pub(super) fn check_length(&mut self, asked: std::time::Duration, missed: u64) {
         let done = self.disks.iter().filter_map(|disk| disk.done.as_ref());
         let elapsed = done.map(|done| done.heat.elapsed).max();

@@ -47,7 +47,7 @@ impl Pools {
     }
 }
 
-/// `None` if no time has passed, or if another daemon counts now.
+/// The rates between two frames; `None` if no time has passed, or if another daemon counts now.
 fn written_between(before: (u64, TrafficSum), now: (u64, TrafficSum)) -> Option<(f64, f64)> {
     let elapsed = Duration::from_nanos(now.0.checked_sub(before.0)?);
     let done = Traffic {

@@ -107,7 +107,7 @@ impl State {
         self.sort.sorted(&self.board().frame.disks)
     }
 
-    /// The selected disk; `None` only without disks.
+    /// The selected disk; `None` only if there are no disks.
     pub(super) fn disk(&self) -> Option<&DiskFrame> {
         let selected = self.disk.as_deref();
         let selected = selected.and_then(|name| self.board().disk(name));

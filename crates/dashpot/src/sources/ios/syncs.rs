@@ -19,7 +19,7 @@ pub(in crate::sources) struct SyncStream<'a> {
     places: Places<'a>,
 }
 
-/// The names of the devices on which file systems are.
+/// Finds the watched device below a file.
 struct Places<'a> {
     devices: &'a [Device],
     /// The name for all other devices; `None` if the calls on other devices do not count.

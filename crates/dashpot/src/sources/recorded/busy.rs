@@ -54,6 +54,6 @@ impl BusyDevices {
     }
 }
 
-/// I/Os that end later than this after the period are left out, unless a file was sealed meanwhile: that file
-/// has the I/Os that were in flight.
+/// I/Os that end more than this long after the period are left out, unless a file that was sealed meanwhile
+/// lists them as in flight.
 const LATER_NS: u64 = 60_000_000_000;

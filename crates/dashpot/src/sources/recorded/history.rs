@@ -84,10 +84,9 @@ impl History {
     }
 }
 
-/// The word of marks for one of the kernel's disks. Marks for a daemon's devices have the word of
-/// the layer.
+/// The word in marks for one of the kernel's disks. Marks for a daemon's devices have the word of the layer.
 pub(crate) const KERNEL_DISK: &str = "kernel disk";
-/// The kind of a device of the kernel on which calls that sync are recorded.
+/// The word in marks for a device of the kernel whose sync calls are recorded.
 pub(crate) const KERNEL_FS: &str = "kernel fs";
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl<'a> RecordedIntervals<'a> {
 }
 
 impl RecordedIntervals<'_> {
-    /// The kernel's own averages count from queueing on.
+    /// The kernel's own averages include the time in its queue, and so do these.
     fn averaged(&self, mut ops: Vec<OpInterval>) -> Vec<OpInterval> {
         if self.question.has_averages() && self.recorded.knows() == Knows::Kernel {
             for op in &mut ops {

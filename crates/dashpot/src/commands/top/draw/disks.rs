@@ -48,7 +48,7 @@ pub(super) fn row(disk: &DiskFrame, theme: Theme) -> Vec<Cell> {
     ]
 }
 
-/// The state of a disk, in one word if it is well.
+/// The state of a disk: `ok`, or its problems.
 fn state(disk: &DiskFrame, theme: Theme) -> Cell {
     let worst = disk.conditions.iter().min();
     let style = match worst {
@@ -64,7 +64,7 @@ fn state(disk: &DiskFrame, theme: Theme) -> Cell {
     }
 }
 
-/// A longer note, if a disk is not well.
+/// A longer note, if a disk has problems.
 pub(super) fn note(disk: &DiskFrame) -> Option<String> {
     let all: Vec<String> = disk.conditions.iter().filter_map(explained).collect();
     (!all.is_empty()).then(|| format!("{}: {}", disk.name, all.join(", ")))

@@ -137,7 +137,7 @@ fn promise(promise: &Promise, theme: Theme) -> Line<'static> {
     )
 }
 
-/// A line for each reason that the daemon cannot keep a promise, or may be unable to.
+/// A line for each reason why the daemon cannot keep a promise, or perhaps cannot keep it.
 fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
     let is_like = |a: &Promise, b: &Promise| a.can_hold == b.can_hold && a.why == b.why;
     let line = |(at, one): (usize, &Promise)| {

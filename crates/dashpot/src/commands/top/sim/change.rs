@@ -67,7 +67,7 @@ impl Sim {
         Ok((place, injection))
     }
 
-    /// Parses the words of a rule, and checks that at least one kind of zio on the disk can match.
+    /// Parses the words of a rule, and checks that its range begins on the disk.
     fn checked(&self, disk: usize, words: &str) -> Result<Injection, String> {
         let injection = parse_injection(words).map_err(|error| error.to_string())?;
         let disk = &self.scenario().disks[disk];

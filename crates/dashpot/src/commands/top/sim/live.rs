@@ -125,7 +125,7 @@ impl Live {
     }
 
     /// Simulates up to the present in pieces, so that the thread stops soon after the screen is gone. If
-    /// catching up would take longer than an interval, the simulation gives the rest of the time up.
+    /// catching up takes longer than an interval, the simulation does not make up for the rest.
     fn catch_up(&mut self) -> Result<(), Violation> {
         let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());

@@ -83,7 +83,7 @@ fn an_interval_is_what_was_done_in_it() {
     );
     assert_eq!(read.clients[0].name, "reader");
     assert_eq!(read.clients[0].per_second, Some(1_000.0));
-    // A frame in between leaves the interval as it is.
+    // A glance does not end the interval.
     sim.go_to(at(3_500)).unwrap();
     let glance = sim.glance();
     assert!(disk(&glance, "d").done.is_none());
