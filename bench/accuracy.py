@@ -47,8 +47,8 @@ def run(bench):
 
 
 def start(bench, stack, place):
-    """Starts the servers, by delay; `zero` has none, and measures the ceilings. One dashpot process serves
-    all delays.
+    """Starts the servers, by delay. Those of `zero` delay nothing, and show the ceilings. One dashpot
+    process serves all delays.
     """
     disk = [f"d=ram,size={servers.SIZE}"]
     spins = {name: bench.start(stack, name, lambda: Dashpot(place, disk, ["--spin", name.split()[1]], name=name))
@@ -102,8 +102,8 @@ def measure(bench, running, ceilings, cell, name):
 
 
 def errors(bench, server, cell):
-    """The client's errors. It polls: its own wake-ups would hide the server's error, and they are the same
-    for all servers.
+    """The errors of the delays, as a polling client measures them. The wake-ups of a client that sleeps
+    would hide the server's error, and they are the same for all servers.
     """
     if cell.pace == "bursts":
         depth, pace = cell.depth, ["--burst", f"{cell.depth}..{cell.depth}"]

@@ -29,7 +29,8 @@ STRACE = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trac
           "-e", "inject=fdatasync:delay_enter=1:when=65535"]
 # strace as the outside observer that counts calls.
 COUNTS = ["strace", "-f", "-y", "-qq", "-e", "trace=fsync,fdatasync", "-o"]
-# PostgreSQL's commits of one client, with the time of each; at the end no process is left to sync.
+# PostgreSQL commits for one client, and pgbench logs the time of each transaction. At the end PostgreSQL
+# stops, so that no process is left that syncs.
 CLUSTER = """
 set -e
 pg_ctl -D data -w -o "-k $PWD -h ''" -l log start >/dev/null
@@ -53,7 +54,7 @@ def run(bench):
 
 
 class Place:
-    """The programs and their files: those of the disk in `wal`, others in `other`."""
+    """The programs and their files: `wal` is the disk's directory, and `other` is not."""
 
     def __init__(self, bench, directory):
         self.bench, self.directory = bench, directory
@@ -108,7 +109,7 @@ AS_POSTGRES = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear
 
 
 def hold(place, cell):
-    """The hold by both clocks; then again under strace, which counts the calls."""
+    """Measures the hold by both clocks; then does the same work under strace, which counts the calls."""
     work = {GO: hold_go, POSTGRESQL: hold_postgresql}[cell]
     figures = work(place)
     if figures["min_ns"] < HOLD_NS:

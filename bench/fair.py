@@ -49,7 +49,7 @@ def stall(bench, name):
 
 
 def neighbours_of(server):
-    """By cell: what goes on beside the slow disk, for the time of a block."""
+    """For each cell, a context manager: while its block runs, this load runs beside the slow disk."""
     again = lambda once: neighbours.again_and_again(once, server)
     return {
         "alone": contextlib.nullcontext,

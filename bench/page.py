@@ -1,5 +1,6 @@
-"""The page's questions: the cost of ten subscribers on the data path, and the time of a drill-down and of a long past.
-And the page itself, in Chromium: the time until an hour is drawn, and that of a redraw beside ECharts.
+"""The page's questions: the cost of ten subscribers on the data path, and the time of a drill-down and of
+a question about a long past. And the page itself, in Chromium: the time until an hour is drawn, and that
+of a redraw beside ECharts.
 
 A subscriber's statistics are counted beside the shard, so the CPU time of the shard's thread is compared, pair by
 pair, with and without subscribers. The other figures are times of answers over the API's socket.

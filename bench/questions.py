@@ -52,7 +52,7 @@ def run(bench):
 
 
 def make(recording, ios):
-    """Writes a recording of a made server. No disk needs to be busy for half an hour."""
+    """Writes a recording of an invented server, so that no disk needs to be busy for half an hour."""
     command = ["cargo", "run", "--quiet", "--release", "-p", "dashpot-recording", "--example", "busy_server", "--"]
     subprocess.run([*command, recording, str(ios)], cwd=ROOT, check=True)
 

@@ -1,8 +1,8 @@
 """A disk that `dashpot attach` makes a loop device, as the programs above it see it: reads of 50 ms and writes of
 100 ms, 128 at a time. fio, sysstat's iostat, dashpot's iostat and iolatency look at the same node at the same time.
 
-fio's percentiles have buckets of 1 %, so its median is that of its log. On a busy host all tools wait for
-a CPU, and the claims do not hold.
+fio's percentiles have buckets of 1 %, so fio's median is computed from its log. On a busy host all tools
+wait for a CPU, and the claims do not hold.
 """
 
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Serves the pool of a lab to a real client, simulates the same lab, and puts the two side by side.
 
-A simulation claims that it shows what a served pool does. Here `dashpot serve` has the pool, `dashpot load`
-writes to its volume over NBD with as many threads as the lab's workload, and the daemon reports what it saw.
-`served.py --write` writes the table of docs/write-throttle.md, and its picture, anew.
+A simulation claims that it shows what a served pool does. Here `dashpot serve` runs the pool, `dashpot
+load` writes to its volume over NBD with as many threads as the lab's workload, and the daemon reports
+what it saw. `served.py --write` writes the table of docs/write-throttle.md, and its picture, anew.
 """
 
 import sys
@@ -54,7 +54,7 @@ def simulated(policy):
 
 
 def octave_of(ns):
-    """Where the octave begins that `dashpot quantize` would count a latency in."""
+    """The lower bound of the octave in which `dashpot quantize` would count a latency."""
     return (1 << (ns // 1_000).bit_length() >> 1) * 1_000
 
 

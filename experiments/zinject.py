@@ -49,8 +49,8 @@ def text(report):
 
 
 def parse(text):
-    """Parses the output of `dashpot quantize`: a report for each disk by name, or one of all under "".
-    Distributions and figures are sorted differently, as by DTrace.
+    """Parses the output of `dashpot quantize`: a report for each disk by its name, or a single report for
+    all disks under "". As with DTrace, the distributions are in another order than the figures.
     """
     figures = {
         name: map(int, numbers.split())
@@ -67,7 +67,8 @@ def parse(text):
 
 
 class Writer(threading.Thread):
-    """A client that writes in bursts until it is told to stop. Each burst waits for the last."""
+    """A client that writes in bursts until it is told to stop. Each burst waits for the end of the one
+    before."""
 
     def __init__(self, uri, bursts, pause):
         super().__init__()

@@ -1,4 +1,4 @@
-"""A lab with a pool of a volume, for the tests of pools."""
+"""A lab with a pool that has a volume, for the tests of pools."""
 
 POLICIES = ["through", "none", "openzfs", "legacy"]
 LAYOUTS = {

@@ -293,7 +293,7 @@ def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
 
 @pytest.mark.parametrize("held", [["inject", "d", "--hang", "-T", "flush"], ["suspend", "d", "--now"]])
 def test_a_disk_that_holds_the_first_flush_can_be_given_up(daemon, attach, held):
-    """The kernel flushes the file below a new loop device, and nothing ends that flush but the daemon."""
+    """The kernel flushes the file below a new loop device, and only the daemon can end that flush."""
     daemon.cli(*held)
     helper = daemon.start("attach", "d", "--with", "loop")
     said = helper.stderr.readline()

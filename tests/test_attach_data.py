@@ -14,7 +14,7 @@ pytestmark = can_attach
 
 @pytest.fixture
 def precious(tmp_path):
-    """A file with a file system that has a file, and a directory to mount it at."""
+    """A file whose file system holds a precious file, and a directory to mount it at."""
     image, at = tmp_path / "precious.img", tmp_path / "at"
     at.mkdir()
     with open(image, "wb") as file:

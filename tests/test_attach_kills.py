@@ -139,7 +139,7 @@ def test_kills_of_run_and_its_helper_leave_nothing(serve, attach, tmp_path, rng,
         nothing_stays(serve, tmp_path)
 
 
-# Settings that attach changes, with other values.
+# Settings that `attach` changes, each with a value that `attach` does not choose.
 UNUSUAL = {"max_sectors_kb": "512", "scheduler": "mq-deadline", "nr_requests": "64"}
 
 
@@ -171,7 +171,7 @@ def settings(queue):
 
 
 def chosen(text):
-    """The value, which is in brackets if there is a choice."""
+    """The value of a setting. If the kernel lists all possible values, the chosen one is in brackets."""
     return text.partition("[")[2].partition("]")[0] or text.strip()
 
 

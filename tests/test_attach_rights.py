@@ -40,7 +40,7 @@ def credentials(pid):
 
 
 def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
-    """Under sudo, commands ask the daemon of the user who typed it."""
+    """Under sudo, commands ask the daemon of the user who called sudo."""
     uid, env = user
     nobody = ["setpriv", f"--reuid={uid}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
     daemon = subprocess.Popen([*nobody, BINARY, "serve", "-d", "d=ram,size=8M"], stdout=subprocess.DEVNULL, env=env)

@@ -189,7 +189,7 @@ def test_a_directory_of_links_goes_with_the_last_of_them(serve, attach, director
 
 
 def test_only_a_volume_that_writes_through_to_files_has_an_identity(serve, directory):
-    """It names the bytes: the files, and where the blocks of the volume are in them."""
+    """The identity names the bytes: the files, and where the blocks of the volume are in them."""
 
     def identity(policy="through", store="file:{disk}.img", before="", layout="mirror"):
         path, _ = lab(directory, policy, layout, store, size="8M")

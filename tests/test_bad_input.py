@@ -92,7 +92,7 @@ def test_a_file_that_is_a_directory(refused, directory):
 
 
 def test_a_file_that_cannot_be_written(refused, store):
-    """Root may write to any file, unless that capability is taken away."""
+    """Root may write to any file, so this takes that capability away."""
     store.chmod(0o444)
     under = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
     names(refused("-d", f"d=file:{store}", under=under), "`d`", store, "ro")
@@ -274,7 +274,7 @@ RULES = {
 def test_a_rule_that_makes_no_sense(daemon, case):
     words, message = RULES[case]
     done = daemon.cli("inject", "d", *words, code=None)
-    # Only the daemon knows its groups, and whether a disk is NBD's.
+    # Only the daemon knows its groups of rules, and whether a disk is served over NBD.
     of_daemon = "--with" in words or "ETIMEDOUT" in words
     assert done.returncode == (REFUSED if of_daemon else USAGE), done.stderr
     names(done.stderr, *message)

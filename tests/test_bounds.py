@@ -120,7 +120,8 @@ def test_announced_payloads_keep_nobody_out(daemon):
 
 
 def test_a_quarter_of_a_megabyte_passes_to_the_byte(daemon):
-    """A full shard lets one request through whose payload, without its header, has 256 KiB."""
+    """A shard whose payload memory is full still accepts a request with a payload of up to 256 KiB; the
+    header does not count."""
     greedy = [enter(daemon) for _ in range(9)]
     for client in greedy:
         client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))

@@ -62,7 +62,8 @@ def test_what_is_unknown_is_refused_before_the_command_starts(daemon, directory,
 
 
 def test_around_a_command(daemon, directory):
-    """Only the command's I/O counts. Stdout is the command's. Its failure has precedence."""
+    """Only the command's I/O counts. Stdout is the command's. If the command fails, its exit status has
+    precedence."""
     daemon.cli("load", daemon.uri("d"), "--depth", "4", "--time", "200ms")
     load = f"{BINARY} load '{daemon.uri('d')}' --depth 2 --time 300ms >&2; echo out"
     inject = f"{BINARY} inject d -D 2ms --name later -- sh -c"
@@ -115,7 +116,7 @@ def test_of_a_run():
     (["inject", "d", "-D", "1ms", "--name", "mine"], 0),
 ])
 def test_a_daemon_that_was_started_again_while_a_command_ran(directory, serve, words, code):
-    """The new daemon's counters do not cover the time before, and its rules are others."""
+    """The new daemon's counters do not cover the time before, and it has other rules."""
     api = ["--api", f"unix:{directory}/api.sock"]
     daemon = serve("-d", "d=ram,size=1M", *api)
     daemon.api = directory / "api.sock"
@@ -142,7 +143,8 @@ def reported(where):
 
 
 def test_a_report_of_run_for_a_pipeline(directory):
-    """Each check and rule is a case; a step of GitHub's has annotations and the page; the exit status stays."""
+    """Each check and rule is a test case. A step of GitHub Actions gets annotations and the page. The
+    exit status is the same as without a report."""
     where, summary = directory / "new/out", directory / "step"
     said = run(
         BINARY, "run", "-d", "db=ram,size=4M", "-r", "-D 2ms -T write", "-r", "-D 1ms -T flush",

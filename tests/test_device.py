@@ -152,8 +152,8 @@ def reads(node):
 @requires("iostat")
 @pytest.mark.parametrize("pattern", ["randread", "read"])
 def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern):
-    """This holds for neighbouring reads, too: dashpot gives the kernel no cause to merge them, and a busy device
-    gives it little."""
+    """This holds for neighbouring reads, too: dashpot gives the kernel no cause to merge them, and a busy
+    device rarely does."""
     below = device()
     daemon = serve("-d", f"d=dev:{below}")
     above = attach(daemon)
@@ -178,8 +178,8 @@ def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern
     assert upper["aqu-sz"] > 64 and upper["r_await"] >= 50 > lower["r_await"]
     (through, merged_above), (reached, merged) = counted(0), counted(1)
     assert merged_above == 0 and reached + merged == through >= 8192
-    # If the host stops this process, the kernel merges some reads. If a call had more operations, the kernel would
-    # merge four of five.
+    # If the host stops this process, the kernel merges some reads. If dashpot gave it several operations in
+    # a call, it would merge four of five.
     assert merged < 2 * reached, "as if many operations were given to the kernel in a call"
     daemon.cli("detach", "d")
 

@@ -164,5 +164,5 @@ def test_depth(attach, directory):
     assert beyond >= 99 and within >= 50, said
     assert "most 128" in said, said
     first, second = (int(reads) for reads in re.findall(r"^(\d+) reads$", said, re.MULTILINE))
-    # On a host that is short of memory, the kernel may forget a few pages between the two.
+    # On a host that is short of memory, the kernel may forget a few pages between the two passes.
     assert second < first < 4096, said

@@ -35,7 +35,8 @@ def test_each_file_is_what_its_schema_says(file, schema, directory):
 
 
 def tarball(directory):
-    """A tarball as a release has it, around a program that calls this build's."""
+    """A tarball like a release's, in which the program is a script that calls the program of this
+    build."""
     program = f'#!/bin/sh\nexec {BINARY} "$@"\n'.encode()
     data = archive.gz(archive.tar([archive.program("bin/dashpot", program)], 0, "dashpot-1-x86_64-linux/"))
     (directory / "d.tar.gz").write_bytes(data)
@@ -85,7 +86,8 @@ def test_the_job_of_gitlab_runs_its_script(directory):
 
 
 def test_the_dockerfile_and_compose_name_what_there_is():
-    """The words of the image's command and of the Dockerfile's are those of the command line."""
+    """The command line accepts the words of the Dockerfile's entry point and of the compose file's
+    command."""
     (words,) = re.findall(r"^ENTRYPOINT \[(.*)\]$", (HERE / "Dockerfile").read_text(), re.MULTILINE)
     words = re.findall(r'"([^"]*)"', words)
     assert words[-1] == "--" and run(BINARY, *words[1:], "true", code=None).returncode in (0, 125)

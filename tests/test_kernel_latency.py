@@ -98,7 +98,8 @@ def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, dep
 
 
 def measured(loop, depth, number, directory):
-    """fio's percentile and dashpot's, by share. A busy host decides the three longest I/Os of 300, so ten must be longer."""
+    """fio's percentile and dashpot's, by share. A busy host decides how long the longest few I/Os take,
+    so only percentiles that ten I/Os exceed are compared."""
     report = Watching(loop, "--percentiles", "--json", 600)
     theirs = fio(loop, depth, number, directory)
     (interval,) = report.intervals()

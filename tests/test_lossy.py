@@ -249,7 +249,8 @@ def test_an_orderly_end_loses_nothing(serve, directory):
 
 @pytest.mark.parametrize("store", ["ram", "file"])
 def test_a_read_of_any_length_is_answered(serve, directory, store):
-    """For a plain file, the pool does large reads. This store has no pool, and waits on its shard."""
+    """For a plain file, a pool of threads does large reads. This store has no such threads, and its shard
+    waits for the reads."""
     size = 4 << 20
     if store == "file":
         image = directory / "d.img"

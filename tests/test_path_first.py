@@ -1,5 +1,5 @@
-"""Path disks: dashpot as the first process of a container, on a kernel whose held calls signals interrupt, and
-with programs that have as many threads and children as they may."""
+"""Path disks: dashpot as the first process of a container, on a kernel where signals interrupt held
+calls, and with programs that have as many threads and children as they may."""
 
 import json
 import os
@@ -77,7 +77,7 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, program) == 0
 os.execv(sys.argv[1], sys.argv[1:])
 """
-# Every 3 ms comes a signal after whose handler the call begins again.
+# A signal comes every 3 ms, and after its handler the interrupted call begins again.
 INTERRUPTED = """
 import os, signal, sys, time
 signal.signal(signal.SIGALRM, lambda *_: None)

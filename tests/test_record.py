@@ -213,7 +213,8 @@ def test_bad_recordings_are_refused_by_name(recorded, directory):
     path.write_bytes(whole.replace(b"dashpot.format\x18\x012", b"dashpot.format\x18\x011"))
     older = run(BINARY, "snoop", "--in", recording, code=1).stderr
     assert path.name in older and "format 1" in older
-    # The reader chooses files by the periods in their names, so a wrong period must not hide I/Os.
+    # The reader chooses files by the periods in their names. A wrong period would hide I/Os, so it is an
+    # error.
     number, begun, ended = path.stem.split("-")[:3]
     path.write_bytes(whole)
     renamed = path.rename(path.with_name(f"{number}-{begun}-{int(ended) - 1}.parquet"))
@@ -249,7 +250,7 @@ def test_bad_words(daemon, directory):
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root: run the tests as root")
 @requires("unshare")
 def test_a_full_disk_ends_the_recording_with_a_mark(daemon, directory):
-    """The recording is on a file system of 160 KiB of its own, of which other data then takes the rest."""
+    """The recording has a file system of 160 KiB of its own, which other data then fills."""
     (directory / "small").mkdir()
     recording = directory / "small/rec"
     script = f"""

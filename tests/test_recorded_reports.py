@@ -94,7 +94,7 @@ def recording(serve, directory):
 
 
 def test_a_recording_that_may_not_be_read_is_told_from_a_stranger(recording):
-    """Root may read any directory, unless those capabilities are taken away."""
+    """Root may read any directory, so this takes those capabilities away."""
     recording.chmod(0)
     under = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     refused = run(*under, BINARY, "stat", "disk.ops", "--in", recording, code=1).stderr

@@ -206,7 +206,7 @@ def of_report(path, report, *words):
 
 
 def rows_of(*histograms):
-    """The counts of all of them together, by lower bound."""
+    """The counts of all histograms together, by lower bound."""
     counts = Counter()
     for one in histograms:
         counts.update({row["from_ns"]: row["count"] for row in one["rows"]})

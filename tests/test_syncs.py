@@ -31,7 +31,7 @@ for at in range(int(sys.argv[2])):
 
 @contextlib.contextmanager
 def mounted(directory):
-    """A loop device with a file system, and the path of that."""
+    """A loop device with a file system, and the path at which it is mounted."""
     with loop_in_memory() as loop:
         run("mkfs.ext4", "-q", loop.path)
         place = directory / "mounted"

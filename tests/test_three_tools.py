@@ -59,7 +59,8 @@ class Sysstat:
 
 
 def sysstat_of(node, work):
-    """The figures of an interval with all of the work in it, its length, and what the work returned."""
+    """The figures of an interval that contains all of the work, the length of the interval, and the
+    result of the work."""
     for seconds in (5, 10, 20, 40):
         tool = Sysstat(node, seconds)
         result = work()

@@ -157,7 +157,8 @@ for at in range(0, SIZE, 16 << 20):
 @requires("nbdcopy")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_volume_on_files_has_its_bytes_after_an_orderly_restart(serve, directory, policy):
-    """Even those that no flush has covered: an orderly end writes everything to the disks."""
+    """It has even the bytes that no flush has covered, because an orderly end writes everything to the
+    disks."""
     path, _ = lab(directory, policy, "both", "file:{disk}.img")
     image, back = directory / "image", directory / "back"
     image.write_bytes(os.urandom(48 << 20))

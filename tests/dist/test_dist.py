@@ -75,7 +75,7 @@ def root(tmp_path):
 
 
 def emulated(architecture, root):
-    """The words before a program of this architecture in a root."""
+    """The words that come before a command of this architecture, so that it runs in a root."""
     if architecture == os.uname().machine:
         return ""
     if EMULATOR is None:

@@ -70,7 +70,7 @@ dashpot dmsetup remove slow
 
 
 def test_a_running_daemon_is_locked_when_it_is_attached(guest):
-    """Another process can raise the limit, but cannot set the mark."""
+    """Another process can raise the daemon's limit of locked memory, but cannot mark its threads."""
     said = guest(USER + """
 ulimit -l 64
 setpriv --reuid=1000 --regid=1000 --clear-groups dashpot serve -d d=ram,size=8M --api unix:/run/me/api.sock \\
