@@ -98,7 +98,7 @@ fn outlasting(
     Ok(outlasts.then(|| format!("; one I/O in flight for {age} does not count yet")))
 }
 
-/// How long the host kept the device's shard from running; `None` if the time is too short to
+/// A remark about how long the host kept the device's shard from running; `None` if the time is too short to
 /// matter.
 fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
     let before_ns = earlier.map_or(0, |earlier| earlier.shard_stopped_ns);

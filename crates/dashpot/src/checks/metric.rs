@@ -152,8 +152,8 @@ impl RuleMetric {
 }
 
 impl Kind {
-    /// Parses a value that a figure is compared with. A time becomes
-    /// nanoseconds, a rate bytes per second.
+    /// Parses the value with which a check compares a figure. A time becomes nanoseconds, a rate bytes per
+    /// second.
     pub(crate) fn parse(self, text: &str) -> Result<f64, ParseError> {
         match self {
             Kind::Time => parse_duration(text).map(|span| span.as_nanos() as f64),

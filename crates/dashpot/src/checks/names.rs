@@ -1,4 +1,4 @@
-//! The known devices and rules, among which this module finds the subject of an expression.
+//! Finds the subject of an expression among the known devices and rules.
 
 use dashpot_engine::Op;
 use dashpot_rules::{ParseError, nearest};

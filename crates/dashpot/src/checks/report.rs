@@ -316,7 +316,7 @@ fn cut(page: String) -> String {
     )
 }
 
-/// The data of a workflow command, on one line.
+/// Escapes the data of a workflow command, so that it stays on one line.
 fn escaped(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")

@@ -4,7 +4,7 @@ use super::Cli;
 
 const LINES_MAX: usize = 40;
 
-/// The words that lead to each command.
+/// The words that name each command.
 fn every_level() -> Vec<String> {
     let root = Cli::command();
     let below = root

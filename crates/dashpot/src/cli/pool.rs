@@ -46,7 +46,7 @@ pub(crate) struct SetArgs {
     pub(crate) json: bool,
 }
 
-/// A tunable and its new value, in words.
+/// A tunable and its new value, as the user wrote it.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) name: &'static str,

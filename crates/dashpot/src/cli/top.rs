@@ -13,7 +13,7 @@ use super::reports::DeviceArgs;
 #[command(after_help = "\
 Keys: ? shows them all; a arms a rule, c clears one, z suspends, q quits.
 
-Example: two looks a second
+Example: two updates a second
   dashpot top 500ms
 Example: a write throttle at work, ten times slower than it would be
   dashpot top --sim labs/scenario3-openzfs.toml --speed 0.1")]
@@ -27,7 +27,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "N", requires = "sim", value_parser = parse_speed)]
     #[arg(allow_negative_numbers = true)]
     pub(crate) speed: Option<Speed>,
-    /// Seconds between looks, or a time such as 500ms [1]
+    /// Seconds between updates, or a time such as 500ms [1]
     #[arg(value_parser = parse_interval, allow_negative_numbers = true)]
     pub(crate) interval: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Values that are one word of a short list.
+//! Parsers of values that are one of a few words.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use dashpot_api::KeepWord;

@@ -188,7 +188,7 @@ fn names(
     })
 }
 
-/// The names that a rule in an expression could have.
+/// The parts of an expression that may be the name of a rule.
 fn may_be_rules(text: &str) -> Vec<&str> {
     let left = text
         .split(['<', '>', '=', '!'])

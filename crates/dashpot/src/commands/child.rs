@@ -1,7 +1,7 @@
 //! A command that runs under dashpot: `run -- CMD` and `inject … -- CMD`.
 //!
-//! dashpot's exit status is the command's. Failures to start the command have the codes of shells,
-//! env and timeout. The command ends with dashpot, however dashpot ends.
+//! dashpot's exit status is the command's. If the command cannot start, the exit status is the one that
+//! shells, env and timeout use for that. The command ends with dashpot, however dashpot ends.
 
 use std::env::ArgsOs;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! The addresses at which a listener is reached, and the token that requests over TCP need.
+//! The addresses at which clients reach a listener, and the token that requests over TCP need.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::token::token;
 /// The addresses of the API and of its page, and the token that they need.
 pub(super) struct Door {
     pub(super) url: String,
-    /// The address of the page, or how to get an address.
+    /// The address of the page, or a sentence that says how to get one.
     pub(super) page: String,
     pub(super) access: Option<Arc<Access>>,
     _token: Option<TokenFile>,

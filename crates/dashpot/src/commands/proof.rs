@@ -59,8 +59,7 @@ pub(super) fn proofs(
     rules.iter().map(|rule| look.proof(rule)).collect()
 }
 
-/// The rules with an id or a name, the rules of a disk, or all rules. No rule has the name of a
-/// disk.
+/// The rules with this id or name, the rules of this disk, or all rules. No rule has the name of a disk.
 fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     let Some(target) = target else {
         return Ok(client.rules()?);
@@ -166,7 +165,7 @@ fn text(proofs: &[Proof]) -> String {
     each.join("\n")
 }
 
-/// The exit status of a check. Prints the rule that decides the status to stderr.
+/// The exit status of a check. Names on stderr the rule that decides the status.
 fn check(proofs: &[Proof]) -> ExitCode {
     if proofs.is_empty() {
         complain(format_args!("dashpot: nothing is proven: no rule is armed"));

@@ -20,7 +20,7 @@ pub(super) fn token(file: Option<&Path>) -> anyhow::Result<String> {
     }
 }
 
-/// Refuses a token that can be guessed, or that no URL can have.
+/// Refuses a token that an attacker can guess, or that cannot be part of a URL.
 fn checked(option: &str, token: &str) -> anyhow::Result<String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~".contains(letter);
     if token.len() < LETTERS_LEAST {

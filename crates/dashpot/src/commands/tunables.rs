@@ -63,7 +63,7 @@ pub(crate) fn set(client: &Client, args: &SetArgs) -> anyhow::Result<()> {
     print(&after.iter().map(line).collect::<String>())
 }
 
-/// A bound in the words of a lab file. A choice has no bounds.
+/// A bound, written as in a lab file. A choice has no bounds.
 fn bound(tunable: &TunableValue, value: u64) -> String {
     let known = parse_tunable_name(&tunable.name);
     match known {

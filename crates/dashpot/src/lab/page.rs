@@ -15,7 +15,7 @@ use super::volume::VOLUME_KEYS;
 use super::workload::{CALL_KEYS, CLOSED_KEYS, COMMON_KEYS, OPEN_KEYS};
 use super::{LAB_BYTES_MAX, file, section, simulation, trace, workload};
 
-/// The tables of keys, by the names of their markers in the page.
+/// The tables of keys, with the names that mark their places in the page.
 const TABLES: [(&str, &[Key]); 13] = [
     ("disk", &DISK_KEYS),
     ("model", &MODEL_KEYS),

@@ -54,7 +54,7 @@ impl CountersSource {
             .retain(|device| self.are_named || is_used(device));
     }
 
-    /// The I/O since the last look. Devices that are gone are left out.
+    /// The I/O since the last reading. Devices that are gone are left out.
     fn go_on(&mut self, span: Span, now: HashMap<Number, Counters>) -> anyhow::Result<Seen> {
         let elapsed = span.length().elapsed;
         let did = |device: &Device| {

@@ -1,4 +1,5 @@
-//! The disks, volumes and pools of a daemon, through its API. An interval is the difference of two looks.
+//! The disks, volumes and pools of a daemon, through its API. An interval is the difference between two
+//! snapshots.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use super::signals::Signals;
 use super::source::Source;
 use super::wall::unix_ns;
 
-/// Looks at disks, volumes and pools in turn.
+/// Takes snapshots of disks, volumes and pools.
 pub(super) struct DaemonSource<'a> {
     client: &'a Client,
     watched: Watched,
@@ -34,7 +35,7 @@ pub(super) struct DaemonSource<'a> {
     told: Moment,
 }
 
-/// The names of the devices and pools to look at.
+/// The names of the devices and pools that the source watches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watched {
     pub(super) disks: Vec<String>,
@@ -57,7 +58,7 @@ struct Moment {
 }
 
 impl<'a> DaemonSource<'a> {
-    /// Looks at these devices once per interval from now on.
+    /// Takes a snapshot of these devices once per interval from now on.
     pub(super) fn new(
         client: &'a Client,
         watched: Watched,
@@ -79,7 +80,7 @@ impl<'a> DaemonSource<'a> {
         })
     }
 
-    /// The I/O between the last look and the present look.
+    /// The I/O since the last snapshot.
     fn go_on(&mut self, span: Span, now: Look) -> anyhow::Result<Seen> {
         let last = std::mem::replace(&mut self.last, now);
         let now = &self.last;
@@ -251,7 +252,7 @@ fn since_start(later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
     interval(later, None, Duration::from_nanos(elapsed_ns))
 }
 
-/// The I/O of each device between two looks.
+/// The I/O of each device between two snapshots.
 fn all_between(
     earlier: &[DiskLatency],
     later: &[DiskLatency],
@@ -262,7 +263,7 @@ fn all_between(
         .collect()
 }
 
-/// The I/O of a disk or a volume between two looks.
+/// The I/O of a disk or a volume between two snapshots.
 pub(crate) fn between(
     earlier: &DiskLatency,
     later: &DiskLatency,

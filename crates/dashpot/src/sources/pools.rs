@@ -1,4 +1,4 @@
-//! The pools of a daemon. An interval is the difference of two looks.
+//! The pools of a daemon. An interval is the difference between two snapshots.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) fn since_start(later: &PoolLatency) -> anyhow::Result<PoolInterval> {
     interval(later, None, Duration::from_nanos(elapsed_ns))
 }
 
-/// The I/O of a pool between two looks.
+/// The I/O of a pool between two snapshots.
 pub(super) fn between(earlier: &PoolLatency, later: &PoolLatency) -> anyhow::Result<PoolInterval> {
     ensure!(later.since_ns == earlier.since_ns, STARTED_AGAIN);
     let elapsed_ns = later.at_ns.saturating_sub(earlier.at_ns);

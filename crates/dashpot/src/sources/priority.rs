@@ -2,8 +2,8 @@
 
 use rustix::process::setpriority_process;
 
-/// These threads run before others: the kernel overwrites events that are not read in time, and
-/// people watch busy hosts. A reader that never waits for long uses no more CPU time than a reader
+/// These threads run before others: the kernel overwrites events that are not read in time, and the hosts
+/// that people watch are often busy. A reader that never waits for long uses no more CPU time than a reader
 /// that waits.
 const NICE: i32 = -10;
 

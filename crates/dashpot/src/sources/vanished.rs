@@ -34,13 +34,13 @@ impl Vanished {
         Ok(())
     }
 
-    /// The devices that were gone at the last look.
+    /// The devices that were gone at the last check.
     pub(super) fn gone(&self) -> Vec<String> {
         self.gone.iter().map(|device| device.name.clone()).collect()
     }
 
-    /// The devices that have gone between the last two looks. If all devices are gone and `is_last` is false,
-    /// the next [`Self::check`] names them, so this function returns none.
+    /// The devices that have gone between the last two checks. If all devices are gone and `is_last` is
+    /// false, the next [`Self::check`] names them, so this function returns none.
     pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[VanishedDevice] {
         match self.is_all(devices) && !is_last {
             true => &[],

@@ -38,7 +38,7 @@ pub(crate) struct QuantizeArgs {
     pub(crate) layers: Vec<Layer>,
     #[command(flatten)]
     pub(crate) period: PeriodArgs,
-    /// How long to look [until Ctrl-C]
+    /// How long to watch [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,

@@ -106,7 +106,7 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether I/O has been in flight, at each look, for as long as the kernel keeps new I/O.
+/// Whether each check, for as long as the kernel keeps new I/O, has found I/O in flight.
 fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
     if queue_of(node).is_none_or(|queue| queue.in_flight == 0) {
         *since = None;
@@ -127,5 +127,5 @@ fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The interval between looks at the I/O of a device whose daemon is gone.
+/// The interval between two checks of a device whose daemon is gone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -26,7 +26,7 @@ const RECORD: &str = "record";
 const CHANGES: &str = "changes";
 /// How long a command waits for another command that has locked an attachment.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The pause between two looks at the lock.
+/// The pause between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The record of an attachment.

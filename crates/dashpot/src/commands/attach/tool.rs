@@ -53,5 +53,5 @@ pub(super) fn output(
     child.wait_with_output().with_context(cannot)
 }
 
-/// The interval between looks at a program.
+/// The interval between two checks of a program.
 const LOOK_EVERY: Duration = Duration::from_millis(2);

@@ -115,7 +115,7 @@ fn mark(directory: &Path) -> Option<u64> {
 const PREFIX: &str = "/dev/ublkb";
 /// The directory of the driver's character devices.
 const CHARACTERS: &str = "/sys/class/ublk-char";
-/// The word with which the mark of each of our devices begins.
+/// The first half of every mark that dashpot makes.
 const OWN: u32 = u32::from_be_bytes(*b"dash");
 /// No scheduler changes the order.
 const SETTINGS: [(&str, &str); 1] = [("queue/scheduler", "none")];

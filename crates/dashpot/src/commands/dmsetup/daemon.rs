@@ -116,7 +116,7 @@ pub(super) fn end(daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The interval between looks at a daemon.
+/// The interval between two checks of a daemon.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

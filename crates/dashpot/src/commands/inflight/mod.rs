@@ -110,8 +110,8 @@ struct Watched {
     /// The I/Os in flight at the end of the watch.
     ios: Vec<FinishedIo>,
     /// The smallest number of I/Os by which the kernel's count ever exceeded the number that the watch knew.
-    /// Other I/Os may begin and end between two looks, but the I/Os that began before the watch are there at
-    /// each look.
+    /// Other I/Os may begin and end between two readings of the count, but each reading includes the I/Os
+    /// that began before the watch.
     older: Option<u64>,
 }
 

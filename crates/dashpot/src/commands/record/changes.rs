@@ -7,10 +7,10 @@ use dashpot_recording::Event;
 
 use crate::sources::{Target, now_ns};
 
-/// Looks for changes once a second. A rule that came and went between two looks leaves no mark.
+/// Looks for changes once a second. A rule that was armed and cleared within that second leaves no mark.
 pub(super) struct Changes<'a> {
     client: Option<&'a Client>,
-    /// The words for each rule and each state at the last look.
+    /// The text for each rule and each disk's state, as they were last time.
     known: BTreeMap<Subject, String>,
     look_ns: u64,
 }
@@ -45,8 +45,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The changes since the last look; at the first look, the rules that are armed and the disks
-    /// that do not run.
+    /// The changes since the last call; at the first call, the rules that are armed and the disks that do not
+    /// run.
     pub(super) fn news(&mut self) -> Vec<Change> {
         let now_ns = now_ns();
         let Some(client) = self.client.filter(|_| now_ns >= self.look_ns) else {

@@ -208,8 +208,8 @@ pub(super) fn figures(summary: &Summary) -> String {
     format!("{ios} I/Os, {bytes} bytes")
 }
 
-/// The last line. The kernel loses events, of which an I/O has several; the recorder and a daemon lose
-/// whole I/Os.
+/// The last line of output. The kernel loses events, of which an I/O has several; the recorder and a daemon
+/// lose whole I/Os.
 pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String {
     let lost = match (summary.lost, target) {
         (0, _) => "nothing was lost".to_owned(),

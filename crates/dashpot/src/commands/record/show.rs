@@ -36,7 +36,7 @@ struct Shown {
     marks: Vec<ShownMark>,
 }
 
-/// Something that happened.
+/// An event during the recording.
 #[derive(Debug, Serialize)]
 struct ShownMark {
     /// When it happened, in nanoseconds since 1970.

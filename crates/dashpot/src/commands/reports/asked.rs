@@ -62,7 +62,7 @@ pub(in crate::commands) trait Asked {
     }
 }
 
-/// The devices that a report is over.
+/// The devices that a report covers.
 #[derive(Clone, Copy)]
 pub(in crate::commands) enum Over<'a> {
     /// Live disks.

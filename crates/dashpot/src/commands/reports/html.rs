@@ -21,7 +21,7 @@ pub(in crate::commands) struct HtmlFile {
     document: Document,
     bytes: usize,
     begun_ns: u64,
-    /// The lost events; `None` for a report of one look, which watches no events.
+    /// The lost events; `None` for a report of a single moment, which watches no events.
     lost: Option<u64>,
     source: &'static str,
 }
@@ -104,7 +104,7 @@ impl HtmlFile {
     }
 }
 
-/// Writes the file of a report of one look, if the user wants it.
+/// Writes the file of a report of a single moment, if the user wants it.
 pub(in crate::commands) fn save<T: Serialize>(
     file: Option<HtmlFile>,
     text: &str,

@@ -1,5 +1,4 @@
-//! Snapshots of a simulation, which replace the snapshots of a daemon's API, and the I/O between
-//! two snapshots.
+//! Snapshots of a simulation, in place of those that a daemon's API gives, and the I/O between two snapshots.
 
 use std::time::Duration;
 
@@ -154,7 +153,7 @@ impl DeviceSnapshot {
         &self.in_flight
     }
 
-    /// The I/O since an earlier look.
+    /// The I/O since an earlier snapshot.
     pub(in crate::commands) fn since(&self, earlier: &DeviceSnapshot) -> DeviceInterval {
         let op = |op: Op| op_between(op, self.stats.op(op), earlier.stats.op(op));
         let depths = self.stats.depths.since(&earlier.stats.depths);
@@ -197,7 +196,7 @@ impl PoolSnapshot {
         span(self.at, earlier.at)
     }
 
-    /// The I/O since an earlier look.
+    /// The I/O since an earlier snapshot.
     pub(super) fn since(&self, earlier: &PoolSnapshot) -> PoolInterval {
         let queues = || self.stats.queues.iter().zip(&earlier.stats.queues);
         let class = |class| {

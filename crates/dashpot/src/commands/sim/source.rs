@@ -67,7 +67,7 @@ impl<'s, 'e> SimSource<'s, 'e> {
         due_ns.map_or(Instant::NEVER, Instant::from_nanos)
     }
 
-    /// The I/O between the last look and the present look.
+    /// The I/O since the last snapshot.
     fn seen(&mut self, span: Span, stage: &mut Stage<'_>) -> Result<Seen, ParseError> {
         let look = Snapshot::new(&self.question, &self.names, stage.simulation())?;
         let mut tap = self.tap.and_then(|id| stage.tap(id));
@@ -114,7 +114,7 @@ impl Source for SimSource<'_, '_> {
     }
 }
 
-/// The I/O of devices between two looks. If the figures come from events, a tap has them.
+/// The I/O of devices between two snapshots. If the figures come from events, a tap has them.
 fn between(
     later: &[DeviceSnapshot],
     earlier: &[DeviceSnapshot],

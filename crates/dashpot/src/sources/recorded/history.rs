@@ -1,4 +1,5 @@
-//! The history of a recording, from its marks: the devices that were watched, the times, and the parts left out.
+//! The history of a recording, from its marks: the devices that recorders watched, when they watched, and the
+//! conditions of a cut.
 
 use std::collections::BTreeSet;
 

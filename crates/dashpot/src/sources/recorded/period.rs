@@ -42,7 +42,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Opens a recording with these of its devices, or with all of its devices if there are no names.
+    /// Opens a recording. `names` selects devices; if it is empty, the report covers all devices.
     pub(crate) fn open(path: &Path, names: &[String]) -> anyhow::Result<Recorded> {
         let recording = Recording::open(path)?;
         let mut damaged = Vec::new();
@@ -244,7 +244,7 @@ impl Recorded {
         &self.names
     }
 
-    /// The facts that the recording knows about its I/Os.
+    /// The kinds of facts that the recording has about its I/Os.
     pub(crate) fn knows(&self) -> Knows {
         self.knows
     }
@@ -405,7 +405,7 @@ fn nothing(path: &Path) -> String {
     format!("nothing was recorded: '{path}' has no I/O; the first file appears within 10 s")
 }
 
-/// The facts that the source knows, by the waits of the first I/O that has ended.
+/// The kinds of facts that the recording has, judged by the first I/O that has ended.
 fn first_knows(recording: &Recording) -> anyhow::Result<Knows> {
     let query = Query {
         columns: vec![column::OUTCOME, column::THROTTLE],

@@ -17,7 +17,7 @@ pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme:
     }
 }
 
-/// The columns that get a name, because they contain a round age; the newest first.
+/// The columns to label, because a round age falls into them; the newest first.
 fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     let Some(newest) = elapsed.len().checked_sub(NOW.len()) else {
         return Vec::new();

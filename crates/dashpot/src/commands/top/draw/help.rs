@@ -88,8 +88,8 @@ const TEXT: [(&str, &str); 21] = [
     ("u", "update the selected rule; its counters are kept"),
     ("c", "clear the selected rule; what it holds stays held"),
     ("z", "suspend the selected disk, or resume it"),
-    ("+ -", "look less often, more often"),
-    ("space", "pause the display; looks go on"),
+    ("+ -", "make the interval longer, shorter"),
+    ("space", "pause the display, and keep watching"),
     (QUIT, "quit; rules stay armed, disks suspended"),
     ("", ""),
     (
