@@ -1,5 +1,5 @@
-// The programs of the part `calls`: static, so that no library can be put before their calls. Each prints its
-// own figures, as JSON.
+// The programs of the part `calls`. They are static, so that no preloaded library can intercept their calls. Each
+// prints its own figures, as JSON.
 package main
 
 import (
@@ -59,7 +59,7 @@ func write(file string, count int) []int64 {
 	return lasted
 }
 
-// Reads a file and hashes what it reads: no call of it is notified. Its figure is its CPU time.
+// Reads a file and hashes its bytes: the kernel notifies dashpot of none of these calls. The figure is the CPU time.
 func compute(file string, count int) map[string]int64 {
 	data, err := os.Open(file)
 	check(err)
@@ -74,7 +74,7 @@ func compute(file string, count int) map[string]int64 {
 	return map[string]int64{"cpu_ns": cpu() - before}
 }
 
-// Makes the cheapest of calls, which is not notified either.
+// Makes the cheapest call, of which the kernel does not notify dashpot either.
 func bare(count int) map[string]int64 {
 	runtime.LockOSThread()
 	before := cpu()

@@ -1,12 +1,12 @@
 // Measures how long an hour of a panel takes to load: node tests/hour.mjs ADDRESS STATISTIC. The source at ADDRESS has an
-// hour of seconds, and its time stands still. Prints JSON: `opened` is from the opening of the page, and `chosen` from
-// the press of the key that chooses an hour, each to the frame that shows all I/Os; in ms.
+// hour of seconds, and its time stands still. Prints JSON: `opened` is the time from the opening of the page, and
+// `chosen` the time from the press of the key that chooses an hour, each to the frame that shows all I/Os, in ms.
 import { chromium } from "playwright-core";
 
 const [address, statistic] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--headless", "--no-sandbox", "--disable-gpu"] });
 
-/** Opens the page with a span of so many seconds, in a window that is wide enough for columns of single seconds. */
+/** Opens the page with a span of this many seconds, in a window that is wide enough for columns of single seconds. */
 async function open(seconds) {
   const page = await browser.newPage({ viewport: { width: 1920, height: 1080 } });
   await page.addInitScript(() => addEventListener("keydown", () => { window.pressedAt = performance.now(); }, { capture: true }));
@@ -14,7 +14,7 @@ async function open(seconds) {
   return page;
 }
 
-/** Waits for the frame that shows so many I/Os. Returns its time by the page's clock. */
+/** Waits for the frame that shows this many I/Os. Returns its time by the page's clock. */
 function shown(page, count) {
   return page.evaluate((count) => new Promise((resolve) => {
     const look = () => {

@@ -1,5 +1,5 @@
 // Looks at the page of a daemon in Chromium: node look.mjs SCENARIO ADDRESS [ARGUMENT…]
-// Ends with 0 if the page does what the scenario says; else it prints why not.
+// Ends with 0 if the page does what the scenario says; otherwise it prints the reason.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -36,19 +36,19 @@ async function stopBrowser(signal) {
   for (const pid of children.trim().split(" ")) process.kill(-pid, signal);
 }
 
-/** The lines of the first panel as it is saved. */
+/** The lines of the CSV file that the first panel saves. */
 async function saved() {
   await page.locator(".menu-of-panel summary").first().click();
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).first().click()]);
   return (await readFile(await file.path(), "utf8")).trim().split("\n").slice(1).map((line) => line.split(","));
 }
 
-/** The seconds since 1970 that have I/Os in it. */
+/** The seconds since 1970 that have I/Os in that file. */
 async function savedSeconds() {
   return [...new Set((await saved()).map(([time]) => time))].map((time) => Math.round(Date.parse(time) / 1_000));
 }
 
-/** The same, when the last one is this second or one of the minute after it. */
+/** Saves again until the last of these seconds is `second` or up to a minute later, and returns them. */
 async function savedUpTo(second) {
   for (;;) {
     const seconds = await savedSeconds();
@@ -59,7 +59,7 @@ async function savedUpTo(second) {
 }
 
 const scenarios = {
-  /** It loads under its policy, asks its own daemon alone, and keeps the token out of its address. */
+  /** The page loads under its policy, asks only its own daemon, and keeps the token out of its address. */
   async loads() {
     await page.goto(address);
     await counted();
@@ -72,7 +72,7 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** The card tells the figures of a cell, and the keyboard reaches them. */
+  /** The card shows the figures of a cell, and the keyboard can move to the cell. */
   async tells() {
     await page.goto(address);
     await counted(20);
@@ -91,7 +91,7 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** A wrong token, and none, are explained; the right one helps. */
+  /** The page explains a wrong and a missing token, and works with the right one. */
   async refuses() {
     const { origin, hash } = new URL(address);
     await page.goto(`${origin}/#token=0123456789abcdef`);
@@ -105,7 +105,7 @@ const scenarios = {
     await page.getByText("This link has no token.").waitFor();
   },
 
-  /** A link that cannot be read, and one to a disk that is gone, say so. */
+  /** The page explains a link that it cannot read, and a link to a disk that is gone. */
   async explains() {
     const { origin, hash } = new URL(address);
     const links = ["disk.ops[latncy]", "disc.ops", "disk.latency[device=gone]"];
@@ -117,11 +117,11 @@ const scenarios = {
     await page.getByText("did you mean 'latency'?").waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Open without this panel" }).click();
     await page.getByText("There is no layer disc").waitFor({ state: "detached" });
-    // The browser itself notes the refused question.
+    // The browser itself logs the refused question.
     assert.deepEqual(complaints.filter((one) => !one.includes("status of 422")), []);
   },
 
-  /** Words of rules and links are text, whatever they hold. */
+  /** The page shows words of rules and links as text, even if they contain HTML. */
   async escapes() {
     const { origin, hash } = new URL(address);
     const link = `s=${encodeURIComponent(`disk.latency[device=${rest[0]}]`)}`;
@@ -134,7 +134,7 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** A daemon that goes is reported, and one that comes back with another token and another page is met again. */
+  /** The page reports that its daemon is gone, and works with the next one, which has another token and another page. */
   async returns() {
     await page.goto(address);
     await counted();
@@ -203,7 +203,7 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** A wall clock that jumps, forward and back, is noted, and no second is lost or shown twice. */
+  /** The page notes jumps of the wall clock, forward and back, and no second is lost or shown twice. */
   async jumps() {
     let [ahead, seconds] = [0, []];
     await page.route("**/v1/clock", async (route) => {
@@ -226,7 +226,7 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** A delay that is armed by mouse is seen in the live map, and cleared again. */
+  /** A delay that the user arms with the mouse is seen in the live map, and can be cleared. */
   async arms() {
     await page.goto(address);
     await counted();
@@ -234,7 +234,7 @@ const scenarios = {
     await page.getByRole("button", { name: "Delay d", exact: true }).click();
     await page.getByLabel("Takes").fill("50");
     await page.getByRole("button", { name: "Arm for 60s" }).click();
-    // The picture of what the rule would do may say the same.
+    // The picture of the expected effect may have the same words, so this looks only at the status.
     await page.locator(".disks [role=status]", { hasText: "has no unit" }).waitFor();
     await page.getByLabel("Takes").fill("50ms");
     await page.getByLabel("Lanes").fill("");
@@ -255,7 +255,7 @@ const scenarios = {
     await page.getByText("is cleared").waitFor();
   },
 
-  /** The power of a disk is cut after its name was typed, and the page says what was lost. */
+  /** The page cuts the power of a disk only after the user has typed its name, and reports the loss. */
   async crashes() {
     await page.goto(`${address}&control`);
     await page.getByRole("button", { name: "Cut the power: d", exact: true }).click();
@@ -269,14 +269,14 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** A rectangle around the slow I/Os names what is different about them: rest[0] is what the page must find. */
+  /** For a rectangle around the slow I/Os, the page names their differences: those in `rest`, after the statistic. */
   async compares() {
     const [statistic, ...found] = rest;
     await page.goto(`${address}&worksheet?span=60&s=${encodeURIComponent(statistic)}`);
     // Of 1,500 I/Os 75 are slow. With fewer than 30, dashpot would not name what they have in common.
     await counted(1_500);
     const box = await page.locator(".plot").boundingBox();
-    // The map has 10 µs to 1 s: its upper third is what takes more than 20 ms.
+    // The map has 10 µs to 1 s: its upper third has the I/Os that take more than 20 ms.
     await page.mouse.move(box.x + 4, box.y + 2);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 4, { steps: 4 });
@@ -350,7 +350,7 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** The page of another source has its devices, says what it shows, and has no view of rules. */
+  /** The page of another source has the devices of that source, names the source, and has no view of rules. */
   async views() {
     const [words, device] = rest;
     await page.goto(address);
@@ -365,7 +365,7 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** A recording that vanishes while it is looked at is explained, and what was read stays. */
+  /** If a recording vanishes, the page says so, and keeps what it has read. */
   async vanishes() {
     await page.goto(address);
     await counted(10);

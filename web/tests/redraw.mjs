@@ -36,7 +36,7 @@ const times = await page.evaluate(({ COLUMNS, ROWS, ROUNDS }) => {
     });
     return each.sort((a, b) => a - b)[Math.floor(ROUNDS / 2)];
   };
-  // Reading a pixel back makes the browser finish the drawing; ECharts would else draw a part for each frame.
+  // Reading a pixel back makes the browser finish the drawing; otherwise ECharts would draw a part for each frame.
   const page = median(() => { own.paint(canvas, grid, look); context.getImageData(0, 0, 1, 1); });
   const peer = median(() => {
     chart.clear();

@@ -78,14 +78,14 @@ impl DiffReport {
                 self.beside_slowness().unwrap_or_default()
             }
             (Finding::TooFew, _) => format!(
-                "Nothing to tell: {} slow I/Os here, and fewer than {IOS_LEAST} say nothing.",
+                "Nothing to tell: {} slow I/Os here, and a comparison needs {IOS_LEAST}.",
                 thousands(found.here.slow_count)
             ),
             (Finding::NotSlower, _) => format!(
                 "Nothing differs: here is no slower than there (the share of slow I/Os is less than {FACTOR_LEAST} times as large)."
             ),
             (Finding::Slow, None) => format!(
-                "Slower, but alike everywhere: no value has {POINTS_LEAST} points more of the slow time than of the I/Os."
+                "Slower, but alike everywhere: no value's share of the slow time is {POINTS_LEAST} points above its share of the I/Os."
             ),
             (Finding::Slow, Some(first)) => sentence(first),
         }
@@ -164,7 +164,7 @@ impl DiffReport {
     fn too_few_line(&self) -> Option<String> {
         let words = words_of(&self.comparison.too_few)?;
         Some(format!(
-            "Perhaps different, but fewer than {IOS_LEAST} slow I/Os of a value say nothing: {words}."
+            "Perhaps different, but the values have fewer than {IOS_LEAST} slow I/Os: {words}."
         ))
     }
 
@@ -347,7 +347,7 @@ mod tests {
             process    a name that is muc…lumn has room for         40.0     1.0        300
 
             Not different: op, size.
-            Perhaps different, but fewer than 30 slow I/Os of a value say nothing: offset.
+            Perhaps different, but the values have fewer than 30 slow I/Os: offset.
             The slow I/Os spent their time in: hold 99 %.
             In flight elsewhere when slow I/Os were issued: device d7: 31.2, otherwise 0.5.
             More than there: client uid=0 pid=7: 523 I/Os per second, there 10 I/Os per

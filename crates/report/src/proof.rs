@@ -283,7 +283,7 @@ impl Promise {
             None => "too few to tell",
         };
         let lateness = short_time(self.lateness_ns);
-        format!("dashpot's promise of {lateness} at p50: {kept} (it decides nothing)")
+        format!("dashpot's promise of {lateness} at p50: {kept} (not part of the verdict)")
     }
 
     fn of(facts: &Facts<'_>, lateness: &Figures) -> Promise {

@@ -176,7 +176,7 @@ impl Client {
         self.get(&format!("/v1/disks/{}/rules", segment(disk)))
     }
 
-    /// The armed rules with this id or name; if there are none, the rules with it that were cleared last.
+    /// The armed rules with this id or name; if there are none, the last cleared rules with this id or name.
     pub fn rules_named(&self, key: &str) -> Result<Vec<Rule>, ClientError> {
         self.get(&format!("/v1/rules/{}", segment(key)))
     }

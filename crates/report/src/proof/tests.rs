@@ -174,7 +174,7 @@ fn a_constant_is_shown_beside_its_lateness() {
             kept: off by +9.00us at p50 (+0.1 %, at most 500us), +698us at p99 (+7.0 %, at
               most 40.0ms), n=100
             injected as asked: yes, held 100 of 100 that matched
-            dashpot's promise of 30.5us at p50: kept (it decides nothing)
+            dashpot's promise of 30.5us at p50: kept (not part of the verdict)
             clients: 0ns on average to send a request and take its reply, since the daemon's
               start
             warning: 2 of 100 (2.0 %) were late by more than 1 ms or 5 % of the delay
@@ -223,7 +223,7 @@ fn a_distribution_is_shown_in_rows_of_its_own() {
             injected as asked: yes, held 500 of 500 that matched
             the delay varies: percentiles are exact to 129us at p50 and 237us at p99; the
               mean is off by +10.0us
-            dashpot's promise of 30.5us at p50: kept (it decides nothing)
+            dashpot's promise of 30.5us at p50: kept (not part of the verdict)
             clients: 0ns on average to send a request and take its reply, since the daemon's
               start
         "#]],
