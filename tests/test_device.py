@@ -301,7 +301,7 @@ def test_what_does_not_fit_is_refused(device):
     assert "blocks of 4K, more than the disk's block of 512" in refused(f"d=dev:{node},block=512")
     assert "has 64M, less than the disk's size of 1G" in refused(f"d=dev:{node},size=1G")
     assert "is not a whole number of them" in refused(f"d=dev:{node},size=10000")
-    assert "blocks of 512, and these have 4K" in refused(f"d=lossy:dev:{node}")
+    assert "blocks of 512, and this device has blocks of 4K" in refused(f"d=lossy:dev:{node}")
 
 
 def test_a_device_for_reading_only_is_a_disk_for_reading_only(serve, device):

@@ -12,8 +12,8 @@ pub(crate) struct Group {
     version: Version,
 }
 
-/// The version of the control groups that this group belongs to. Files have other names and another
-/// layout in each version.
+/// The version of control groups that this group belongs to. The two versions differ in the names and the
+/// layout of their files.
 #[derive(Clone, Copy)]
 pub(crate) enum Version {
     One,

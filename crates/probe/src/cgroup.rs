@@ -97,7 +97,7 @@ fn numbers(directory: &str) -> impl Iterator<Item = i32> + use<> {
 
 /// The number of cgroup v2's hierarchy.
 const UNIFIED: u32 = 0;
-/// The link of the host's first cgroup namespace: the kernel has its number as the constant
+/// The link of the host's first cgroup namespace. Its number is the kernel's constant
 /// `PROC_CGROUP_INIT_INO`.
 const INITIAL_NAMESPACE: &str = "cgroup:[4026531835]";
 /// A flag of a task, from the kernel's `sched.h`.

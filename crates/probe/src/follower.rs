@@ -24,8 +24,7 @@ use foldhash::fast::RandomState;
 
 use crate::io::Comm;
 
-/// The mark after a cgroup that is not known to be the task's own, but is that of the task's maker or
-/// process.
+/// Marks a cgroup that may not be the task's own: the cgroup of the task's maker or process.
 pub const INHERITED: &str = " (inherited)";
 
 /// An event in the life of a task.

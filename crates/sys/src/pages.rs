@@ -37,8 +37,7 @@ impl Pages {
         // is private and anonymous, so its pages become zeroes, which are valid bytes. `&mut self`
         // means that there is no reference to these bytes.
         let advise = |advice| unsafe { madvise(start.cast(), length, advice) };
-        // Locked memory needs another advice, `MADV_DONTNEED_LOCKED`, which kernels know since
-        // 5.18.
+        // For locked memory, the kernel takes only `MADV_DONTNEED_LOCKED`, which Linux has since 5.18.
         let given = advise(Advice::LinuxDontneedLocked).or_else(|_| advise(Advice::LinuxDontNeed));
         Ok(given?)
     }

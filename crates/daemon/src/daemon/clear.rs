@@ -38,7 +38,7 @@ pub struct Reset {
 }
 
 impl Daemon {
-    /// Removes rules. With `release`, the zios that the rules hold complete now.
+    /// Removes rules. With `release`, all zios held by these rules complete now.
     pub async fn clear(&self, scope: &Scope, release: bool) -> Result<Cleared, Refusal> {
         let mut registry = self.registry.lock().await;
         let rules = match scope {

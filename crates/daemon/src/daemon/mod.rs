@@ -205,8 +205,8 @@ impl Daemon {
         self.inject_in(&mut registry, disk, injection, pool).await
     }
 
-    /// Replaces the words of a rule. The rule's counters go on; the evidence for its promises
-    /// starts again.
+    /// Replaces the words of a rule. The rule's counters go on, and its counters since the last update
+    /// begin at zero.
     pub async fn update(&self, key: &str, rule: TypedRule) -> Result<Record, Refusal> {
         let mut registry = self.registry.lock().await;
         let record = registry.find_one(key)?;

@@ -72,7 +72,7 @@ pub(super) fn has(path: &str) -> bool {
     FILES.iter().any(|file| file.path == path)
 }
 
-/// The page for a browser. It asks this API.
+/// The page for a browser. The page uses this API.
 #[utoipa::path(get, path = "/", operation_id = "get_index", tag = "daemon",
     responses(
         (status = 200, body = String, content_type = "text/html", description = "The page."),

@@ -57,7 +57,7 @@ pub struct FinishedZio {
     reply: Duration,
     /// The number of bytes.
     pub length: u32,
-    /// How many zios the device had once this zio was submitted, this zio included.
+    /// The number of zios in flight on the device when this zio was submitted, including this zio.
     pub depth: u32,
     /// The rule that decided the zio, or [`NO_RULE`].
     rule: u32,
@@ -79,15 +79,15 @@ pub struct FinishedZio {
 /// The place of a zio among the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// At a volume.
+    /// A zio of a volume.
     Volume,
-    /// At a disk that clients reach.
+    /// A zio of a disk that clients reach.
     Disk,
-    /// At a disk of a program's calls. The kernel does the call after the reply.
+    /// A call of a program, as a zio of a disk. The kernel executes the call after the reply.
     Call,
-    /// At a disk of a pool, through its queue.
+    /// A zio of a pool's disk that has gone through the disk's queue.
     Queue(Class),
-    /// At a disk of a pool. The pool syncs the disk with this zio.
+    /// A zio with which a pool syncs a disk.
     Sync,
 }
 
@@ -116,7 +116,8 @@ impl FinishedZio {
             arrived: event.arrived,
             offset: event.offset,
             family,
-            // At every place of a zio, one of the two waits in each sum is zero.
+            // In each sum, one of the two waits is zero: only zios from a disk's queue have `queue`, and
+            // they have no `recv`; only zios of volumes have `throttle`, and volumes are never suspended.
             before: waits.recv + waits.queue,
             held_back: waits.throttle + waits.suspend,
             store: waits.store,

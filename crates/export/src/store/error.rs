@@ -109,7 +109,7 @@ pub enum StoreError {
     },
     /// The device's blocks are too large for a lossy store.
     #[error(
-        "disk `{disk}`: {store} needs a device with blocks of 512, and these have {}; put a file on it (`lossy:file:PATH`)",
+        "disk `{disk}`: {store} needs a device with blocks of 512, and this device has blocks of {}; put a file on it (`lossy:file:PATH`)",
         Size((*.block).into())
     )]
     LossyBlocks {

@@ -68,7 +68,7 @@ fn lines(list: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     list.split(|byte| *byte == b'\n')
 }
 
-/// A word in which the kernel has written spaces and the like as three octal digits.
+/// Decodes a word in which the kernel has written spaces and some other characters as three octal digits.
 fn unescaped(word: &[u8]) -> PathBuf {
     let (mut bytes, mut rest) = (Vec::new(), word);
     while let Some((first, others)) = rest.split_first() {

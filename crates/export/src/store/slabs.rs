@@ -204,7 +204,7 @@ fn group(chunk: &Chunk) -> usize {
 fn map() -> Pages {
     let length = CHUNKS_PER_SLAB as usize * CHUNK as usize;
     let Ok(slab) = Pages::map(length) else {
-        // Fails as the allocator does without memory.
+        // Fails as the allocator does when no memory is left.
         std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK as usize]>());
     };
     slab

@@ -242,7 +242,7 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
         architecture: 0xc000_003e,
         numbers: |row| row.x86_64,
     },
-    // A program of 32 bits for the x32 ABI makes its calls by other numbers in the same architecture.
+    // 32-bit programs of the x32 ABI use other numbers for their calls, but the same architecture.
     Numbering {
         abi: Abi::Foreign,
         architecture: 0xc000_003e,

@@ -38,7 +38,7 @@ pub enum Caller {
     Native(SystemCall),
     /// A program of another word size makes the call.
     Foreign(SystemCall),
-    /// The program is of an architecture that is not known here. This is the number of the call.
+    /// A program of an unknown architecture makes the call. The number is the number of the call.
     Unknown(i32),
 }
 

@@ -128,7 +128,7 @@ fn trimmed(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether the last part of a name is `.` or `..`, and so no entry of a directory.
+/// Whether the last part of a name is `.` or `..`, which name no entry of their own in a directory.
 fn is_dots(name: &[u8]) -> bool {
     let last = name.rsplit(|byte| *byte == b'/').next();
     matches!(last, Some(b"." | b".."))

@@ -118,8 +118,7 @@ fn pwritev2(file: &File, flags: i32) -> isize {
     unsafe { libc::pwritev2(file.as_raw_fd(), &raw const bytes, 1, 0, flags) }
 }
 
-/// A program of 32 bits makes its calls by other numbers. Each call must reach the listener by its
-/// name.
+/// 32-bit programs use other numbers for their calls. The listener must recognise each call all the same.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_calls_of_32_bit_programs_are_told_apart() {
@@ -147,9 +146,9 @@ fn the_calls_of_32_bit_programs_are_told_apart() {
 #[cfg(target_arch = "x86_64")]
 fn i386_fsync() -> i32 {
     let mut number = 118;
-    // SAFETY: fsync of the descriptor -1 touches no memory. The entry for 32-bit calls keeps all registers
-    // but these, and rbx, which the compiler keeps for itself, is put back. A kernel without the entry
-    // sends SIGSEGV, which ends the test.
+    // SAFETY: fsync of the descriptor -1 touches no memory. The entry for 32-bit calls changes only the
+    // registers that this code names. The compiler reserves rbx, so this code restores rbx after the
+    // call. A kernel without the entry sends SIGSEGV, which ends the test.
     unsafe {
         std::arch::asm!(
             "xchg {bad:r}, rbx", "int 0x80", "xchg {bad:r}, rbx",

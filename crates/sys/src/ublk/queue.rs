@@ -120,7 +120,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Answers all requests that the server has with an error.
+    /// Fails all requests that the server holds.
     pub fn fail_held(&mut self) {
         for tag in 0..self.held.len() as u16 {
             // If the call fails, the driver takes no more answers.
@@ -221,8 +221,8 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// The driver notices that the thread has ended only by the commands that it still has. So this
-    /// method first gives the driver all commands.
+    /// Only through its commands does the driver notice that the thread has ended. So this method first
+    /// gives the driver all commands.
     fn drop(&mut self) {
         while self.next_event().is_some() {}
         self.fail_held();

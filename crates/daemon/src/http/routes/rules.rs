@@ -27,7 +27,7 @@ use crate::{Daemon, Gone, Record, Refusal, RefusalKind, Scope};
 pub(crate) struct Clearing {
     /// Only rules of the disk with this name.
     disk: Option<String>,
-    /// Whether the zios that the rules hold complete now, and not when they are due.
+    /// Whether all zios held by these rules complete now, instead of when they are due.
     #[serde(default)]
     release: bool,
 }
@@ -175,7 +175,7 @@ pub(crate) async fn lease(
     Ok((StatusCode::CREATED, kind, body).into_response())
 }
 
-/// Replaces the words of a rule. Its counters go on, and `since_update` begins at zero.
+/// Replaces the words of a rule. The rule's counters go on, and `since_update` begins at zero.
 #[utoipa::path(patch, path = "/v1/rules/{rule}", operation_id = "update_rule", tag = "rules",
     params(("rule" = String, Path)),
     request_body = Update,

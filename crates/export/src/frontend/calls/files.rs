@@ -218,7 +218,7 @@ impl Files {
         Ok(path)
     }
 
-    /// These disks, and the disks that have another name of the file at this path.
+    /// Adds to `held` the disks that have another name of the file at this path.
     fn and_linked(
         &self,
         mut held: Vec<usize>,

@@ -4,7 +4,7 @@
 use dashpot_engine::{Op, OpSet};
 use dashpot_sys::seccomp::{Notified, SystemCall};
 
-/// One thing that a call does to a file.
+/// One operation of a call on a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) op: Op,
@@ -12,7 +12,7 @@ pub(super) struct Part {
     pub(super) range: Range,
 }
 
-/// The file that a call means. The numbers are numbers of arguments.
+/// The file that a call means. The numbers in the variants are indices of the call's arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     /// The file of a descriptor.
@@ -38,7 +38,7 @@ pub(super) struct Named {
     pub(super) follows: bool,
 }
 
-/// The bytes that a call means. The numbers are numbers of arguments.
+/// The bytes that a call means. The numbers in the variants are indices of the call's arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Range {
     /// The call has no range.
@@ -59,7 +59,7 @@ pub(super) enum Range {
     End(usize),
 }
 
-/// The things that a call does to files.
+/// The operations of a call on files.
 pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
     match call {
         SystemCall::Fsync
@@ -121,7 +121,7 @@ pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
     }
 }
 
-/// The things that a call with names does.
+/// The operations of a call that names its files.
 fn named_parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
     let follows = |flags: usize| arguments[flags] as i32 & libc_flags::O_NOFOLLOW == 0;
     match call {

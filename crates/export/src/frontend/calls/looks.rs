@@ -13,7 +13,8 @@ use super::answers::Answers;
 #[derive(Debug)]
 pub(super) struct Looks {
     last: Instant,
-    /// The calls that the looks still have to ask about before they begin again.
+    /// The held calls that the looks have not asked about in this round. The next round begins when none
+    /// is left.
     left: Vec<CallId>,
 }
 

@@ -22,7 +22,7 @@ use crate::frontend::boundary::Done;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Way {
-    /// dashpot cannot do it.
+    /// dashpot cannot do this sync itself.
     None = 0,
     Fsync = 1,
     Fdatasync = 2,
@@ -108,7 +108,8 @@ impl Syncs {
             let name = Builder::new().name("dashpot-sync".to_owned());
             match name.stack_size(STACK).spawn(move || shared.work()) {
                 Ok(_) => state.threads += 1,
-                // The other threads do the sync. Without other threads, dashpot only holds the call.
+                // No further thread can start, so an existing thread does the sync. If there is none,
+                // dashpot only holds the call.
                 Err(_) if state.threads > 0 => {}
                 Err(_) => return self.0.give_up(state),
             }

@@ -92,7 +92,7 @@ impl Transport {
         }
     }
 
-    /// Begins the sync of a call that waits, unless dashpot cannot do it.
+    /// Begins the sync of a call that waits, unless dashpot cannot do this sync itself.
     pub(super) fn begin(&self, id: CallId, done: Done) -> Option<Done> {
         let message = self.waiting.get(&id);
         let way = message.map_or(Way::None, |message| Way::of_word(message.way));

@@ -116,7 +116,7 @@ fn about_file(message: &Message<'_>, export: &ExportInfo) -> Vec<u8> {
         abi::FUSE_OPEN => encode::reply(cookie, &opened()),
         abi::FUSE_STATFS => encode::reply(cookie, &statistics(export)),
         abi::FUSE_RELEASE | abi::FUSE_DESTROY => encode::done(cookie),
-        // After this refusal, the kernel sends most of these other messages never again.
+        // The kernel remembers this refusal, and never sends most of these messages again.
         _ => encode::refusal(cookie, Errno::NOSYS),
     }
 }

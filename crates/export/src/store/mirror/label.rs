@@ -7,8 +7,8 @@ use std::ops::Range;
 pub(crate) struct Label {
     /// The mirror that the side belongs to.
     pub(super) mirror: String,
-    /// How many labels the mirror's sides have had. A side with a lower number was away in the
-    /// meantime.
+    /// How often the mirror's labels have been written. A side with a lower number was missing at the
+    /// last writes.
     pub(super) events: u64,
     /// The length of a region, in bytes.
     pub(super) region_size: u64,

@@ -251,8 +251,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Holes read as zeroes, neighbours differ, and only the limit makes the list of extents stop
-    /// early.
+    /// Checks that holes read as zeroes, that neighbouring extents differ, and that the list of extents
+    /// stops early only because of the limit.
     fn check_extents(&self, offset: u64, length: u64, limit: usize) -> Result<(), TestCaseError> {
         let mut extents = Vec::new();
         self.store.extents(offset, length, limit, &mut extents);
@@ -269,8 +269,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Synced data is there. Every other sector has the content that some write has left, and the
-    /// reported writes, and no others, are lost.
+    /// Checks that synced data is there, that every other sector has the content that some write has
+    /// left, and that exactly the reported writes are lost.
     fn check_cut(&mut self, cut: &Cut) -> Result<(), TestCaseError> {
         let Some(loss) = self.store.cut(cut, Instant::ZERO) else {
             return Ok(());

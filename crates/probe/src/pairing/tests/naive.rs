@@ -353,7 +353,7 @@ fn pairing(start: Start) -> Pairing {
     Pairing::new(&DISKS.map(|number| disk(number, Layer::Request)), start)
 }
 
-/// An event in the buffer of a CPU, which may have lost it.
+/// An event that the buffer of a CPU got, and may have lost.
 struct Told<'a> {
     record: &'a Record,
     cpu: u8,
