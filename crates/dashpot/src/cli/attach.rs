@@ -11,12 +11,11 @@ use clap::{Args, ValueEnum};
 #[command(after_help = "\
 This command needs root; the daemon needs no privilege. The device stays until
 'dashpot detach'. /dev/dashpot/DISK is a link to it, so disks of two daemons
-need different names. The drivers, with the one that auto prefers first:
+need different names. The drivers, in the order in which auto tries them:
   nbd   The kernel's NBD client. Once the daemon is gone the device waits 20 s
         for it: start the daemon again, and attach the disk again. The device
-        then continues, if the disk is in the same file as before, or the volume
-        on the same files, and it writes through. Programs see every error as
-        EIO
+        then continues if the disk has the same file as before; a volume needs
+        the same files and write = \"through\". Programs see every error as EIO
   ublk  The kernel's ublk driver, of Linux 6.9 or later. It takes the least CPU,
         takes 256 requests at a time, and passes errors on unchanged. The device
         ends with the daemon

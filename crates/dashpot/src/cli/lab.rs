@@ -95,9 +95,9 @@ pub(crate) struct LifeArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API, and
-with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. The API is
-private without --api; tcp:127.0.0.1:0 has the page, too. Under sudo the user
-who typed it runs the command and owns the devices. dashpot exits with the
+with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. Without --api
+the API is private; --api tcp:127.0.0.1:0 serves the page, too. Under sudo, the
+user who typed it runs the command and owns the devices. dashpot exits with the
 command's status, 125 to 127 for its own failures, 3 if only a --check fails.
 
 Example:
