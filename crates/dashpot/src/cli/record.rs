@@ -53,7 +53,7 @@ pub(crate) struct KeepArgs {
     /// The most bytes of the recording [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) keep: Option<u64>,
-    /// Keep I/Os near such I/Os longest: latency>=1s,...
+    /// Keep longest what is near I/Os with latency>=1s,...
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }
@@ -107,7 +107,7 @@ pub(crate) struct CutArgs {
     /// Up to this time
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<When>,
-    /// Only such I/Os: op=write,latency>=10ms,...
+    /// Only I/Os with op=write,latency>=10ms,...
     #[arg(long = "where", value_name = "FACTS")]
     pub(crate) predicates: Option<Predicates>,
     /// Only this device; may be given several times

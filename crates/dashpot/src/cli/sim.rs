@@ -46,7 +46,7 @@ pub(crate) struct SimArgs {
     /// A report in place of the summary; may be repeated
     #[arg(long = "report", value_name = "WORDS", value_parser = parse_report)]
     pub(crate) reports: Vec<ReportWords>,
-    /// Write a line for each zio, of one lab, to this file
+    /// Write a line for each zio of one lab to this file
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) events: Option<PathBuf>,
     /// Write latency*.svg and series.svg to this directory

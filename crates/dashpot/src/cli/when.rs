@@ -137,7 +137,7 @@ mod tests {
             (ns as i64 - END_NS as i64) / hour_ns as i64
         };
         assert_eq!([of(0, 2), of(-1, 2), of(-2, 2)], [0, -1, -2]);
-        // Outside the period, and nearer to its end or to its beginning.
+        // Both times are outside the period: one is nearer to its end, the other to its beginning.
         assert_eq!([of(1, 2), of(-3, 2)], [1, -3]);
         // If the period lasts for days, the last occurrence counts.
         assert_eq!([of(-1, 60), of(1, 60)], [-1, -23]);

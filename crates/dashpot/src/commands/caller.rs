@@ -43,8 +43,8 @@ impl Caller {
         (self.uid.as_raw(), self.gid.as_raw())
     }
 
-    /// Gives up the rights of root for good. Where the process cannot raise the limit of locked memory,
-    /// it keeps the right to lock memory.
+    /// Gives up the rights of root for good. If the process cannot raise its limit of locked memory, it keeps
+    /// the right to lock memory.
     pub(super) fn become_again(&self) -> anyhow::Result<()> {
         let keeps = !reclaim::is_unlimited() && reclaim::may_lock();
         set_keep_capabilities(keeps)?;

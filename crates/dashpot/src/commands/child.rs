@@ -36,7 +36,7 @@ const BECOMES: &str = "dashpot-becomes-command";
 /// The word that asks the command to end with dashpot.
 const DIES_ALONG: &str = "dies-along";
 
-/// Begins to catch the signals that are passed on to the command.
+/// Begins to catch the signals that dashpot passes on to the command.
 pub(crate) fn passed_on() -> io::Result<Signals> {
     Signals::catch(ENDS.into_iter().chain(USERS))
 }

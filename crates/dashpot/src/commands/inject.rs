@@ -166,7 +166,8 @@ pub(crate) fn understood(rule: &Rule) -> String {
     )
 }
 
-/// The words of the rules of one call: the rules differ only in their first option and its value.
+/// The request for the rules of one call. Its text is short, because these rules differ only in their first
+/// option and its value.
 fn request(injection: &Injection) -> Inject {
     let words: Vec<&str> = injection
         .rules

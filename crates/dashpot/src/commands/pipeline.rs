@@ -12,7 +12,7 @@ use dashpot_export::complain;
 
 use crate::checks::{Outcome, Report};
 
-/// Makes the directory, before the command takes its time.
+/// Makes the directory before the command runs, because the command may take long.
 pub(super) fn make_directory(directory: Option<&Path>) -> anyhow::Result<()> {
     let Some(directory) = directory else {
         return Ok(());

@@ -77,9 +77,9 @@ fn send(name: &OsStr, message: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of the first descriptor that is handed over.
+/// The number of the first descriptor that a supervisor hands over.
 const FIRST_HANDED: RawFd = 3;
-/// The most sockets that are accepted: more than any user has.
+/// The most sockets that dashpot accepts: more than any supervisor hands over.
 const HANDED_MOST: RawFd = 64;
 
 #[cfg(test)]

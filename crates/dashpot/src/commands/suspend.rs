@@ -33,9 +33,9 @@ pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()>
     }
 }
 
-/// How many of the oldest zios in flight are searched for the zio that will end last.
+/// How many of the oldest zios in flight `suspend` searches for the zio that will end last.
 const LOOKED_AT: usize = 100;
-/// The shortest wait that is reported.
+/// The shortest wait that `suspend` reports.
 const LONG_NS: u64 = 1_000_000_000;
 
 /// An explanation of a long wait: it names the client that sent the zio, the rule that holds it, and

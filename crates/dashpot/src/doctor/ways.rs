@@ -122,7 +122,7 @@ fn kernel_nbd() -> Way {
     }
 }
 
-/// The warning about the kernel's NBD client. The stall was seen with Linux 6.12.
+/// The warning about the kernel's NBD client. We saw the stall with Linux 6.12.
 const KERNEL_NBD_WARNING: &str = "Beware: with N connections, more than one, a stall beyond about N \
      times 30 s fails the I/O and leaves a node that is dead until it is attached again; with one, \
      the I/O waits. Programs see every error as EIO";

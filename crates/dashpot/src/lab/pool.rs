@@ -216,7 +216,7 @@ fn parse_slots(text: &str) -> Result<Option<u32>, ParseError> {
 
 impl PoolDraft<'_> {
     /// Refuses the dynamic layout over disks whose bytes outlive the daemon: the daemon keeps the table of
-    /// places in memory. `stores` has the stores of the lab's disks.
+    /// places in memory, and would lose it. `stores` has the stores of the lab's disks.
     pub(super) fn check_stores(&self, stores: &[StoreConfig]) -> Result<(), ParseError> {
         let stores = self.members.iter().flatten().map(|disk| &stores[*disk]);
         let Some(store) = stores.clone().find(|store| store.outlives_daemon()) else {
@@ -248,7 +248,7 @@ impl PoolDraft<'_> {
         ))
     }
 
-    /// The pool, complete when all of its volumes have been read.
+    /// The pool. Call this function after reading all volumes of the pool.
     pub(super) fn finish(self) -> Result<PoolSpec, ParseError> {
         let throttle = self.throttle.map(|(throttle, _)| throttle);
         if throttle != Some(Throttle::Legacy)

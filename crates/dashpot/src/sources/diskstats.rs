@@ -33,7 +33,7 @@ pub(super) struct Counters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Transfers {
     pub(super) completed: u64,
-    /// How many I/Os the kernel had joined to others before the issue.
+    /// How many I/Os the kernel merged into others before it issued them.
     pub(super) merged: u64,
     /// Sectors of 512 bytes.
     pub(super) sectors: u64,

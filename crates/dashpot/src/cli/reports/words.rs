@@ -79,7 +79,7 @@ impl PoolArgs {
 /// The I/Os of a report.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
-    /// Only such I/Os: op=write,... (a comma of a name: '\,')
+    /// Only I/Os with op=write,... (a comma in a name: '\,')
     #[arg(long = "where", value_name = "FACTS", allow_hyphen_values = true)]
     predicates: Option<Predicates>,
 }

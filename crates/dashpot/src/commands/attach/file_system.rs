@@ -147,5 +147,5 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
 
 /// The exit status of blkid for a device without any signature that it knows.
 const NOTHING_FOUND: i32 = 2;
-/// The part that is read at each end of a disk: all common signatures lie there.
+/// How many bytes this module reads at each end of a disk: all common signatures lie there.
 const END_BYTES: u64 = 1 << 20;

@@ -149,7 +149,7 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     told(client, &attached, print(&format!("{node}\n")))
 }
 
-/// Refuses a kind of file system that this host cannot make or mount, before anything is made.
+/// Refuses a kind of file system that this host cannot make or mount, before `mount` makes anything.
 fn check_kind(args: &MountArgs) -> anyhow::Result<()> {
     if args.mkfs {
         kinds::check_made(&args.fs.clone().unwrap_or_default())?;

@@ -218,7 +218,7 @@ const DEAD_CONNECTION_TIMEOUT: u16 = 8;
 const BACKEND: u16 = 10;
 const SOCKET_ITEM: u16 = 1 | NESTED;
 const SOCKET_DESCRIPTOR: u16 = 1;
-/// The attribute is made of attributes.
+/// The flag of an attribute that consists of attributes.
 const NESTED: u16 = 1 << 15;
 
 #[cfg(test)]

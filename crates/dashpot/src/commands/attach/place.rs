@@ -127,8 +127,8 @@ impl Place {
         })
     }
 
-    /// All directories that no other process has locked. A half-made directory has no record. If a
-    /// record cannot be read, another version wrote it, and its directory is left alone.
+    /// All directories that no other process has locked. A half-made directory has no record. If a record
+    /// cannot be read, another version wrote it, and the list omits its directory.
     pub(super) fn all() -> Vec<(Place, Option<Record>)> {
         let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
         let places = entries.filter_map(|entry| Place::locked(entry.path()));

@@ -108,5 +108,5 @@ fn described(target: &Target) -> Described {
     }
 }
 
-/// The longest time from the end of an I/O until its events are in the memory.
+/// The longest time from the end of an I/O until its events reach the page's memory.
 const LATE_NS: u64 = 150_000_000;

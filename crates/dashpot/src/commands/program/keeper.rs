@@ -177,8 +177,8 @@ impl Keeping {
             && self.listener.waits(id)
             && let Some(thread) = thread
         {
-            // While the call waits, the number belongs to the thread that made the call. A signal to a
-            // thread's number goes to the whole process.
+            // While the call waits, the id belongs to the thread that made the call. A signal to the id of a
+            // thread goes to the whole process.
             let _ = kill_process(thread, Signal::KILL);
         }
         // A call that no longer waits needs no answer.

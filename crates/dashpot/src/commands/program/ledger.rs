@@ -61,7 +61,7 @@ impl Ledger {
         let _ = self.file.write_all_at(&note, id % NOTES * NOTE);
     }
 
-    /// All calls that dashpot received, and a few that it may have received, the youngest first.
+    /// All calls that dashpot received, and a few that it may have received, the newest first.
     pub(super) fn received(&self) -> io::Result<impl Iterator<Item = Received> + use<>> {
         let mut bytes = vec![0; FIRST as usize + 8];
         self.file.read_exact_at(&mut bytes, 0)?;

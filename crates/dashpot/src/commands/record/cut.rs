@@ -32,8 +32,8 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     let made = make(args, &part, &predicates);
     let is_empty = matches!(made, Ok((0, _)));
     if made.is_err() || is_empty {
-        // The caller gets the error of the cut, not of this removal. The directory was made for the
-        // cut.
+        // The user gets the error of the cut, not of this removal. The cut has made the directory, so nothing
+        // else is lost.
         let _ = fs::remove_dir_all(&args.output);
     }
     if is_empty {

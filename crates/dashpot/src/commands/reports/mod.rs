@@ -68,7 +68,7 @@ pub(super) fn is_recorded(kind: &ReportKind) -> bool {
 /// Shows a report over live disks.
 pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
     let asked = asked(kind);
-    // Mistakes in the options are refused before a daemon is asked.
+    // Refuse mistakes in the options before asking a daemon.
     refuse(asked.report(Over::Simulation));
     if let Some(period) = asked.period()
         && let Some(recording) = &period.recording

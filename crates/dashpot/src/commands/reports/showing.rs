@@ -14,7 +14,7 @@ use crate::commands::draft::Draft;
 use crate::commands::screen::surface_of_file;
 use crate::sources::Source;
 
-/// The files that take the report, too.
+/// The files to which the report is also written.
 #[derive(Default)]
 pub(in crate::commands) struct Files {
     /// The file for the report's picture, if the report has one.
@@ -124,7 +124,7 @@ impl<O: Out> Showing<O> {
         }
     }
 
-    /// The place of the report's pages, after the end.
+    /// Returns the place of the report's pages.
     pub(in crate::commands) fn into_out(self) -> O {
         self.out
     }

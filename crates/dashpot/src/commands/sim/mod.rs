@@ -39,7 +39,7 @@ use crate::cli::reports::ReportKind;
 use crate::cli::{ReportWords, SimArgs, Speed};
 use crate::lab::{SimLab, check_samples, load_sim_lab};
 
-/// Simulates labs until their end. Ctrl-C shows the results so far.
+/// Simulates labs until their end. After Ctrl-C, shows the results so far.
 pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if args.tunables {
         tunables::list(args.json)?;

@@ -85,6 +85,6 @@ impl Zios {
     }
 }
 
-/// The most zios of an interval without a count. This many zios fit into memory, and no reader
+/// The most zios of an interval, if the user gives no count. This many zios fit into memory, and no reader
 /// needs more.
 const ZIOS_MAX: u64 = 100_000;

@@ -1,4 +1,4 @@
-//! A made-up moment of three disks, for tests.
+//! A made-up frame with three disks, for tests.
 
 use dashpot_api::{CanHold, Promise, Rule, RuleCounters, Shard};
 use dashpot_engine::histogram::Histogram;

@@ -62,7 +62,7 @@ pub(super) struct PoolFrame {
     pub(super) level: ThrottleLevel,
     /// How many writes wait for admission.
     pub(super) throttled: u32,
-    /// The writes of clients in the interval, if one has ended: operations and bytes per second.
+    /// The writes of clients in the last interval, if one has ended: operations and bytes per second.
     pub(super) written: Option<(f64, f64)>,
     /// Transaction groups, the newest first.
     pub(super) txgs: Vec<TxgStats>,

@@ -11,9 +11,9 @@ use super::frame::{PoolFrame, TXGS_MAX, written};
 /// The pools at the last frame, and the writes of their clients in the interval before that frame.
 #[derive(Default)]
 pub(super) struct Pools {
-    /// The moment, and the operations until then.
+    /// For each pool, the moment of the last frame, and the operations until then.
     last: BTreeMap<String, (u64, TrafficSum)>,
-    /// Operations and bytes per second.
+    /// For each pool, operations and bytes per second.
     written: BTreeMap<String, (f64, f64)>,
 }
 

@@ -5,7 +5,7 @@ use dashpot_api::Rule;
 use crate::commands::clear::listed;
 use crate::commands::inject::understood;
 
-/// The rules as they were parsed.
+/// The rules as the source has parsed them.
 pub(super) fn armed(rules: &[Rule]) -> String {
     let each: Vec<String> = rules.iter().map(understood).collect();
     each.concat().trim_end().replace('\n', "; ")

@@ -22,7 +22,7 @@ impl Screen {
     pub(super) fn take() -> io::Result<Screen> {
         give_back_on_panic();
         enable_raw_mode()?;
-        // From here on, dropping this restores the terminal.
+        // From here on, dropping `screen` restores the terminal.
         let screen =
             Terminal::new(CrosstermBackend::new(stdout())).map(|terminal| Screen { terminal });
         if screen.is_err() {

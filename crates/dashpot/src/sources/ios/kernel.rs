@@ -22,7 +22,7 @@ pub(in crate::sources) struct KernelStream<'a> {
 }
 
 impl<'a> KernelStream<'a> {
-    /// Begins with I/Os that begin and finish from now on.
+    /// A stream of the I/Os that begin and finish from now on.
     pub(in crate::sources) fn new(
         devices: &'a [Device],
         wanted: &Wanted,

@@ -28,7 +28,7 @@ struct Places<'a> {
 }
 
 impl<'a> SyncStream<'a> {
-    /// Begins with calls that begin from now on.
+    /// A stream of the calls that begin from now on.
     pub(in crate::sources) fn new(
         devices: &'a [Device],
         others: Option<&str>,

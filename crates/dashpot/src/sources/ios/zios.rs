@@ -25,7 +25,7 @@ pub(in crate::sources) struct ZioStream<'a> {
 }
 
 impl<'a> ZioStream<'a> {
-    /// Begins with I/Os that finish from now on.
+    /// A stream of the I/Os that finish from now on.
     pub(in crate::sources) fn new(
         client: &'a Client,
         names: &'a [String],
@@ -182,5 +182,5 @@ impl Texts {
 const KNOWN_MAX: usize = 4_096;
 /// The most zios in an answer of the daemon.
 const LIMIT: usize = 10_000;
-/// The most zios in flight of a device that are reported.
+/// The most zios in flight that are reported for a device.
 const OLDEST: usize = 1_000;

@@ -334,7 +334,7 @@ impl Recorded {
         to_s: u64,
         of: impl FnMut(Second),
     ) -> anyhow::Result<()> {
-        // The damaged files were named when the recording was opened.
+        // `open` has already named the damaged files.
         Ok(self
             .recording
             .each_second(from_s, to_s, &mut Vec::new(), of)?)

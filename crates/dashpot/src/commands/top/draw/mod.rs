@@ -245,7 +245,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Draws lines of text. A sign shows that a line is cut off.
+/// Draws lines of text. An ellipsis shows that a line is cut off.
 fn lines(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     for (row, line) in area.rows().zip(lines) {
         line.render(row, buffer);

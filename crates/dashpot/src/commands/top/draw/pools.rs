@@ -64,7 +64,7 @@ fn delay(pool: &PoolFrame) -> String {
     }
 }
 
-/// The fill level, in brackets. Writes are delayed from the mark on.
+/// The fill level, in brackets. The pool delays writes from the mark on.
 fn bar(pool: &PoolFrame) -> String {
     let level = &pool.level;
     let most = level.stops_at.max(1);
