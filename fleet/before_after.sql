@@ -1,4 +1,5 @@
--- Before and after a date, such as that of an upgrade: each host and operation, slowest change first.
+-- Compares latencies before and after a date, such as that of an upgrade, for each host and operation: the host and
+-- operation whose 99th percentile rose most comes first.
 with asked as (select '2026-11-24 00:00:00' as the_date),
 ranked as (
     select host, op, latency_ns, case when time < the_date then 'before' else 'after' end as side,

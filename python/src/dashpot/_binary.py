@@ -13,7 +13,7 @@ from ._errors import NotStarted
 
 
 def find_program() -> str:
-    """The path of the program: $DASHPOT, the one that came with this package, or the first on $PATH."""
+    """The path of the program: $DASHPOT, or the program that came with this package, or the first on $PATH."""
     given = os.environ.get("DASHPOT")
     if given:
         if shutil.which(given) is None:

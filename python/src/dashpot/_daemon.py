@@ -20,7 +20,7 @@ _DOES_NOT_HOLD = 3
 
 
 class Daemon(Mapping[str, Disk]):
-    """A daemon: a mapping of the names of its disks to the disks."""
+    """A daemon, as a mapping from the names of its disks to the disks."""
 
     def __init__(self, address: str, program: Optional[str] = None) -> None:
         self.api = Api(address)
@@ -152,7 +152,7 @@ class Daemon(Mapping[str, Disk]):
 
 
 def connect(api: Optional[str] = None) -> Daemon:
-    """A daemon that runs already: the one at `api`, at $DASHPOT_API, or this user's `dashpot serve`."""
+    """A daemon that runs already: that at `api`, or at $DASHPOT_API, or this user's `dashpot serve`."""
     daemon = Daemon(api or default_address())
     daemon.version  # Fails now if no daemon answers there.
     return daemon

@@ -61,7 +61,7 @@ class OpLatency:
 
 @dataclass(frozen=True)
 class Summary:
-    """A few figures of a rule's histogram. Below 100 values, p99 is the largest one."""
+    """A few figures of a rule's histogram. If there are fewer than 100 values, p99 is the largest value."""
 
     count: int
     mean_ns: Optional[int]
