@@ -7,7 +7,7 @@ use clap::Args;
 use dashpot_engine::Duration;
 use dashpot_rules::parse_span;
 
-/// Check figures of disks, volumes and rules against what a CI expects
+/// Check figures of disks, volumes and rules against expectations
 #[derive(Args, Debug)]
 #[command(after_help = "\
 SUBJECT.METRIC OP VALUE, in quotes. OP is <, <=, >, >=, == or !=.

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 A table is a line such as '0 2097152 delay /dev/vdb 0 500': sectors of 512
 bytes, then DEVICE SECTOR MS for everything, or three of these for reads, writes
 and flushes. DEVICE is a block device, a file or ram:SIZE, and the new device
-begins at its SECTOR. It needs root. Each device has a daemon until 'remove'.
+begins at its SECTOR. dmsetup needs root. A device has a daemon until 'remove'.
 'suspend' waits for delayed I/O, so no I/O is early; dm-delay releases it early.
 
 Example: reads and writes take half a second longer

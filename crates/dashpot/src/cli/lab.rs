@@ -107,13 +107,13 @@ pub(crate) struct RunArgs {
     pub(crate) lab: LabArgs,
     #[command(flatten)]
     pub(crate) attach: AttachedArgs,
-    /// Attach, and mount the first here (ext4 if empty)
+    /// Attach, and mount the first disk here (ext4 if empty)
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,
     /// Held calls if dashpot dies: pass, fail or kill [kill]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     pub(crate) on_loss: Option<OnLoss>,
-    /// io_uring beside path disks: count or refuse [count]
+    /// With path disks, count or refuse io_urings [count]
     #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
     pub(crate) uring: Option<UringWord>,
     /// Expect this of the disks; see 'dashpot check'

@@ -53,7 +53,7 @@ pub(crate) struct KeepArgs {
     /// The most bytes of the recording [2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) keep: Option<u64>,
-    /// Keep longest what is near I/Os with latency>=1s,...
+    /// Keep longest the I/Os near those with latency>=1s,...
     #[arg(long, value_name = "FACTS")]
     pub(crate) trigger: Option<Predicates>,
 }
@@ -89,7 +89,7 @@ pub(crate) struct ShowArgs {
     pub(crate) json: bool,
 }
 
-/// Copy a part of a recording into a new one, such as for a ticket
+/// Copy a part of a recording into a new one, for example for a ticket
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 --anonymous puts numbers in place of the names of devices, clients, processes

@@ -1,4 +1,4 @@
-//! Parsers of values that are one of a few words.
+//! Parsers of options whose value is one of a few words.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use dashpot_api::KeepWord;

@@ -42,8 +42,8 @@ pub(super) fn lab_beside(attach: &AttachedArgs, args: &LabArgs) -> anyhow::Resul
     })
 }
 
-/// Opens the block devices on which the attached disks of a lab store their bytes. Refuses disks that the lab does
-/// not have. Without `wanted`, the server opens the devices later.
+/// Opens the block devices on which the attached disks of a lab store their bytes. Refuses disks that the lab
+/// does not have. Without `wanted`, the server opens the devices later.
 pub(super) fn open_devices(wanted: Option<&Wanted>, lab: &Lab) -> anyhow::Result<OpenDevices> {
     let Some(wanted) = wanted else {
         return Ok(OpenDevices::default());

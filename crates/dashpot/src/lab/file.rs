@@ -157,8 +157,8 @@ pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, Pa
     Ok(LabDisk { config, injections })
 }
 
-/// Reads the pools and volumes. dashpot knows the size of a disk on a file only when it opens the file, so the
-/// shard checks such a disk.
+/// Reads the pools and volumes. dashpot knows the size of a disk on a file only when it opens the file, so
+/// the shard checks such a disk.
 fn read_pools(file: &Section<'_>, lab: &mut Lab) -> Result<(), ParseError> {
     let disks = lab.disks.iter().map(|disk| {
         let size = disk.config.size.unwrap_or(u64::MAX);

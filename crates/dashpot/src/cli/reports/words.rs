@@ -97,10 +97,10 @@ pub(crate) struct PeriodArgs {
     /// The I/Os of a recording that 'dashpot record' made
     #[arg(long = "in", value_name = "REC")]
     pub(crate) recording: Option<PathBuf>,
-    /// Of a recording, from this time on, such as 03:10
+    /// From this time of a recording on, such as 03:10
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<When>,
-    /// Of a recording, up to this time
+    /// Up to this time of a recording
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<When>,
     /// The last 10m, say, of a daemon or a recording

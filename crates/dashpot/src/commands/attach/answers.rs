@@ -1,7 +1,7 @@
 //! Asks daemons which nodes they serve.
 //!
-//! A daemon that is stopped or hangs says nothing. Commands that clean up therefore ask all daemons at once, wait
-//! for a moment, and leave the devices of a silent daemon as they are.
+//! A daemon that is stopped or hangs says nothing. Commands that clean up therefore ask all daemons at once,
+//! wait for a moment, and leave the devices of a silent daemon as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;

@@ -34,8 +34,8 @@ impl BlockDevice {
         &self.node
     }
 
-    /// Notes the settings that are about to be changed, with their former values. The note in the directory of the
-    /// attachment outlives this process.
+    /// Notes the settings that are about to be changed, with their former values. The note in the directory
+    /// of the attachment outlives this process.
     pub(super) fn note(&mut self, before: Before, place: &Place) -> anyhow::Result<()> {
         let changes = Changes {
             node: self.node.clone(),

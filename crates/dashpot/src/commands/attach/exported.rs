@@ -11,7 +11,8 @@ pub(super) struct Exported {
     pub(super) layer: LayerWord,
     pub(super) name: String,
     pub(super) served: Served,
-    /// The smallest write that needs no read before it, as far as it is known. Only ublk tells it to the kernel.
+    /// The smallest write that needs no read before it, as far as the daemon knows. Only ublk tells the
+    /// kernel this size.
     #[cfg_attr(not(feature = "ublk"), expect(dead_code))]
     pub(super) block: u32,
     /// Whether reads may wait for long now, by rules or because a disk is suspended.

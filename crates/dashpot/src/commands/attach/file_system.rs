@@ -27,7 +27,8 @@ pub(super) fn make(
     tool::run(kinds::maker(kind).arg(node), is_stopped).map(drop)
 }
 
-/// The content of a node, in blkid's words. Fails if the content cannot be known: nothing may be written over it.
+/// The content of a node, in blkid's words. Fails if the content cannot be known: nothing may be written over
+/// it.
 pub(super) fn found_on(
     node: &str,
     is_stopped: &dyn Fn() -> bool,

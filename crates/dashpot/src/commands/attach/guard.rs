@@ -93,8 +93,8 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
     let changes = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE_SELF;
     let (Ok(process), Ok(_)) = (process, inotify::add_watch(&watch, place, changes)) else {
-        // The daemon or the directory is gone, and the caller finds out which; or this kernel has
-        // no such descriptors.
+        // Either the daemon or the directory is gone, and the caller finds out which, or this kernel has no
+        // `pidfd_open`.
         thread::sleep(LOOK_EVERY);
         return Ok(());
     };

@@ -8,8 +8,8 @@ use anyhow::bail;
 use crate::cli::FileSystem;
 use crate::doctor::installed;
 
-/// Refuses a kind that the kernel cannot mount from a disk. For another kind, such as tmpfs, mount would ignore the
-/// disk.
+/// Refuses a kind that the kernel cannot mount from a disk. For another kind, such as tmpfs, mount would
+/// ignore the disk.
 pub(super) fn check_mounted(kind: &FileSystem) -> anyhow::Result<()> {
     let (name, list) = (kind.name(), fs::read_to_string("/proc/filesystems"));
     let list = list.unwrap_or_default();

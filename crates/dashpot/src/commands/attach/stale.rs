@@ -53,8 +53,8 @@ pub(crate) fn clean_quietly() {
     }
 }
 
-/// Cleans every stale attachment for which `goes` is true, and names the daemons that do not answer. Returns each
-/// node, and whether the cleaning succeeded.
+/// Cleans every stale attachment for which `goes` is true, and names the daemons that do not answer. Returns
+/// each node, and whether the cleaning succeeded.
 fn clean_each(
     goes: impl Fn(&Place, &Record, &Answers) -> bool,
 ) -> Vec<(String, anyhow::Result<()>)> {

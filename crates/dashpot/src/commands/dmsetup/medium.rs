@@ -46,7 +46,7 @@ pub(super) fn resolve(table: &Table) -> anyhow::Result<Resolved> {
 struct Found {
     medium: Medium,
     store: String,
-    /// The room on the medium; `None` if only the server of the disk can find out.
+    /// The size of the medium and of its blocks; `None` if only the daemon of the disk can find them out.
     extent: Option<Extent>,
 }
 
@@ -83,7 +83,7 @@ fn of_numbers(numbers: (u32, u32)) -> anyhow::Result<Found> {
     })
 }
 
-/// The room on the block device with these numbers. The queue of a partition is that of its disk.
+/// The size of the block device with these numbers, and of its blocks. A partition has the queue of its disk.
 fn extent_of((major, minor): (u32, u32)) -> Option<Extent> {
     let device = Path::new("/sys/dev/block").join(format!("{major}:{minor}"));
     let number = |name: &str| -> Option<u64> {

@@ -38,7 +38,7 @@ struct Inflight {
     /// How many I/Os of the kernel's disks began before the watch, by the kernel's own count. Nothing more is
     /// known about these I/Os. Null for a daemon's disks, whose I/Os are all listed.
     older: Option<u64>,
-    /// The threads of this host that wait in the kernel without being woken by signals; null for a daemon's disks.
+    /// The threads of this host that are in uninterruptible sleep; null for a daemon's disks.
     waiting: Option<Vec<Waiting>>,
 }
 

@@ -1,4 +1,4 @@
-//! The threads of this host that wait in the kernel without being woken by signals (state D), and where.
+//! The threads of this host that are in uninterruptible sleep (state D), and the places where they sleep.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use dashpot_report::table::{Column, Field, Room, table_of};
 use dashpot_rules::visible;
 use serde::Serialize;
 
-/// A thread that waits.
+/// A thread in uninterruptible sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Waiting {
     pid: u32,

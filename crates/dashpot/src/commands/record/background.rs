@@ -67,7 +67,7 @@ impl Background {
     }
 }
 
-/// Tells the caller whether the watch has begun, and records until it is over.
+/// Tells the caller whether the watch has begun, and records until the watch is over.
 fn run(
     root: &Path,
     find: impl FnOnce() -> anyhow::Result<Target>,

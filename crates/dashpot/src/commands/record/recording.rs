@@ -110,8 +110,8 @@ impl Recording {
         })
     }
 
-    /// Records until the sources end, the recorder cannot write, or the caller says that it is over. Then
-    /// reads the sources once more, because the reading before may have begun before the last I/Os ended.
+    /// Records until the sources end, the recorder cannot write, or the caller stops the recording. Then
+    /// reads the sources once more, because the last I/Os may have ended after the last reading began.
     pub(super) fn run(
         &mut self,
         target: &Target,

@@ -126,7 +126,7 @@ impl Source for Counted<'_> {
     }
 }
 
-/// The interval of live disks.
+/// The default interval for live disks.
 const SECOND: Duration = Duration::from_secs(1);
 
 fn scraper(

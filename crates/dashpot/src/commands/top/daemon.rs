@@ -1,5 +1,5 @@
-//! Makes frames of a daemon's volumes, disks and pools, and changes the disks, through its API: two requests for
-//! each frame, two more for each device, and one more for each pool.
+//! Makes frames of a daemon's volumes, disks and pools, and changes the disks, through its API: two requests
+//! for each frame, two more for each device, and one more for each pool.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@ pub(in crate::sources) struct KernelStream<'a> {
     wanted: Wanted,
     ios: KernelIos,
     vanished: Vanished,
-    /// The time of the next look for devices that have vanished.
+    /// The time of the next check for devices that have vanished.
     look_ns: u64,
 }
 

@@ -99,8 +99,8 @@ impl<S: Stream> IoSource<S> {
                 // A stream that is behind would otherwise be read for as long as I/Os go on.
                 progress.more &= ios.len() == read;
             }
-            // A client may have a reply, and then stop this watch, before the shard notes the I/O's end. So the
-            // end of the watch comes after this reading, which asks the shard.
+            // A client may have a reply, and then stop this watch, before the shard notes the I/O's end. So
+            // the end of the watch comes after this reading, which asks the shard.
             None if is_last => self.last_ns = Some(self.stream.now_ns()?),
             None => {}
         }

@@ -41,7 +41,7 @@ fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
     if question.by != Some(Dimension::Latency) {
         return tally.add_counted(like, sums.bytes, &sums.latencies());
     }
-    // A recording of seconds has the bytes of all buckets together, so each I/O gets the same share.
+    // The counts of a second have the bytes of all buckets together, so each I/O gets the same share.
     let (mut bytes, mut left) = (sums.bytes, sums.buckets.values().sum::<u64>());
     for (ns, n) in sums.rounded() {
         let share = u128::from(bytes) * u128::from(n) / u128::from(left.max(1));

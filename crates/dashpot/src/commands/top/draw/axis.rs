@@ -91,7 +91,7 @@ mod tests {
     fn an_interval_that_was_longer_takes_its_time() {
         let mut elapsed = [1_000; 30];
         elapsed[20] = 60_000;
-        // The column at ten seconds took a minute.
+        // One of the intervals took a minute.
         assert_eq!(named(&elapsed), text(&[(27, "now"), (20, "-30s")]));
     }
 
