@@ -1,4 +1,4 @@
-//! `check`.
+//! The options of `check`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -26,7 +26,7 @@ pub(crate) struct InflightArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span, default_value = "1s")]
     #[arg(hide_default_value = true)]
     pub(crate) lasts: Duration,
-    /// At fs: sync calls of this host's processes [disk, and volume of a daemon]
+    /// Only this layer; fs: this host's sync calls [disk, and a daemon's volumes]
     #[arg(long, value_parser = layer(), value_name = "LAYER")]
     #[arg(hide_possible_values = true)]
     pub(crate) layer: Option<Layer>,

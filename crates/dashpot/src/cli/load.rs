@@ -36,14 +36,13 @@ pub(crate) struct LoadArgs {
     /// Share of flushes
     #[arg(long, value_name = "PCT", value_parser = parse_probability)]
     pub(crate) flush: Option<Ratio>,
-    /// One offset after the other, instead of random ones
+    /// Sequential offsets, instead of random ones
     #[arg(long)]
     pub(crate) sequential: bool,
     /// Requests per second [as fast as they are answered]
     #[arg(long, value_name = "N", value_parser = parse_many)]
     pub(crate) rate: Option<u32>,
-    /// Requests that start at the same time; without --rate, the next ones
-    /// start when all are answered
+    /// Requests in a burst, which start together; without --rate, the next burst starts when all are answered
     #[arg(long, value_name = "A..B", value_parser = parse_burst)]
     pub(crate) burst: Option<(u32, u32)>,
     /// How long to load the disk [until Ctrl-C]

@@ -1,4 +1,4 @@
-//! `proof`.
+//! The options of `proof`.
 
 use clap::Args;
 use dashpot_rules::{Allowance, parse_allowance};
@@ -28,7 +28,7 @@ pub(crate) struct ProofArgs {
     /// Only this rule, or the rules of this disk
     #[arg(value_name = "ID|NAME|DISK")]
     pub(crate) target: Option<String>,
-    /// Exit with 3 or 4, and the reason, unless every rule is kept
+    /// Unless every rule is kept, print the reason, and exit with 3 or 4
     #[arg(long)]
     pub(crate) check: bool,
     /// Allow at most this error of the median [5%,500us]

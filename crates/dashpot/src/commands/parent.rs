@@ -75,5 +75,5 @@ fn wait_for(process: &OwnedFd) {
     let _ = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], None));
 }
 
-/// How long a command, or the I/O that rules hold, has to end in an orderly way.
+/// The time that a command, or the I/O that rules hold, gets to end in an orderly way.
 const GRACE: Duration = Duration::from_secs(5);

@@ -70,9 +70,9 @@ pub(super) struct PoolDraft<'a> {
     tunables: Tunables,
     bitmap: Option<PathBuf>,
     legacy: LegacyConfig,
-    /// The room for volumes.
+    /// The space for volumes.
     pub(super) capacity: u64,
-    /// The room that volumes have taken.
+    /// The space that volumes have taken.
     pub(super) allocated: u64,
     /// The block size of the first volume.
     pub(super) block_size: Option<u32>,
@@ -170,8 +170,7 @@ fn check_sides(members: &[Vec<usize>], disks: &Disks<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// The room of a pool. If blocks are dealt to the members in turn, the smallest member limits the
-/// room.
+/// The capacity of a pool. If its blocks go to the members in turn, the smallest member limits the capacity.
 fn capacity(members: &[Vec<usize>], sizes: &[u64], layout: Layout) -> u64 {
     let smallest = |sides: &Vec<usize>| sides.iter().map(|disk| sizes[*disk]).min();
     let rooms = members.iter().filter_map(smallest);

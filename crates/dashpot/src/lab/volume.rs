@@ -41,7 +41,7 @@ pub(super) enum Write {
     Back(Throttle),
 }
 
-/// Reads a volume. Takes the volume's room from the pool, and sets the pool's throttle.
+/// Reads a volume. Takes the volume's space from the pool, and sets the pool's throttle.
 pub(super) fn read_volume(
     section: &Section<'_>,
     name: &str,

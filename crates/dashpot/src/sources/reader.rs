@@ -19,7 +19,7 @@ use super::kernel_ios::KernelIos;
 use super::signals::{Stop, now_ns};
 use super::vanished::Vanished;
 
-/// The weight of an interval: the room that it needs while it waits to be printed.
+/// The weight of an interval: about how much memory the interval takes while it waits to be printed.
 pub(super) fn weight(seen: &Seen) -> usize {
     seen.disks.iter().map(|device| device.ops.len() + 1).sum()
 }

@@ -17,7 +17,7 @@ pub(crate) trait Source {
         Vec::new()
     }
 
-    /// Whether more has happened than the last reading has brought, so that the next reading need not wait.
+    /// Whether I/Os are left that the last reading did not return, so that the next reading need not wait.
     fn is_behind(&self) -> bool {
         false
     }

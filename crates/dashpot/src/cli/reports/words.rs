@@ -137,7 +137,7 @@ pub(crate) struct LayerArgs {
 /// digit and has no comma (a comma means a device's number). A disk whose name begins with a digit needs
 /// `-d`.
 pub(super) fn split_words(words: &[String]) -> Result<(&[String], Pace), ParseError> {
-    // A negative number counts as the interval, so that its own message refuses it.
+    // A negative number counts as the interval, so that the error message is about the interval.
     let begins = |word: &String| {
         word.trim_start_matches('-')
             .starts_with(|c: char| c.is_ascii_digit())

@@ -61,7 +61,7 @@ fn give_back(record: &Record) -> anyhow::Result<()> {
     }
 }
 
-/// How long programs have to close a node.
+/// The time that programs get to close a node.
 pub(super) const CLOSING: Duration = Duration::from_secs(1);
 /// The interval between two checks of the node.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);

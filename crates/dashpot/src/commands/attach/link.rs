@@ -135,7 +135,7 @@ pub(super) fn remove(record: &Record) {
     }
     let above = link.ancestors().skip(1);
     let mut below = above.take_while(|path| path.starts_with(LINKS) && *path != Path::new(LINKS));
-    // A directory with other links stays, and so do those above it.
+    // A directory with other links stays, and so do the directories above it.
     let _ = below.try_for_each(fs::remove_dir);
 }
 

@@ -10,7 +10,7 @@ use crate::sources::{Target, now_ns};
 /// Looks for changes once a second. A rule that was armed and cleared within that second leaves no mark.
 pub(super) struct Changes<'a> {
     client: Option<&'a Client>,
-    /// The text for each rule and each disk's state, as they were last time.
+    /// The text for each rule and each disk's state, as of the last call of `news`.
     known: BTreeMap<Subject, String>,
     look_ns: u64,
 }

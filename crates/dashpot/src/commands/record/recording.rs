@@ -202,7 +202,7 @@ fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Vec<FinishedIo> {
     each.flatten().collect()
 }
 
-/// How much the recording has so far, in words.
+/// The size of the recording so far, in words.
 pub(super) fn figures(summary: &Summary) -> String {
     let (ios, bytes) = (thousands(summary.ios), nice_number(summary.bytes));
     format!("{ios} I/Os, {bytes} bytes")
@@ -226,7 +226,7 @@ pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String 
 
 /// The least value of `--keep`. Even one file of a busy disk is larger.
 const KEEP_LEAST: u64 = 1 << 20;
-/// How much a recording keeps if the user does not say.
+/// How much a recording keeps without `--keep`.
 const KEEP_BYTES: u64 = 2 << 30;
 /// If the recorder takes more than this share of one CPU, it leaves single I/Os out for a minute.
 const CPU_PERCENT: u64 = 25;

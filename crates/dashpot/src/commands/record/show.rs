@@ -110,7 +110,7 @@ fn shown(mark: Mark) -> ShownMark {
     }
 }
 
-/// The text and the number of an event, the number with its unit.
+/// The text of an event, and its number with a unit.
 fn what(mark: &Mark) -> String {
     let number = mark.n.map(|n| match mark.event {
         Event::Lost => format!("{} I/Os or events", thousands(n.unsigned_abs())),

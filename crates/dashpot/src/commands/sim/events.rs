@@ -43,7 +43,7 @@ pub(in crate::commands) struct Names {
     disks: Vec<Arc<str>>,
     volumes: Vec<Arc<str>>,
     workloads: Vec<Arc<str>>,
-    /// Of each disk: its clients by id.
+    /// The clients of each disk, by id.
     clients: Vec<Vec<Arc<str>>>,
     other: Arc<str>,
 }

@@ -90,8 +90,7 @@ pub(in crate::commands) fn pools(simulation: &Simulation) -> Vec<PoolSnapshot> {
     scenario.pools.iter().enumerate().map(look).collect()
 }
 
-/// The room of a pool. Blocks are dealt to the members in turn, so the smallest member limits the
-/// room.
+/// The capacity of a pool. Its blocks go to the members in turn, so the smallest member limits the capacity.
 fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
     let disks = pool.members.iter().flatten();
     let smallest = disks.map(|disk| scenario.disks[*disk].size).min();

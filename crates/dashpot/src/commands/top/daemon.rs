@@ -141,7 +141,8 @@ fn is_of_one_life(before: &[DiskLatency; 2], now: &[DiskLatency; 2]) -> bool {
     pairs.all(|(before, now)| before.since_ns == now.since_ns)
 }
 
-/// Adds the I/O between two frames to the later one, unless they come from different runs of the daemon.
+/// Adds the I/O between two frames to the later frame, unless the frames come from different runs of the
+/// daemon.
 fn end_interval(
     disk: &mut DiskFrame,
     notes: &mut Vec<String>,

@@ -119,7 +119,8 @@ impl<'a> RecordedIntervals<'a> {
 }
 
 impl RecordedIntervals<'_> {
-    /// The kernel's own averages include the time in its queue, and so do these.
+    /// Makes the averages of the kernel's disks include the time in the kernel's queue, as the kernel's own
+    /// averages do.
     fn averaged(&self, mut ops: Vec<OpInterval>) -> Vec<OpInterval> {
         if self.question.has_averages() && self.recorded.knows() == Knows::Kernel {
             for op in &mut ops {
