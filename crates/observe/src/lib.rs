@@ -47,5 +47,5 @@ pub use question::{Needs, Past, Question, Schedule, Subject, Wanted};
 pub use seen::{Seen, VanishedDevice};
 pub use size::{size_class, size_name};
 pub use statistic::{Metric, Statistic};
-pub use tally::{Alike, KEYS_MAX, Tally};
+pub use tally::{Alike, KEYS_MAX, OfValue, Tally};
 pub use who::{WRITE_BACK, Who};

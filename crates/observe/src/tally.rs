@@ -55,16 +55,30 @@ pub struct Alike {
     place: Option<Place>,
 }
 
+/// The counts of a place. A histogram is made when the first time is recorded, because it takes 10 KiB.
 #[derive(Debug, Default)]
 struct Counted {
     completed: u64,
     bytes: u64,
     merged: u64,
-    disk: Histogram,
+    disk: Option<Box<Histogram>>,
     /// `None` while the latency of each I/O equals its latency at the device.
-    total: Option<Histogram>,
-    store: Option<Histogram>,
-    measured: Option<Histogram>,
+    total: Option<Box<Histogram>>,
+    store: Option<Box<Histogram>>,
+    measured: Option<Box<Histogram>>,
+}
+
+/// The I/Os of one device and type that have one value of the breakdown.
+#[derive(Debug)]
+pub struct OfValue<'a> {
+    /// The value; `None` without a breakdown.
+    pub value: Option<String>,
+    /// How many they are.
+    pub completed: u64,
+    /// The bytes that they moved.
+    pub bytes: u64,
+    /// The number that the question measures.
+    pub measured: Option<&'a Histogram>,
 }
 
 impl Tally {
@@ -114,7 +128,7 @@ impl Tally {
             counted.add_times(io);
         }
         if let Some(number) = self.measure.and_then(|dimension| dimension.number(io)) {
-            counted.measured.get_or_insert_default().record(number);
+            record(&mut counted.measured, number);
         }
     }
 
@@ -144,9 +158,11 @@ impl Tally {
         let counted = &mut self.counted[place.0];
         counted.completed += 1;
         counted.bytes += bytes;
-        counted.disk.record(latency_ns);
+        if !self.counts_only {
+            record(&mut counted.disk, latency_ns);
+        }
         if measures {
-            counted.measured.get_or_insert_default().record(latency_ns);
+            record(&mut counted.measured, latency_ns);
         }
     }
 
@@ -171,7 +187,7 @@ impl Tally {
         self.counted[place].merge(&Counted {
             completed: latencies.count(),
             bytes,
-            disk: latencies.clone(),
+            disk: Some(Box::new(latencies.clone())),
             ..Counted::default()
         });
     }
@@ -264,23 +280,41 @@ impl Tally {
             .collect()
     }
 
+    /// The I/Os of each value, over all devices and types, in no order. Unlike [`Tally::ops`] it copies no times.
+    pub fn values(&self) -> impl Iterator<Item = OfValue<'_>> {
+        self.places.iter().map(|(key, Place(place))| {
+            let counted = &self.counted[*place];
+            OfValue {
+                value: self.value(key),
+                completed: counted.completed,
+                bytes: counted.bytes,
+                measured: counted.measured.as_deref(),
+            }
+        })
+    }
+
+    fn value(&self, key: &Key) -> Option<String> {
+        self.by
+            .and_then(|by| self.parts.name(by, key.kind, key.part))
+    }
+
     fn op(&self, key: &Key, counted: &Counted) -> OpInterval {
+        let disk = counted.disk.as_deref().cloned().unwrap_or_default();
+        let own = |times: &Option<Box<Histogram>>| times.as_deref().cloned();
         OpInterval {
             kind: key.kind,
             rwbs: key
                 .letters
                 .map(|letters| self.parts.names.of(letters).to_string()),
-            by: self
-                .by
-                .and_then(|by| self.parts.name(by, key.kind, key.part)),
+            by: self.value(key),
             completed: counted.completed,
             bytes: counted.bytes,
-            time_ns: counted.disk.sum(),
+            time_ns: disk.sum(),
             merged: counted.merged,
-            total: counted.total.as_ref().unwrap_or(&counted.disk).clone(),
-            disk: counted.disk.clone(),
-            store: counted.store.clone(),
-            measured: counted.measured.clone(),
+            total: own(&counted.total).unwrap_or_else(|| disk.clone()),
+            disk,
+            store: own(&counted.store),
+            measured: own(&counted.measured),
         }
     }
 
@@ -297,32 +331,43 @@ impl Counted {
     fn add_times(&mut self, io: &FinishedIo) {
         let (disk_ns, total_ns) = (io.at_device_ns(), io.total_ns());
         if self.total.is_none() && total_ns != disk_ns {
-            self.total = Some(self.disk.clone());
+            self.total = Some(self.disk.clone().unwrap_or_default());
         }
         if let Some(total) = &mut self.total {
             total.record(total_ns);
         }
         if let Some(ns) = io.in_store_ns() {
-            self.store.get_or_insert_default().record(ns);
+            record(&mut self.store, ns);
         }
-        self.disk.record(disk_ns);
+        record(&mut self.disk, disk_ns);
     }
 
     fn merge(&mut self, other: &Counted) {
         if self.total.is_some() || other.total.is_some() {
-            let total = self.total.get_or_insert_with(|| self.disk.clone());
-            total.merge(other.total.as_ref().unwrap_or(&other.disk));
+            self.total = self.total.take().or_else(|| self.disk.clone());
+            merge(
+                &mut self.total,
+                other.total.as_ref().or(other.disk.as_ref()),
+            );
         }
-        if let Some(store) = &other.store {
-            self.store.get_or_insert_default().merge(store);
-        }
-        if let Some(measured) = &other.measured {
-            self.measured.get_or_insert_default().merge(measured);
-        }
+        merge(&mut self.store, other.store.as_ref());
+        merge(&mut self.measured, other.measured.as_ref());
+        merge(&mut self.disk, other.disk.as_ref());
         self.completed += other.completed;
         self.bytes += other.bytes;
         self.merged += other.merged;
-        self.disk.merge(&other.disk);
+    }
+}
+
+fn record(times: &mut Option<Box<Histogram>>, ns: u64) {
+    times.get_or_insert_default().record(ns);
+}
+
+fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Box<Histogram>>) {
+    match (times, more) {
+        (Some(times), Some(more)) => times.merge(more),
+        (times @ None, Some(more)) => *times = Some(more.clone()),
+        (_, None) => {}
     }
 }
 

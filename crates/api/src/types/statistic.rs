@@ -146,7 +146,7 @@ impl Distribution {
     /// The distribution of a histogram.
     pub fn of(histogram: &Histogram) -> Distribution {
         let percentiles = Percentiles::of(histogram);
-        let buckets = || histogram.buckets();
+        let buckets: Vec<(usize, u64)> = histogram.buckets().collect();
         let end = |index| Some(upper_bound(index)).filter(|bound| *bound != u64::MAX);
         Distribution {
             count: histogram.count(),
@@ -157,9 +157,12 @@ impl Distribution {
             p90: percentiles.p90_ns,
             p99: percentiles.p99_ns,
             p99_9: percentiles.p99_9_ns,
-            from: buckets().map(|(index, _)| lower_bound(index)).collect(),
-            to: buckets().map(|(index, _)| end(index)).collect(),
-            counts: buckets().map(|(_, count)| count).collect(),
+            from: buckets
+                .iter()
+                .map(|(index, _)| lower_bound(*index))
+                .collect(),
+            to: buckets.iter().map(|(index, _)| end(*index)).collect(),
+            counts: buckets.iter().map(|(_, count)| *count).collect(),
         }
     }
 }

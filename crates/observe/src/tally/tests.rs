@@ -225,6 +225,22 @@ fn share_names(one: &FinishedIo, other: &FinishedIo) -> bool {
     names(one) == names(other)
 }
 
+type Sum = (u64, u64, Histogram);
+
+/// The sums of counts, of bytes and of measured numbers, by value.
+fn by_value(
+    counted: impl Iterator<Item = (Option<String>, u64, u64, Option<Histogram>)>,
+) -> BTreeMap<Option<String>, Sum> {
+    let mut sums: BTreeMap<Option<String>, Sum> = BTreeMap::new();
+    for (value, completed, bytes, measured) in counted {
+        let sum = sums.entry(value).or_default();
+        sum.0 += completed;
+        sum.1 += bytes;
+        sum.2.merge(&measured.unwrap_or_default());
+    }
+    sums
+}
+
 proptest! {
     #[test]
     fn a_tally_counts_what_a_list_has(
@@ -243,7 +259,7 @@ proptest! {
         let question = Question {
             predicates,
             by: Some(by),
-            measure: measure.filter(|_| !counts_only),
+            measure,
             counts_only,
             ..Question::latencies(&[Layer::Disk])
         };
@@ -264,6 +280,11 @@ proptest! {
                 Needs::All => tally.add_alike(io, alike),
             }
         }
+
+        let ops = tally.devices().into_iter().flat_map(|device| tally.ops(&device));
+        let ops = ops.map(|op| (op.by, op.completed, op.bytes, op.measured));
+        let values = tally.values().map(|one| (one.value, one.completed, one.bytes, one.measured.cloned()));
+        prop_assert_eq!(by_value(values), by_value(ops));
 
         let taken: Vec<&FinishedIo> = ios.iter().filter(|io| picked.iter().all(|(_, test)| test(io))).collect();
         for device in ["a", "b"] {

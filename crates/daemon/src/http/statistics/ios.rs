@@ -203,15 +203,11 @@ fn columns_of(
     interval: &Interval,
 ) -> BTreeMap<u64, Column> {
     let column_of = |kept: &Kept| interval.column(second_of(kept));
-    let question = Question {
-        by: statistic.by,
-        ..statistic.question()
-    };
-    let mut tally = Tally::of(&question);
+    let mut tally = Tally::of(&question(statistic));
     let mut columns: BTreeMap<u64, Column> = BTreeMap::new();
     for zios in zios.chunk_by(|one, next| column_of(one) == column_of(next)) {
         ios.look(zios, |io| tally.add(io));
-        let parts = parts_of(&tally, statistic).into_column();
+        let parts = parts_of(&tally).into_column();
         tally.clear();
         if !parts.is_empty() {
             columns.entry(column_of(&zios[0])).or_default().parts = parts;
@@ -220,13 +216,21 @@ fn columns_of(
     columns
 }
 
+/// A statistic's question for a column: of the times, a column has only those that the statistic measures.
+pub(super) fn question(statistic: &Statistic) -> Question {
+    Question {
+        by: statistic.by,
+        measure: statistic.measure(),
+        counts_only: true,
+        ..statistic.question()
+    }
+}
+
 /// The parts of a tally, over all devices and types.
-pub(super) fn parts_of(tally: &Tally, statistic: &Statistic) -> Parts {
+pub(super) fn parts_of(tally: &Tally) -> Parts {
     let mut parts = Parts::default();
-    let devices = tally.devices();
-    for op in devices.iter().flat_map(|device| tally.ops(device)) {
-        let numbers = statistic.numbers(&op);
-        parts.add(op.by.as_deref(), op.completed, op.bytes, numbers);
+    for one in tally.values() {
+        parts.add(one.value.as_deref(), one.completed, one.bytes, one.measured);
     }
     parts
 }

@@ -16,7 +16,8 @@ pub(super) struct Parts(HashMap<Option<String>, Sum>);
 struct Sum {
     count: u64,
     bytes: u64,
-    numbers: Option<Histogram>,
+    /// Boxed, so that sorting the values moves no histogram.
+    numbers: Option<Box<Histogram>>,
 }
 
 impl Parts {
@@ -40,7 +41,7 @@ impl Parts {
         if all.len() > VALUES_MAX {
             let mut other = Sum::default();
             for (_, rest) in all.drain(VALUES_MAX - 1..) {
-                other.add(rest.count, rest.bytes, rest.numbers.as_ref());
+                other.add(rest.count, rest.bytes, rest.numbers.as_deref());
             }
             all.push((Some(OTHER.to_owned()), other));
         }
@@ -54,8 +55,10 @@ impl Sum {
     fn add(&mut self, count: u64, bytes: u64, numbers: Option<&Histogram>) {
         self.count += count;
         self.bytes += bytes;
-        if let Some(numbers) = numbers {
-            self.numbers.get_or_insert_default().merge(numbers);
+        match (&mut self.numbers, numbers) {
+            (Some(all), Some(numbers)) => all.merge(numbers),
+            (all @ None, Some(numbers)) => *all = Some(Box::new(numbers.clone())),
+            (_, None) => {}
         }
     }
 
@@ -64,7 +67,7 @@ impl Sum {
             value,
             count: self.count,
             bytes: self.bytes,
-            numbers: self.numbers.as_ref().map(Distribution::of),
+            numbers: self.numbers.as_deref().map(Distribution::of),
         }
     }
 }

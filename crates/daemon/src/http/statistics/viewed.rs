@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dashpot_api::{Clock, Column, RememberedSteps, Source};
-use dashpot_observe::{Dimension, FinishedIo, Knows, Question, Statistic, Tally};
+use dashpot_observe::{Dimension, FinishedIo, Knows, Statistic, Tally};
 
 use super::asked::{Answer, Asked, Ios, panicked};
 use super::interval::{Counted, Interval, SECOND_NS};
-use super::ios::parts_of;
+use super::ios::{parts_of, question};
 use crate::answers::{AnswerMemory, Making};
 use crate::http::memory::{Memory, Wanted};
 use crate::{Refusal, RefusalKind};
@@ -122,10 +122,7 @@ fn piece(
     seconds: Range<u64>,
     counted: &mut Counted,
 ) -> Result<(), Refusal> {
-    let question = Question {
-        by: statistic.by,
-        ..statistic.question()
-    };
+    let question = question(statistic);
     let mut tallies: BTreeMap<u64, Tally> = BTreeMap::new();
     let wanted = Wanted {
         layer: statistic.layer,
@@ -139,7 +136,7 @@ fn piece(
     let since = memory.each(&wanted, &mut count).map_err(unreadable)?;
     counted.since = counted.since.max(since);
     for (column, tally) in tallies {
-        let parts = parts_of(&tally, statistic).into_column();
+        let parts = parts_of(&tally).into_column();
         if !parts.is_empty() {
             let column = counted.columns.entry(column).or_default();
             *column = Column {
