@@ -106,14 +106,14 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether each check, for as long as the kernel keeps new I/O, has found I/O in flight.
+/// Whether each check has found I/O in flight, for longer than the kernel keeps new I/O.
 fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
     if queue_of(node).is_none_or(|queue| queue.in_flight == 0) {
         *since = None;
         return false;
     }
     let since = *since.get_or_insert_with(Instant::now);
-    since.elapsed() >= Duration::from_secs(RECONNECT_SECONDS)
+    since.elapsed() >= Duration::from_secs(RECONNECT_SECONDS) + MARGIN
 }
 
 /// Disconnects the device, unless another daemon has it meanwhile.
@@ -127,5 +127,8 @@ fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The guard leaves I/O to the kernel that the kernel fails by itself, perhaps late: after that, another daemon can
+/// still take the device over, but not after a disconnect.
+const MARGIN: Duration = Duration::from_secs(5);
 /// The interval between two checks of a device whose daemon is gone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
