@@ -53,8 +53,8 @@ struct Found {
 }
 
 impl Readings {
-    /// The readings of the minute before `now`, the oldest first. If a read has waited for its reply
-    /// for longer than a read takes, the age of that read is the last reading.
+    /// The readings of the minute before `now`, the oldest first. If a read without a reply is late by at
+    /// least [`OPEN_MIN`], it counts as the last reading.
     pub(crate) fn last_minute(&self, now: Instant) -> Vec<ProbeReading> {
         let recent = |reading: &&ProbeReading| now.since(reading.at) < MINUTE;
         let found = self.lock();

@@ -17,14 +17,14 @@ pub(crate) struct Batch {
 pub(crate) struct Values {
     /// Numbers.
     pub(crate) ints: Vec<i64>,
-    /// Indices of texts.
+    /// Indices of strings.
     pub(crate) ids: Vec<u32>,
     pub(crate) texts: Texts,
     /// For each row, 1 for a value or 0 for null; unused in columns without nulls.
     pub(crate) levels: Vec<i16>,
 }
 
-/// The distinct texts of a column.
+/// The distinct strings of a column.
 #[derive(Default)]
 pub(crate) struct Texts {
     ids: HashMap<Box<str>, u32, foldhash::fast::RandomState>,

@@ -110,14 +110,14 @@ impl Block {
         self.column(column)?.texts.get(id as usize)
     }
 
-    /// The number of a text among the texts of its column in this block.
+    /// The index of a string among the distinct strings of its column in this block.
     pub(crate) fn text_id(&self, column: usize, row: usize) -> Option<u32> {
         let column = self.column(column)?;
         let id = column.ids.get(row)?;
         column.is_value(row).then_some(*id)
     }
 
-    /// A column of texts; `None` if the block does not have the column.
+    /// A column of strings; `None` if the block does not have the column.
     pub(crate) fn texts(&self, column: usize) -> Option<Texts<'_>> {
         self.column(column).map(Texts)
     }
@@ -127,11 +127,11 @@ impl Block {
     }
 }
 
-/// The texts of a column, by numbers.
+/// The strings of a column, by index.
 pub(crate) struct Texts<'a>(&'a Loaded);
 
 impl<'a> Texts<'a> {
-    /// The numbers of the texts of all rows, if no row is null.
+    /// The index of each row's string, if no row is null.
     pub(crate) fn ids(&self) -> Option<&'a [u32]> {
         self.0.levels.is_empty().then_some(&self.0.ids)
     }
@@ -156,7 +156,7 @@ impl<'a> Texts<'a> {
         place.map(|place| place as u32)
     }
 
-    /// All texts, each once.
+    /// All distinct strings.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a str> {
         self.0.texts.iter().map(AsRef::as_ref)
     }

@@ -1,9 +1,9 @@
 //! Columns with few distinct values, as Parquet packs them: one page with the values, and one page with the
 //! rows' indices into the values, as runs.
 //!
-//! The Parquet crate's writer looks each value up in its own dictionary. The batch already knows the indices
-//! of texts, and most numbers equal the number of the previous row, so packing the values here halves the
-//! cost of an I/O.
+//! The Parquet crate's writer looks each value up in its own dictionary. The batch already knows the
+//! indices of strings, and most numbers equal the number of the previous row, so packing the values here
+//! halves the cost of an I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

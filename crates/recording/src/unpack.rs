@@ -105,11 +105,13 @@ fn ints(plain: &[u8], count: u32) -> Result<Vec<i64>, Flaw> {
             .iter()
             .map(|bytes| i64::from_le_bytes(*bytes))
             .collect()),
-        false => Err(Flaw::damaged("a column has other numbers than it says")),
+        false => Err(Flaw::damaged(
+            "the numbers of a column do not match the header",
+        )),
     }
 }
 
-/// The distinct values of a column of texts.
+/// The distinct values of a column of strings.
 fn texts(plain: &[u8], count: u32) -> Result<Vec<Arc<str>>, Flaw> {
     let mut bytes = Reader(plain);
     let texts = (0..count).map(|_| {
@@ -118,7 +120,7 @@ fn texts(plain: &[u8], count: u32) -> Result<Vec<Arc<str>>, Flaw> {
         Some(text.into())
     });
     let texts: Option<Vec<Arc<str>>> = texts.collect();
-    texts.ok_or_else(|| Flaw::damaged("a column has other texts than it says"))
+    texts.ok_or_else(|| Flaw::damaged("the strings of a column do not match the header"))
 }
 
 /// The bytes of a page that have not been read.

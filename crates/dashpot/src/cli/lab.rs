@@ -27,7 +27,7 @@ pub(crate) struct LabArgs {
     /// Threads that serve disks [one per CPU, at most 2]
     #[arg(long, value_name = "N", value_parser = parse_shards)]
     pub(crate) shards: Option<usize>,
-    /// Memory for finished I/Os, for snoop and heatmap --last [64M]; 0: none
+    /// Memory for finished I/Os, for snoop and heatmap --last [64M]; 0 for none
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) events: Option<u64>,
     /// Meet deadlines by spinning, auto or never; never under a CPU quota

@@ -104,7 +104,7 @@ pub(super) const SERVE_KEYS: [Key; 5] = [
         kind: "size",
         example: "\"256M\"",
         default: "\"64M\"",
-        meaning: "Memory for the I/Os that finished last, which `snoop --last` and `heatmap --last` show; 0: none; `--events` overrides it.",
+        meaning: "Memory for the I/Os that finished last, which `snoop --last` and `heatmap --last` show; 0 for none. `--events` overrides it.",
     },
 ];
 

@@ -49,7 +49,7 @@ pub(super) const LEGACY_KEYS: [Key; 2] = [
         kind: "number, 1 or more, or `independent`",
         example: "1",
         default: "\"independent\"",
-        meaning: "How many writers the legacy throttle delays at a time; 1: the delay holds a lock. Only with `write = \"legacy\"`.",
+        meaning: "How many writers the legacy throttle delays at a time. With `1`, the delayed writer holds a lock, and other writers wait for it. Only with `write = \"legacy\"`.",
     },
     Key {
         name: "full_pipeline",

@@ -10,14 +10,14 @@ use dashpot_probe::{Comm, Device, InFlight, Io, Rwbs, Submitter};
 
 use super::errno::errno_name;
 
-/// Makes records. Records share the texts of names, because many records have the same few names.
+/// Makes records. Records share the strings of names, because many records have the same few names.
 pub(super) struct KernelIos {
     devices: Vec<(Device, Arc<str>)>,
     letters: Known<Rwbs>,
     comms: Known<Comm>,
 }
 
-/// The text of each name, by the form in which the kernel's events have the name.
+/// The string of each name, by the form in which the kernel's events have the name.
 struct Known<K>(HashMap<K, Arc<str>>);
 
 impl KernelIos {
@@ -115,7 +115,7 @@ pub(super) fn ops_of(rwbs: &[u8]) -> OpSet {
 
 /// The unit in which the kernel counts offsets.
 const SECTOR: u64 = 512;
-/// The most texts of a kind that are remembered.
+/// The most strings of a kind that are remembered.
 const KNOWN_MAX: usize = 4_096;
 
 #[cfg(test)]

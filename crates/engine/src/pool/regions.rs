@@ -182,7 +182,7 @@ impl Regions {
         }
     }
 
-    /// How often regions have become quiet: a FLUSH that begins now covers all these moments.
+    /// How often regions have become quiet so far. A FLUSH that begins now covers the writes before.
     pub(super) fn covers(&self) -> u64 {
         self.ended
     }

@@ -9,7 +9,7 @@ pub struct Format {
     /// The value of the first field of each record of this format.
     pub id: u16,
     fields: Vec<Field>,
-    /// The fields whose bytes are elsewhere in the record.
+    /// The string fields, whose bytes are elsewhere in the record.
     texts: Vec<Field>,
 }
 

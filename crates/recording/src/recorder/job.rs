@@ -11,7 +11,7 @@ use crate::table::GROUP_ROWS;
 /// How a recording is made.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most bytes of all files.
+    /// The most bytes that all files may have together.
     pub keep_bytes: u64,
     /// The name of the host.
     pub host: String,

@@ -1,5 +1,5 @@
-//! Checks whether a table fits on its medium. Like a refusal of the line itself, each refusal names the wrong
-//! word.
+//! Checks whether a table fits on its medium. Like a refusal of the line itself, each refusal names the
+//! word that it refuses.
 
 use super::line::refusal;
 use super::table::Table;

@@ -1,4 +1,4 @@
-//! Parses a table line. A refusal names the wrong word.
+//! Parses a table line. A refusal names the word that it refuses.
 
 use super::table::{Delay, Medium, Part, Table, Target};
 use crate::{ParseError, nearest, parse_size};
@@ -217,7 +217,7 @@ const ARGUMENTS: usize = 3;
 const SECTOR: u64 = 512;
 /// The most sectors of a table: the kernel has signed offsets in bytes.
 const SECTORS_MAX: u64 = (1 << 54) - 1;
-/// The most characters of a wrong word that a message repeats.
+/// The most characters of a refused word that a message repeats.
 const SHOWN: usize = 60;
 /// Targets of the device mapper that dashpot does not have.
 const OTHERS: [&str; 20] = [

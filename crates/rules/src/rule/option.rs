@@ -74,7 +74,7 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         id: "delays",
         short: Some('D'),
         value_name: Some("SERVICE[:LANES]"),
-        help: "Delay: 20ms, 20ms~5ms, lognormal=10ms..30ms; again: more lanes",
+        help: "Delay: 20ms, 20ms~5ms, lognormal=10ms..30ms; repeat for more lanes",
         repeats: true,
         excludes: &["error", "hang"],
         set: |draft, value| parse_delay(value).map(|delay| draft.delays.push(delay)),

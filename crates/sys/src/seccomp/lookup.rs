@@ -18,7 +18,7 @@ pub struct User {
     pub gid: u32,
 }
 
-/// A question. The texts are paths in `/proc`.
+/// A question to `/proc`. Each string is a path in `/proc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// The target of a link.

@@ -44,7 +44,7 @@ pub(in crate::commands) struct Kept {
 }
 
 impl Kept {
-    /// A place for the report with these words.
+    /// Keeps the output of the report that `words` asked for.
     pub(in crate::commands) fn new(words: &str) -> Kept {
         Kept {
             words: words.to_owned(),

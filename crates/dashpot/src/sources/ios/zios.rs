@@ -178,7 +178,7 @@ impl Texts {
     }
 }
 
-/// The most texts that are remembered.
+/// The most strings that are remembered.
 const KNOWN_MAX: usize = 4_096;
 /// The most zios in an answer of the daemon.
 const LIMIT: usize = 10_000;
