@@ -24,7 +24,7 @@ GO, POSTGRESQL = "static Go, 16 goroutines", "PostgreSQL, one client"
 OTHER, COMPUTE, BARE = "a sync of another file", "reads and computes", "a call that is not picked"
 COSTS = [OTHER, COMPUTE, BARE]
 SERVERS = ["dashpot", "strace", "alone"]
-# strace as an injector. Its rule applies only to a call that never comes.
+# strace as an injector. Its rule applies only to the 65,535th call, which no program here makes.
 STRACE = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync",
           "-e", "inject=fdatasync:delay_enter=1:when=65535"]
 # strace as the outside observer that counts calls.

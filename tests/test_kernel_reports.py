@@ -284,18 +284,24 @@ def test_quantize_of_a_disk(loop, nothing_left):
 @requires("fio")
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 def test_losses_invent_no_latency(loop, nothing_left, queued):
-    """An observer that was paused reports the events that it missed, and pairs no end with another I/O's
-    beginning.""" report = Watching("iolatency", "--percentiles", "--json", "-d", loop.path, *queued, "500ms")
-    work = subprocess.Popen( ["fio", "--name=fio", f"--filename={loop.path}", "--direct=1",
-    "--ioengine=libaio", "--rw=randread", "--bs=4k", "--size=1m", "--iodepth=32", "--time_based",
-    "--runtime=10", "--readonly", "--output-format=json"], text=True, stdout=subprocess.PIPE,
-    stderr=subprocess.DEVNULL, ) try: eventually(lambda: loop.stat()["reads"] > 100, "I/O")
-    report.process.send_signal(signal.SIGSTOP) eventually(lambda: is_overwritten(report.process.pid), "a
-    loss") finally: report.process.send_signal(signal.SIGCONT) told =
-    json.loads(work.communicate(timeout=120)[0]) intervals = [json.loads(line) for line in
-    report.end().splitlines()] assert all(interval["in_flight"]["zios"] <= 32 for interval in intervals if not
-    is_doubtful(interval["in_flight"])) slowest = max(interval["latency"]["max_ns"] or 0 for interval in
-    intervals) assert sum(interval["lost"] for interval in intervals) > 0
+    """A paused observer reports the events that it missed, and pairs no end with another I/O's beginning."""
+    report = Watching("iolatency", "--percentiles", "--json", "-d", loop.path, *queued, "500ms")
+    work = subprocess.Popen(
+        ["fio", "--name=fio", f"--filename={loop.path}", "--direct=1", "--ioengine=libaio", "--rw=randread", "--bs=4k",
+         "--size=1m", "--iodepth=32", "--time_based", "--runtime=10", "--readonly", "--output-format=json"],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: loop.stat()["reads"] > 100, "I/O")
+        report.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: is_overwritten(report.process.pid), "a loss")
+    finally:
+        report.process.send_signal(signal.SIGCONT)
+        told = json.loads(work.communicate(timeout=120)[0])
+    intervals = [json.loads(line) for line in report.end().splitlines()]
+    assert all(interval["in_flight"]["zios"] <= 32 for interval in intervals if not is_doubtful(interval["in_flight"]))
+    slowest = max(interval["latency"]["max_ns"] or 0 for interval in intervals)
+    assert sum(interval["lost"] for interval in intervals) > 0
     # fio's latency includes all of the time that the kernel sees between queueing and the end.
     assert slowest <= told["jobs"][0]["read"]["lat_ns"]["max"]
     assert intervals[-1]["in_flight"]["zios"] == 0

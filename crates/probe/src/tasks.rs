@@ -19,7 +19,7 @@ pub(crate) struct Tasks {
     /// Whether the kernel has all events that the follower needs. If not, the tasks' cgroups are looked up
     /// anew at each reading.
     is_followed: bool,
-    /// Whether events were lost since the last look at all tasks.
+    /// Whether events were lost since all tasks were last looked up.
     is_unsure: bool,
     gone: Arc<str>,
     /// The names of tasks that events have shown, until they end.

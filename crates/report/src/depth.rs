@@ -13,8 +13,8 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
     let most = depth.most;
     match rule.fields.lanes {
         Some(lanes) if u64::from(lanes) > u64::from(most) => Some(format!(
-            "clients offered at most {most} at a time: more than {most} of its {lanes} lanes cannot \
-             be seen"
+            "clients offered at most {most} at a time, so no more than {most} of its {lanes} lanes have an \
+             effect"
         )),
         None => bound(depth, rule.present().matched).map(|bound| {
             format!("{bound}: if they hold back more I/Os, those wait longer than the rule says")

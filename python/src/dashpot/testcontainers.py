@@ -90,7 +90,7 @@ class SlowContainer:
             )
         given = self.container._kwargs.get("entrypoint")
         entry = _words(given) if given else _words(described["Config"].get("Entrypoint"))
-        # As in Docker, an entry point of one's own leaves the image's command out.
+        # As in Docker, if the caller gives an entry point, the image's command is left out.
         default = None if given else described["Config"].get("Cmd")
         command = _words(self.container._command or default)
         if not entry + command:
@@ -125,5 +125,5 @@ class SlowContainer:
 
 
 def _words(said: Union[str, Sequence[str], None]) -> List[str]:
-    """A command as words: Docker takes a text apart as a shell does."""
+    """A command as words: Docker splits a string as a shell does."""
     return shlex.split(said) if isinstance(said, str) else list(said or [])

@@ -92,7 +92,7 @@ function packed(r: number, g: number, b: number): number {
   return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-/** A highlighted value colours a cell by the value's share; of several, the value with the greatest share does. */
+/** The highlighted value with the greatest share of a cell colours the cell, the more strongly the greater its share. */
 function colourOf(base: Ramp, hues: Ramp[], grid: Grid, place: number, index: number): number[] {
   const grey = [base[index * 3]!, base[index * 3 + 1]!, base[index * 3 + 2]!];
   let best = 0;

@@ -301,5 +301,5 @@ fn read_token(path: PathBuf) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// The time between two looks at whether the daemon is still there.
+/// How often the client checks whether the daemon is still there.
 const ASK_EVERY: Duration = Duration::from_secs(1);

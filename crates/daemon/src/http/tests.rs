@@ -251,7 +251,8 @@ fn a_shard_that_has_failed_keeps_nobody_from_the_others() {
     assert_eq!(reset["failed"][0]["disk"], "c1t1d0");
 }
 
-/// A long look makes the shards drop events: while the look lasts, the collector cannot empty the rings.
+/// A long read of the collected events makes the shards drop events: meanwhile, the collector cannot
+/// empty the rings.
 #[test]
 fn events_that_were_dropped_are_shown_wherever_they_are_missing() {
     let lab = Lab::start();

@@ -29,7 +29,7 @@ pub(super) const VOLUME_KEYS: [Key; 3] = [
         kind: "`through`, `none`, `openzfs` or `legacy`",
         example: "\"openzfs\"",
         default: "\"through\"",
-        meaning: "When a write is acknowledged: `through`, when it is on the disks; the others, when it is in memory, after the throttle of this name (`none`: no throttle). A pool has one throttle.",
+        meaning: "When a write is acknowledged. `through`: when it is on the disks. `openzfs`, `legacy`: when that throttle has let it into memory. `none`: when it is in memory, without a throttle. A pool has one throttle.",
     },
 ];
 

@@ -212,7 +212,7 @@ impl Target {
             (Target::Daemon { disks, volumes, .. }, _) => (disks, volumes),
             (Target::Kernel(..), Layer::Fs) if layers.len() > 1 => {
                 return Err(ParseError::new(
-                    "--layer fs: ask about it alone: its calls end at other times than the disks' I/Os",
+                    "--layer fs: give no other layer with it, because calls end at other times than the disks' I/Os",
                 ));
             }
             (_, Layer::Disk) | (Target::Pools { .. }, _) | (Target::Kernel(..), Layer::Fs) => {

@@ -26,7 +26,7 @@ impl Vanished {
         if self.is_all(devices) {
             let gone: Vec<String> = self.gone.iter().map(described).collect();
             bail!(
-                "nothing is left to watch, for {} vanished: name a device that is there, 'lsblk' \
+                "nothing is left to watch, because {} vanished: name a device that is there; 'lsblk' \
                  lists them",
                 gone.join(", ")
             );

@@ -1,10 +1,10 @@
 //! The lanes of one rule: servers, each busy until the target of the last zio that booked it.
 //!
 //! The model is OpenZFS's (`zio_inject.c: zio_handle_io_delay`): a lane is busy until its target,
-//! whatever the real store did. Two things differ. A heap finds the soonest lane instead of a
-//! cursor, because service times that vary can make another lane than the next one the soonest. And if a
-//! zio's connection ends before its service has begun, the zio gives its place back, and the zios behind it
-//! move up.
+//! whatever the real store did. Two things differ. OpenZFS takes the lanes in turn; here a heap finds the
+//! soonest lane, because with service times that vary the next lane in turn may not be the soonest. And
+//! if a zio's connection ends before its service has begun, the zio gives its place back, and the zios
+//! behind it move up.
 
 use alloc::vec::Vec;
 
@@ -174,7 +174,7 @@ impl Lane {
         }
     }
 
-    /// Forgets the time that bookings which have left the queue still use.
+    /// Makes the lane free, even if bookings that have left the queue still keep it busy.
     pub(super) fn make_idle(&mut self) {
         self.busy = Instant::ZERO;
         self.gap = self.first;

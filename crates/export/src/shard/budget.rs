@@ -226,8 +226,8 @@ impl Budget {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
 
-    /// Whether it is time to look for slow payloads. If the shard was stopped, also returns by how much
-    /// this look is too late.
+    /// Whether it is time to look for slow payloads. If the shard was stopped, also returns how late this
+    /// check is.
     pub(super) fn begin_eviction(&mut self, now: Instant) -> Option<Option<Duration>> {
         let due = self.evicts_at().filter(|at| *at <= now)?;
         let missed = now.since(due);

@@ -1,7 +1,7 @@
 //! The load meter measures how long the shard leaves its sockets unread, and how much of its time
 //! it works.
 //!
-//! Between two looks at the sockets, the shard finishes a pass and sleeps. All of that time counts,
+//! Between two polls of the sockets, the shard finishes a pass and sleeps. All of that time counts,
 //! except the sleep that the shard asked for. So a stop by the host counts whenever it happens.
 //!
 //! A shard that works half of the time serves about half of the requests that it could. A request that

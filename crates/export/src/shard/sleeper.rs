@@ -69,7 +69,7 @@ impl Sleeper {
         self.spin(epoll, events, until, prepare).map(Some)
     }
 
-    /// Returns the moment before its last look at the sockets. The time since that moment passed in one
+    /// Returns the moment before its last poll of the sockets. The time since that moment passed in one
     /// system call, and does not count as spinning.
     fn spin(
         &mut self,

@@ -111,8 +111,8 @@ pub(crate) async fn finished(
     making.json(&search.found).map(JsonAnswer)
 }
 
-/// A search among the finished zios. Each look searches one part, because the collector cannot empty the
-/// shards' rings during a look.
+/// A search among the finished zios. The search goes in parts, because the collector cannot empty the
+/// shards' rings while the daemon searches.
 struct Search<'a> {
     daemon: &'a Daemon,
     device: Option<DeviceId>,

@@ -1,5 +1,5 @@
-//! The I/O of each second. During a look at the collected events the collector cannot empty the rings,
-//! so a look takes only what the answer needs. Another thread converts the result afterwards.
+//! The I/O of each second. While the daemon reads the collected events, the collector cannot empty the
+//! rings, so the daemon copies only what the answer needs. Another thread converts the result afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ struct Scope {
     now_ns: u64,
 }
 
-/// The seconds of an answer, as they were at the look.
+/// The seconds of an answer, as copied from the collector.
 struct Seen {
     since_ns: u64,
     seconds: Vec<(u64, SecondCells)>,

@@ -235,5 +235,5 @@ pub(super) fn parts_of(tally: &Tally) -> Parts {
     parts
 }
 
-/// How many zios one look examines. Such a look takes about 2 ms.
+/// How many zios the daemon examines at a time, which takes about 2 ms.
 const PART: usize = 100_000;

@@ -2,8 +2,8 @@
 //!
 //! A daemon takes counts and latencies by device, operation and client from the collector's memory of
 //! seconds, which goes back for an hour. It counts all other statistics from the single zios that the
-//! collector remembers. In both cases the daemon only copies data during a look, and counts it
-//! afterwards, because the collector cannot empty the rings during a look.
+//! collector remembers. In both cases the daemon first copies the data, and counts it afterwards, because
+//! the collector cannot empty the rings during the copy.
 
 mod asked;
 mod expect;

@@ -141,7 +141,7 @@ fn volumes_of(pool: &Pool) -> String {
     }
 }
 
-/// The beginning of the store of a disk whose I/Os are the calls of a program.
+/// The prefix of the store's words for a disk whose I/Os are the calls of a program.
 const FILES: &str = "path:";
 /// The sector sizes that all kinds of devices can have.
 const SECTOR_MIN: u32 = 512;

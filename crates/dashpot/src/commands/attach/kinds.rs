@@ -70,7 +70,7 @@ fn known(list: &str, name: &str) -> Known {
     }
 }
 
-/// Where the file systems of a kind are.
+/// Whether the file systems of a kind are on disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     OnDisks,
