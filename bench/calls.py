@@ -83,7 +83,7 @@ class Place:
     def _cluster(self):
         binaries = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
         if not binaries or os.geteuid():
-            raise Unavailable("this takes postgresql, and root to become its user")
+            raise Unavailable("needs postgresql, and root to become its user")
         self.environment = {**os.environ, "PATH": f"{binaries[-1]}:{os.environ['PATH']}", "DASHPOT": self.dashpot,
                             "TMPDIR": str(self.directory)}
         make = "initdb -D data >/dev/null && echo wal_sync_method=fdatasync >>data/postgresql.conf"

@@ -172,8 +172,8 @@ impl<'a> Reader<'a> {
         (!is_any_above).then_some(())
     }
 
-    /// The indices of some of the rows, all of them below a bound. The places of the other rows keep their
-    /// old indices.
+    /// Decodes the indices of `some` rows into `ids`, which has a place for each row. The places of the
+    /// other rows are not changed. `None` if an index is not below the bound.
     fn ids_of(
         &mut self,
         some: &[usize],

@@ -125,7 +125,7 @@ impl Lab {
         pools.position(|pool| pool.disks().any(|at| at == disk))
     }
 
-    /// The remedy for the name of a pool.
+    /// The remedy if the user has named a pool instead of a disk or a volume.
     fn volumes_of(&self, pool: usize) -> String {
         let volumes = self.volumes.iter().filter(|volume| volume.pool == pool);
         let names: Vec<&str> = volumes.map(|volume| volume.name.as_str()).collect();

@@ -376,7 +376,8 @@ const ENDED_NOW_MAX: u64 = 1 << 22;
 /// More events than a lab can have at one moment. If there are more, the simulator is in an endless
 /// loop.
 const STANDING_MAX: u64 = 1 << 26;
-/// The steps of a large call: each of its blocks is moved, and goes to both sides of a mirror.
+/// The events at one moment that a call of the crowd may add: a large call moves each of its blocks, and
+/// writes it to both sides of a mirror.
 const STEPS_OF_A_CALL: u64 = 64;
 /// The most calls in flight. Each call takes 300 bytes of memory.
 pub const CALLS_MAX: usize = 1 << 21;

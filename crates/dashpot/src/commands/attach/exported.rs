@@ -133,7 +133,7 @@ fn unknown(name: &str, status: &Status) -> anyhow::Error {
     anyhow!("no disk or volume '{}': {remedy}", name.escape_debug())
 }
 
-/// The remedy for the name of a pool.
+/// The remedy if the user has named a pool instead of a disk or a volume.
 fn volumes_of(pool: &Pool) -> String {
     match pool.volumes.as_slice() {
         [] => "give it a volume, and name that".to_owned(),
