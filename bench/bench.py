@@ -25,7 +25,7 @@ class Bench:
 
     def measure(self, part, cells, servers, unit, rounds=None):
         """Measures every server in every cell, then the next round. Each round begins with another server, so
-        that the aftermath of one server does not always hit the same other. `unit(cell, server)` gives
+        that the aftermath of a server does not always hit the same next server. `unit(cell, server)` gives
         figures, or None.
         """
         samples, rounds = Samples(), rounds or self.rounds

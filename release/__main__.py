@@ -88,7 +88,10 @@ def licensed(crates, modules):
     for name, number, licence in modules:
         yield f"{name} {number}", licence, texts_in(ROOT / "web/node_modules" / name)
     library = Path("/usr/share/common-licenses/LGPL-2.1")
-    notice = "dashpot is linked with this library. Its source, and how to link it again: docs/releasing.md of dashpot.\n\n"
+    notice = (
+        "dashpot is linked with this library. dashpot's docs/releasing.md says where the library's source is, "
+        "and how to link it again.\n\n"
+    )
     text = library.read_text() if library.is_file() else "GNU Lesser General Public License, version 2.1"
     yield "the GNU C library", "LGPL-2.1-or-later", [notice + text]
 

@@ -37,8 +37,8 @@ struct Deadline(u128);
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    /// The deadline of a zio in the run, in two halves, which need less alignment than one integer, and the
-    /// zio's neighbours.
+    /// A zio in the run: its deadline, in two halves because these need less alignment than one integer,
+    /// and its neighbours.
     at: Instant,
     order: u64,
     ahead: u32,

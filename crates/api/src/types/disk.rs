@@ -72,7 +72,7 @@ pub struct Disk {
     /// The reason that the daemon no longer serves it; null if it does. If it does not, all
     /// counters are 0.
     pub failed: Option<String>,
-    /// How much later than planned the disk's shard looked at its sockets, each time since the start.
+    /// How much later than planned the disk's shard polled its sockets, each time since the start.
     /// Lateness cannot show this: a request that the shard has not read yet has no target.
     pub loop_gap: Summary,
     /// The times in which the host kept that shard from running.

@@ -19,7 +19,7 @@ pub struct Shard {
     pub load: Load,
     /// The memory that NBD clients use in it.
     pub memory: ClientMemory,
-    /// How much later than planned it looked at its sockets, each time since the start.
+    /// How much later than planned it polled its sockets, each time since the start.
     pub loop_gap: Summary,
     /// The times in which the host kept it from running.
     pub stops: Stops,

@@ -58,8 +58,8 @@ pub enum ThrottleConfig {
 /// Details of the throttle before 2013 that are unknown, or that differed between systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegacyConfig {
-    /// How many delays can run at the same time, because a delay held a lock of its processor. `None`: the
-    /// delays of writers are independent.
+    /// How many delays can run at the same time: in ZFS, a delay held a lock of its processor. `None`:
+    /// the delays of writers are independent.
     pub delay_slots: Option<u32>,
     /// If set, the pool starts with one full txg that syncs and another that waits for it. The value is the
     /// throughput in bytes per millisecond from which the first limit follows.

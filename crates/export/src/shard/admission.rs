@@ -50,7 +50,7 @@ impl Shard {
             }
         }
         // Ends all late connections. To end one late connection for each stalled connection is not
-        // enough: other connections may wait that the shard has not read yet.
+        // enough: connections that the shard has not read yet may wait, too.
         let is_late = |at: &usize| {
             let connection = self.connections.get(*at);
             connection.is_some_and(|connection| self.budget.is_late(connection, now))

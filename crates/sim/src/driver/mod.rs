@@ -267,7 +267,7 @@ impl Simulation {
         }
         self.standing += 1;
         if self.ended_now > ENDED_NOW_MAX + self.crowd {
-            let what = "time stands still: calls begin and end without taking any; give the \
+            let what = "time stands still: calls begin and end at one moment; give the \
                         workload a think time or the time inside a call, its link a rate, or \
                         the disk a service time";
             return Err(self.violation(what.into()));
