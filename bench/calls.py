@@ -173,7 +173,7 @@ def rule_of(place):
 
 
 def cost(place, cell, name):
-    """A program that no rule holds: beside dashpot, under strace, and alone."""
+    """Runs a program that no rule holds: under dashpot, under strace, or alone."""
     few = place.bench.quick
     words = {
         OTHER: ["wal", place.directory / "other/f", 1000 if few else 5000, 1],

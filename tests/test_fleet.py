@@ -86,7 +86,7 @@ class Fleet:
         record(daemon, self.place / "host=db1/day=today", lambda: victim.many(60, 1))
 
     def of_the_others(self, daemon):
-        """A host whose name looks like a number has the slowest I/Os, and one that never ends."""
+        """Records a host whose name looks like a number: it has the slowest I/Os, and an I/O that never ends."""
         client = Client(daemon, "vda")
         record(daemon, self.place / "host=web/day=yesterday", lambda: client.many(50, 4), DAY_NS)
         daemon.cli("inject", "vda", "-D", "15ms", "-T", "read", "--every", "2")

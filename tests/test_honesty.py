@@ -89,8 +89,8 @@ def test_a_flooded_shard_is_overloaded_and_its_disks_are_named(serve):
         load.send_signal(signal.SIGINT)
         load.communicate()
     eventually(lambda: not shard(daemon)["load"]["overloaded"], "the flood is over")
-    # The daemon remembers the overload until it ends, because the rule's figures also cover the time of the
-    # overload.
+    # The daemon remembers a past overload for as long as it runs, because the rule's figures also cover the
+    # time of the overload.
     assert daemon.rules()[1]["shard_load"]["overloaded_seconds"] > 0
     assert "(overloaded for " in daemon.cli("status").stdout
     assert "shard 0 (disks d): busy for " in daemon.cli("list").stdout

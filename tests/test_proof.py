@@ -1,7 +1,7 @@
 """Proof of injection: the requested and the achieved times of each rule, and whether it was kept.
 
-No test asserts that the host allows a rule to be kept. The verdict must follow from the printed figures, and
-everything must be counted.
+A busy host may keep dashpot from keeping a rule, so no test asserts that a rule was kept. Instead, the
+verdict must follow from the printed figures, and everything must be counted.
 """
 
 import json
