@@ -47,8 +47,8 @@ def run(bench):
 
 
 def start(bench, stack, place):
-    """Starts the servers, by delay. Those of `zero` delay nothing, and show the ceilings. One dashpot
-    process serves all delays.
+    """Starts the servers, by delay. The servers under `zero` delay nothing, and show the ceilings. One
+    dashpot process serves all delays.
     """
     disk = [f"d=ram,size={servers.SIZE}"]
     spins = {name: bench.start(stack, name, lambda: Dashpot(place, disk, ["--spin", name.split()[1]], name=name))
@@ -66,8 +66,8 @@ def start(bench, stack, place):
 
 
 def threads_of(name):
-    """How many threads sleep with one request each. With too few, the errors of an open loop only tell how
-    long it ran.
+    """How many threads sleep with one request each. With too few threads, requests queue up, and the errors
+    of an open loop only tell how long it ran.
     """
     return int(name.split("-")[1])
 

@@ -83,7 +83,7 @@ class Bench:
 
 
 def _over(value, bound):
-    """The used share of the bound; at most 1 holds."""
+    """The share of the bound that the value uses; up to 1, the promise holds."""
     if bound > 0:
         return value / bound
     return float(value > bound) * 2

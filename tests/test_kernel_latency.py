@@ -152,7 +152,7 @@ def block(daemon, how):
 
 
 def in_flight(line, loop):
-    """How long the I/O that a remark names has been in flight, and that remark."""
+    """The age of the I/O that a remark names, and the remark itself."""
     number, age, name, wait = IN_FLIGHT.match(line.rstrip("\n")).groups()
     assert (number, name, wait) == ("1", loop.name, "issued"), line
     return float(age), line

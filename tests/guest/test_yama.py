@@ -1,4 +1,4 @@
-"""Path disks where Yama restricts ptrace(2), which most hosts do and which this host's kernel may lack."""
+"""Path disks where Yama restricts ptrace(2), as on most hosts; this host's kernel may lack Yama."""
 
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
