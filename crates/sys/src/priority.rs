@@ -7,9 +7,8 @@ use std::io;
 /// makes later have normal priority.
 ///
 /// # Errors
-///
-/// The kernel refuses the call to users without the right to such a priority, and in cgroups without
-/// time for such threads.
+/// The kernel refuses the call to users without the right to such a priority, and in cgroups without a
+/// budget for real-time threads (`cpu.rt_runtime_us`).
 pub fn run_before_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;

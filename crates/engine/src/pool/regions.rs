@@ -55,7 +55,7 @@ pub(super) struct Regions {
     nosync: u32,
     /// How often regions have become quiet. A region becomes quiet when its last write in flight ends.
     ended: u64,
-    /// For each side, how many of the moments in `ended` the FLUSHes of its disk have covered.
+    /// For each side, the highest value of `ended` at the beginning of a FLUSH that its disk has completed.
     covered: Vec<u64>,
     /// Regions that have become quiet, each once, with the number of the moment at which the region became
     /// quiet.
@@ -182,7 +182,7 @@ impl Regions {
         }
     }
 
-    /// How often regions have become quiet so far. A FLUSH that begins now covers the writes before.
+    /// How often regions have become quiet so far. A FLUSH that begins now covers all writes that have ended.
     pub(super) fn covers(&self) -> u64 {
         self.ended
     }
@@ -192,7 +192,8 @@ impl Regions {
         self.covered[side] = self.covered[side].max(covers);
     }
 
-    /// How many of the moments that [`Regions::covers`] counts have been covered by FLUSHes of all sides.
+    /// The lowest of the sides' values in `covered`. Completed FLUSHes of every side cover the regions
+    /// that became quiet up to then.
     pub(super) fn covered(&self) -> u64 {
         self.covered.iter().min().copied().unwrap_or(0)
     }
@@ -236,7 +237,8 @@ impl Regions {
         self.quiet.clear();
     }
 
-    /// Notes that the caches of the disks are lost, while writes go on. A repair of a region begins anew.
+    /// Notes that the caches of the disks are lost, while writes go on. A repair that is in progress
+    /// starts over.
     pub(super) fn lose_caches(&mut self) {
         self.change_all(|region| {
             if region.state != State::Clean {

@@ -89,7 +89,8 @@ enum Store {
     NotAsked,
     Working,
     Done(Instant, Outcome),
-    /// The reply is on the way. The moment is when the store finished, if the model asked it.
+    /// The reply is on the way. The moment is when the store finished; `None` if the model did not ask
+    /// the store.
     Replying(Option<Instant>),
 }
 

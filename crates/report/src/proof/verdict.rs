@@ -27,7 +27,7 @@ pub enum Verdict {
     Kept,
     /// The rule did not do what it says, or its error is outside the tolerances.
     NotKept,
-    /// The host's own stops explain the shortfall.
+    /// The rule missed its tolerances, but perhaps only because the host stopped the shard.
     CannotTell,
     /// There are too few facts for a verdict.
     Unproven,

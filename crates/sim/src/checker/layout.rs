@@ -106,9 +106,9 @@ impl Layout {
         }
     }
 
-    /// Notes that a disk of a pool has trimmed sectors. Returns whether the trim is final. Under the dynamic
-    /// layout it is: the places then have no owner, so data that a power cut leaves there does not count,
-    /// even if the same block gets the place again.
+    /// Notes that a disk of a pool has trimmed sectors. Returns whether the trim is final. A trim under
+    /// the dynamic layout is: the places then have no owner, so data that a power cut leaves there does
+    /// not count, even if the same block gets the place again.
     pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) -> bool {
         if self.dynamic[disk] {
             (first..first + sectors).for_each(|sector| self.vacate(disk, sector));

@@ -127,8 +127,9 @@ fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The guard leaves I/O to the kernel that the kernel fails by itself, perhaps late: after that, another daemon can
-/// still take the device over, but not after a disconnect.
+/// The guard waits this much longer than the kernel's own limit, because the kernel may fail the I/O
+/// late. After the kernel has failed I/O, another daemon can still take the device over, but not after a
+/// disconnect.
 const MARGIN: Duration = Duration::from_secs(5);
 /// The interval between two checks of a device whose daemon is gone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

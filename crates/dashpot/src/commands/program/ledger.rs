@@ -23,7 +23,8 @@ pub(super) struct Ledger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) id: CallId,
-    /// The thread that made the call, if the note is not too old.
+    /// The thread that made the call. `None` if later calls have overwritten the call's note, or it has
+    /// none yet.
     pub(super) thread: Option<Pid>,
 }
 
