@@ -94,6 +94,7 @@ def test_a_disk_that_never_loses_anything_says_so(daemon):
     for target in ("d", "all"):
         refused = daemon.cli("crash", target, code=1).stderr
         assert "lossy:ram" in refused and "lossy:file:PATH" in refused, refused
+    assert "no disk, volume or pool 'e': did you mean 'd'?" in daemon.cli("crash", "e", code=1).stderr
 
 
 @pytest.fixture

@@ -149,6 +149,7 @@ def test_tunables_change_together_or_not_at_all(pool):
     assert (values()[low], values()[high]) == (50, 60)
     for words, part in [
         (["tnk", "failmode=wait"], "no pool 'tnk': did you mean 'tank'?"),
+        (["tank", "failmode=wait", "failmode=continue"], "failmode is given as wait and as continue: give one value"),
         (["tank", "failmode=panic"], "give one of wait, continue"),
         (["tank", "failmod=wait"], "did you mean 'failmode'?"),
         (["tank", "failmode"], "has no value"),

@@ -5,7 +5,7 @@ use std::fmt;
 use dashpot_api::Error;
 use dashpot_engine::CommandError;
 use dashpot_export::ShardGone;
-use dashpot_rules::{ParseError, nearest};
+use dashpot_rules::{ParseError, remedy_for};
 
 /// A refusal. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +65,9 @@ impl Refusal {
         known: impl IntoIterator<Item = &'a str>,
     ) -> Refusal {
         let known: Vec<&str> = known.into_iter().collect();
-        let remedy = match nearest(name, known.iter().copied()) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None if known.is_empty() => format!("there is no {what}"),
-            None => format!("there is {}", known.join(", ")),
+        let remedy = match known.is_empty() {
+            true => format!("there is no {what}"),
+            false => remedy_for(name, &known),
         };
         let name = name.escape_debug();
         Refusal::new(RefusalKind::NotFound, format!("no {what} '{name}'")).remedy(remedy)

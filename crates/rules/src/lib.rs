@@ -44,7 +44,7 @@ pub use disk::{
 pub use duration::{
     parse_duration, parse_interval, parse_latency, parse_report_count, parse_span, parse_wait,
 };
-pub use name::{nearest, parse_name};
+pub use name::{nearest, parse_name, remedy_for};
 pub use nice::{cpus_of, nice_number, nice_time, short_time, thousands};
 pub use ops::{format_ops, parse_ops};
 pub use plain::{lines, visible};

@@ -41,6 +41,14 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (typos(&near) <= allowed).then_some(near)
 }
 
+/// The remedy for a name that is not known: the known name that it probably stands for, or all known names.
+pub fn remedy_for(text: &str, known: &[&str]) -> String {
+    match nearest(text, known.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("there is {}", known.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{nearest, parse_name};

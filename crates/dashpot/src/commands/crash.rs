@@ -1,11 +1,12 @@
 //! `crash`: cuts the power of disks and pools, and lists the lost writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
-use dashpot_api::{Client, ClientError, Crash, Crashed, Failure, PoolCrashed, ThenWord};
+use dashpot_api::{Client, ClientError, Crash, Crashed, Export, Failure, PoolCrashed, ThenWord};
 use dashpot_export::complain;
 use dashpot_report::crash::{pool_text, text};
+use dashpot_rules::remedy_for;
 use serde::Serialize;
 
 use super::failed::check;
@@ -85,15 +86,29 @@ fn hit(client: &Client, name: &str) -> anyhow::Result<Hit> {
     {
         return Ok(Hit::Pool(name.to_owned()));
     }
-    let found = exports.iter().find(|export| export.name == name);
-    let pool = found.and_then(|export| export.pool.clone());
-    let Some(pool) = pool else {
+    let Some(export) = exports.iter().find(|export| export.name == name) else {
+        bail!(
+            "no disk, volume or pool '{name}': {}",
+            remedy_for(name, &names(&exports))
+        );
+    };
+    let Some(pool) = export.pool.clone() else {
         return Ok(Hit::Disk(name.to_owned()));
     };
     complain(format_args!(
         "dashpot: {name} is of pool {pool}, whose power is cut as a whole"
     ));
     Ok(Hit::Pool(pool))
+}
+
+/// The names that a power cut can be asked for, the pools last.
+fn names(exports: &[Export]) -> Vec<&str> {
+    let own = exports.iter().map(|export| export.name.as_str());
+    let pools: BTreeSet<&str> = exports
+        .iter()
+        .filter_map(|export| export.pool.as_deref())
+        .collect();
+    own.chain(pools).collect()
 }
 
 fn request(args: &CrashArgs, seed: u64) -> Crash {

@@ -1,5 +1,8 @@
 //! `get` and `set`: the tunables of a pool.
 
+use std::collections::BTreeMap;
+
+use anyhow::bail;
 use dashpot_api::{Client, SetTunables, TunableValue};
 use dashpot_report::table::{Column, Field, prose_within, table_of};
 use dashpot_rules::{format_tunable, parse_tunable_name};
@@ -39,13 +42,8 @@ pub(crate) fn get(client: &Client, args: &GetArgs) -> anyhow::Result<()> {
 }
 
 pub(crate) fn set(client: &Client, args: &SetArgs) -> anyhow::Result<()> {
+    let wanted = wanted(args)?;
     let before = client.tunables(&args.pool)?;
-    let settings = args.settings.iter();
-    let wanted = SetTunables {
-        tunables: settings
-            .map(|setting| (setting.name.to_owned(), setting.words.clone()))
-            .collect(),
-    };
     let mut after = client.set_tunables(&args.pool, &wanted)?;
     after.retain(|one| wanted.tunables.contains_key(&one.name));
     if args.json {
@@ -61,6 +59,19 @@ pub(crate) fn set(client: &Client, args: &SetArgs) -> anyhow::Result<()> {
         }
     };
     print(&after.iter().map(line).collect::<String>())
+}
+
+/// The request to set tunables. A tunable with two values is a mistake.
+fn wanted(args: &SetArgs) -> anyhow::Result<SetTunables> {
+    let mut tunables = BTreeMap::new();
+    for setting in &args.settings {
+        let name = setting.name.to_owned();
+        if let Some(other) = tunables.insert(name, setting.words.clone()) {
+            let (name, words) = (setting.name, &setting.words);
+            bail!("{name} is given as {other} and as {words}: give one value");
+        }
+    }
+    Ok(SetTunables { tunables })
 }
 
 /// A bound, written as in a lab file. A choice has no bounds.

@@ -1,6 +1,6 @@
 //! Looks up names of a lab, and words the errors for unknown names.
 
-use dashpot_rules::{ParseError, nearest};
+use dashpot_rules::{ParseError, remedy_for};
 
 /// The index of a name in a list.
 pub(super) fn place_of(kind: &str, name: &str, known: &[&str]) -> Result<usize, ParseError> {
@@ -17,8 +17,5 @@ fn remedy(kind: &str, name: &str, known: &[&str]) -> String {
     if known.is_empty() {
         return format!("the lab has no {kind} at all");
     }
-    match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => format!("there is {}", known.join(", ")),
-    }
+    remedy_for(name, known)
 }

@@ -2,7 +2,7 @@
 
 use dashpot_rules::{
     DiskConfig, DiskInjection, Injection, Listen, ParseError, PoolSpec, StoreConfig, VolumeSpec,
-    nearest,
+    remedy_for,
 };
 
 /// The disks and settings of one daemon.
@@ -142,10 +142,7 @@ impl Lab {
 
 /// The refusal of a name that an option gives, with the remedy.
 fn unknown(option: &str, what: &str, name: &str, known: &[&str]) -> ParseError {
-    let remedy = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => format!("there is {}", known.join(", ")),
-    };
+    let remedy = remedy_for(name, known);
     ParseError::new(format!(
         "{option} {name}: there is no such {what}; {remedy}"
     ))

@@ -2,7 +2,7 @@
 
 use anyhow::{anyhow, bail};
 use dashpot_api::{Client, Disk, LayerWord, Pool, Status, Volume};
-use dashpot_rules::{format_size, nearest};
+use dashpot_rules::{format_size, remedy_for};
 
 use super::place::{Served, words};
 
@@ -126,10 +126,7 @@ fn unknown(name: &str, status: &Status) -> anyhow::Error {
     let lone = status.disks.iter().filter(|disk| disk.pool.is_none());
     let volumes = status.volumes.iter().map(|volume| volume.name.as_str());
     let known: Vec<&str> = lone.map(|disk| disk.name.as_str()).chain(volumes).collect();
-    let remedy = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => format!("there is {}", known.join(", ")),
-    };
+    let remedy = remedy_for(name, &known);
     anyhow!("no disk or volume '{}': {remedy}", name.escape_debug())
 }
 

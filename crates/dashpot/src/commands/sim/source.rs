@@ -8,7 +8,7 @@ use dashpot_observe::{
     DeviceInterval, Intervals, Knows, Layer, PoolInterval, Question, Schedule, Seen, Span, Subject,
     Tally,
 };
-use dashpot_rules::{ParseError, nearest};
+use dashpot_rules::{ParseError, remedy_for};
 use dashpot_sim::Simulation;
 
 use super::snapshot::{DeviceSnapshot, PoolSnapshot, devices, pools};
@@ -223,10 +223,7 @@ fn keep_named<T>(
     }
     let known: Vec<&str> = all.iter().map(|one| name_of(one).as_str()).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
-        let remedy = match nearest(name, known.iter().copied()) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => format!("there is {}", known.join(", ")),
-        };
+        let remedy = remedy_for(name, &known);
         return Err(ParseError::new(format!("there is no '{name}'; {remedy}")));
     }
     all.retain(|one| names.contains(name_of(one)));
