@@ -147,6 +147,12 @@ def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
     # The counts of seconds have only the time at the device, not the time before.
     told, said = ask("stat", "disk.total")
     assert told["count"] == 66 and "left out: the recording has only counts" in said
+    # A second without single I/Os must not look idle.
+    told, said = ask("stat", "disk.busy")
+    assert "left out: the recording has only counts" in said
+    assert told["count"] <= 66
+    [disk] = told["values"]
+    assert disk["busy_percent"] is None or 0 < disk["busy_percent"] <= 100
 
 
 # The history of a recording, as the recording itself shows it.

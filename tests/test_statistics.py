@@ -182,6 +182,7 @@ def test_a_rectangle_finds_the_slow_client_of_eight(serve):
 def test_bad_questions_are_refused_with_a_remedy(daemon):
     for query, status, words in [
         ({"statistic": "disk.latancy"}, 422, "did you mean 'latency'?"),
+        ({"statistic": "disk.busy"}, 422, "columns of seconds have no busy time"),
         ({"statistic": "disk.ops[process]"}, 422, "a daemon does not know the process"),
         ({"statistic": "disk.ops", "from_ns": 7}, 400, "from_ns is 7: intervals are of whole seconds"),
     ]:

@@ -127,10 +127,11 @@ impl OpInterval {
 }
 
 /// The number of I/Os in flight on several devices, and the oldest of them.
-pub fn in_flight_of_all(intervals: &[DeviceInterval]) -> InFlight {
-    let each = intervals.iter().map(|interval| &interval.in_flight);
-    let zios = each.clone().map(|in_flight| in_flight.zios).sum();
-    let oldest = each.max_by_key(|in_flight| in_flight.oldest_ns);
+pub fn in_flight_of_all<'a>(intervals: impl IntoIterator<Item = &'a DeviceInterval>) -> InFlight {
+    let each = intervals.into_iter().map(|interval| &interval.in_flight);
+    let each: Vec<&InFlight> = each.collect();
+    let zios = each.iter().map(|in_flight| in_flight.zios).sum();
+    let oldest = each.into_iter().max_by_key(|in_flight| in_flight.oldest_ns);
     InFlight {
         zios,
         ..oldest.cloned().unwrap_or_default()

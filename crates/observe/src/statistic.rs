@@ -9,10 +9,12 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_rules::{ParseError, nearest};
 
 use super::dimension::{Dimension, Unit};
+use super::finished::FinishedIo;
 use super::interval::OpInterval;
+use super::kind::Kind;
 use super::layer::Layer;
 use super::predicate::{Predicate, Predicates};
-use super::question::Question;
+use super::question::{Question, Subject};
 
 /// A statistic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,13 +38,15 @@ pub enum Metric {
     Bytes,
     /// The number of I/Os that failed.
     Errors,
+    /// The share of the time in which a device had I/O in flight.
+    Busy,
     /// The distribution of a number that each I/O has.
     Of(Dimension),
 }
 
 impl Metric {
-    /// The metrics that are counts.
-    pub const COUNTS: [Metric; 3] = [Metric::Ops, Metric::Bytes, Metric::Errors];
+    /// The metrics that no dimension names.
+    pub const PLAIN: [Metric; 4] = [Metric::Ops, Metric::Bytes, Metric::Errors, Metric::Busy];
 
     /// The word in a statistic's name.
     pub fn word(self) -> &'static str {
@@ -50,6 +54,7 @@ impl Metric {
             Metric::Ops => "ops",
             Metric::Bytes => "bytes",
             Metric::Errors => "errors",
+            Metric::Busy => "busy",
             Metric::Of(dimension) => dimension.word(),
         }
     }
@@ -60,14 +65,15 @@ impl Metric {
             Metric::Ops => "the number of I/Os",
             Metric::Bytes => "the bytes that they moved",
             Metric::Errors => "the number of I/Os that failed",
+            Metric::Busy => "the share of time with I/O in flight",
             Metric::Of(dimension) => dimension.meaning(),
         }
     }
 
-    /// All metrics: the counts, and the dimensions that are numbers.
+    /// All metrics, including the dimensions that are numbers.
     pub fn all() -> impl Iterator<Item = Metric> {
         let numbers = Dimension::ALL.into_iter().filter(|one| is_measure(*one));
-        Metric::COUNTS.into_iter().chain(numbers.map(Metric::Of))
+        Metric::PLAIN.into_iter().chain(numbers.map(Metric::Of))
     }
 
     fn parse(word: &str) -> Result<Metric, ParseError> {
@@ -100,6 +106,9 @@ fn is_always_measured(dimension: Dimension) -> bool {
 impl Statistic {
     /// The statistic's question to a source.
     pub fn question(&self) -> Question {
+        if self.metric == Metric::Busy {
+            return Question::of(Subject::Averages(self.layer));
+        }
         Question {
             by: self.breakdown(),
             measure: self.measure().filter(|number| !is_always_measured(*number)),
@@ -119,12 +128,20 @@ impl Statistic {
         }
     }
 
-    /// The breakdown. A statistic of a number without a breakdown is broken down by classes of the number.
+    /// The breakdown. A statistic of a number without a breakdown is broken down by classes of the number. Each
+    /// device is busy by itself.
     pub fn breakdown(&self) -> Option<Dimension> {
         match self.metric {
             Metric::Of(number) => self.by.or(Some(number)),
+            Metric::Busy => Some(Dimension::Device),
             _ => self.by,
         }
+    }
+
+    /// Whether the conditions select a device, if they are only about devices.
+    pub fn selects_device(&self, name: &str) -> bool {
+        let io = FinishedIo::bare(self.layer, name.into(), Kind::Other);
+        self.predicates.select(&io)
     }
 
     /// The number whose distribution the statistic shows.
@@ -154,6 +171,7 @@ impl Statistic {
             Metric::Ops => ios,
             Metric::Bytes => format!("bytes of {ios}"),
             Metric::Errors => format!("failed {ios}"),
+            Metric::Busy => format!("busy time of {}s", self.layer.word()),
             Metric::Of(number) => format!("{} of {ios}", number.word()),
         };
         let with = match self.predicates.is_empty() {
@@ -222,8 +240,17 @@ impl Statistic {
         }
     }
 
-    fn check(self) -> Result<Statistic, ParseError> {
+    /// The statistic, if it has an answer.
+    ///
+    /// # Errors
+    ///
+    /// The metric cannot be broken down or selected in this way.
+    pub fn check(self) -> Result<Statistic, ParseError> {
         match (self.metric, self.by) {
+            (Metric::Busy, _) => {
+                self.check_busy()?;
+                Ok(self)
+            }
             (Metric::Of(Dimension::Offset), Some(by)) => {
                 let by = by.word();
                 Err(ParseError::new(format!(
@@ -232,6 +259,25 @@ impl Statistic {
                 )))
             }
             _ => Ok(self),
+        }
+    }
+
+    /// A device is busy while it has any I/O in flight, of whatever kind.
+    fn check_busy(&self) -> Result<(), ParseError> {
+        if self.layer == Layer::Fs {
+            return Err(ParseError::new(
+                "fs.busy: a device is busy, not a call: take disk.busy",
+            ));
+        }
+        let mut asked = self.predicates.dimensions().chain(self.by);
+        match asked.find(|one| *one != Dimension::Device) {
+            None => Ok(()),
+            Some(other) => Err(ParseError::new(format!(
+                "'{}': busy time is known of each device as a whole: take {}.busy, with conditions on \
+                 'device' only",
+                other.word(),
+                self.layer.word()
+            ))),
         }
     }
 }
@@ -287,6 +333,11 @@ mod tests {
             ("disk.latency[rule]", "Latency of disk I/Os, by rule"),
             ("fs.latency[process]", "Latency of sync calls, by process"),
             ("volume.errors[error]", "Failed volume I/Os, by error"),
+            ("disk.busy", "Busy time of disks"),
+            (
+                "volume.busy[device=tank/*][device]",
+                "Busy time of volumes with device tank/*, by device",
+            ),
         ] {
             let statistic: Statistic = name.parse().expect(name);
             assert_eq!(statistic.to_string(), name);
@@ -307,6 +358,17 @@ mod tests {
         assert!(of("disk.ops").is_plain());
         let errors = of("disk.errors[client]").predicates;
         assert_eq!(errors.to_string(), "[error=*]");
+    }
+
+    #[test]
+    fn busy_devices_are_asked_for_as_iostat_asks_and_selected_by_name() {
+        let busy: Statistic = "disk.busy[device=vd*]".parse().expect("a statistic");
+        assert_eq!(
+            busy.question(),
+            Question::of(Subject::Averages(Layer::Disk))
+        );
+        assert_eq!(busy.breakdown(), Some(Dimension::Device));
+        assert!(busy.selects_device("vda") && !busy.selects_device("sda"));
     }
 
     #[test]
@@ -346,8 +408,22 @@ mod tests {
                 "[client]: percentiles of offsets say nothing: take disk.ops[client], or leave [client] out",
             ),
             (
+                "disk.busy[op=write]",
+                "'op': busy time is known of each device as a whole: take disk.busy, with conditions on \
+                 'device' only",
+            ),
+            (
+                "volume.busy[client]",
+                "'client': busy time is known of each device as a whole: take volume.busy, with conditions on \
+                 'device' only",
+            ),
+            (
+                "fs.busy",
+                "fs.busy: a device is busy, not a call: take disk.busy",
+            ),
+            (
                 "disk.pid",
-                "there is no metric 'pid': take one of ops, bytes, errors, size, offset, depth, latency, \
+                "there is no metric 'pid': take one of ops, bytes, errors, busy, size, offset, depth, latency, \
                  total, recv, throttle, queue, suspend, store, hold, late, reply",
             ),
         ] {

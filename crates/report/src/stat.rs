@@ -24,7 +24,8 @@ pub use self::report::StatReport;
 /// "count": 5, "bytes": 20480, "numbers": numbers, "by": "client", "values": [{"value": "uid=0 pid=7",
 /// "count": 5, "bytes": 20480, "numbers": numbers}, …], "in_flight": in flight, "lost": 0}`. Only a statistic
 /// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`, with `_bytes` after the names for bytes, and
-/// no unit after the names for counts. Only a breakdown has `by` and `values`. For the kernel's disks the
+/// no unit after the names for counts. Only a breakdown has `by` and `values`. The values of `busy` are devices,
+/// each with its `"busy_percent"`. For the kernel's disks the
 /// object also has `"unmatched": 0`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stat {
@@ -56,12 +57,23 @@ pub struct Stat {
     /// The I/Os in flight that the remark mentions.
     #[serde(skip)]
     pub mention: Mention,
-    /// Whether the bars show bytes.
+    /// The figure that the bars show.
     #[serde(skip)]
-    pub bars_of_bytes: bool,
+    pub bars: Bars,
     /// The room for the text.
     #[serde(skip)]
     pub room: Room,
+}
+
+/// The figure that bars show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bars {
+    /// The number of I/Os.
+    Count,
+    /// The bytes.
+    Bytes,
+    /// The share of the time in which the device was busy. The longest bar is all of the time.
+    Busy,
 }
 
 /// An amount of I/O.
@@ -74,6 +86,16 @@ pub struct Amount {
     /// The distribution of the statistic's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Numbers>,
+    /// For how much of the time the device had I/O in flight, if the statistic is about that.
+    #[serde(flatten)]
+    pub busy: Option<Busy>,
+}
+
+/// The share of the time in which a device had I/O in flight.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Busy {
+    /// In percent; `None` if the source knows nothing about the whole interval.
+    pub busy_percent: Option<f64>,
 }
 
 /// The values of a breakdown.
@@ -114,7 +136,20 @@ impl Amount {
             count: group.count,
             bytes: group.bytes,
             numbers: unit.map(|unit| Numbers::of(&group.numbers, unit)),
+            busy: None,
         }
+    }
+}
+
+impl Busy {
+    /// The share, or 0 if it is not known.
+    fn percent(self) -> f64 {
+        self.busy_percent.unwrap_or(0.0)
+    }
+
+    fn cell(self) -> String {
+        self.busy_percent
+            .map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1}"))
     }
 }
 
@@ -130,6 +165,9 @@ impl Page for Stat {
         head.extend(["count", "bytes"]);
         if let Some(numbers) = &self.all.numbers {
             head.extend(numbers.columns());
+        }
+        if self.bars == Bars::Busy {
+            head.push("busy_percent");
         }
         let rows = match &self.values {
             None => vec![self.row(None, &self.all)],
@@ -158,6 +196,11 @@ impl Stat {
                 |figure: Option<u64>| figure.map_or_else(String::new, |it| it.to_string());
             row.extend(numbers.figures().map(or_empty));
         }
+        let percent = |busy: Busy| {
+            busy.busy_percent
+                .map_or_else(String::new, |it| it.to_string())
+        };
+        row.extend(amount.busy.map(percent));
         row
     }
 
@@ -204,20 +247,26 @@ impl Stat {
             Column::Figure("bytes"),
             Column::Figure("%"),
         ];
-        match values.with_numbers {
-            true => columns.extend(["p50", "p90", "p99", "max"].map(Column::Figure)),
-            false => columns.push(Column::Text("")),
-        }
         let taken = match values.with_numbers {
             true => FIGURES_WIDTH + NUMBERS_WIDTH,
             false => FIGURES_WIDTH + 2 + BAR_WIDTH,
         };
+        let busy = (self.bars == Bars::Busy).then_some(Column::Figure("busy %"));
+        let taken = taken + busy.map_or(0, |_| BUSY_WIDTH);
+        columns.extend(busy);
+        match values.with_numbers {
+            true => columns.extend(["p50", "p90", "p99", "max"].map(Column::Figure)),
+            false => columns.push(Column::Text("")),
+        }
         let rows = values.each.iter().map(|(value, amount)| {
             let mut row = vec![self.room.name_beside(taken, &visible(value))];
             row.extend(self.shares(amount));
             match (&amount.numbers, values.with_numbers) {
                 (Some(numbers), true) => row.extend(numbers.cells()),
-                _ => row.push(self.bar(values, amount)),
+                _ => {
+                    row.extend(amount.busy.map(Busy::cell));
+                    row.push(self.bar(values, amount));
+                }
             }
             row
         });
@@ -239,11 +288,15 @@ impl Stat {
 
     /// A bar in proportion to the amount; the largest amount has the full length.
     fn bar(&self, values: &Values, amount: &Amount) -> String {
-        let length = |amount: &Amount| match self.bars_of_bytes {
-            true => amount.bytes,
-            false => amount.count,
+        let length = |amount: &Amount| match self.bars {
+            Bars::Bytes => amount.bytes,
+            Bars::Count => amount.count,
+            Bars::Busy => amount.busy.map_or(0, |busy| busy.percent().round() as u64),
         };
-        let most = values.each.iter().map(|(_, amount)| length(amount)).max();
+        let most = match self.bars {
+            Bars::Busy => Some(100),
+            _ => values.each.iter().map(|(_, amount)| length(amount)).max(),
+        };
         let part = u128::from(length(amount)) * BAR_WIDTH as u128;
         "#".repeat(part.div_ceil(u128::from(most.unwrap_or(0).max(1))) as usize)
     }
@@ -253,6 +306,8 @@ impl Stat {
 const BAR_WIDTH: usize = 24;
 /// The width of I/Os, bytes and their shares, with the gaps before them.
 const FIGURES_WIDTH: usize = 11 + 7 + 8 + 7;
+/// The width of a busy time, with the gap before it.
+const BUSY_WIDTH: usize = 8;
 /// The width of percentiles, with the gaps before them.
 const NUMBERS_WIDTH: usize = 4 * 9;
 

@@ -35,10 +35,10 @@ struct Word {
 impl Stats {
     /// All words of statistics.
     pub fn new(room: Room) -> Stats {
-        let counts = Metric::COUNTS.into_iter().map(Word::of_count);
+        let plain = Metric::PLAIN.into_iter().map(Word::of_plain);
         Stats {
             layers: ["disk", "volume"],
-            words: counts
+            words: plain
                 .chain(Dimension::ALL.into_iter().map(Word::of_dimension))
                 .collect(),
             room,
@@ -47,7 +47,7 @@ impl Stats {
 }
 
 impl Word {
-    fn of_count(metric: Metric) -> Word {
+    fn of_plain(metric: Metric) -> Word {
         Word {
             word: metric.word(),
             metric: true,

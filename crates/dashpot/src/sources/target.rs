@@ -255,6 +255,10 @@ fn check_past(question: &Question) -> Result<(), ParseError> {
             "--where: a daemon remembers no single I/Os of its past: leave out --last, or record them \
              with 'dashpot record'",
         )),
+        (Some(_), _) if question.has_averages() => Err(ParseError::new(
+            "--last: a daemon's memory of seconds has no busy times: leave it out, or record the I/Os with \
+             'dashpot record'",
+        )),
         (Some(_), _) if question.layers().contains(&Layer::Store) => Err(ParseError::new(
             "--layer store: a daemon remembers no times of its stores: leave out --last, or record the I/Os with \
              'dashpot record'",

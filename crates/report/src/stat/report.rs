@@ -6,7 +6,7 @@ use dashpot_observe::{
     Seen, Statistic, Unit, in_flight_of_all,
 };
 
-use super::{Amount, Stat, Values};
+use super::{Amount, Bars, Busy, Stat, Values};
 use crate::breakdown::{is_always_apart, order_of, value_of};
 use crate::report::{Pages, Report, Words};
 use crate::surface::Surface;
@@ -43,32 +43,49 @@ impl Report for StatReport {
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
-        let devices = seen.at(self.statistic.layer);
+        let devices = self.devices(seen);
         let unit = self.statistic.measure().map(Dimension::unit);
         vec![Box::new(Stat {
             statistic: self.statistic.to_string(),
             title: self.statistic.title(),
             at_ns: seen.at_ns,
             length: seen.length(),
-            all: Amount::of(&self.all(devices), unit),
-            values: self
-                .statistic
-                .breakdown()
-                .map(|by| self.values(by, unit, devices, surface)),
+            all: Amount::of(&self.all(&devices), unit),
+            values: self.statistic.breakdown().map(|by| match self.bars() {
+                Bars::Busy => busy(by, &devices, surface),
+                _ => self.values(by, unit, &devices, surface),
+            }),
             in_flight: in_flight_of_all(devices),
             lost: seen.lost,
             unmatched: seen.unmatched,
             local_ns: surface.local_ns(seen.at_ns),
             mention: seen.mention(),
-            bars_of_bytes: self.statistic.metric == Metric::Bytes,
+            bars: self.bars(),
             room: surface.room(self.wide),
         })]
     }
 }
 
 impl StatReport {
+    /// The devices of the statistic. No source has selected I/Os for a busy time, because all I/Os make a device busy.
+    fn devices<'a>(&self, seen: &'a Seen) -> Vec<&'a DeviceInterval> {
+        let is_own = |name| self.bars() != Bars::Busy || self.statistic.selects_device(name);
+        let devices = seen.at(self.statistic.layer).iter();
+        devices
+            .filter(|interval| is_own(&interval.device))
+            .collect()
+    }
+
+    fn bars(&self) -> Bars {
+        match self.statistic.metric {
+            Metric::Bytes => Bars::Bytes,
+            Metric::Busy => Bars::Busy,
+            Metric::Ops | Metric::Errors | Metric::Of(_) => Bars::Count,
+        }
+    }
+
     /// All I/O together.
-    fn all(&self, devices: &[DeviceInterval]) -> Group {
+    fn all(&self, devices: &[&DeviceInterval]) -> Group {
         let mut all = Groups::default();
         for op in devices.iter().flat_map(|interval| &interval.ops) {
             all.add(self.group("all", op));
@@ -80,7 +97,7 @@ impl StatReport {
         &self,
         by: Dimension,
         unit: Option<Unit>,
-        devices: &[DeviceInterval],
+        devices: &[&DeviceInterval],
         surface: &Surface,
     ) -> Values {
         let mut groups = Groups::default();
@@ -122,4 +139,37 @@ impl StatReport {
             numbers: numbers.map_or_else(Histogram::default, Histogram::clone),
         }
     }
+}
+
+/// The devices that were busy or had I/O, the busiest first. A program gets all devices.
+fn busy(by: Dimension, devices: &[&DeviceInterval], surface: &Surface) -> Values {
+    let mut each: Vec<(String, Amount)> = devices.iter().map(|one| busy_of(one)).collect();
+    let percent = |amount: &Amount| amount.busy.map_or(0.0, Busy::percent);
+    if !surface.is_for_programs() {
+        each.retain(|(_, amount)| amount.count > 0 || percent(amount) > 0.0);
+    }
+    each.sort_by(|(name, one), (other_name, other)| {
+        let by_share = percent(other).total_cmp(&percent(one));
+        by_share.then_with(|| name.cmp(other_name))
+    });
+    Values {
+        by: by.word(),
+        each,
+        with_numbers: false,
+    }
+}
+
+/// A device, and the share of the interval in which it had I/O in flight.
+fn busy_of(interval: &DeviceInterval) -> (String, Amount) {
+    let length = interval.elapsed.as_secs_f64();
+    let percent = 100.0 * (interval.busy.as_secs_f64() / length);
+    let amount = Amount {
+        count: interval.ops.iter().map(|op| op.completed).sum(),
+        bytes: interval.ops.iter().map(|op| op.bytes).sum(),
+        numbers: None,
+        busy: Some(Busy {
+            busy_percent: (length > 0.0).then_some(percent),
+        }),
+    };
+    (interval.device.clone(), amount)
 }

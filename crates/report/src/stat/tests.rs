@@ -44,6 +44,10 @@ fn seen(ops: Vec<OpInterval>) -> Seen {
 }
 
 fn shown(name: &str, ops: Vec<OpInterval>, columns: u16) -> (String, String, Option<Rows>) {
+    shown_of(name, &seen(ops), columns)
+}
+
+fn shown_of(name: &str, seen: &Seen, columns: u16) -> (String, String, Option<Rows>) {
     let mut report = StatReport {
         statistic: name.parse().expect("a statistic"),
         schedule: Schedule::once(dashpot_engine::Duration::MAX),
@@ -56,7 +60,7 @@ fn shown(name: &str, ops: Vec<OpInterval>, columns: u16) -> (String, String, Opt
         pictures: Pictures::Hidden,
         zone_ns: 0,
     };
-    let page = report.take(&seen(ops), &surface).pop().expect("a page");
+    let page = report.take(seen, &surface).pop().expect("a page");
     assert_fits(room, &page.to_string());
     let json = serde_json::to_string(&page.json()).expect("JSON");
     (page.to_string(), json, page.rows())
@@ -115,14 +119,77 @@ fn a_number_has_its_percentiles_in_its_unit() {
     assert!(json.contains(r#""p50_bytes":4096,"#), "{json}");
 }
 
+/// A disk that was busy for a part of its two seconds.
+fn disk(name: &str, busy: Duration, ops: Vec<OpInterval>) -> DeviceInterval {
+    DeviceInterval {
+        device: name.to_owned(),
+        busy,
+        ..seen(ops).disks.remove(0)
+    }
+}
+
+#[test]
+fn the_busiest_device_comes_first_even_if_nothing_of_it_ended() {
+    let read = vec![op(Op::Read, None, 1_000, 4_096_000, 1_000_000)];
+    let disks = Seen {
+        disks: vec![
+            disk("idle", Duration::ZERO, Vec::new()),
+            disk("d", Duration::from_millis(500), read),
+            disk("hung", Duration::from_secs(2), Vec::new()),
+            disk("x", Duration::from_secs(2), Vec::new()),
+        ],
+        ..seen(Vec::new())
+    };
+    let (text, json, rows) = shown_of("disk.busy[device!=x]", &disks, 80);
+    expect![[r#"
+        01:00:00  2.00 s: 1,000 I/Os (500/s), 4,096,000 bytes (1.95M/s)
+        device   I/Os      %  bytes      %  busy %
+        hung        0    0.0      0    0.0   100.0  ########################
+        d       1,000  100.0  3.91M  100.0    25.0  ######
+        idle        0    0.0      0    0.0     0.0
+
+    "#]]
+    .assert_eq(&text);
+    let d = r#"{"value":"d","count":1000,"bytes":4096000,"busy_percent":25.0}"#;
+    assert!(json.contains(d) && !json.contains(r#""x""#), "{json}");
+    let rows = rows.expect("rows");
+    assert_eq!(rows.head[2..], ["device", "count", "bytes", "busy_percent"]);
+    assert_eq!(rows.rows[1][2..], ["d", "1000", "4096000", "25"]);
+}
+
+#[test]
+fn a_time_that_no_source_knows_is_neither_busy_nor_idle() {
+    let unknown = DeviceInterval {
+        elapsed: Duration::ZERO,
+        ..disk("d", Duration::ZERO, Vec::new())
+    };
+    let unknown = Seen {
+        disks: vec![unknown],
+        ..seen(Vec::new())
+    };
+    let (text, json, rows) = shown_of("disk.busy", &unknown, 80);
+    assert!(
+        text.contains("\nd          0  -      0  -       -"),
+        "{text}"
+    );
+    assert!(json.contains(r#""busy_percent":null"#), "{json}");
+    assert_eq!(rows.expect("rows").rows[0][5], "");
+}
+
 #[test]
 fn long_names_and_large_figures_fit() {
     let name = "uid=1000 pid=12345 and a long name that a client gave itself";
     let ops = vec![op(Op::Read, Some(name), 99_999_999, 99_999_999 << 20, 1)];
-    for statistic in ["disk.ops[client]", "disk.latency[client]"] {
-        for columns in [80, 100] {
+    for columns in [80, 100] {
+        for statistic in ["disk.ops[client]", "disk.latency[client]"] {
             shown(statistic, ops.clone(), columns);
         }
+        let busy = disk(name, Duration::from_secs(2), ops.clone());
+        let busy = Seen {
+            disks: vec![busy],
+            ..seen(Vec::new())
+        };
+        shown_of("disk.busy", &busy, columns);
     }
 }
 

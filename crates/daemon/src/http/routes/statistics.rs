@@ -41,7 +41,9 @@ pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAns
     }
     let has_metric = |metric: &Metric| match metric {
         Metric::Of(number) => is_known(number),
-        _ => true,
+        // Columns of seconds have no busy time.
+        Metric::Busy => false,
+        Metric::Ops | Metric::Bytes | Metric::Errors => true,
     };
     let metrics = Metric::all()
         .filter(has_metric)
@@ -70,7 +72,7 @@ pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAns
 
 fn unit_of(metric: Metric) -> Unit {
     match metric {
-        Metric::Ops | Metric::Errors => Unit::Count,
+        Metric::Ops | Metric::Errors | Metric::Busy => Unit::Count,
         Metric::Bytes => Unit::Bytes,
         Metric::Of(number) => number.unit(),
     }

@@ -58,6 +58,11 @@ pub(crate) trait Ios: Send + Sync {
 /// The statistic with this name, about facts and layers that the source knows.
 pub(crate) fn parse(name: &str, asked: &dyn Asked) -> Result<Statistic, Refusal> {
     let statistic: Statistic = name.parse().map_err(Refusal::from)?;
+    if statistic.metric == Metric::Busy {
+        let error = format!("{name}: columns of seconds have no busy time");
+        let remedy = format!("ask 'dashpot stat {}.busy'", statistic.layer.word());
+        return Err(Refusal::new(RefusalKind::Unprocessable, error).remedy(remedy));
+    }
     let number = match statistic.metric {
         Metric::Of(number) => Some(number),
         _ => None,

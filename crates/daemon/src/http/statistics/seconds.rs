@@ -19,7 +19,7 @@ use crate::{Daemon, Refusal};
 pub(super) fn has(statistic: &Statistic) -> bool {
     let has_metric = match statistic.metric {
         Metric::Ops | Metric::Bytes | Metric::Of(Dimension::Latency) => true,
-        Metric::Errors | Metric::Of(_) => false,
+        Metric::Errors | Metric::Busy | Metric::Of(_) => false,
     };
     let mut asked = statistic.predicates.dimensions().chain(statistic.by);
     has_metric && asked.all(|one| KEPT.contains(&one))

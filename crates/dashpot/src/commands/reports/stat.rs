@@ -12,15 +12,16 @@ use crate::cli::reports::{DeviceArgs, PeriodArgs, StatArgs};
 impl Asked for StatArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         check_memory(over, &self.period, &self.pace, false)?;
+        let statistic = Statistic {
+            predicates: self
+                .statistic
+                .predicates
+                .clone()
+                .and(self.filter.predicates()),
+            ..self.statistic.clone()
+        };
         Ok(Box::new(StatReport {
-            statistic: Statistic {
-                predicates: self
-                    .statistic
-                    .predicates
-                    .clone()
-                    .and(self.filter.predicates()),
-                ..self.statistic.clone()
-            },
+            statistic: statistic.check()?,
             schedule: over.schedule(&self.pace, INTERVAL),
             past: over.past(&self.period, false),
             wide: self.wide,

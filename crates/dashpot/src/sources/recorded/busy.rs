@@ -1,5 +1,5 @@
 //! How busy the devices of a recording were: an I/O counts from its arrival to its end, in each interval in
-//! which it was in flight.
+//! which it was in flight. Seconds of which the recording has only counts are left out.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use dashpot_recording::Query;
 
 use super::columns::columns_of;
 use super::period::Recorded;
+use super::spans::Period;
 
 /// The busy time of each device.
 pub(super) struct BusyDevices {
@@ -37,9 +38,15 @@ impl BusyDevices {
                     return;
                 };
                 let begun_ns = io.at_ns.saturating_sub(io.total_ns());
-                match one.is_in_flight {
-                    true => busy.cover(begun_ns, io.at_ns),
-                    false => busy.add(begun_ns, io.at_ns),
+                let whole = Period {
+                    from_ns: begun_ns,
+                    to_ns: io.at_ns,
+                };
+                for part in recorded.counted.outside(whole) {
+                    match one.is_in_flight {
+                        true => busy.cover(part.from_ns, part.to_ns),
+                        false => busy.add(part.from_ns, part.to_ns),
+                    }
                 }
             });
         }

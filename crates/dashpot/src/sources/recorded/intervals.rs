@@ -67,7 +67,7 @@ impl<'a> RecordedIntervals<'a> {
             from_ns: span.start_ns,
             to_ns: span.end_ns,
         };
-        let has_counted = self.counts && !self.recorded.counted.is_empty();
+        let has_counted = self.has_counted();
         let query = Query {
             latency_ns: self.question.predicates.latencies(),
             columns: columns_of(&self.question, has_counted),
@@ -83,7 +83,7 @@ impl<'a> RecordedIntervals<'a> {
             in_flight,
             ..
         } = counting;
-        if has_counted {
+        if has_counted && self.counts {
             count(self.recorded, period, &self.question, &mut tally)?;
         }
         let last_ns = self.blocks.last_ns();
@@ -94,7 +94,7 @@ impl<'a> RecordedIntervals<'a> {
                 busy.map_or((0, 0), |busy| busy.interval(name, span.start_ns));
             DeviceInterval {
                 device: name.clone(),
-                elapsed: Duration::from_nanos(self.recorded.watched_ns(period)),
+                elapsed: Duration::from_nanos(self.known_ns(period)),
                 ops: self.averaged(tally.ops(name)),
                 busy: Duration::from_nanos(busy_ns),
                 depth_time_ns,
@@ -119,6 +119,23 @@ impl<'a> RecordedIntervals<'a> {
 }
 
 impl RecordedIntervals<'_> {
+    /// Whether no single I/O counts in seconds of which the recording has only counts. The counts stand for these
+    /// I/Os, or the whole second is left out, so that it does not look idle.
+    fn has_counted(&self) -> bool {
+        (self.counts || self.busy.is_some()) && !self.recorded.counted.is_empty()
+    }
+
+    /// How much of a period the answer is about.
+    fn known_ns(&self, period: Period) -> u64 {
+        match self.busy {
+            Some(_) => {
+                let parts = self.recorded.counted.outside(period);
+                parts.map(|part| self.recorded.watched_ns(part)).sum()
+            }
+            None => self.recorded.watched_ns(period),
+        }
+    }
+
     /// Makes the averages of the kernel's disks include the time in the kernel's queue, as the kernel's own
     /// averages do.
     fn averaged(&self, mut ops: Vec<OpInterval>) -> Vec<OpInterval> {

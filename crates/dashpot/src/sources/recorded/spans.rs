@@ -75,6 +75,20 @@ impl Counted {
         self.0.iter().any(|range| range.contains(&second))
     }
 
+    /// The parts of a period outside these seconds.
+    pub(super) fn outside(&self, period: Period) -> impl Iterator<Item = Period> {
+        let second_ns = |second: u64| second.saturating_mul(SECOND_NS);
+        let starts = self.0.iter().map(move |range| second_ns(range.start));
+        let ends = self.0.iter().map(move |range| second_ns(range.end));
+        let from = std::iter::once(0).chain(ends);
+        let to = starts.chain([u64::MAX]);
+        let parts = from.zip(to).map(move |(from_ns, to_ns)| Period {
+            from_ns: from_ns.max(period.from_ns),
+            to_ns: to_ns.min(period.to_ns),
+        });
+        parts.filter(|part| part.from_ns < part.to_ns)
+    }
+
     /// How many seconds of a period are counted as a whole.
     pub(super) fn seconds(&self, period: Period) -> u64 {
         let (from, to) = period.seconds();
@@ -85,3 +99,28 @@ impl Counted {
 }
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_outside_counted_seconds_are_what_they_leave() {
+        let counted = Counted::of_gaps(&[0..2 * SECOND_NS + 1, 5 * SECOND_NS..6 * SECOND_NS]);
+        let outside = |from_ns, to_ns| {
+            let parts = counted.outside(Period { from_ns, to_ns });
+            let parts: Vec<_> = parts.map(|part| (part.from_ns, part.to_ns)).collect();
+            parts
+        };
+        let (three, five, six) = (3 * SECOND_NS, 5 * SECOND_NS, 6 * SECOND_NS);
+        assert_eq!(outside(7, six + 9), [(three, five), (six, six + 9)]);
+        assert_eq!(outside(1, three), []);
+        assert_eq!(outside(three + 1, three + 2), [(three + 1, three + 2)]);
+        let none = Counted::default();
+        let whole = Period {
+            from_ns: 4,
+            to_ns: 9,
+        };
+        assert_eq!(none.outside(whole).collect::<Vec<_>>(), [whole]);
+    }
+}
