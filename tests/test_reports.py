@@ -357,3 +357,66 @@ def test_doctor_answers_without_a_daemon(directory):
     for word in ("wake", "cpu", "nbd", "attach", "path:"):
         assert word in text, word
     json.loads(run(BINARY, "doctor", "--json").stdout)
+
+
+# Statistics from a daemon's counters.
+
+COUNTED = ["disk.ops", "disk.bytes[op]", "disk.ops[op=write]", "disk.latency[op=write][device]", "disk.ops[device!=b][client]",
+           "disk.bytes[op!=read][size]", "disk.errors", "disk.errors[op=read][client]", "disk.ops[op=read][type=r*][error=*]"]
+
+
+def test_what_the_counters_know_is_exact_although_no_event_is_remembered(serve, tmp_path):
+    lab = tmp_path / "lab.toml"
+    disks = "".join(f'[disk.{name}]\nstore = "ram"\nsize = "4M"\n' for name in "ab")
+    lab.write_text(disks + '[serve]\nevents = "0"\n')
+    daemon = serve(str(lab))
+    daemon.cli("inject", "b", "-e", "EIO", "-T", "read", "--every", "7")
+    daemon.cli("inject", "a", "-e", "EIO", "-T", "read", "--every", "5")
+    names = [*COUNTED, "disk.ops[offset]"]
+    live = {name: daemon.start("stat", name, "--json", "1") for name in names}
+    for report in live.values():
+        assert json.loads(report.stdout.readline())["count"] == 0
+    a, b = Client(daemon, "a"), Client(daemon, "b")
+    a.many(100, 8)
+    a.many(60, 4, a.write)
+    b.many(70, 4)
+    b.many(8, 2, lambda offset: b.write(offset, 65536))
+    told = {}
+    for name, report in live.items():
+        report.send_signal(signal.SIGINT)
+        text, errors = report.communicate(timeout=60)
+        assert report.returncode == 0, errors
+        told[name] = [json.loads(line) for line in text.splitlines()]
+
+    def sums(name, figure):
+        values = {}
+        for one in told[name]:
+            assert one["lost"] == 0, name
+            for value in one.get("values", [{"value": "all", "count": one["count"], "bytes": one["bytes"]}]):
+                values[value["value"]] = values.get(value["value"], 0) + value[figure]
+        return values
+
+    assert sums("disk.ops", "count") == {"all": 238}
+    reads = (100 - 20 + 70 - 10) * 4096
+    assert sums("disk.bytes[op]", "bytes") == {"read": reads, "write": 60 * 4096 + 8 * 65536}
+    assert sums("disk.ops[op=write]", "count") == {"all": 68}
+    assert sums("disk.latency[op=write][device]", "count") == {"a": 60, "b": 8}
+    [of_a] = sums("disk.ops[device!=b][client]", "count").values()
+    assert of_a == 160
+    assert sums("disk.bytes[op!=read][size]", "count") == {"4K-8K": 60, "64K-128K": 8}
+    assert sums("disk.errors", "count") == {"all": 30} and sums("disk.errors", "bytes") == {"all": 0}
+    assert sum(sums("disk.errors[op=read][client]", "count").values()) == 30
+    assert sums("disk.ops[op=read][type=r*][error=*]", "count") == {"all": 30}
+    # What only events know is lost, and said to be.
+    assert sum(one["lost"] for one in told["disk.ops[offset]"]) == 238
+
+
+def test_only_the_selected_operation_is_said_to_be_in_flight(daemon, client):
+    daemon.cli("inject", "d", "--hang")
+    client.read(), client.read(), client.write()
+    eventually(lambda: daemon.rules()[1]["taken"] == 3)
+    for condition, in_flight in [("op=read", 2), ("op=write", 1), ("op=flush", 0), ("device=e", 0), ("error=*", 0)]:
+        [line] = daemon.cli("stat", f"disk.ops[{condition}]", "100ms", "1", "--json").stdout.splitlines()
+        told = json.loads(line)["in_flight"]
+        assert (told["zios"], told["oldest_ns"] is not None) == (in_flight, in_flight > 0), condition
+    client.close()

@@ -91,6 +91,19 @@ impl Predicates {
         others.map(|predicate| predicate.dimension)
     }
 
+    /// Whether the conditions on a dimension ask only that an I/O has a value. There is at least one such condition.
+    pub fn ask_for_any(&self, dimension: Dimension) -> bool {
+        let mut own = self.0.iter().filter(|one| one.dimension == dimension);
+        let any = Predicate::any(dimension);
+        own.clone().next().is_some() && own.all(|one| *one == any)
+    }
+
+    /// The conditions on other dimensions.
+    pub fn beside(&self, dimension: Dimension) -> Predicates {
+        let others = self.0.iter().filter(|one| one.dimension != dimension);
+        Predicates(others.cloned().collect())
+    }
+
     /// Adds a condition.
     pub fn push(&mut self, predicate: Predicate) {
         self.0.push(predicate);
@@ -385,6 +398,17 @@ mod tests {
         let both: Predicates = "op=read, size=4K".parse().expect("two");
         assert_eq!(both.to_string(), "[op=read][size=4K]");
         assert_eq!(both.phrase(), "op read and size 4K");
+    }
+
+    #[test]
+    fn a_condition_for_any_value_is_told_from_others() {
+        let of = |text: &str| text.parse::<Predicates>().expect(text);
+        assert!(of("error=*,op=read").ask_for_any(Dimension::Error));
+        for other in ["op=read", "error=EIO", "error!=*", "error=*,error!=EIO"] {
+            assert!(!of(other).ask_for_any(Dimension::Error), "{other}");
+        }
+        let beside = of("error=*,op=read,error=EIO").beside(Dimension::Error);
+        assert_eq!(beside, of("op=read"));
     }
 
     #[test]

@@ -151,6 +151,11 @@ impl Question {
         self.dimensions().next().is_none()
     }
 
+    /// Whether the question asks only how many I/Os failed, not how.
+    pub fn counts_failed(&self) -> bool {
+        self.counts_only && self.predicates.ask_for_any(Dimension::Error)
+    }
+
     /// Whether the question asks for averages, for merges, and for how busy the devices were.
     pub fn has_averages(&self) -> bool {
         matches!(self.subject, Subject::Averages(_))

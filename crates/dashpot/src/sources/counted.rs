@@ -128,7 +128,7 @@ impl<S: Stream> Source for CountedSource<S> {
 
 /// The I/Os of a device in flight. The age of each I/O is the time that it would have taken if it
 /// had ended now.
-fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
+pub(super) fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let oldest_ns = own().map(FinishedIo::total_ns).max();
     InFlight {

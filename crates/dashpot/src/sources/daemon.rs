@@ -11,11 +11,13 @@ use dashpot_api::{
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 use dashpot_engine::{DepthTimes, Duration as ZioTime};
 use dashpot_observe::{
-    DeviceInterval, Dimension, InFlight, Intervals, Kind, OpInterval, Question, Schedule, Seen,
-    Span, size_class, size_name,
+    DeviceInterval, Dimension, FinishedIo, InFlight, Intervals, Kind, Layer, OpInterval,
+    Predicates, Question, Schedule, Seen, Span, size_class, size_name,
 };
 use dashpot_rules::parse_size;
 
+use super::counted::oldest;
+use super::ios::{Texts, in_flight_of};
 use super::pools;
 use super::signals::Signals;
 use super::source::Source;
@@ -25,7 +27,9 @@ use super::wall::unix_ns;
 pub(super) struct DaemonSource<'a> {
     client: &'a Client,
     watched: Watched,
-    breakdown: Option<Breakdown>,
+    asked: Counters,
+    /// The conditions on I/Os, which are only about devices and operations.
+    predicates: Predicates,
     /// Whether the question needs events, some of which may have been dropped.
     misses_dropped: bool,
     signals: Signals,
@@ -41,6 +45,14 @@ pub(super) struct Watched {
     pub(super) disks: Vec<String>,
     pub(super) volumes: Vec<String>,
     pub(super) pools: Vec<String>,
+}
+
+/// The counters that a question needs.
+#[derive(Clone, Copy)]
+struct Counters {
+    breakdown: Option<Breakdown>,
+    /// Whether only I/Os that failed count.
+    only_failed: bool,
 }
 
 /// The counters at one moment.
@@ -65,15 +77,19 @@ impl<'a> DaemonSource<'a> {
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<DaemonSource<'a>> {
-        let breakdown = question.by.and_then(counted);
-        let last = Look::take(client, &watched, breakdown)?;
+        let asked = Counters {
+            breakdown: question.by.and_then(counted),
+            only_failed: question.counts_failed(),
+        };
+        let last = Look::take(client, &watched, asked)?;
         let told = Moment::new(last.latest().unwrap_or_default());
         Ok(DaemonSource {
             client,
             signals: Signals::new(client)?,
             intervals: schedule.begin(told.at_ns),
             watched,
-            breakdown,
+            asked,
+            predicates: question.predicates.clone(),
             misses_dropped: question.by.is_some() || question.has_store(),
             last,
             told,
@@ -93,8 +109,8 @@ impl<'a> DaemonSource<'a> {
         Ok(Seen {
             span,
             at_ns: unix_ns(),
-            disks: all_between(&last.disks, &now.disks)?,
-            volumes: all_between(&last.volumes, &now.volumes)?,
+            disks: self.selected(Layer::Disk, all_between(&last.disks, &now.disks)?),
+            volumes: self.selected(Layer::Volume, all_between(&last.volumes, &now.volumes)?),
             pools: pools
                 .map(|(earlier, later)| pools::between(earlier, later))
                 .collect::<anyhow::Result<_>>()?,
@@ -102,6 +118,36 @@ impl<'a> DaemonSource<'a> {
             stopped: stopped(&last.disks, &now.disks).max(stopped(&last.volumes, &now.volumes)),
             ..Seen::default()
         })
+    }
+
+    /// The I/O that meets the conditions.
+    fn selected(&self, layer: Layer, devices: Vec<DeviceInterval>) -> Vec<DeviceInterval> {
+        if self.predicates.is_empty() || devices.is_empty() {
+            return devices;
+        }
+        let known = self.predicates.beside(Dimension::Error);
+        let in_flight: Vec<FinishedIo> = self
+            .in_flight(layer, &devices)
+            .into_iter()
+            .filter(|io| self.predicates.select(io))
+            .collect();
+        let select = |device: DeviceInterval| {
+            let io = |kind| FinishedIo::bare(layer, device.device.as_str().into(), kind);
+            let ops = device.ops.iter().filter(|op| known.select(&io(op.kind)));
+            DeviceInterval {
+                ops: ops.cloned().collect(),
+                in_flight: oldest(&in_flight, &device.device),
+                ..device
+            }
+        };
+        devices.into_iter().map(select).collect()
+    }
+
+    /// The I/Os in flight, if the question has conditions on them.
+    fn in_flight(&self, layer: Layer, devices: &[DeviceInterval]) -> Vec<FinishedIo> {
+        let names: Vec<String> = devices.iter().map(|one| one.device.clone()).collect();
+        let mut texts = Texts::of(layer);
+        in_flight_of(self.client, &names, &mut texts, self.told.now_ns())
     }
 }
 
@@ -123,7 +169,7 @@ impl Source for DaemonSource<'_> {
             let rest = due_ns.saturating_sub(self.told.now_ns());
             let rest = Duration::from_nanos(rest);
             let is_stopped = self.signals.wait(self.client, rest)?;
-            let now = Look::take(self.client, &self.watched, self.breakdown)?;
+            let now = Look::take(self.client, &self.watched, self.asked)?;
             self.told = Moment::new(now.latest().unwrap_or(self.told.now_ns()));
             let at_ns = self.told.at_ns;
             // If the daemon's clock is slower than this machine's, the interval may not have ended yet.
@@ -147,18 +193,14 @@ pub(super) fn counted(by: Dimension) -> Option<Breakdown> {
 
 impl Look {
     /// Asks for the present counters.
-    fn take(
-        client: &Client,
-        watched: &Watched,
-        breakdown: Option<Breakdown>,
-    ) -> anyhow::Result<Look> {
+    fn take(client: &Client, watched: &Watched, asked: Counters) -> anyhow::Result<Look> {
         let pool = |pool: &String| {
             let latency = client.pool_latency(pool)?;
             check_layout(&latency.layout)?;
             Ok(latency)
         };
-        let disk = |name: &String| checked(client.latency(name, breakdown), breakdown);
-        let volume = |name: &String| checked(client.volume_latency(name, breakdown), breakdown);
+        let disk = |name: &String| checked(client.latency(name, asked.breakdown), asked);
+        let volume = |name: &String| checked(client.volume_latency(name, asked.breakdown), asked);
         Ok(Look {
             disks: watched
                 .disks
@@ -196,15 +238,30 @@ impl Look {
 /// ours.
 fn checked(
     answer: Result<DiskLatency, ClientError>,
-    breakdown: Option<Breakdown>,
+    asked: Counters,
 ) -> anyhow::Result<DiskLatency> {
     let mut latency = answer?;
     check_layout(&latency.layout)?;
-    if breakdown == Some(Breakdown::Size) {
+    if asked.breakdown == Some(Breakdown::Size) {
         let names = latency.ops.iter_mut().filter_map(|op| op.by.as_mut());
         names.for_each(|name| *name = size_range(name));
     }
+    if asked.only_failed {
+        latency.ops = latency.ops.into_iter().map(failed).collect();
+    }
     Ok(latency)
+}
+
+/// The I/Os of an operation that failed. The counters have no times of these I/Os, which moved no bytes.
+fn failed(op: OpLatency) -> OpLatency {
+    OpLatency {
+        completed: op.failed,
+        bytes: 0,
+        total: LatencyHistogram::default(),
+        disk: LatencyHistogram::default(),
+        store: None,
+        ..op
+    }
 }
 
 fn check_layout(layout: &str) -> anyhow::Result<()> {

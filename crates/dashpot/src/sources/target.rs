@@ -267,15 +267,18 @@ fn check_past(question: &Question) -> Result<(), ParseError> {
     }
 }
 
-/// Whether only events can answer the question, because the daemon has no counters for its conditions or its
-/// breakdown.
+/// Whether only events can answer the question, because the daemon has no counters for its number, its conditions
+/// or its breakdown.
 fn needs_events(question: &Question) -> bool {
     let is_counted = |by| counted(by).is_some();
-    let others = Question {
-        by: question.by.filter(|by| !is_counted(*by)),
-        ..question.clone()
+    let is_apart = |by: Dimension| match by {
+        Dimension::Device | Dimension::Op | Dimension::Type => true,
+        Dimension::Error => question.counts_failed(),
+        _ => false,
     };
-    !others.is_plain()
+    question.measure.is_some()
+        || !question.by.is_none_or(is_counted)
+        || !question.predicates.dimensions().all(is_apart)
 }
 
 fn watch_daemon<'a>(

@@ -5,13 +5,14 @@ use dashpot_observe::Statistic;
 
 use super::words::{DeviceArgs, FilterArgs, HtmlArgs, Pace, PeriodArgs};
 
-/// Show I/Os, bytes, errors or latencies by any fact about them
+/// Show I/Os, bytes, errors, latencies, busy time by any fact
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples: slow writes by client; bytes of one of the kernel's disks by process
   dashpot stat 'disk.ops[op=write][latency>=10ms][client]' 1
   dashpot stat 'disk.bytes[process]' -d /dev/vda 5 3
-'dashpot stats' lists the words.")]
+'dashpot stats' lists the words. Of a daemon's disks, figures by device, op,
+client or size come from counters, all others from events, which may get lost.")]
 pub(crate) struct StatArgs {
     /// The statistic: LAYER.METRIC[condition]...[DIMENSION]
     #[arg(value_name = "STATISTIC")]

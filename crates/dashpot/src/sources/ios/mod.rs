@@ -13,7 +13,7 @@ use super::wall::unix_ns;
 
 pub(super) use kernel::KernelStream;
 pub(super) use syncs::SyncStream;
-pub(super) use zios::ZioStream;
+pub(super) use zios::{Texts, ZioStream, in_flight_of};
 
 /// Finished I/Os, in the order in which their source reports them.
 pub(super) trait Stream {

@@ -31,10 +31,7 @@ impl<'a> ZioStream<'a> {
         names: &'a [String],
         wanted: &Wanted,
     ) -> anyhow::Result<ZioStream<'a>> {
-        let texts = Texts {
-            layer: wanted.layer,
-            known: HashSet::new(),
-        };
+        let texts = Texts::of(wanted.layer);
         let wanted = WantedZios {
             disk: match names {
                 [name] => Some(name.clone()),
@@ -78,39 +75,56 @@ impl Stream for ZioStream<'_> {
         })
     }
 
-    /// The oldest zios in flight of each device. If the daemon does not answer, the list is empty, and
-    /// the next reading says why.
     fn in_flight(&mut self, now_ns: u64) -> Vec<FinishedIo> {
-        let Ok(status) = self.client.status(OLDEST) else {
-            return Vec::new();
-        };
-        let disks = status.disks.iter().map(|disk| (&disk.name, &disk.io));
-        let volumes = status
-            .volumes
-            .iter()
-            .map(|volume| (&volume.name, &volume.io));
-        let named = disks
-            .chain(volumes)
-            .filter(|(name, _)| self.names.contains(name));
-        let mut zios = Vec::new();
-        for (name, io) in named {
-            let ages = io
-                .oldest
-                .iter()
-                .map(|zio| (zio, io.at_ns.saturating_sub(zio.age_ns)));
-            zios.extend(ages.map(|(zio, begun_ns)| self.texts.begun(name, zio, begun_ns, now_ns)));
-        }
-        zios
+        in_flight_of(self.client, self.names, &mut self.texts, now_ns)
     }
 }
 
+/// The oldest zios in flight of each device, as if they ended now. If the daemon does not answer, the list is
+/// empty, and the next reading says why.
+pub(in crate::sources) fn in_flight_of(
+    client: &Client,
+    names: &[String],
+    texts: &mut Texts,
+    now_ns: u64,
+) -> Vec<FinishedIo> {
+    let Ok(status) = client.status(OLDEST) else {
+        return Vec::new();
+    };
+    let disks = status.disks.iter().map(|disk| (&disk.name, &disk.io));
+    let volumes = status
+        .volumes
+        .iter()
+        .map(|volume| (&volume.name, &volume.io));
+    let named = disks
+        .chain(volumes)
+        .filter(|(name, _)| names.contains(name));
+    let mut zios = Vec::new();
+    for (name, io) in named {
+        let ages = io
+            .oldest
+            .iter()
+            .map(|zio| (zio, io.at_ns.saturating_sub(zio.age_ns)));
+        zios.extend(ages.map(|(zio, begun_ns)| texts.begun(name, zio, begun_ns, now_ns)));
+    }
+    zios
+}
+
 /// The names in records of zios, each once.
-struct Texts {
+pub(in crate::sources) struct Texts {
     layer: Layer,
     known: HashSet<Arc<str>>,
 }
 
 impl Texts {
+    /// No names yet, for zios of this layer.
+    pub(in crate::sources) fn of(layer: Layer) -> Texts {
+        Texts {
+            layer,
+            known: HashSet::new(),
+        }
+    }
+
     fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.known.get(text) {
             return Arc::clone(known);
