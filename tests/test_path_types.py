@@ -128,7 +128,7 @@ def test_offsets_and_lengths_are_those_of_the_calls(places, tmp_path):  # noqa: 
     seen = [(zio["op"], zio["offset_bytes"], zio["length_bytes"]) for zio in zios]
     for expected in [
         ("write", 4096, 100), ("write", 0, 10), ("write", 10, 20), ("write", 1 << 20, 12), ("read", 8192, 50),
-        ("read", 0, 30), ("truncate", 1 << 21, 0), ("flush", 4096, 8192), ("flush", 77, 9), ("write", 1 << 21, 3),
+        ("read", 0, 30), ("truncate", 1 << 21, 0), ("sync", 4096, 8192), ("sync", 77, 9), ("write", 1 << 21, 3),
     ]:
         assert expected in seen, (expected, seen)
 

@@ -69,11 +69,13 @@ pub enum Op {
     Rename,
     /// A program changes the length or the space of a file.
     Truncate,
+    /// A program makes the earlier writes of a file durable: what a flush is to a block device.
+    Sync,
 }
 
 impl Op {
     /// Every operation, in display order.
-    pub const ALL: [Op; 10] = [
+    pub const ALL: [Op; 11] = [
         Op::Read,
         Op::Write,
         Op::Flush,
@@ -84,6 +86,7 @@ impl Op {
         Op::Unlink,
         Op::Rename,
         Op::Truncate,
+        Op::Sync,
     ];
 
     /// The operations of block devices, in display order.
@@ -109,6 +112,7 @@ impl Op {
             Op::Unlink => "unlink",
             Op::Rename => "rename",
             Op::Truncate => "truncate",
+            Op::Sync => "sync",
         }
     }
 
@@ -116,7 +120,7 @@ impl Op {
     pub const fn is_of_blocks(self) -> bool {
         match self {
             Op::Read | Op::Write | Op::Flush | Op::Trim | Op::Zero | Op::Cache => true,
-            Op::Open | Op::Unlink | Op::Rename | Op::Truncate => false,
+            Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => false,
         }
     }
 }
@@ -134,7 +138,7 @@ impl OpSet {
     /// Every operation of block devices.
     pub const ALL: OpSet = OpSet(0x3f).union(OpSet::FUA);
     /// Every operation.
-    pub const EVERY: OpSet = OpSet(0x3ff).union(OpSet::FUA);
+    pub const EVERY: OpSet = OpSet(0x7ff).union(OpSet::FUA);
     /// The operations that a rule matches unless the rule names other operations: read, write, zero.
     pub const DATA: OpSet = OpSet::of(Op::Read)
         .union(OpSet::of(Op::Write))
@@ -153,6 +157,18 @@ impl OpSet {
     /// Whether the sets share a member.
     pub const fn meets(self, other: OpSet) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Whether somebody who asks for `self` means a member of `other`. A flush of a block device and a sync
+    /// of a program are the same to whoever asks for either.
+    pub const fn means(self, other: OpSet) -> bool {
+        let syncs = OpSet::of(Op::Flush).union(OpSet::of(Op::Sync));
+        self.meets(other) || (self.meets(syncs) && other.meets(syncs))
+    }
+
+    /// The members of `self` that `other` does not have.
+    pub const fn without(self, other: OpSet) -> OpSet {
+        OpSet(self.0 & !other.0)
     }
 
     /// Whether `self` has every member of `other`.

@@ -26,7 +26,7 @@ struct Served {
 
 struct Quiet;
 
-const SYNC: OpSet = OpSet::of(Op::Flush);
+const SYNC: OpSet = OpSet::of(Op::Sync);
 
 impl Follower for Quiet {
     fn received(&mut self, _: &Call) {}
@@ -128,7 +128,7 @@ impl Served {
 
     /// Takes snapshots until this many syncs of a disk have ended.
     fn until_synced(&self, disk: usize, count: u64) {
-        while self.snapshot(disk).stats.op(Op::Flush).completed != count {
+        while self.snapshot(disk).stats.op(Op::Sync).completed != count {
             thread::yield_now();
         }
     }
@@ -136,7 +136,7 @@ impl Served {
 
 fn sync_rule(effect: Effect) -> RuleSpec {
     RuleSpec {
-        ops: OpSet::of(Op::Flush),
+        ops: OpSet::of(Op::Sync),
         mode: Mode::Add,
         ..RuleSpec::new(effect)
     }

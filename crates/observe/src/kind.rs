@@ -56,7 +56,7 @@ impl Kind {
     pub fn is_in(self, ops: OpSet) -> bool {
         match self {
             Kind::Op(op) => {
-                ops.meets(OpSet::of(op)) || (op == Op::Write && ops.contains(OpSet::FUA))
+                ops.means(OpSet::of(op)) || (op == Op::Write && ops.contains(OpSet::FUA))
             }
             Kind::Other => false,
         }

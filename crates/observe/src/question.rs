@@ -181,7 +181,7 @@ impl Wanted {
     /// Whether an I/O is of the layer, one of the operations, and long enough.
     pub fn takes(&self, io: &FinishedIo) -> bool {
         let is_op = |ops: OpSet| {
-            let is_kind = matches!(io.kind, Kind::Op(op) if ops.meets(OpSet::of(op)));
+            let is_kind = matches!(io.kind, Kind::Op(op) if ops.means(OpSet::of(op)));
             is_kind || (io.fua && ops.contains(OpSet::FUA))
         };
         self.layer == io.layer && io.total_ns() >= self.min_ns && self.ops.is_none_or(is_op)

@@ -71,7 +71,7 @@ impl Line {
             reads_per_s: rate(&[Op::Read]),
             writes_per_s: rate(&[Op::Write, Op::Zero]),
             discards_per_s: rate(&[Op::Trim]),
-            flushes_per_s: rate(&[Op::Flush]),
+            flushes_per_s: rate(&[Op::Flush, Op::Sync]),
             bytes_per_s: per_second(interval.ops.iter().map(|op| op.bytes).sum()),
             latency: Percentiles::of(&latency),
             in_flight: interval.in_flight.clone(),

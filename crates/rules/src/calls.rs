@@ -23,7 +23,7 @@ pub struct CallFiles {
 
 /// The types of calls, with their words, in the order in which messages list them.
 pub const CALL_TYPES: [(&str, Op); 7] = [
-    ("sync", Op::Flush),
+    ("sync", Op::Sync),
     ("write", Op::Write),
     ("read", Op::Read),
     ("open", Op::Open),
@@ -33,7 +33,7 @@ pub const CALL_TYPES: [(&str, Op); 7] = [
 ];
 
 /// The types if the user does not give `types=`.
-const DEFAULT: OpSet = OpSet::of(Op::Flush);
+const DEFAULT: OpSet = OpSet::of(Op::Sync);
 
 /// Every type.
 const EVERY: OpSet = {

@@ -1,5 +1,5 @@
-//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs `sync`,
-//! `open`, `unlink`, `rename` and `truncate`, too.
+//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs `sync`, `open`,
+//! `unlink`, `rename` and `truncate`, too. A disk takes `flush` and `sync` for its own of the two.
 
 use dashpot_engine::{Op, OpSet};
 
@@ -19,7 +19,8 @@ const WORDS: [(&str, OpSet); 7] = [
 ];
 
 /// The operations that only calls of programs have.
-const OF_CALLS: [(&str, OpSet); 4] = [
+const OF_CALLS: [(&str, OpSet); 5] = [
+    (Op::Sync.name(), OpSet::of(Op::Sync)),
     (Op::Open.name(), OpSet::of(Op::Open)),
     (Op::Unlink.name(), OpSet::of(Op::Unlink)),
     (Op::Rename.name(), OpSet::of(Op::Rename)),
@@ -44,11 +45,8 @@ pub fn format_ops(ops: OpSet) -> String {
 }
 
 fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
-    match word {
-        "all" => return Ok(OpSet::ALL),
-        // For calls of programs, a flush has the name `sync`.
-        "sync" => return Ok(OpSet::of(Op::Flush)),
-        _ => {}
+    if word == "all" {
+        return Ok(OpSet::ALL);
     }
     let known = WORDS.iter().chain(&OF_CALLS);
     let known = known.into_iter().find(|(known, _)| *known == word);
@@ -72,8 +70,8 @@ fn meant(word: &str) -> Option<&'static str> {
 
 /// The names of operations in system calls, other tools and disks.
 const OTHER_WORDS: [(&str, Op); 7] = [
-    ("fsync", Op::Flush),
-    ("fdatasync", Op::Flush),
+    ("fsync", Op::Sync),
+    ("fdatasync", Op::Sync),
     ("discard", Op::Trim),
     ("unmap", Op::Trim),
     ("write-zeroes", Op::Zero),
@@ -90,7 +88,7 @@ mod tests {
     fn lists_are_sets() {
         assert_eq!(parse_ops("write,read,zero,read"), Ok(OpSet::DATA));
         assert_eq!(parse_ops("fua"), Ok(OpSet::FUA));
-        assert_eq!(parse_ops("sync"), Ok(OpSet::of(Op::Flush)));
+        assert_eq!(parse_ops("sync"), Ok(OpSet::of(Op::Sync)));
         assert_eq!(parse_ops("read,all"), Ok(OpSet::ALL));
         assert_eq!(
             parse_ops("read,write,flush,fua,trim,zero,cache"),
@@ -114,7 +112,7 @@ mod tests {
             )
         );
         for (word, meant) in [
-            ("fsync", "did you mean flush?"),
+            ("fsync", "did you mean sync?"),
             ("discard", "did you mean trim?"),
             ("raed", "did you mean read?"),
         ] {

@@ -9,7 +9,7 @@ fn names() -> Names {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     Names {
         devices: owned(&["wal", "tank/db.1", "slow"]),
-        ops: owned(&["read", "write", "flush"]),
+        ops: owned(&["read", "write", "flush", "sync"]),
         rules: owned(&["1", "tail", "2", "slow"]),
         rules_may_come: false,
     }
@@ -39,7 +39,7 @@ fn disks_operations_and_rules_are_told_apart() {
     for (text, subject) in [
         ("wal.p99 < 30ms", "device wal"),
         ("wal.flush.p99.9<30ms", "flush of wal"),
-        ("wal.sync.p99 < 50ms", "flush of wal"),
+        ("wal.sync.p99 < 50ms", "sync of wal"),
         ("tank/db.1.max <= 1s", "device tank/db.1"),
         ("tank/db.1.read.iops >= 10.5", "read of tank/db.1"),
         ("tail.held >= 100", "rule tail"),
@@ -82,7 +82,7 @@ fn what_is_unknown_is_refused_with_what_is_near() {
         ),
         (
             "wal.fsync.p99 < 1ms",
-            "no operation 'fsync': there is read, write, flush",
+            "no operation 'fsync': did you mean 'sync'?",
         ),
         (
             "tail.heldd > 1",

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use dashpot_api::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
+use dashpot_engine::Op;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{Percentiles, outlasts, stop_line};
 use dashpot_rules::{nice_number, short_time};
@@ -89,7 +90,7 @@ fn outlasting(
     op: Option<&str>,
 ) -> anyhow::Result<Option<String>> {
     let oldest = now.oldest.as_ref();
-    let Some(oldest) = oldest.filter(|zio| op.is_none_or(|op| zio.op == op)) else {
+    let Some(oldest) = oldest.filter(|zio| op.is_none_or(|op| is_same(op, &zio.op))) else {
         return Ok(None);
     };
     let ended = Done::between(now, earlier, op)?.latency;
@@ -125,7 +126,7 @@ impl Done {
             bytes: 0,
             latency: Histogram::default(),
         };
-        let is_meant = |each: &&OpLatency| op.is_none_or(|op| each.op == op);
+        let is_meant = |each: &&OpLatency| op.is_none_or(|op| is_same(op, &each.op));
         for each in latency.ops.iter().filter(is_meant) {
             done.completed += each.completed;
             done.failed += each.failed;
@@ -157,6 +158,13 @@ impl Done {
             latency: self.latency.since(&earlier.latency),
         }
     }
+}
+
+/// Whether the operation that an expression names is this operation of the device. A flush of a block device and
+/// a sync of a program are the same to whoever asks for either.
+fn is_same(asked: &str, op: &str) -> bool {
+    let is_sync = |word| word == Op::Flush.name() || word == Op::Sync.name();
+    asked == op || (is_sync(asked) && is_sync(op))
 }
 
 fn observe_device(

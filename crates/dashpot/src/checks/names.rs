@@ -1,6 +1,5 @@
 //! Finds the subject of an expression among the known devices and rules.
 
-use dashpot_engine::Op;
 use dashpot_rules::{ParseError, nearest};
 
 use super::metric::{DeviceMetric, RuleMetric};
@@ -71,11 +70,6 @@ impl Names {
             return Some((subject.to_owned(), None));
         }
         let (device, op) = subject.rsplit_once('.')?;
-        let op = match op {
-            // For calls of programs, a flush has the name `sync`.
-            "sync" => Op::Flush.name(),
-            op => op,
-        };
         let op = self.ops.iter().find(|known| *known == op)?;
         has(device).then(|| (device.to_owned(), Some(op.clone())))
     }

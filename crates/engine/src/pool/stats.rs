@@ -133,7 +133,7 @@ impl Traffic {
             Op::Read | Op::Cache => (&mut self.reads, &mut self.bytes_read),
             Op::Write | Op::Zero | Op::Trim => (&mut self.writes, &mut self.bytes_written),
             // A pool has no files.
-            Op::Flush | Op::Open | Op::Unlink | Op::Rename | Op::Truncate => return,
+            Op::Flush | Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => return,
         };
         *operations += 1;
         *sum += bytes;

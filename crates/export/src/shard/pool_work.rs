@@ -95,7 +95,9 @@ impl Shard {
             Op::Flush => store.flush(),
             Op::Trim => store.trim(offset, length, zio.fua),
             Op::Zero => store.zero(offset, length, false, zio.fua),
-            Op::Cache | Op::Open | Op::Unlink | Op::Rename | Op::Truncate => Attempt::Done(Ok(())),
+            Op::Cache | Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync => {
+                Attempt::Done(Ok(()))
+            }
         })
     }
 
@@ -155,7 +157,9 @@ pub(super) fn request_of(zio: &Zio) -> Request {
                 no_hole: false,
             },
             Op::Cache => Operation::Cache,
-            op @ (Op::Open | Op::Unlink | Op::Rename | Op::Truncate) => Operation::Call(op),
+            op @ (Op::Open | Op::Unlink | Op::Rename | Op::Truncate | Op::Sync) => {
+                Operation::Call(op)
+            }
         },
         offset: zio.offset,
         length: zio.length,

@@ -140,7 +140,7 @@ fn has_type(op: &OpInterval, glob: &str) -> bool {
         Kind::Op(Op::Read) => &["R"],
         Kind::Op(Op::Write) => &["W", "WF"],
         Kind::Op(Op::Zero) => &["W"],
-        Kind::Op(Op::Flush) => &["F"],
+        Kind::Op(Op::Flush | Op::Sync) => &["F"],
         Kind::Op(Op::Trim) => &["D"],
         Kind::Op(Op::Cache) | Kind::Other => &["RA"],
         Kind::Op(_) => &["N"],

@@ -54,7 +54,7 @@ fn disk(interval: &DeviceInterval) -> Interval {
         reads: completed(interval, &[Op::Read]),
         writes: completed(interval, &[Op::Write, Op::Zero]),
         discards: completed(interval, &[Op::Trim]),
-        flushes: completed(interval, &[Op::Flush]),
+        flushes: completed(interval, &[Op::Flush, Op::Sync]),
         depth_time: interval.depth_time_ns,
         busy: interval.busy,
         depth: interval

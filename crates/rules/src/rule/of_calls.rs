@@ -9,7 +9,8 @@ use crate::ParseError;
 use crate::calls::{CALL_TYPES, format_types};
 use crate::ops::format_ops;
 
-const SYNC: OpSet = OpSet::of(Op::Flush);
+const SYNC: OpSet = OpSet::of(Op::Sync);
+const FLUSH: OpSet = OpSet::of(Op::Flush);
 
 impl TypedRule {
     /// The same rule for the calls of a program, of which the kernel reports these `types` to dashpot. If the
@@ -20,6 +21,7 @@ impl TypedRule {
         let TypedRule { spec, service, .. } = self;
         let ops = match spec.ops {
             OpSet::DATA | OpSet::ALL => types,
+            ops if ops.meets(FLUSH) => ops.without(FLUSH).union(SYNC),
             ops => ops,
         };
         check_types(ops, types)?;
@@ -40,7 +42,7 @@ impl TypedRule {
             ..spec
         };
         check(&spec, floor)?;
-        let mut words = words(&spec, &service).replace("flush", "sync");
+        let mut words = words(&spec, &service);
         if floor && matches!(spec.effect, Effect::Delay { .. }) {
             words += " --mode floor";
         }
@@ -65,7 +67,7 @@ fn check_types(ops: OpSet, types: OpSet) -> Result<(), ParseError> {
     }
     let known = CALL_TYPES.into_iter().map(|(_, op)| OpSet::of(op));
     let known = known.fold(OpSet::EMPTY, OpSet::union);
-    let asked = format_ops(ops).replace("flush", "sync");
+    let asked = format_ops(ops);
     let armed = format_types(types);
     if !known.contains(ops) {
         let words = CALL_TYPES.map(|(word, _)| word).join(", ");
@@ -90,7 +92,7 @@ fn check(spec: &RuleSpec, floor: bool) -> Result<(), ParseError> {
     }
     let has = |op| spec.ops.contains(OpSet::of(op));
     let moves = has(Op::Read) || has(Op::Write);
-    if spec.range.is_some() && !moves && !has(Op::Flush) && !has(Op::Truncate) {
+    if spec.range.is_some() && !moves && !has(Op::Sync) && !has(Op::Truncate) {
         return refused("--range: open, unlink and rename have no range; leave it out");
     }
     if spec.bandwidth.is_some() && !moves {

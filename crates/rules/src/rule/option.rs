@@ -1,5 +1,7 @@
 //! The options of a rule: one table for the command line, lab files and the API.
 
+use dashpot_engine::{Op, OpSet};
+
 use super::draft::{ModeWord, RuleDraft, parse_client, parse_count};
 use crate::ParseError;
 use crate::duration::{parse_span, parse_wait};
@@ -115,7 +117,7 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         value_name: Some("OPS"),
         help: "read,write,flush,fua,trim,zero,cache,all [read,write,zero]",
         takes_hyphens: false,
-        set: |draft, value| parse_ops(value).map(|ops| draft.ops = Some(ops)),
+        set: |draft, value| parse_ops(value).map(|ops| draft.ops = Some(of_blocks(ops))),
         ..PLAIN
     },
     RuleOption {
@@ -207,3 +209,12 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         ..PLAIN
     },
 ];
+
+/// The operations of a rule whose disk is not known yet: a sync is a flush, until the disk is a path disk.
+fn of_blocks(ops: OpSet) -> OpSet {
+    let [sync, flush] = [Op::Sync, Op::Flush].map(OpSet::of);
+    match ops.meets(sync) {
+        true => ops.without(sync).union(flush),
+        false => ops,
+    }
+}

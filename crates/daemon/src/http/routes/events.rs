@@ -158,7 +158,7 @@ impl Search<'_> {
 
     fn wants(&self, zio: &Finished) -> bool {
         self.device.is_none_or(|device| zio.device == device)
-            && self.ops.meets(ops_of(zio))
+            && self.ops.means(ops_of(zio))
             && zio.waits().total().as_nanos() >= self.min_ns
             && self.ended_ns.contains(&zio.ended().as_nanos())
             && self.layer.is_none_or(|layer| layer == layer_of(zio))

@@ -141,7 +141,7 @@ impl Done {
         Some(Done {
             reads: rate_of(&[Op::Read]),
             writes: rate_of(&[Op::Write, Op::Zero]),
-            flushes: rate_of(&[Op::Flush]),
+            flushes: rate_of(&[Op::Flush, Op::Sync]),
             all: rate(&mut ops()),
             kilobytes: bytes as f64 / 1_024.0 / seconds,
             deepest: interval.depths.as_ref().map(|depths| depths.summary().most),

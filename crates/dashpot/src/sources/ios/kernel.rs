@@ -89,7 +89,7 @@ impl KernelStream<'_> {
 
 fn takes(wanted: &Wanted, io: &Io) -> bool {
     let begun_ns = io.queued_ns.unwrap_or(io.issued_ns);
-    let is_op = |ops: OpSet| ops.meets(ops_of(io.rwbs.bytes()));
+    let is_op = |ops: OpSet| ops.means(ops_of(io.rwbs.bytes()));
     io.completed_ns.saturating_sub(begun_ns) >= wanted.min_ns && wanted.ops.is_none_or(is_op)
 }
 

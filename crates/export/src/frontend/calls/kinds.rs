@@ -76,7 +76,7 @@ pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
             match arguments[5] as i32 & SYNCS != 0 {
                 true => vec![
                     Part {
-                        op: Op::Flush,
+                        op: Op::Sync,
                         ..write
                     },
                     write,
@@ -162,7 +162,7 @@ fn sync(call: SystemCall) -> Part {
         _ => (Target::Descriptor(0), Range::None),
     };
     Part {
-        op: Op::Flush,
+        op: Op::Sync,
         target,
         range,
     }
@@ -209,9 +209,9 @@ fn notified(call: SystemCall, types: OpSet) -> Option<Notified> {
         always: false,
     });
     match call {
-        SystemCall::Msync if types.contains(OpSet::of(Op::Flush)) => marked,
+        SystemCall::Msync if types.contains(OpSet::of(Op::Sync)) => marked,
         SystemCall::Pwritev2 if types.contains(OpSet::of(Op::Write)) => always,
-        SystemCall::Pwritev2 if types.contains(OpSet::of(Op::Flush)) => marked,
+        SystemCall::Pwritev2 if types.contains(OpSet::of(Op::Sync)) => marked,
         SystemCall::Msync | SystemCall::Pwritev2 => None,
         SystemCall::Open | SystemCall::Openat if !types.contains(OpSet::of(Op::Open)) => marked,
         SystemCall::Mmap => marked,

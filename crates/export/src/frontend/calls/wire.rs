@@ -36,7 +36,7 @@ impl Message {
 
     pub(super) fn op(&self) -> Op {
         let op = Op::ALL.get(self.op as usize);
-        op.copied().unwrap_or(Op::Flush)
+        op.copied().unwrap_or(Op::Sync)
     }
 }
 
