@@ -1,12 +1,14 @@
 """A program that makes a directory its root, and opens files there by random names: through absolute and relative
-links, from its working directory, and from other directories. It knows where each opened file is. Prints how many
-were in the directory `in`, and how many were not.
+links, from its working directory, from other directories, and with a directory as the root of a name. It knows where
+each opened file is. Prints how many were in the directory `in`, and how many were not.
 
     path_names.py SEED ROOT STEPS
 """
 
+import ctypes
 import os
 import random
+import struct
 import sys
 
 seed, root, steps = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -28,6 +30,27 @@ def path_to(path, start):
     return up + path.lstrip("/")
 
 
+def has_below(base, name):
+    """Whether the name leads somewhere for a process whose root is this directory."""
+    child = os.fork()
+    if child == 0:
+        os.chroot(base)
+        os.chdir("/")
+        os._exit(not os.path.exists(name))
+    return os.waitpid(child, 0)[1] == 0
+
+
+libc = ctypes.CDLL(None, use_errno=True)
+OPENAT2, RESOLVE_IN_ROOT = 437, 0x10
+
+
+def open_below(base, name):
+    how = struct.pack("QQQ", os.O_RDONLY, 0, RESOLVE_IN_ROOT)
+    file = libc.syscall(OPENAT2, base, name.encode(), how, len(how))
+    assert file >= 0, (name, ctypes.get_errno())
+    return file
+
+
 links = []
 for number in range(40):
     directory = draws.choice(directories)
@@ -43,10 +66,8 @@ for _ in range(steps):
     name = draws.choice([*links, *(f"{it}/f" for it in directories)])
     if draws.random() < 0.3:
         name += draws.choice(["/f", "/../f", "/../../in/f", "/a/f"])
-    way = draws.choice(["absolute", "working", "directory"])
-    try:
-        os.stat(name)
-    except OSError:
+    way = draws.choice(["absolute", "working", "directory", "below"])
+    if not (has_below(start, name) if way == "below" else os.path.exists(name)):
         continue
     if way == "absolute":
         file = os.open(name, os.O_RDONLY)
@@ -55,7 +76,7 @@ for _ in range(steps):
     else:
         base = os.open(start, os.O_RDONLY)
         counts[not start.startswith("/in")] += 1
-        file = os.open(path_to(name, start), os.O_RDONLY, dir_fd=base)
+        file = open_below(base, name) if way == "below" else os.open(path_to(name, start), os.O_RDONLY, dir_fd=base)
         os.close(base)
     counts[os.fstat(file).st_ino not in inside] += 1
     os.close(file)

@@ -78,7 +78,7 @@ fn name(target: Target, call: &Call, subject: &mut Subject<'_>) -> Result<String
     let path = match target {
         Target::Named(named) => {
             let place = subject.place(named, &call.arguments)?;
-            place.map(|place| place.path)
+            place.map(|(place, _)| place.path)
         }
         Target::Descriptor(at) => subject.link(call.arguments[at] as u32)?,
         _ => None,
@@ -160,8 +160,10 @@ fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Co
         directory,
         path,
         follows: true,
+        is_inside: false,
+        how: None,
     };
-    let place = subject.place(named, &call.arguments).ok()??;
+    let (place, _) = subject.place(named, &call.arguments).ok()??;
     let path = String::from_utf8(place.path).ok()?;
     let status = Status::of(&path).ok()?;
     (status.mode & SET_ID != 0).then(|| {

@@ -126,10 +126,10 @@ impl Files {
             Target::Descriptor(at) => self.of_descriptor(descriptor(arguments[at]), subject),
             Target::Named(named) => match subject.place(named, arguments)? {
                 None => Ok(Vec::new()),
-                Some(place) => {
+                Some((place, follows)) => {
                     let held = self.at(&place, subject)?;
                     let name = str::from_utf8(&place.path).ok();
-                    match name.filter(|_| named.follows && held.len() < self.disks.len()) {
+                    match name.filter(|_| follows && held.len() < self.disks.len()) {
                         None => Ok(held),
                         Some(name) => {
                             let status = subject.status_of(name.to_owned())?;

@@ -36,6 +36,10 @@ pub(super) struct Named {
     pub(super) path: usize,
     /// Whether the kernel follows a link at the end of the name.
     pub(super) follows: bool,
+    /// Whether the name stays below its directory, to which absolute names and links lead.
+    pub(super) is_inside: bool,
+    /// The argument with the address of a `struct open_how`, which may change the two facts above.
+    pub(super) how: Option<usize>,
 }
 
 /// The bytes that a call means. The numbers in the variants are indices of the call's arguments.
@@ -128,7 +132,7 @@ fn named_parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
         SystemCall::Open => vec![named(Op::Open, None, 0, follows(1))],
         SystemCall::Creat => vec![named(Op::Open, None, 0, true)],
         SystemCall::Openat => vec![named(Op::Open, Some(0), 1, follows(2))],
-        SystemCall::Openat2 => vec![named(Op::Open, Some(0), 1, true)],
+        SystemCall::Openat2 => vec![with_how(named(Op::Open, Some(0), 1, true), 2)],
         SystemCall::Unlink | SystemCall::Rmdir => vec![named(Op::Unlink, None, 0, false)],
         SystemCall::Unlinkat => vec![named(Op::Unlink, Some(0), 1, false)],
         SystemCall::Rename => vec![
@@ -187,12 +191,25 @@ fn named(op: Op, directory: Option<usize>, path: usize, follows: bool) -> Part {
         directory,
         path,
         follows,
+        is_inside: false,
+        how: None,
     });
     Part {
         op,
         target,
         range: Range::None,
     }
+}
+
+fn with_how(part: Part, argument: usize) -> Part {
+    let target = match part.target {
+        Target::Named(named) => Target::Named(Named {
+            how: Some(argument),
+            ..named
+        }),
+        target => target,
+    };
+    Part { target, ..part }
 }
 
 /// The calls that a filter notifies for disks that hold calls of these types. Some of the calls are

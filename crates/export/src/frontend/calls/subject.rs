@@ -4,7 +4,7 @@ use dashpot_sys::seccomp::{Call, Lookup, Name, Place, Status, User};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use super::kinds::{Named, libc_flags::O_APPEND};
+use super::kinds::{Named, libc_flags::O_APPEND, libc_flags::O_NOFOLLOW};
 use crate::export::Follower;
 
 /// A thread while its call waits.
@@ -104,19 +104,26 @@ impl<'a> Subject<'a> {
         Ok(bytes.first_chunk().map(|word| u64::from_ne_bytes(*word)))
     }
 
-    /// Where a name leads. `None` if the call fails by itself, because the name leads nowhere.
+    /// Where a name leads, and whether the kernel follows a link there. `None` if the call fails by itself,
+    /// because the name leads nowhere.
     pub(super) fn place(
         &mut self,
         named: Named,
         arguments: &[u64; 6],
-    ) -> Result<Option<Place>, Unknown> {
+    ) -> Result<Option<(Place, bool)>, Unknown> {
+        let Some(named) = self.with_how(named, arguments)? else {
+            return Ok(None);
+        };
         let bytes = self.memory(arguments[named.path], PATH_MAX)?;
         let end = bytes.iter().position(|byte| *byte == 0);
         let Some(name) = end.map(|end| &bytes[..end]).filter(|name| !name.is_empty()) else {
             return Ok(None);
         };
         let (base, name) = self.base(named, name, arguments);
-        let root = format!("/proc/{}/root", self.thread);
+        let root = match named.is_inside {
+            true => base.clone(),
+            false => format!("/proc/{}/root", self.thread),
+        };
         let lookup = Lookup::Name(Name {
             root,
             base,
@@ -125,15 +132,40 @@ impl<'a> Subject<'a> {
         });
         match self.ask(&lookup) {
             Err(Errno::ACCESS | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
-            found => Ok(existing(found)?.and_then(|bytes| Place::from_bytes(&bytes))),
+            found => {
+                let place = existing(found)?.and_then(|bytes| Place::from_bytes(&bytes));
+                Ok(place.map(|place| (place, named.follows)))
+            }
         }
+    }
+
+    /// A name with what the caller's `struct open_how` says of it. `None` if the caller has no memory there.
+    fn with_how(&mut self, named: Named, arguments: &[u64; 6]) -> Result<Option<Named>, Unknown> {
+        let Some(at) = named.how else {
+            return Ok(Some(named));
+        };
+        let how = self.memory(arguments[at], OPEN_HOW)?;
+        let mut words = how
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u64::from_ne_bytes(*word));
+        let (Some(flags), Some(_), Some(resolve)) = (words.next(), words.next(), words.next())
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Named {
+            follows: flags as i32 & O_NOFOLLOW == 0,
+            is_inside: resolve & RESOLVE_IN_ROOT != 0,
+            ..named
+        }))
     }
 
     /// The directory that a relative name starts from, and the name. In the name, `/proc/self` is
     /// replaced by the thread.
     fn base(&self, named: Named, name: &[u8], arguments: &[u64; 6]) -> (String, Vec<u8>) {
         let thread = self.thread;
-        if name[0] != b'/' {
+        if name[0] != b'/' || named.is_inside {
             let directory = named.directory.map(|at| arguments[at] as i32);
             let base = match directory.filter(|it| *it != AT_FDCWD) {
                 Some(descriptor) => format!("/proc/{thread}/fd/{descriptor}"),
@@ -215,5 +247,9 @@ fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
 
 /// The longest name that the kernel takes, including its final zero byte.
 const PATH_MAX: u32 = 4096;
+/// The length of `struct open_how` (include/uapi/linux/openat2.h): the flags, the mode, and how names are
+/// resolved.
+const OPEN_HOW: u32 = 24;
+const RESOLVE_IN_ROOT: u64 = 0x10;
 /// The number that stands for the working directory.
 const AT_FDCWD: i32 = -100;
