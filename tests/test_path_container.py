@@ -127,4 +127,4 @@ def test_a_user_that_stops_its_reader_does_not_stop_dashpot(container):  # noqa:
     assert out == "stopped\n"
     # The first call goes on without being held, and a new reader looks up the second.
     assert listed(container)["matched"] == 2
-    assert "1 calls were not held" in err
+    assert "1 call was not held" in err

@@ -1,6 +1,7 @@
 """Path disks: dashpot as the first process of a container, on a kernel where signals interrupt held
 calls, and with programs that have as many threads and children as they may."""
 
+import errno
 import json
 import os
 import pathlib
@@ -16,34 +17,44 @@ from test_path import PYTHON, counted, path_run, places  # noqa: F401
 CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--ipc", "--uts"]
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make namespaces")
 
-# Leaves orphans behind, waits until none of them is a zombie, and syncs.
+# Leaves orphans behind, some of them in a group of their own. Dashpot becomes their parent. Waits until none of them is
+# a zombie, and syncs.
 ORPHANS = """
 import os, sys
-for _ in range(20):
+dashpot = os.getppid()
+adopted, adopts = os.pipe()
+for number in range(20):
     if os.fork() == 0:
+        child = os.getpid()
         if os.fork() == 0:
-            os._exit(0)
+            if number % 2:
+                os.setsid()
+            while os.getppid() == child:
+                pass
+            os._exit(os.write(adopts, b"1" if os.getppid() == dashpot else b"0"))
         os._exit(0)
     os.wait()
-def zombies():
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            yield ") Z " in open(f"/proc/{pid}/stat").read()
-        except OSError:
-            pass
-while any(zombies()):
+os.close(adopts)
+assert os.fdopen(adopted).read() == "1" * 20
+def is_orphan(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(") ", 1)[1].split()[:2] == ["Z", str(dashpot)]
+    except OSError:
+        return False
+while any(map(is_orphan, filter(str.isdigit, os.listdir("/proc")))):
     pass
 os.fsync(os.open(sys.argv[1], os.O_CREAT | os.O_RDWR))
 names = sorted(name for name in os.environ if name.startswith("DASHPOT"))
-print(os.getppid() > 1, names, sorted(map(int, os.listdir("/proc/self/fd")))[:4])
+print(dashpot > 1, names, sorted(map(int, os.listdir("/proc/self/fd")))[:4])
 sys.exit(7)
 """
 
 
 @ROOT
-def test_the_first_process_of_a_container_reaps_orphans(places):  # noqa: F811
+@pytest.mark.parametrize("under", [[], CONTAINER], ids=["outside", "container"])
+def test_orphans_are_reaped(places, under):  # noqa: F811
     wal, _ = places
-    done = path_run(wal, PYTHON, "-c", ORPHANS, wal / "f", under=CONTAINER, code=7)
+    done = path_run(wal, PYTHON, "-c", ORPHANS, wal / "f", under=under, code=7)
     # The program gets the variables of its caller and two more, but no additional descriptor. Descriptor 3 is open
     # only because the program lists its descriptors.
     names = {"DASHPOT_API", "DASHPOT_URI"} | {name for name in os.environ if name.startswith("DASHPOT")}
@@ -65,18 +76,28 @@ def test_the_first_process_passes_signals_on_and_ends_with_the_status(places, tm
     assert process.wait(HANG_LIMIT) == 128 + sent
 
 
-# Makes seccomp(2) refuse SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, as kernels before 5.19 do, and becomes a program.
-OLD_KERNEL = """
+# Makes seccomp(2) fail with an error if it has a certain flag, and becomes a program.
+SANDBOX = """
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
-steps = [(0x20, 0, 0, 0), (0x15, 0, 3, 317), (0x20, 0, 0, 24), (0x45, 0, 1, 0x20), (0x06, 0, 0, 0x00050016),
+flag, error = int(sys.argv[1]), int(sys.argv[2])
+steps = [(0x20, 0, 0, 0), (0x15, 0, 3, 317), (0x20, 0, 0, 24), (0x45, 0, 1, flag), (0x06, 0, 0, 0x00050000 | error),
          (0x06, 0, 0, 0x7fff0000)]
 code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
 program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(steps), ctypes.addressof(code)))
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, program) == 0
-os.execv(sys.argv[1], sys.argv[1:])
+os.execv(sys.argv[3], sys.argv[3:])
 """
+NEW_LISTENER, WAIT_KILLABLE_RECV = 1 << 3, 1 << 5
+
+
+def sandbox(flag, error):
+    return [PYTHON, "-c", SANDBOX, flag, error]
+
+
+# Kernels before 5.19 refuse this flag.
+OLD_KERNEL = sandbox(WAIT_KILLABLE_RECV, errno.EINVAL)
 # A signal comes every 3 ms, and after its handler the interrupted call begins again.
 INTERRUPTED = """
 import os, signal, sys, time
@@ -93,7 +114,7 @@ print(lasted)
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
-@pytest.mark.parametrize("under", [[], [PYTHON, "-c", OLD_KERNEL]])
+@pytest.mark.parametrize("under", [[], OLD_KERNEL])
 def test_a_call_that_a_signal_interrupts_keeps_its_deadline(places, tmp_path, under):  # noqa: F811
     wal, _ = places
     done, rule = counted(
@@ -104,6 +125,26 @@ def test_a_call_that_a_signal_interrupts_keeps_its_deadline(places, tmp_path, un
     # whole time.
     most = holds if under else 1
     assert 1 <= rule["matched"] == rule["held"] <= most
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
+@pytest.mark.parametrize(
+    ("error", "why", "change"),
+    [
+        (errno.EPERM, "a sandbox forbids it", "allow seccomp(2)"),
+        (errno.ENOSYS, "a sandbox hides it", "use Linux 5.5"),
+        (errno.EINVAL, "the kernel has no seccomp user notification", "use Linux 5.5"),
+        (errno.EBUSY, "another dashpot, or a container's agent", "start dashpot outside of it"),
+    ],
+)
+def test_where_no_filter_can_be_installed_doctor_and_run_say_so(places, error, why, change):  # noqa: F811
+    wal, _ = places
+    under = sandbox(NEW_LISTENER, error)
+    ways = json.loads(run(*under, BINARY, "doctor", "--json").stdout)["ways"]
+    (way,) = [way for way in ways if way["way"].startswith("path:")]
+    assert not way["works"] and why in way["why"] and change in way["change"], way
+    said = path_run(wal, "true", under=under, code=125).stderr
+    assert why in said and change in said, said
 
 
 # A program that forks until its own limit stops it. Each child syncs, and waits for the end.

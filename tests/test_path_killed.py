@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -50,6 +51,35 @@ def test_the_call_of_a_killed_thread_ends(places, tmp_path, rule, call):  # noqa
         eventually(lambda: len(in_flight()) == calls, "the call in flight")
         os.kill(child, 9)
         eventually(lambda: not in_flight(), "the end of the call")
+
+
+# Handles SIGTERM, and makes a call.
+HANDLES = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: print("heard", flush=True) or sys.exit(3))
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+os.fsync(file)
+"""
+
+
+def test_a_signal_that_waits_for_a_held_call_is_explained(places, tmp_path):  # noqa: F811
+    wal, _ = places
+    api = ["--api", f"unix:{tmp_path}/api.sock"]
+    process = subprocess.Popen(
+        [BINARY, "run", *api, "-d", f"wal=path:{wal}", "-r", "--hang", "--", PYTHON, "-c", HANDLES, wal / "f"],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+    try:
+        eventually(lambda: '"wal"' in run(BINARY, "inflight", "--json", *api, code=None).stdout, "the call in flight")
+        process.terminate()
+        explained = process.stderr.readline()
+        assert "'wal' has held a call of the program for" in explained
+        run(BINARY, *re.search(r"'dashpot (clear all .*?)'", explained).group(1).split())
+        assert process.stdout.readline() == "heard\n"
+        assert process.wait(HANG_LIMIT) == 3
+    finally:
+        process.kill()
+        process.wait()
 
 
 # A child's call is held for a while. Then the child is killed, and another child with the same number makes the same

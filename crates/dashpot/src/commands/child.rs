@@ -5,19 +5,24 @@
 
 use std::env::ArgsOs;
 use std::ffi::{OsStr, OsString};
+use std::future::pending;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitCode, ExitStatus};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use dashpot_export::complain;
 use rustix::process::{
-    Pid, Signal as UnixSignal, getppid, kill_process, set_parent_process_death_signal,
+    Pid, Signal as UnixSignal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
+    set_parent_process_death_signal,
 };
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
 
 use super::program::{Program, filtered};
 use super::signals::{ENDS, Signals, USERS};
@@ -29,7 +34,10 @@ const CANNOT_RUN: u8 = 126;
 /// The exit status if there is no such command.
 const NOT_FOUND: u8 = 127;
 /// Shells add this to the number of the signal that ended a command.
-pub(super) const SIGNAL_BASE: i32 = 128;
+const SIGNAL_BASE: i32 = 128;
+
+/// How long a program may take to end after a signal, until dashpot says which call it holds.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The name by which dashpot starts itself to become the command.
 const BECOMES: &str = "dashpot-becomes-command";
@@ -97,8 +105,20 @@ pub(crate) async fn run_with(
         })
         .args(command)
         .envs(variables.iter().map(|(name, value)| (name, value)));
+    let Some(program) = program else {
+        let child = launcher.spawn(becomes).await?;
+        return wait(child, signals).await.map(exit_code);
+    };
+    adopt_orphans()?;
     let child = launcher.spawn(becomes).await?;
-    wait(child, signals).await.map(exit_code)
+    wait_and_reap(pid_of(&child), signals, Some(program)).await
+}
+
+/// Makes the kernel give the orphans of a program to dashpot. Where Yama restricts ptrace(2), a process without
+/// privileges may read the memory of its descendants alone. A daemon would otherwise become a child of the
+/// host's first process.
+fn adopt_orphans() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
 }
 
 /// Becomes the command, if [`run_with`] has started dashpot for that. Returns only on failure.
@@ -159,16 +179,63 @@ async fn wait(mut child: Child, signals: &mut Signals) -> io::Result<ExitStatus>
     loop {
         tokio::select! {
             status = child.wait() => return status,
+            signal = signals.next() => pass_on(pid_of(&child), signal),
+        }
+    }
+}
+
+/// Waits for the end of a child, passes signals on to it, and reaps all other children that end.
+pub(super) async fn wait_and_reap(
+    child: Option<Pid>,
+    signals: &mut Signals,
+    program: Option<&Program>,
+) -> io::Result<ExitCode> {
+    let mut ends = signal(SignalKind::child())?;
+    let mut unheard = None;
+    loop {
+        if let Some(status) = reap(child)? {
+            return Ok(exit_code(status));
+        }
+        tokio::select! {
+            _ = ends.recv() => {}
             signal = signals.next() => {
-                let pid = child.id().and_then(|id| i32::try_from(id).ok());
-                pass_on(pid.and_then(Pid::from_raw), signal);
+                pass_on(child, signal);
+                unheard = ENDS.contains(&signal).then(|| Instant::now() + PATIENCE);
+            }
+            () = until(unheard) => {
+                unheard = None;
+                if let Some(program) = program {
+                    program.say_what_holds(PATIENCE).await;
+                }
             }
         }
     }
 }
 
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => pending().await,
+    }
+}
+
+/// Reaps the children that have ended. Returns the status of `awaited` if that has ended.
+fn reap(awaited: Option<Pid>) -> io::Result<Option<ExitStatus>> {
+    while let Some((pid, status)) = rustix::process::wait(WaitOptions::NOHANG)? {
+        if Some(pid) == awaited {
+            return Ok(Some(ExitStatus::from_raw(status.as_raw())));
+        }
+    }
+    Ok(None)
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    let id = child.id()?;
+    Pid::from_raw(i32::try_from(id).ok()?)
+}
+
 /// Passes a signal on to a child.
-pub(super) fn pass_on(child: Option<Pid>, signal: UnixSignal) {
+fn pass_on(child: Option<Pid>, signal: UnixSignal) {
     // A terminal has sent Ctrl-C and Ctrl-\ to the command, too.
     let of_terminal = matches!(signal, UnixSignal::INT | UnixSignal::QUIT);
     if of_terminal && io::stdin().is_terminal() {

@@ -91,8 +91,9 @@ async fn serve_command(
             variables.extend(devices.iter().flat_map(Devices::variables));
             let handle = running.handle();
             let program = lab.follows_program();
-            let program = program
-                .then(|| Program::awaited(sockets.path(), handle, on_loss(args), uring(args)));
+            let program = program.then(|| {
+                Program::awaited(sockets.path(), &api, handle, on_loss(args), uring(args))
+            });
             let ended = match program.transpose() {
                 Ok(program) => {
                     checked(args, &api, &variables, program, &mut signals, launcher).await

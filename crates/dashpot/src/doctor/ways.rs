@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::attach::{FUSE, Missing, loop_works, nbd_works, ublk_works};
-use super::calls::calls_work;
+use super::calls::{calls_work, memory_warning};
 use super::found::{installed, opened};
 
 /// Programs that speak NBD themselves.
@@ -46,11 +46,14 @@ pub(super) fn all() -> Vec<Way> {
         ),
         kernel_nbd(),
         fuse(),
-        with_command(
-            "path:DIR: one program's files, anywhere",
-            "dashpot run -d NAME=path:DIR -- CMD",
-            calls_work(),
-        ),
+        Way {
+            warning: memory_warning(),
+            ..with_command(
+                "path:DIR: one program's files, anywhere",
+                "dashpot run -d NAME=path:DIR -- CMD",
+                calls_work(),
+            )
+        },
     ]
 }
 

@@ -14,17 +14,18 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
 use dashpot_engine::OpSet;
-use dashpot_export::{Counts, Followed, Follower, Handle, Uring, complain};
-use dashpot_rules::format_types;
+use dashpot_export::{Counts, DiskSnapshot, Followed, Follower, Handle, Uring, complain};
+use dashpot_rules::{Address, format_types, short_time};
 use dashpot_sys::seccomp::{Call, Listener, Lookup, User};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use tokio::net::UnixListener;
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
@@ -36,6 +37,9 @@ use crate::cli::OnLoss;
 
 /// The wait for the process that becomes the program, and then for the end of the program.
 pub(super) struct Program {
+    handle: Handle,
+    /// Where commands reach dashpot.
+    api: Address,
     socket: PathBuf,
     on_loss: OnLoss,
     /// The types of calls that the filter notifies.
@@ -53,6 +57,7 @@ impl Program {
     /// Awaits the process that becomes the program. `directory` is dashpot's private directory.
     pub(super) fn awaited(
         directory: &Path,
+        api: &Address,
         handle: Handle,
         on_loss: OnLoss,
         uring: Uring,
@@ -66,13 +71,16 @@ impl Program {
         let socket = directory.join("calls.sock");
         let listener = UnixListener::bind(&socket)
             .with_context(|| format!("cannot listen at {}", socket.display()))?;
+        let receiving = handle.clone();
         let following = tokio::spawn(async move {
             let (stream, _) = listener.accept().await?;
             let stream = stream.into_std()?;
             stream.set_nonblocking(false)?;
-            spawn_blocking(move || follow(&stream, &handle, on_loss, uring)).await?
+            spawn_blocking(move || follow(&stream, &receiving, on_loss, uring)).await?
         });
         Ok(Program {
+            handle,
+            api: api.clone(),
             socket,
             on_loss,
             types,
@@ -93,6 +101,34 @@ impl Program {
     /// Whether the program ends with dashpot.
     pub(super) fn dies_along(&self) -> bool {
         self.on_loss == OnLoss::Kill
+    }
+
+    /// Says which disk has held a call for this long: a thread gets its signals after the call.
+    pub(super) async fn say_what_holds(&self, least: Duration) {
+        for (number, disk) in self.handle.disks().iter().enumerate() {
+            let age = match disk.followed {
+                Some(_) => self.oldest(number).await,
+                None => None,
+            };
+            if let Some(age) = age.filter(|age| *age >= least.as_nanos() as u64) {
+                let (name, age, api) = (&disk.name, short_time(age), &self.api);
+                complain(format_args!(
+                    "dashpot: '{name}' has held a call of the program for {age}, and the program gets signals \
+                     after the call alone, unless they kill it: 'dashpot clear all --release --api {api}' ends \
+                     the hold"
+                ));
+            }
+        }
+    }
+
+    /// The age in nanoseconds of the oldest call that a disk holds.
+    async fn oldest(&self, disk: usize) -> Option<u64> {
+        let (answer, answered) = oneshot::channel();
+        let send = |snapshot: DiskSnapshot| drop(answer.send(snapshot));
+        self.handle.snapshot(disk, 1, send).ok()?;
+        let snapshot = answered.await.ok()?;
+        let oldest = snapshot.in_flight.first()?;
+        Some(snapshot.at.since(oldest.arrived).as_nanos())
     }
 
     /// The program's first process has ended. From here on the keeper lets the calls of the program's
@@ -121,33 +157,45 @@ impl Following {
 
 /// Sentences about the calls that did not become zios.
 fn sentences(counts: &Counts) -> Vec<String> {
-    let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let rows = [
         (
-            count(&counts.unheld),
+            &counts.unheld,
+            "call was not held, because its file was not known",
             "calls were not held, because their files were not known",
         ),
         (
-            count(&counts.unsynced),
+            &counts.unsynced,
+            "sync could not be done before it was held, although a rule asked for --mode floor",
             "syncs could not be done before they were held, although a rule asked for --mode floor",
         ),
         (
-            count(&counts.synced_opens),
+            &counts.synced_opens,
+            "file was opened with O_SYNC or O_DSYNC: writes to it are of the type write",
             "files were opened with O_SYNC or O_DSYNC: writes to them are of the type write",
         ),
-        (count(&counts.submitted), "I/Os by io_submit were not held"),
         (
-            count(&counts.rings),
+            &counts.submitted,
+            "I/O by io_submit was not held",
+            "I/Os by io_submit were not held",
+        ),
+        (
+            &counts.rings,
+            "ring of io_uring was asked for: the I/Os of a ring are not held",
             "rings of io_uring were asked for: the I/Os of a ring are not held",
         ),
         (
-            count(&counts.mappings),
+            &counts.mappings,
+            "mapping was shared and writable: what is stored there is not held, msync is",
             "mappings were shared and writable: what is stored there is not held, msync is",
         ),
     ];
-    let some = rows.into_iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, what)| format!("{count} {what}"))
-        .collect()
+    let counted = rows.map(|(count, one, many)| (count.load(Ordering::Relaxed), one, many));
+    let sentence = |(count, one, many)| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    counted.into_iter().filter_map(sentence).collect()
 }
 
 fn follow(
