@@ -201,6 +201,13 @@ def test_a_floor_is_done_first_and_both_times_are_known(places, tmp_path):  # no
     assert len(zios) == 5 and all(zio["waits"]["store_ns"] > 0 for zio in zios), zios
 
 
+def test_a_floor_can_be_asked_of_a_program_that_runs(places):  # noqa: F811
+    wal, _ = places
+    script = '"$0" inject wal -D 2ms --mode floor --name slow && "$0" update slow -D 3ms --mode floor'
+    said = path_run(wal, "sh", "-c", script, BINARY).stdout.splitlines()
+    assert [line.split(": ")[1] for line in said] == ["-D 2ms -T sync --mode floor", "-D 3ms -T sync --mode floor"]
+
+
 # Records the syncs of a program, and reports them while dashpot runs.
 RECORDED = """
 "$DASHPOT" record -d wal -o rec >said & recorder=$!
@@ -271,8 +278,8 @@ def test_the_ways_that_cannot_be_held_are_counted_and_said(places):  # noqa: F81
     done = path_run(wal, PYTHON, "-c", COUNTED, wal, other)
     assert "2 files were opened with O_SYNC or O_DSYNC" in done.stderr
     assert f"({wal}/f) with O_SYNC or O_DSYNC" in done.stderr and f"({other}/f)" not in done.stderr
-    assert "1 mappings were shared and writable" in done.stderr
-    assert "1 rings of io_uring were asked for" in done.stderr
+    assert "1 mapping was shared and writable" in done.stderr
+    assert "1 ring of io_uring was asked for" in done.stderr
     done = path_run(wal, PYTHON, "-c", COUNTED, wal, other, options=["--uring", "refuse"])
     assert done.stdout.strip() == "-38" and "gets ENOSYS" in done.stderr
 
@@ -298,7 +305,7 @@ assert libc.syscall(209, context, 2, pointers) == 2
 def test_io_submit_is_counted(places):  # noqa: F811
     wal, other = places
     done = path_run(wal, PYTHON, "-c", SUBMITS, wal, other)
-    assert "1 I/Os by io_submit were not held" in done.stderr
+    assert "1 I/O by io_submit was not held" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can set the bit on a file of root's")

@@ -7,7 +7,7 @@ use anyhow::{bail, ensure};
 use dashpot_api::{Client, ClientError, Inject, Rule, STARTED_AGAIN, StatusCode};
 use dashpot_export::complain;
 use dashpot_report::proof::{Tolerance, WIDTH, wrapped};
-use dashpot_rules::{Injection, ParseError};
+use dashpot_rules::{Injection, ParseError, TypedRule};
 
 use super::child::run_child;
 use super::output::{print, print_json, usage};
@@ -169,12 +169,11 @@ pub(crate) fn understood(rule: &Rule) -> String {
 /// The request for the rules of one call. Its text is short, because these rules differ only in their first
 /// option and its value.
 fn request(injection: &Injection) -> Inject {
-    let words: Vec<&str> = injection
-        .rules
-        .iter()
-        .map(|rule| rule.words.as_str())
-        .collect();
-    let (all_of_first, others) = words.split_first().map_or(("", &[][..]), |(f, o)| (*f, o));
+    let words: Vec<String> = injection.rules.iter().map(TypedRule::asked).collect();
+    let (all_of_first, others) = match words.split_first() {
+        Some((first, others)) => (first.as_str(), others),
+        None => ("", &[][..]),
+    };
     let delays = others.iter().map(|words| {
         let delay: Vec<&str> = words.splitn(3, ' ').take(2).collect();
         format!(" {}", delay.join(" "))
@@ -200,6 +199,7 @@ mod tests {
             "-D 10ms:1 -D 25ms~5ms:2 -D lognormal=1ms..2ms -T read -f 1% --client 'uid=0 *'",
             "--hang --first 1 --with 3 --name x",
             "-e EIO --mode floor",
+            "-D 10ms --mode floor",
             "--bandwidth 1M",
         ] {
             let typed = parse_injection(text).unwrap();

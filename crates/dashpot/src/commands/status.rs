@@ -184,9 +184,17 @@ fn disk_row(disk: &Disk) -> Vec<String> {
         disk.io.in_flight.to_string(),
         time_or_dash(disk.io.oldest.first().map(|zio| zio.age_ns)),
         connections(&disk.io).to_string(),
-        format_size(disk.size_bytes),
+        size(disk),
         disk.store.clone(),
     ]
+}
+
+/// A disk whose I/Os are calls has no bytes of its own.
+fn size(disk: &Disk) -> String {
+    match disk.store.starts_with(PATH) {
+        true => "-".to_owned(),
+        false => format_size(disk.size_bytes),
+    }
 }
 
 fn pool_row(pool: &Pool) -> Vec<String> {
@@ -284,7 +292,7 @@ fn devices(status: &Status) -> impl Iterator<Item = (&str, &DeviceIo)> {
 /// The addresses and clients of all disks that clients can reach, and of all volumes.
 fn ways_into_all(status: &Status) -> String {
     let alone = status.disks.iter().filter(|disk| disk.pool.is_none());
-    let disks = alone.map(|disk| ways_in(&disk.name, &disk.uris, &disk.io) + cached(disk));
+    let disks = alone.map(|disk| ways_in(&disk.name, &disk.uris, &disk.io) + &of_calls(disk));
     let volumes = status.volumes.iter();
     let volumes = volumes.map(|volume| ways_in(&volume.name, &volume.uris, &volume.io));
     disks.chain(volumes).collect()
@@ -346,20 +354,24 @@ fn attachment(attachment: &Attachment) -> String {
     )
 }
 
-/// A line for a disk whose reads and writes are the calls of a program: the page cache serves most of these
-/// calls.
-fn cached(disk: &Disk) -> &'static str {
-    let types = disk
-        .store
-        .strip_prefix("path:")
-        .and_then(|words| words.rsplit_once(",types="));
-    let moves =
-        |(_, types): (&str, &str)| types.split(',').any(|it| matches!(it, "read" | "write"));
-    match types.is_some_and(moves) {
-        true => "  its reads and writes are calls, and include those that the page cache serves\n",
+/// The lines about a disk whose I/Os are the calls of a program. The page cache serves most reads and writes.
+fn of_calls(disk: &Disk) -> String {
+    let Some(words) = disk.store.strip_prefix(PATH) else {
+        return String::new();
+    };
+    let types = words.rsplit_once(",types=").map_or("", |(_, types)| types);
+    let moves = types.split(',').any(|it| matches!(it, "read" | "write"));
+    let cached = match moves {
+        true => "  its reads and writes include those that the page cache serves\n",
         false => "",
-    }
+    };
+    format!(
+        "  its I/Os are calls, and their latencies are holds: the kernel does not tell when a call ends\n{cached}"
+    )
 }
+
+/// The beginning of the words for a store of calls.
+const PATH: &str = "path:";
 
 /// How many I/Os clients kept in flight.
 fn depth(io: &DeviceIo) -> String {

@@ -8,7 +8,7 @@ use crate::cli::UpdateArgs;
 
 pub(crate) fn update(client: &Client, args: &UpdateArgs) -> anyhow::Result<()> {
     let rule = args.rule.replacement();
-    let rule = rule.unwrap_or_else(|error| usage(&error)).words;
+    let rule = rule.unwrap_or_else(|error| usage(&error)).asked();
     let rules = client.update(&args.target, &Update { rule })?;
     if args.json {
         return print_json(&rules);

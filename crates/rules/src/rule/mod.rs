@@ -7,7 +7,7 @@ mod option;
 mod text;
 mod words;
 
-use dashpot_engine::inject::RuleSpec;
+use dashpot_engine::inject::{Effect, RuleSpec};
 
 pub use draft::RuleDraft;
 pub use option::{RULE_OPTIONS, RuleOption};
@@ -74,6 +74,16 @@ impl TypedRule {
             words,
             service: service.to_owned(),
             asks_floor: false,
+        }
+    }
+
+    /// The words for a daemon, which knows the rule's disk: on a path disk a rule has another mode, unless it asks
+    /// for `--mode floor`.
+    pub fn asked(&self) -> String {
+        let has_it = matches!(self.spec.effect, Effect::Fail { .. }) || !self.asks_floor;
+        match has_it {
+            true => self.words.clone(),
+            false => format!("{} --mode floor", self.words),
         }
     }
 }
