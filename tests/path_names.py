@@ -67,6 +67,9 @@ for _ in range(steps):
     if draws.random() < 0.3:
         name += draws.choice(["/f", "/../f", "/../../in/f", "/a/f"])
     way = draws.choice(["absolute", "working", "directory", "below"])
+    if way == "below":
+        start = draws.choice(["/in", "/out"])
+        name = name[name.index("/", 1):]
     if not (has_below(start, name) if way == "below" else os.path.exists(name)):
         continue
     if way == "absolute":

@@ -37,13 +37,13 @@ def commits():
 
 @pytest.mark.slow_disk("-D 20ms -T sync")
 def test_in_time_at_20_ms(dashpot):
-    with dashpot.checking("wal.flush.p50 < 95ms"):
+    with dashpot.checking("wal.sync.p50 < 95ms"):
         commits()
 
 @pytest.mark.slow_disk("-D 100ms -T sync")
 def test_too_slow_at_100_ms(dashpot):
-    with pytest.raises(library.CheckFailed, match="FAIL.*wal.flush.p50 < 95ms"):
-        with dashpot.checking("wal.flush.p50 < 95ms"):
+    with pytest.raises(library.CheckFailed, match="FAIL.*wal.sync.p50 < 95ms"):
+        with dashpot.checking("wal.sync.p50 < 95ms"):
             commits()
 """
 
@@ -77,8 +77,8 @@ def test_without_fsync_the_tests_fail_with_the_reason(suite):
     with open(pathlib.Path(suite.env["DATA"]) / "postgresql.conf", "a") as settings:
         settings.write("fsync = off\n")
     printed = suite.run("-k", "20_ms", code=1)
-    assert "CheckFailed" in printed and "no flush seen" in printed
-    suite.write(SUITE.replace('dashpot.checking("wal.flush.p50 < 95ms")', "__import__('contextlib').nullcontext()"))
+    assert "CheckFailed" in printed and "no sync seen" in printed
+    suite.write(SUITE.replace('dashpot.checking("wal.sync.p50 < 95ms")', "__import__('contextlib').nullcontext()"))
     printed = suite.run("-k", "20_ms", code=1)
     assert "NothingInjected: rule '-D 20ms -T sync' of disk 'wal' injected nothing" in printed
-    assert "nothing had matched: -T flush" in printed and "fsync=off" in printed
+    assert "nothing had matched: -T sync" in printed and "fsync=off" in printed
