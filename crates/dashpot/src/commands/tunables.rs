@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
 use dashpot_api::{Client, SetTunables, TunableValue};
 use dashpot_report::table::{Column, Field, prose_within, table_of};
-use dashpot_rules::{format_tunable, parse_tunable_name};
+use dashpot_rules::{ParseError, format_tunable, parse_tunable_name};
 
-use super::output::{print, print_json};
+use super::output::{print, print_json, usage};
 use super::screen::room;
 use crate::cli::{GetArgs, SetArgs};
 
@@ -42,7 +41,7 @@ pub(crate) fn get(client: &Client, args: &GetArgs) -> anyhow::Result<()> {
 }
 
 pub(crate) fn set(client: &Client, args: &SetArgs) -> anyhow::Result<()> {
-    let wanted = wanted(args)?;
+    let wanted = wanted(args).unwrap_or_else(|error| usage(&error));
     let before = client.tunables(&args.pool)?;
     let mut after = client.set_tunables(&args.pool, &wanted)?;
     after.retain(|one| wanted.tunables.contains_key(&one.name));
@@ -62,13 +61,14 @@ pub(crate) fn set(client: &Client, args: &SetArgs) -> anyhow::Result<()> {
 }
 
 /// The request to set tunables. A tunable with two values is a mistake.
-fn wanted(args: &SetArgs) -> anyhow::Result<SetTunables> {
+fn wanted(args: &SetArgs) -> Result<SetTunables, ParseError> {
     let mut tunables = BTreeMap::new();
     for setting in &args.settings {
         let name = setting.name.to_owned();
         if let Some(other) = tunables.insert(name, setting.words.clone()) {
             let (name, words) = (setting.name, &setting.words);
-            bail!("{name} is given as {other} and as {words}: give one value");
+            let error = format!("{name} is given as {other} and as {words}: give one value");
+            return Err(ParseError::new(error));
         }
     }
     Ok(SetTunables { tunables })
