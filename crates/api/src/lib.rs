@@ -15,6 +15,6 @@ pub use ::http::{Method, StatusCode};
 pub use client::{Client, ClientError, Lease, WantedZios, hand_over};
 pub use place::{
     TOKEN_VARIABLE, default_socket, handover_socket, kernel_recording_link, recording_link,
-    runtime_dir, token_file, token_from_environment, user_id,
+    runtime_dir, token_file, token_from_environment, user_id, whole_address,
 };
 pub use types::*;

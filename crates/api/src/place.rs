@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use dashpot_rules::Address;
 
@@ -94,6 +94,22 @@ pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
 }
 
+/// The address of an API as it reads in every directory: the path of a socket begins at the root, and its
+/// directories are no links.
+pub fn whole_address(api: &Address) -> Address {
+    let Address::Unix(path) = api else {
+        return api.clone();
+    };
+    let whole = absolute(path).unwrap_or_else(|_| path.clone());
+    let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+        return Address::Unix(whole);
+    };
+    match parent.canonicalize() {
+        Ok(parent) => Address::Unix(parent.join(name)),
+        Err(_) => Address::Unix(whole),
+    }
+}
+
 /// The socket at which the daemon receives descriptors. It is beside the socket of the API.
 pub fn handover_socket(api: &Address) -> PathBuf {
     match api {
@@ -138,10 +154,23 @@ pub fn user_id() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{handover_socket, is_in_use};
+    use super::{handover_socket, is_in_use, whole_address};
     use dashpot_rules::Address;
     use std::os::unix::net::UnixListener;
     use std::path::{Path, PathBuf};
+
+    #[test]
+    fn an_address_reads_the_same_in_every_directory() {
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        let own = Address::Unix(here.join("a.sock"));
+        for path in ["a.sock", "./a.sock", "/proc/self/cwd/a.sock"] {
+            assert_eq!(whole_address(&Address::Unix(path.into())), own, "{path}");
+        }
+        let nowhere = Address::Unix("/nowhere/a.sock".into());
+        assert_eq!(whole_address(&nowhere), nowhere);
+        let tcp = Address::Tcp("127.0.0.1:1".parse().unwrap());
+        assert_eq!(whole_address(&tcp), tcp);
+    }
 
     fn beside(length: usize) -> (String, PathBuf) {
         let api = format!("/run/{:a>1$}", "", length - "/run/".len());

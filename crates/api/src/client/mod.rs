@@ -22,6 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::place::{
     default_socket, handover_socket, recording_link, to_ask, token_file, token_from_environment,
+    whole_address,
 };
 pub use calls::WantedZios;
 pub use connection::Lease;
@@ -74,9 +75,9 @@ impl Client {
         })
     }
 
-    /// The daemon's address.
+    /// The daemon's address, as it reads in every directory.
     pub fn address(&self) -> String {
-        self.address.to_string()
+        whole_address(&self.address).to_string()
     }
 
     /// The socket at which the daemon receives descriptors.
