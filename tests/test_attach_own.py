@@ -24,3 +24,17 @@ def test_daemons_with_the_same_relative_address_do_not_take_each_other_for_dead(
     subprocess.run(words, cwd=daemons[1].directory, check=True)
     assert daemons[0].disk("a")["attachments"] and not daemons[1].disk("b")["attachments"]
     daemons[0].cli("detach", "a")
+
+
+@pytest.mark.parametrize("name", ["lock", "record", "changes", "record.new", "lock.new"])
+def test_a_disk_may_have_any_name(serve, attach, name):
+    """`attach` keeps files with these names beside the file of the disk."""
+    daemon = serve("-d", f"{name}=ram,size=8M")
+    node = attach(daemon, name)
+    run("dd", "if=/dev/zero", f"of={node}", "bs=4k", "count=1", "oflag=direct")
+    daemon.cli("detach", name)
+    assert not remains()
+    node = attach(daemon, name)
+    daemon.abandon()
+    assert run(BINARY, "detach", "--stale").stdout == f"{node}\n"
+    assert not remains()

@@ -24,6 +24,11 @@ pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
 const CHANGES: &str = "changes";
+/// The names of files that are not whole yet.
+const LOCK_UNNAMED: &str = "lock.new";
+const UNNAMED: &str = "record.new";
+/// The directory's own files.
+const OWN: [&str; 5] = [LOCK, RECORD, CHANGES, LOCK_UNNAMED, UNNAMED];
 /// How long a command waits for another command that has locked an attachment.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause between two attempts to lock.
@@ -211,7 +216,7 @@ impl Place {
         let paths = entries.map(|entry| entry.path());
         let is_ours = |path: &PathBuf| {
             let name = path.file_name();
-            name.is_some_and(|name| [LOCK, RECORD, CHANGES].iter().any(|own| name == *own))
+            name.is_some_and(|name| OWN.iter().any(|own| name == *own))
         };
         paths.filter(|path| !is_ours(path)).collect()
     }
@@ -238,7 +243,7 @@ impl Place {
 
     /// Writes a file. A reader finds the whole file or none.
     fn write_whole(&self, name: &str, content: &impl Serialize) -> anyhow::Result<()> {
-        let (unnamed, named) = (self.path.join("record.new"), self.path.join(name));
+        let (unnamed, named) = (self.path.join(UNNAMED), self.path.join(name));
         fs::write(&unnamed, serde_json::to_vec(content)?)
             .and_then(|()| fs::rename(&unnamed, &named))
             .with_context(|| format!("cannot write {}", named.display()))
@@ -280,8 +285,14 @@ fn record_in(place: &Path) -> Option<Record> {
     serde_json::from_str(&text).ok()
 }
 
+/// The file of a disk. A disk may have the name of one of the directory's own files: its first letter is then
+/// percent-encoded.
 fn file_in(place: &Path, disk: &str) -> PathBuf {
-    place.join(dashpot_rules::segment(disk))
+    let name = dashpot_rules::segment(disk);
+    match (OWN.contains(&name.as_str()), name.as_bytes()) {
+        (true, [first, ..]) => place.join(format!("%{first:02X}{}", &name[1..])),
+        _ => place.join(name),
+    }
 }
 
 impl Drop for Place {
@@ -318,7 +329,7 @@ fn make_base() -> anyhow::Result<()> {
 /// The lock of a new directory. The directory gets its name only after it is locked, so that no
 /// other process can lock it first.
 fn new_lock(directory: &Path) -> io::Result<File> {
-    let unnamed = directory.join("lock.new");
+    let unnamed = directory.join(LOCK_UNNAMED);
     let mut options = OpenOptions::new();
     let lock = options.read(true).write(true).create_new(true).mode(0o600);
     let lock = lock.open(&unnamed)?;
@@ -329,7 +340,17 @@ fn new_lock(directory: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LayerWord, Record, Served};
+    use super::{LayerWord, OWN, Path, Record, Served, file_in};
+
+    #[test]
+    fn no_disk_has_the_file_of_its_directory() {
+        let place = Path::new("/p");
+        for own in OWN {
+            assert_ne!(file_in(place, own), place.join(own));
+        }
+        assert_eq!(file_in(place, "lock"), place.join("%6Cock"));
+        assert_eq!(file_in(place, "tank/v"), place.join("tank%2Fv"));
+    }
 
     #[test]
     fn a_record_of_an_earlier_version_is_read() {
