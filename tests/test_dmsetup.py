@@ -282,6 +282,25 @@ def test_what_a_killed_daemon_leaves_is_removed(created):
     assert not (BASE / NAME).exists()
 
 
+def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
+    """The next device often gets the same node."""
+    dead, other = NAME, f"{NAME}-other"
+    created("0 2048 delay ram:1M 0 0")
+    (pid,) = servers()
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not servers(), "the end of the daemon")
+    node = created("0 4096 delay ram:2M 0 0", other).resolve()
+    assert not os.path.lexists(f"/dev/mapper/{dead}")
+    assert f"{dead}\t(its daemon is gone)" in dm("ls").stdout.splitlines()
+    # The node is a name of the device that has it, and what there is to say of each device is said.
+    assert dm("table", node).stdout == "0 4096 delay ram:2M 0 0\n"
+    for command in ["status", "info"]:
+        done = dm(command, code=1)
+        assert other in done.stdout and f"'dashpot dmsetup remove {dead}'" in done.stderr, done
+    dm("remove", dead)
+    read(f"/dev/mapper/{other}")
+
+
 @pytest.mark.parametrize("moment", ["directory", "lab.toml", "nbd.sock", "ready", "state", "/dev/mapper"])
 def test_what_a_killed_create_leaves_is_removed(created, moment):
     """All that it had made is removed, even a daemon that it had not noted yet."""

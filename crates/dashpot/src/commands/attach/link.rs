@@ -94,7 +94,7 @@ fn is_gone(owner: &Record) -> bool {
 }
 
 /// Makes a link to a node.
-pub(crate) fn make(link: &Path, node: &str) -> anyhow::Result<()> {
+pub(super) fn make(link: &Path, node: &str) -> anyhow::Result<()> {
     let folder = link.parent().unwrap_or(link);
     let to = from(folder, Path::new(node));
     let made = || {

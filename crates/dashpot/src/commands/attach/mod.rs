@@ -52,7 +52,6 @@ use self::exported::Exported;
 use self::fuse_mount::FuseMount;
 pub(crate) use self::guard::become_guard;
 use self::kernel_log::Left;
-pub(crate) use self::link::make as make_link;
 use self::loop_device::Wanted;
 use self::nbd_device::WantedNbd;
 use self::place::{Place, Record, Served};
@@ -198,6 +197,13 @@ pub(crate) fn mount_for_run(
     }
     file_system::mount(node, at, None, is_stopped)?;
     Ok(is_new)
+}
+
+/// Makes a link to an attached node. The link goes with the device, because another device may get the node
+/// then.
+pub(crate) fn put_link(node: &str, link: &Path) -> anyhow::Result<()> {
+    place::change(node, |record| record.link = Some(link.to_owned()))?;
+    link::make(link, node)
 }
 
 /// Gives an attached node to a user and a group, until it is detached.

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::daemon;
 use super::medium::RAM;
-use crate::commands::attach::make_link;
 use crate::commands::attach::process::Process;
+use crate::commands::attach::put_link;
 
 /// A device. Dropping a new device before it is [published](Mapped::publish) removes it.
 #[derive(Debug)]
@@ -99,7 +99,8 @@ impl Mapped {
     /// Like [`Mapped::find`], but also finds the remains of a killed `create`.
     pub(super) fn find_any(word: &str) -> anyhow::Result<Mapped> {
         let meant = |mapped: &Mapped| {
-            mapped.name == word || mapped.node == word || Path::new(word) == link(&mapped.name)
+            let is_name = mapped.name == word || Path::new(word) == link(&mapped.name);
+            is_name || mapped.present_node() == Some(word)
         };
         let all = Mapped::directories()?;
         all.into_iter().find(meant).ok_or_else(|| {
@@ -111,6 +112,11 @@ impl Mapped {
     pub(super) fn all() -> anyhow::Result<Vec<Mapped>> {
         let all = Mapped::directories()?.into_iter();
         Ok(all.filter(Mapped::is_made).collect())
+    }
+
+    /// The node, unless the daemon is gone: another device may have that node by now.
+    pub(super) fn present_node(&self) -> Option<&str> {
+        self.is_alive().then_some(self.node.as_str())
     }
 
     /// Whether `create` has come as far as the block device.
@@ -150,7 +156,7 @@ impl Mapped {
     /// Makes the link of the device, and keeps the device.
     pub(super) fn publish(mut self) -> anyhow::Result<()> {
         self.write()?;
-        make_link(&link(&self.name), &self.node)?;
+        put_link(&self.node, &link(&self.name))?;
         self.is_kept = true;
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! The output of dmsetup, in its layouts.
 
-use std::fmt::Write;
-
+use anyhow::bail;
 use dashpot_export::store::{device_numbers, device_users};
 use dashpot_rules::dm::{Target, parse_table};
 
@@ -55,11 +54,9 @@ fn each(
     if all.is_empty() {
         return print(NONE);
     }
-    let mut text = String::new();
-    for mapped in all {
-        writeln!(text, "{}: {}", mapped.name, line(&mapped)?)?;
-    }
-    print(&text)
+    print_each(&all, "", |mapped| {
+        Ok(format!("{}: {}\n", mapped.name, line(mapped)?))
+    })
 }
 
 pub(super) fn info(name: Option<&str>) -> anyhow::Result<()> {
@@ -70,8 +67,24 @@ pub(super) fn info(name: Option<&str>) -> anyhow::Result<()> {
     if all.is_empty() {
         return print(NONE);
     }
-    let blocks: anyhow::Result<Vec<String>> = all.iter().map(block).collect();
-    print(&blocks?.join("\n"))
+    print_each(&all, "\n", block)
+}
+
+/// Prints what there is to say of each device. Then fails if the daemon of one is gone.
+fn print_each(
+    all: &[Mapped],
+    between: &str,
+    text: impl Fn(&Mapped) -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
+    let (said, refused): (Vec<_>, Vec<_>) = all.iter().map(text).partition(Result::is_ok);
+    let said: Vec<String> = said.into_iter().filter_map(Result::ok).collect();
+    print(&said.join(between))?;
+    let refused = refused.into_iter().filter_map(Result::err);
+    let refused: Vec<String> = refused.map(|error| format!("{error:#}")).collect();
+    match refused.is_empty() {
+        true => Ok(()),
+        false => bail!(refused.join("; ")),
+    }
 }
 
 /// The state of a device. The open count has only the users that this process can see. Events are
@@ -107,9 +120,12 @@ pub(super) fn ls() -> anyhow::Result<()> {
     if all.is_empty() {
         return print(NONE);
     }
-    let line = |mapped: &Mapped| {
-        let (major, minor) = device_numbers(&mapped.node).unwrap_or_default();
-        format!("{}\t({major}:{minor})\n", mapped.name)
+    let line = |mapped: &Mapped| match mapped.present_node() {
+        Some(node) => {
+            let (major, minor) = device_numbers(node).unwrap_or_default();
+            format!("{}\t({major}:{minor})\n", mapped.name)
+        }
+        None => format!("{}\t(its daemon is gone)\n", mapped.name),
     };
     print(&all.iter().map(line).collect::<String>())
 }
