@@ -12,6 +12,31 @@ from conftest import BINARY, requires, run
 pytestmark = can_attach
 
 
+@requires("mkfs.ext4")
+@pytest.mark.parametrize("options", [[], ["--fail-held"]])
+def test_a_refusal_leaves_the_file_system_mounted(daemon, attach, tmp_path, options):
+    """--fail-held unmounts first, and then another program has the device open."""
+    node = daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop").stdout.strip()
+    with open(node, "rb"):
+        refused = daemon.cli("detach", "d", *options, code=1).stderr
+        assert re.search(rf"it is in use: .*\(pid {os.getpid()}\)", refused), refused
+        assert os.path.ismount(tmp_path)
+    (tmp_path / "file").touch()
+    daemon.cli("detach", "d")
+    assert not os.path.ismount(tmp_path) and not remains()
+
+
+def test_the_end_of_run_leaves_the_device_of_another_daemon_alone(serve, attach):
+    """The command of `run` detaches its device, and then another daemon gets the node."""
+    daemon = serve("-d", "other=ram,size=8M")
+    script = '"$0" detach "$DASHPOT_DEV" && DASHPOT_API=$1 "$0" attach other --with loop'
+    words = ["run", "--attach", "-d", "d=ram,size=8M", "--", "sh", "-c", script, BINARY, f"unix:{daemon.api}"]
+    done = run(BINARY, *words)
+    assert done.stdout.startswith("/dev/loop") and "detach --stale" not in done.stderr, done.stderr
+    assert sysfs(done.stdout.strip(), "size") == str((8 << 20) // 512)
+    daemon.cli("detach", "other")
+
+
 def test_daemons_with_the_same_relative_address_do_not_take_each_other_for_dead(serve, attach):
     daemons = [serve("-d", f"{name}=ram,size=8M", "--api", "unix:api.sock") for name in "ab"]
     nodes = []

@@ -301,6 +301,16 @@ def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
     read(f"/dev/mapper/{other}")
 
 
+def test_io_in_flight_fails_when_a_device_is_removed_by_force(created):
+    node = created("0 2048 delay ram:1M 0 3600000")
+    words = ["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"]
+    reader = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    eventually(lambda: dm("status", NAME).stdout == "0 2048 delay 1 0 0\n", "a delayed read")
+    assert "I/Os in flight: 1; --force ends them with EIO" in dm("remove", NAME, code=1).stderr
+    dm("remove", "--force", NAME)
+    assert "Input/output error" in reader.communicate(timeout=HANG_LIMIT)[1]
+
+
 @pytest.mark.parametrize("moment", ["directory", "lab.toml", "nbd.sock", "ready", "state", "/dev/mapper"])
 def test_what_a_killed_create_leaves_is_removed(created, moment):
     """All that it had made is removed, even a daemon that it had not noted yet."""

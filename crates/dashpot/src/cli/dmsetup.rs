@@ -63,6 +63,9 @@ pub(crate) enum DmAction {
     Remove {
         /// The device
         name: String,
+        /// End the I/O in flight with EIO first
+        #[arg(short, long)]
+        force: bool,
     },
     /// Print the state of a device, or of all devices
     Info {

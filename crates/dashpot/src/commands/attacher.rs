@@ -86,6 +86,7 @@ fn serve_order() -> anyhow::Result<()> {
     let attached = attach_each(&client, &order, &mut devices, &is_stopped);
     if attached.is_err() {
         detach_all(&client, &devices);
+        devices.clear();
     }
     let done = match attached {
         Ok(()) => Done::Devices(devices.clone()),

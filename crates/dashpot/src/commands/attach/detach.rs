@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use dashpot_api::{Client, ClientError, MechanismWord};
 use dashpot_export::complain;
 use dashpot_export::store::device_users_beside;
@@ -34,7 +34,7 @@ pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitC
     let stop = Stop::new()?;
     let way = Way {
         client,
-        fail_held: args.fail_held,
+        fails: Fails::when(args.fail_held, "--fail-held"),
         is_stopped: &|| stop.is_set(),
     };
     let mut all_done = true;
@@ -52,37 +52,55 @@ pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitC
     })
 }
 
-/// Detaches a node whose daemon, this process, is about to end. Held I/O fails.
+/// Detaches a node whose daemon is about to end, unless the user has detached it already. Held I/O fails.
 pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
     let way = Way {
         client,
-        fail_held: true,
+        fails: Fails::Now,
         is_stopped: &|| false,
     };
-    for (place, record) in chosen(client, node)? {
-        way.detach(place, &record)?;
-    }
-    Ok(())
+    // Another daemon may have the node by now.
+    way.detach_each(|record| is_of(client, record) && record.node == node)
 }
 
-/// Detaches a node, unless it is in use.
-pub(crate) fn detach_unused(client: &Client, node: &str) -> anyhow::Result<()> {
+/// Detaches all devices of a daemon, unless they are in use.
+pub(crate) fn detach_all_of(client: &Client, fails: Fails) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let way = Way {
         client,
-        fail_held: false,
+        fails,
         is_stopped: &|| stop.is_set(),
     };
-    for (place, record) in chosen(client, node)? {
-        way.detach(place, &record)?;
+    way.detach_each(|record| is_of(client, record))
+}
+
+/// How a command treats I/O in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fails {
+    /// The I/O fails now.
+    Now,
+    /// The command waits for the I/O, or refuses. This option would make the I/O fail.
+    With(&'static str),
+}
+
+impl Fails {
+    pub(crate) fn when(is_given: bool, option: &'static str) -> Fails {
+        match is_given {
+            true => Fails::Now,
+            false => Fails::With(option),
+        }
     }
-    Ok(())
+}
+
+/// Whether a device is one of the daemon that the command talks to.
+fn is_of(client: &Client, record: &Record) -> bool {
+    record.api == client.address()
 }
 
 /// The attachments that a word names. If the word is a name and a path, it means the disk or the volume with
 /// that name.
 fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
-    let is_own = |record: &Record| record.api == client.address();
+    let is_own = |record: &Record| is_of(client, record);
     if word == "all" {
         return Place::meant(is_own);
     }
@@ -112,7 +130,7 @@ fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
 /// The daemon of an attachment; `None` if it is the daemon that the command talks to already. A user may name
 /// the node of any daemon.
 fn other_daemon(client: &Client, record: &Record) -> anyhow::Result<Option<Client>> {
-    if record.api == client.address() {
+    if is_of(client, record) {
         return Ok(None);
     }
     let api = parse_api(&record.api).map_err(anyhow::Error::msg)?;
@@ -122,17 +140,23 @@ fn other_daemon(client: &Client, record: &Record) -> anyhow::Result<Option<Clien
 /// The options of a detachment.
 struct Way<'a> {
     client: &'a Client,
-    /// Whether I/O in flight fails now.
-    fail_held: bool,
+    fails: Fails,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl Way<'_> {
+    fn detach_each(&self, is_meant: impl Fn(&Record) -> bool) -> anyhow::Result<()> {
+        for (place, record) in Place::meant(is_meant)? {
+            self.detach(place, &record)?;
+        }
+        Ok(())
+    }
+
     fn detach(&self, place: Place, record: &Record) -> anyhow::Result<()> {
         let other = other_daemon(self.client, record)?;
         let detachment = Detachment {
             client: other.as_ref().unwrap_or(self.client),
-            fail_held: self.fail_held,
+            fails: self.fails,
             is_stopped: self.is_stopped,
             place: &place,
             record,
@@ -146,7 +170,7 @@ impl Way<'_> {
 struct Detachment<'a> {
     /// The daemon that serves the device.
     client: &'a Client,
-    fail_held: bool,
+    fails: Fails,
     is_stopped: &'a dyn Fn() -> bool,
     place: &'a Place,
     record: &'a Record,
@@ -162,15 +186,17 @@ impl Detachment<'_> {
             self.fail_waiting()?;
         }
         let mounted = self.own_mount();
-        if !self.fail_held {
+        if let Fails::With(_) = self.fails {
             // Check before unmounting, so that a refusal changes nothing.
             self.wait_until_unused(mounted)?;
         }
         self.unmount()?;
         self.fail_if_asked()?;
         if let Err(refusal) = self.wait_until_unused(None) {
-            self.mount_again(mounted)?;
-            return Err(refusal);
+            return Err(match self.mount_again(mounted) {
+                Ok(()) => refusal,
+                Err(error) => anyhow!("{refusal:#}; {error:#}"),
+            });
         }
         self.wait_until_idle()
     }
@@ -185,10 +211,13 @@ impl Detachment<'_> {
     /// it covers.
     fn mount_again(&self, mounted: Option<&Path>) -> anyhow::Result<()> {
         let node = &self.record.node;
+        let begun = Instant::now();
+        // Even if Ctrl-C is the reason of the refusal, mounting gets a moment.
+        let gives_up = || (self.is_stopped)() && begun.elapsed() >= CLOSING;
         match mounted {
             Some(at) if self.is_ours() && !file_system::is_mounted(node, at) => {
-                file_system::mount(node, at, None, self.is_stopped)
-                    .with_context(|| format!("{node} could not be mounted again"))
+                file_system::mount_noted(node, at, None, &gives_up)
+                    .with_context(|| format!("{} has no mount any more", at.display()))
             }
             _ => Ok(()),
         }
@@ -203,9 +232,10 @@ impl Detachment<'_> {
     fn unmount(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let is_held = || begun.elapsed() >= CLOSING && self.in_flight() > 0;
-        let gives_up = || (self.is_stopped)() || self.fail_held && is_held();
+        let fails = matches!(self.fails, Fails::Now);
+        let gives_up = || (self.is_stopped)() || fails && is_held();
         match file_system::unmount(self.record, &gives_up) {
-            Err(_) if self.fail_held && is_held() => {
+            Err(_) if fails && is_held() => {
                 self.fail_held_now()?;
                 file_system::unmount(self.record, self.is_stopped)
             }
@@ -216,13 +246,13 @@ impl Detachment<'_> {
     /// Ends a device whose daemon is gone. Unmounting the device first would wait for another
     /// daemon.
     fn fail_waiting(&self) -> anyhow::Result<()> {
-        if self.fail_held {
-            return free(self.record);
-        }
         let name = &self.record.disk;
-        bail!(
-            "its daemon is gone: 'dashpot attach {name}' takes it over when a daemon serves the same bytes again, and --fail-held ends it"
-        )
+        match self.fails {
+            Fails::Now => free(self.record),
+            Fails::With(option) => bail!(
+                "its daemon is gone: 'dashpot attach {name}' takes it over when a daemon serves the same bytes again, and {option} ends it"
+            ),
+        }
     }
 
     /// Ends the connection to the daemon. If the daemon has ended, it holds no I/O.
@@ -250,9 +280,9 @@ impl Detachment<'_> {
     /// Fails I/O in flight, if the caller wants that. A program that ends writes what it has in the page
     /// cache, so I/O may come late.
     fn fail_if_asked(&self) -> anyhow::Result<()> {
-        match self.fail_held {
-            true => self.fail_held_now(),
-            false => Ok(()),
+        match self.fails {
+            Fails::Now => self.fail_held_now(),
+            Fails::With(_) => Ok(()),
         }
     }
 
@@ -286,18 +316,22 @@ impl Detachment<'_> {
 
     /// The message about I/O in flight.
     fn held(&self) -> String {
-        match self.in_flight() {
-            0 => String::new(),
-            count if self.fail_held => format!("; {count} I/Os are in flight"),
-            count => format!("; {count} I/Os are in flight: --fail-held ends them with EIO"),
+        match (self.in_flight(), self.fails) {
+            (0, _) => String::new(),
+            (count, Fails::Now) => format!("; I/Os in flight: {count}"),
+            (count, Fails::With(option)) => {
+                format!("; I/Os in flight: {count}; {option} ends them with EIO")
+            }
         }
     }
 
     /// A phrase that says how the command treats I/O that no program waits for.
     fn does_with(&self, count: u64) -> String {
-        match self.fail_held {
-            true => format!("ends {count} I/Os in flight with EIO"),
-            false => format!("waits for {count} I/Os in flight: --fail-held ends them with EIO"),
+        match self.fails {
+            Fails::Now => format!("ends the I/Os in flight with EIO: {count}"),
+            Fails::With(option) => {
+                format!("waits for I/Os in flight: {count}; {option} ends them with EIO")
+            }
         }
     }
 

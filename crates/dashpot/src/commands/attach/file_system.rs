@@ -109,11 +109,21 @@ pub(super) fn mount(
     let at = directory(at)?;
     // Record the mount before mounting: `detach` would miss an unrecorded mount.
     place::change(node, |record| record.mounted = Some(at.clone()))?;
+    mount_noted(node, &at, kind, is_stopped)
+}
+
+/// Mounts the file system of a node at the directory in its record, which the caller may have locked.
+pub(super) fn mount_noted(
+    node: &str,
+    at: &Path,
+    kind: Option<&FileSystem>,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<()> {
     let mut command = Command::new("mount");
     if let Some(kind) = kind {
         command.args(["-t", kind.name()]);
     }
-    tool::run(command.arg(node).arg(&at), is_stopped).map(drop)
+    tool::run(command.arg(node).arg(at), is_stopped).map(drop)
 }
 
 /// Whether a node is mounted at a directory.

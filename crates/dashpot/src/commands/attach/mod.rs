@@ -47,7 +47,7 @@ use rustix::process::Pid;
 use serde::Serialize;
 
 use self::block_device::BlockDevice;
-pub(crate) use self::detach::{detach, detach_own, detach_unused};
+pub(crate) use self::detach::{Fails, detach, detach_all_of, detach_own};
 use self::exported::Exported;
 use self::fuse_mount::FuseMount;
 pub(crate) use self::guard::become_guard;

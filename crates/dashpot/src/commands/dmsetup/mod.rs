@@ -17,7 +17,7 @@ use dashpot_export::reclaim;
 use dashpot_rules::dm::{Table, Word, parse_table};
 
 use self::mapped::Mapped;
-use super::attach::{Wish, attach_disk, clean_quietly, detach_unused};
+use super::attach::{Fails, Wish, attach_disk, clean_quietly, detach_all_of};
 use crate::cli::{DmAction, DmsetupArgs, TableArgs, With};
 use crate::sources::Stop;
 
@@ -30,7 +30,7 @@ pub(crate) fn dmsetup(args: &DmsetupArgs) -> anyhow::Result<()> {
         DmAction::Reload { name, table } => reload(name, &read_table(table)?),
         DmAction::Suspend { name } => suspend(&Mapped::find(name)?),
         DmAction::Resume { name } => resume(Mapped::find(name)?),
-        DmAction::Remove { name } => remove(Mapped::find_any(name)?),
+        DmAction::Remove { name, force } => remove(Mapped::find_any(name)?, *force),
         DmAction::Table { name, inactive } => shown::table(name.as_deref(), *inactive),
         DmAction::Status { name } => shown::status(name.as_deref()),
         DmAction::Info { name } => shown::info(name.as_deref()),
@@ -150,11 +150,12 @@ fn arm(client: &Client, disk: &str, table: &Table) -> anyhow::Result<()> {
 }
 
 /// Removes a device that is not in use, or the remains of a device.
-fn remove(mapped: Mapped) -> anyhow::Result<()> {
+fn remove(mapped: Mapped, force: bool) -> anyhow::Result<()> {
     if mapped.is_alive() {
         // The daemon has no other device. A killed `create` may not have noted the node, so detach
         // all.
-        let detached = detach_unused(&mapped.client()?, "all");
+        let fails = Fails::when(force, "--force");
+        let detached = detach_all_of(&mapped.client()?, fails);
         detached.with_context(|| format!("{} stays", mapped.name))?;
     }
     mapped.remove()?;
