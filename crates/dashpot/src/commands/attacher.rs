@@ -19,7 +19,8 @@ use dashpot_rules::parse_api;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use super::attach::{Wish, attach_disk, detach_own, give_to, mount_for_run};
+use super::attach::mount::mount_for_run;
+use super::attach::{Wish, attach_disk, detach_own, give_to};
 use crate::cli::With;
 use crate::sources::Stop;
 
@@ -136,7 +137,7 @@ fn attach_each(
         let Some(at) = mount_at.take() else {
             continue;
         };
-        let is_new = mount_for_run(&node, at, is_stopped)?;
+        let is_new = mount_for_run(client, &node, at, is_stopped)?;
         if let Some((uid, gid)) = order.owner.filter(|_| is_new) {
             let given = chown(at, Some(uid), Some(gid));
             given.with_context(|| format!("{} cannot be given to its user", at.display()))?;

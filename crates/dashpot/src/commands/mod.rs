@@ -97,7 +97,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Get(args) => tunables::get(&client()?, &args)?,
         Command::Set(args) => tunables::set(&client()?, &args)?,
         Command::Attach(args) => attach::attach(&client()?, &args)?,
-        Command::Mount(args) => attach::mount(&client()?, &args)?,
+        Command::Mount(args) => attach::mount::mount(&client()?, &args)?,
         Command::Detach(args) => return attach::detach(&client()?, &args),
         Command::Dmsetup(args) => dmsetup::dmsetup(&args)?,
         Command::Reset(args) => reset::reset(&client()?, &args)?,

@@ -1,9 +1,11 @@
 //! Makes a file system on a block device, mounts it, and unmounts it with the device.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use dashpot_api::Client;
 use dashpot_export::store::{device_file_users, device_is_on_top, device_mounts};
 
 use super::kinds;
@@ -14,11 +16,12 @@ use crate::cli::FileSystem;
 
 /// Makes a file system on a node. Never overwrites an existing file system.
 pub(super) fn make(
+    client: &Client,
     node: &str,
     kind: &FileSystem,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
-    if let Some(found) = found_on(node, is_stopped)? {
+    if let Some(found) = found_on(client, node, is_stopped)? {
         bail!(
             "--mkfs: the disk has data on it already ({found}): leave --mkfs out, or remove it with 'wipefs -a {node}' after 'dashpot attach'"
         );
@@ -30,21 +33,26 @@ pub(super) fn make(
 /// The content of a node, in blkid's words. Fails if the content cannot be known: nothing may be written over
 /// it.
 pub(super) fn found_on(
+    client: &Client,
     node: &str,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<String>> {
-    // blkid treats what it cannot read as empty. So make sure that both ends can be read; blkid then finds
-    // them in the page cache.
-    read_ends(node, is_stopped).context(
-        "the disk cannot be read, so it may have data: clear the rules that fail its reads",
-    )?;
+    let failed_before = failed_reads(client, node)?;
+    // blkid reads much of the disk again, and finds it in the page cache while a program has the node open.
+    let _open = read_ends(node, is_stopped).map_err(|error| match is_stopped() {
+        true => anyhow!("interrupted: nothing is attached"),
+        false => error.context(UNREADABLE),
+    })?;
     let tags = ["-p", "-o", "value", "-s", "TYPE", "-s", "PTTYPE", node];
     let mut command = Command::new("blkid");
     let done = tool::output(command.args(tags), is_stopped)?;
     match done.status.code() {
-        Some(0) => Ok(Some(
-            String::from_utf8_lossy(&done.stdout).trim().to_owned(),
-        )),
+        Some(0) => {
+            let kinds = String::from_utf8_lossy(&done.stdout);
+            Ok(Some(kinds.lines().collect::<Vec<_>>().join(", ")))
+        }
+        // blkid treats what it cannot read as empty.
+        Some(NOTHING_FOUND) if failed_reads(client, node)? > failed_before => bail!(UNREADABLE),
         Some(NOTHING_FOUND) => Ok(None),
         _ => {
             let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
@@ -53,22 +61,42 @@ pub(super) fn found_on(
     }
 }
 
-/// Reads the beginning and the end of a node, where file systems and partition tables have their signatures.
-fn read_ends(node: &str, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
+/// How many reads of an attached disk or volume have failed.
+fn failed_reads(client: &Client, node: &str) -> anyhow::Result<u64> {
+    let api = client.address();
+    let mut records = place::records().into_iter().map(|(_, record)| record);
+    let record = records.find(|record| record.node == node && record.api == api);
+    let record = record.with_context(|| format!("{node} is not attached by dashpot any more"))?;
+    let (layer, name) = record.key();
+    let ops = client.io(layer, name)?.ops.into_iter();
+    Ok(ops.filter(|op| op.op == READ).map(|op| op.failed).sum())
+}
+
+/// Opens a node, and reads its beginning and its end, where file systems and partition tables have their
+/// signatures.
+fn read_ends(node: &str, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<File> {
     let sectors = attribute(node, "size").and_then(|sectors| sectors.parse::<u64>().ok());
-    let size = sectors.context("its size is unknown")? * 512;
+    let size = sectors.context("its size is unknown")? * SECTOR;
+    // The first program that opens a node may wait for I/O, and dashpot can give up only another process.
+    read_part(node, (0, SECTOR), is_stopped)?;
+    let open = File::open(node).with_context(|| format!("{node} cannot be opened"))?;
     for start in [0, size.saturating_sub(END_BYTES)] {
-        let mut command = Command::new("dd");
-        command.args([
-            &format!("if={node}"),
-            "of=/dev/null",
-            "bs=64K",
-            "status=none",
-        ]);
-        command.args(["iflag=skip_bytes,count_bytes", &format!("skip={start}")]);
-        tool::run(command.arg(format!("count={END_BYTES}")), is_stopped)?;
+        read_part(node, (start, END_BYTES), is_stopped)?;
     }
-    Ok(())
+    Ok(open)
+}
+
+/// Reads bytes of a node into the page cache: the first of them, and how many.
+fn read_part(
+    node: &str,
+    (start, length): (u64, u64),
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<()> {
+    let mut command = Command::new("dd");
+    command.args([&format!("if={node}"), "of=/dev/null", "bs=1M"]);
+    command.args(["iflag=skip_bytes,count_bytes", "status=none"]);
+    command.args([format!("skip={start}"), format!("count={length}")]);
+    tool::run(&mut command, is_stopped).map(drop)
 }
 
 /// The whole path of a directory to mount at.
@@ -160,3 +188,9 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
 const NOTHING_FOUND: i32 = 2;
 /// How many bytes this module reads at each end of a disk: all common signatures lie there.
 const END_BYTES: u64 = 1 << 20;
+/// The API's name of the operation.
+const READ: &str = "read";
+const UNREADABLE: &str =
+    "the disk cannot be read, so it may have data: clear the rules that fail its reads";
+/// The unit of sizes in sysfs.
+const SECTOR: u64 = 512;

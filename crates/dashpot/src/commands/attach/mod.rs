@@ -19,6 +19,7 @@ mod kinds;
 mod link;
 mod loop_device;
 mod mechanism;
+pub(crate) mod mount;
 mod nbd_device;
 mod netlink;
 mod place;
@@ -62,7 +63,7 @@ use self::takeover::TakenOver;
 pub(crate) use self::takeover::{Waiting, waiting_for};
 use self::turn::Turn;
 use super::output::{is_broken_pipe, print, print_json};
-use crate::cli::{AttachArgs, FileSystem, MountArgs, With};
+use crate::cli::{AttachArgs, With};
 use crate::sources::Stop;
 
 /// A disk or a volume that is now a block device.
@@ -123,80 +124,6 @@ fn told(client: &Client, attached: &Attached, printed: anyhow::Result<()>) -> an
         }
         printed => printed,
     }
-}
-
-/// Attaches a disk, and mounts the file system on it. Undoes all steps if one of them fails.
-pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
-    let stop = Stop::new()?;
-    let is_stopped = || stop.is_set();
-    file_system::directory(&args.directory)?;
-    check_kind(args)?;
-    let exported = Exported::find(client, &args.disk)?;
-    let words = exported.words();
-    if args.mkfs && exported.served.read_only {
-        bail!("--mkfs: {words} is read-only");
-    }
-    let attached = attach_disk(client, &Wish::of(&args.disk, args.with), is_stopped)?;
-    let node = &attached.node;
-    if let Err(error) = mount_node(node, &words, args, &is_stopped) {
-        if attached.took_over.is_none() {
-            detach_own(client, node)?;
-        }
-        return Err(error);
-    }
-    attached.explain();
-    told(client, &attached, print(&format!("{node}\n")))
-}
-
-/// Refuses a kind of file system that this host cannot make or mount, before `mount` makes anything.
-fn check_kind(args: &MountArgs) -> anyhow::Result<()> {
-    if args.mkfs {
-        kinds::check_made(&args.fs.clone().unwrap_or_default())?;
-    }
-    args.fs.as_ref().map_or(Ok(()), kinds::check_mounted)
-}
-
-fn mount_node(
-    node: &str,
-    words: &str,
-    args: &MountArgs,
-    is_stopped: &dyn Fn() -> bool,
-) -> anyhow::Result<()> {
-    if file_system::is_mounted(node, &args.directory) {
-        // `attach` took the device over with its file system.
-        return Ok(());
-    }
-    file_system::check_free(&args.directory)?;
-    if args.mkfs {
-        let kind = args.fs.clone().unwrap_or_default();
-        file_system::make(node, &kind, is_stopped)?;
-    } else if file_system::found_on(node, is_stopped)?.is_none() {
-        bail!("{words} has no file system: --mkfs makes one");
-    }
-    file_system::mount(node, &args.directory, args.fs.as_ref(), is_stopped)?;
-    match is_stopped() {
-        true => bail!("interrupted: nothing is attached"),
-        false => Ok(()),
-    }
-}
-
-/// Mounts the file system of an attached node. First makes a file system if the disk is empty, and
-/// returns whether it made one.
-pub(crate) fn mount_for_run(
-    node: &str,
-    at: &Path,
-    is_stopped: &dyn Fn() -> bool,
-) -> anyhow::Result<bool> {
-    if file_system::is_mounted(node, at) {
-        return Ok(false);
-    }
-    file_system::check_free(at)?;
-    let is_new = file_system::found_on(node, is_stopped)?.is_none();
-    if is_new {
-        file_system::make(node, &FileSystem::default(), is_stopped)?;
-    }
-    file_system::mount(node, at, None, is_stopped)?;
-    Ok(is_new)
 }
 
 /// Makes a link to an attached node. The link goes with the device, because another device may get the node

@@ -1,0 +1,42 @@
+"""`dashpot mount` and `run --mount`: a disk's file system for as long as it is attached."""
+
+import signal
+import subprocess
+
+from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
+from conftest import BINARY, HANG_LIMIT, requires
+
+pytestmark = can_attach
+
+
+@requires("mkfs.ext4")
+def test_a_mount_that_waits_says_so_and_an_interrupted_one_leaves_nothing(attach, tmp_path):
+    words = ["run", "--mount", tmp_path, "-d", "d=ram,size=8M", "-r", "--hang -T read", "--", "true"]
+    waits = subprocess.Popen([BINARY, *words], stderr=subprocess.PIPE, text=True)
+    said = iter(waits.stderr.readline, "")
+    assert any("is not mounted yet: that waits for its I/O, and so for its rules" in line for line in said)
+    waits.send_signal(signal.SIGINT)
+    _, said = waits.communicate(timeout=HANG_LIMIT)
+    assert waits.returncode == 125 and said == "dashpot: interrupted: nothing is attached\n"
+    assert not remains()
+
+
+@requires("mkfs.ext4")
+def test_what_is_on_a_disk_is_read_once(daemon, attach, tmp_path):
+    """`mount` reads both ends, and blkid finds them in the page cache."""
+    daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop")
+    daemon.cli("detach", "d")
+    reads = lambda: {op["op"]: op["completed"] for op in daemon.disk()["ops"]}["read"]  # noqa: E731
+    before = reads()
+    refused = daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop", code=1).stderr
+    assert "has data on it already (ext4)" in refused
+    assert reads() - before < 30, "blkid alone reads about fifty times"
+
+
+@requires("mkfs.ext4")
+def test_another_kind_of_file_system_than_the_disk_has_is_named(daemon, attach, tmp_path):
+    daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop")
+    daemon.cli("detach", "d")
+    refused = daemon.cli("mount", "d", tmp_path, "--fs", "xfs", "--with", "loop", code=1).stderr
+    assert refused.startswith("dashpot: --fs xfs: disk 'd' has ext4; leave --fs out: mount:"), refused
+    assert not remains()
