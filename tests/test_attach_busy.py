@@ -3,6 +3,7 @@ errors, and nothing is half-done."""
 
 import os
 import pathlib
+import re
 import signal
 
 import pytest
@@ -53,6 +54,18 @@ def test_without_a_device_of_the_kernel_it_says_what_helps_and_what_works_withou
     daemon.cli("detach", attach(daemon))
 
 
+@requires("setpriv")
+def test_root_without_the_right_to_mount_is_told_so_before_anything_is_made(daemon, attach):
+    """As in most containers."""
+    environment = {"DASHPOT_API": f"unix:{daemon.api}"}
+    under = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", BINARY]
+    refused = run(*under, "attach", "d", "--with", "loop", code=1, env=environment).stderr
+    why = "mounting a file and making a loop device needs CAP_SYS_ADMIN, which root lacks here"
+    assert f"{why}: a container needs --privileged; programs that speak NBD need none of it" in refused
+    assert f"{why}; a container needs --privileged" in run(*under, "doctor", env=environment).stdout
+    assert not remains()
+
+
 # `losetup` finds no free device where the kernel gives none and all nodes are in use. Here the nodes are hidden.
 NO_DEVICE_IS_FREE = """
 mount --bind /dev/null /dev/loop-control
@@ -65,6 +78,39 @@ for node in /dev/loop[0-9]*; do mount --bind /dev/null "$node"; done
 def test_without_a_free_loop_device_it_says_so_and_leaves_nothing(daemon, attach):
     refused = in_a_namespace(NO_DEVICE_IS_FREE, daemon, code=1).stderr
     assert "no loop device is free" in refused and "losetup --list" in refused, refused
+    assert not remains()
+    eventually(lambda: not daemon.disk()["clients"], "no client")
+    daemon.cli("detach", attach(daemon))
+
+
+# A container often has the nodes that the host had when the container was started, and no node of a newer
+# device.
+A_NODE_IS_MISSING = """
+mkdir "$0/dev"
+mount --rbind /dev "$0/dev"
+mount -t tmpfs tmpfs /dev
+for name in null fuse loop-control; do
+    touch "/dev/$name"
+    mount --bind "$0/dev/$name" "/dev/$name"
+done
+"$DASHPOT" attach d --with loop
+"""
+
+# losetup makes the device all the same.
+SYSFS_IS_MISSING = """
+mount -t tmpfs tmpfs /sys
+"$DASHPOT" attach d --with loop
+"""
+
+
+@requires("unshare")
+def test_a_device_without_a_node_or_without_sysfs_is_refused_with_the_remedy(daemon, attach, tmp_path):
+    script = ["unshare", "--mount", "sh", "-ec", A_NODE_IS_MISSING, tmp_path]
+    environment = {"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}
+    refused = run(*script, code=1, env=environment).stderr
+    assert re.search(r"(/dev/loop\d+) is free, but has no node here: .* mknod \1 b 7 \d+\n", refused), refused
+    refused = in_a_namespace(SYSFS_IS_MISSING, daemon, code=1).stderr
+    assert "cannot see the file of the loop device in /sys: mount sysfs there" in refused, refused
     assert not remains()
     eventually(lambda: not daemon.disk()["clients"], "no client")
     daemon.cli("detach", attach(daemon))

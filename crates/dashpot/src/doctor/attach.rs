@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
+
 #[cfg(feature = "ublk")]
 use dashpot_sys::{
     ublk::{CONTROL, Control},
@@ -43,13 +45,7 @@ pub(crate) fn loop_works() -> Result<(), Missing> {
     if !installed("losetup") {
         return Err(Missing::new("losetup is missing", "apt-get install mount"));
     }
-    match is_root() {
-        true => Ok(()),
-        false => Err(Missing::new(
-            "mounting a file and making a loop device needs root",
-            "sudo",
-        )),
-    }
+    needs_root("mounting a file and making a loop device")
 }
 
 /// Whether `dashpot attach` can use the kernel's NBD client; if not, what is missing and how to get it.
@@ -66,13 +62,7 @@ pub(crate) fn nbd_works() -> Result<(), Missing> {
             "a container needs the host's nbd devices (--privileged)",
         ));
     }
-    match is_root() {
-        true => Ok(()),
-        false => Err(Missing::new(
-            "configuring the kernel's NBD client needs root",
-            "sudo",
-        )),
-    }
+    needs_root("configuring the kernel's NBD client")
 }
 
 /// Whether `dashpot attach` can use the kernel's ublk driver; if not, what is missing and how to get it.
@@ -84,9 +74,7 @@ pub(crate) fn ublk_works() -> Result<(), Missing> {
             "modprobe ublk_drv, as root",
         ));
     }
-    if !is_root() {
-        return Err(Missing::new("making a ublk device needs root", "sudo"));
-    }
+    needs_root("making a ublk device")?;
     let mut control = Control::open().map_err(|error| {
         let why = match error.kind() {
             io::ErrorKind::NotFound => format!("{CONTROL}: {error}"),
@@ -110,6 +98,23 @@ pub(crate) fn ublk_works() -> Result<(), Missing> {
         "this dashpot was built without ublk",
         "build it with --features ublk",
     ))
+}
+
+/// Whether this process is root, and has root's right to change mounts and devices. Containers often lack that
+/// right.
+fn needs_root(what: &str) -> Result<(), Missing> {
+    if !is_root() {
+        return Err(Missing::new(format!("{what} needs root"), "sudo"));
+    }
+    let has_right = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_ADMIN);
+    // Where the kernel does not tell, the attempt will.
+    match capabilities(None).is_ok_and(|sets| !has_right(sets)) {
+        true => Err(Missing::new(
+            format!("{what} needs CAP_SYS_ADMIN, which root lacks here"),
+            "a container needs --privileged",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// The reason that a way does not work on this host, and the remedy.

@@ -19,8 +19,17 @@ pub(super) struct Wanted<'a> {
 
 /// The node of a free loop device.
 pub(super) fn free_node() -> anyhow::Result<String> {
-    let node = losetup(&["--find"], || {})?;
-    Ok(node.trim().to_owned())
+    let found = losetup(&["--find"], || {});
+    let found = found.context("no loop device is free; 'losetup --list' lists those in use")?;
+    let node = found.trim().to_owned();
+    if Path::new(&node).exists() {
+        return Ok(node);
+    }
+    let numbers = attribute(&node, "dev").unwrap_or_default();
+    bail!(
+        "{node} is free, but has no node here: start the container with the host's /dev (docker run --privileged -v /dev:/dev), or make the node: mknod {node} b {}",
+        numbers.replace(':', " ")
+    )
 }
 
 /// Makes a device from a file. Returns false if another program has taken the node. The kernel flushes the
@@ -46,7 +55,12 @@ pub(super) fn make(node: &str, wanted: &Wanted<'_>, waits: impl FnMut()) -> anyh
         }
         (Some(_), _) => Ok(false),
         (None, Err(error)) => Err(error),
-        (None, Ok(_)) => bail!("{node} did not become a loop device"),
+        (None, Ok(_)) => {
+            free(node)?;
+            bail!(
+                "{node}: this process cannot see the file of the loop device in /sys: mount sysfs there"
+            )
+        }
     }
 }
 

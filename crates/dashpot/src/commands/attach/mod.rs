@@ -280,8 +280,7 @@ impl Attempt<'_> {
         } = self.exported.served;
         let (mount, descriptor) = FuseMount::new(place.file(&self.exported.name), read_only)?;
         let _turn = Turn::wait(self.is_stopped);
-        let node = loop_device::free_node()
-            .context("no loop device is free; 'losetup --list' lists those in use")?;
+        let node = loop_device::free_node()?;
         self.check_stopped()?;
         // From here on only the daemon has the descriptor, so that the connection ends with the
         // daemon.
