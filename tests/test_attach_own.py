@@ -63,3 +63,11 @@ def test_a_disk_may_have_any_name(serve, attach, name):
     daemon.abandon()
     assert run(BINARY, "detach", "--stale").stdout == f"{node}\n"
     assert not remains()
+
+
+def test_a_daemon_that_ends_names_the_devices_that_it_leaves(serve, attach):
+    daemon = serve("-d", "d=ram,size=8M")
+    node = attach(daemon)
+    daemon.stop()
+    assert f"{node} (disk 'd') is still attached: its I/O fails from now on" in daemon.output()
+    assert run(BINARY, "detach", "--stale").stdout == f"{node}\n"

@@ -176,6 +176,12 @@ impl Devices {
         self.devices.iter().map(line).collect()
     }
 
+    /// The nodes.
+    pub(super) fn nodes(&self) -> Vec<&str> {
+        let nodes = self.devices.iter().map(|device| device.node.as_str());
+        nodes.collect()
+    }
+
     /// Detaches the devices. The helper names the devices that are still in use.
     pub(super) async fn detach(mut self) {
         let detached = spawn_blocking(move || {
@@ -194,7 +200,10 @@ impl Devices {
 fn read(stdout: ChildStdout) -> anyhow::Result<Done> {
     let mut answer = String::new();
     BufReader::new(stdout).read_line(&mut answer)?;
-    serde_json::from_str(&answer).context(GONE)
+    if answer.is_empty() {
+        bail!("{GONE}: 'dashpot detach --stale' removes what it has made");
+    }
+    serde_json::from_str(&answer).context("the helper that attaches has given no answer")
 }
 
 fn say(attacher: &mut Child, line: &str) -> anyhow::Result<()> {

@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use dashpot_api::{default_socket, recording_link, runtime_dir};
+use dashpot_api::{default_socket, recording_link, runtime_dir, whole_address};
 use dashpot_daemon::http::{HandoverListener, HttpListener, make_private_dir};
+use dashpot_export::complain;
 use dashpot_export::store::OpenDevices;
 use dashpot_rules::{Address, ApiAddress, DiskConfig, Listen};
 use tokio::task::spawn_blocking;
 
+use super::attach::left_at;
 use super::devices::{Attacher, Devices, Wanted, lab_beside, open_devices};
 use super::door::{Door, metrics_url, place_to_listen};
 use super::instance::{Export, Instance, Listening, Running};
@@ -153,6 +155,10 @@ async fn attached(
     let announced = announce(devices.as_ref());
     if announced.is_ok() {
         signals.next().await;
+        let own = devices.as_ref().map(Devices::nodes).unwrap_or_default();
+        for sentence in left_at(&whole_address(address).to_string(), &own) {
+            complain(format_args!("dashpot: {sentence}"));
+        }
     }
     if let Some(devices) = devices {
         devices.detach().await;

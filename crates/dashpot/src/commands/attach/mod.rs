@@ -58,6 +58,7 @@ use self::nbd_device::WantedNbd;
 use self::place::{Place, Record, Served};
 use self::process::Process;
 pub(crate) use self::stale::clean_quietly;
+pub(crate) use self::state::left_at;
 pub(crate) use self::sysfs::{Queue, attribute, queue_of};
 use self::takeover::TakenOver;
 pub(crate) use self::takeover::{Waiting, waiting_for};
@@ -196,7 +197,11 @@ pub(crate) fn attach_disk(
         mechanism: choice.mechanism,
         why_not_others: choice.why_not_others,
         took_over,
-        lacks: client.status(0)?.reclaim.lacks,
+        // The disk is attached by now, whatever the answer is.
+        lacks: match client.status(0) {
+            Ok(status) => status.reclaim.lacks,
+            Err(error) => vec![format!("it is not known what it lacks: {error}")],
+        },
         disk: exported.name,
     })
 }

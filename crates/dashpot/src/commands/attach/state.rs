@@ -5,7 +5,8 @@ use dashpot_export::store::device_users;
 
 use super::answers::Answers;
 use super::block_device::is_at;
-use super::place::{Place, Record};
+use super::netlink::RECONNECT_SECONDS;
+use super::place::{Place, Record, records};
 use super::sysfs::queue_of;
 
 /// Whether the node is still the attached device.
@@ -38,6 +39,32 @@ pub(super) fn waits(place: &Place, record: &Record, answers: &Answers) -> bool {
 pub(super) fn waits_now(place: &Place, record: &Record) -> bool {
     record.mechanism == MechanismWord::Nbd
         && waits(place, record, &Answers::about(std::iter::once(record)))
+}
+
+/// A sentence for each device of the daemon at this address of the API, except `own`: what becomes of it when
+/// the daemon ends.
+pub(crate) fn left_at(api: &str, own: &[&str]) -> Vec<String> {
+    let left = records().into_iter().filter(|(path, record)| {
+        record.api == api
+            && !own.contains(&record.node.as_str())
+            && is_at(&record.node, record.mechanism, path)
+    });
+    let sentences = left.map(|(_, record)| {
+        let fate = match record.mechanism {
+            MechanismWord::Nbd => format!(
+                "its next I/O waits for a daemon with the same bytes for {RECONNECT_SECONDS} s, then fails"
+            ),
+            MechanismWord::Loop => "its I/O fails from now on".to_owned(),
+            // The driver removes the device with its daemon.
+            MechanismWord::Ublk => "it ends now".to_owned(),
+        };
+        format!(
+            "{} ({}) is still attached: {fate}; 'dashpot detach --stale', as root, removes what is left",
+            record.node,
+            record.words()
+        )
+    });
+    sentences.collect()
 }
 
 /// Whether a program would notice the end of the node.
