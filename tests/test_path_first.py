@@ -131,7 +131,7 @@ def test_a_call_that_a_signal_interrupts_keeps_its_deadline(places, tmp_path, un
 @pytest.mark.parametrize(
     ("error", "why", "change"),
     [
-        (errno.EPERM, "a sandbox forbids it", "allow seccomp(2)"),
+        (errno.EPERM, "a sandbox forbids the filter", "allow seccomp(2)"),
         (errno.ENOSYS, "a sandbox hides it", "use Linux 5.5"),
         (errno.EINVAL, "the kernel has no seccomp user notification", "use Linux 5.5"),
         (errno.EBUSY, "another dashpot, or a container's agent", "start dashpot outside of it"),
