@@ -407,7 +407,7 @@ def test_what_the_counters_know_is_exact_although_no_event_is_remembered(serve, 
     assert sums("disk.errors", "count") == {"all": 30} and sums("disk.errors", "bytes") == {"all": 0}
     assert sum(sums("disk.errors[op=read][client]", "count").values()) == 30
     assert sums("disk.ops[op=read][type=r*][error=*]", "count") == {"all": 30}
-    # What only events know is lost, and said to be.
+    # Facts that only events have are lost, and the report says so.
     assert sum(one["lost"] for one in told["disk.ops[offset]"]) == 238
 
 

@@ -347,12 +347,12 @@ impl Counted {
             self.total = self.total.take().or_else(|| self.disk.clone());
             merge(
                 &mut self.total,
-                other.total.as_ref().or(other.disk.as_ref()),
+                other.total.as_deref().or(other.disk.as_deref()),
             );
         }
-        merge(&mut self.store, other.store.as_ref());
-        merge(&mut self.measured, other.measured.as_ref());
-        merge(&mut self.disk, other.disk.as_ref());
+        merge(&mut self.store, other.store.as_deref());
+        merge(&mut self.measured, other.measured.as_deref());
+        merge(&mut self.disk, other.disk.as_deref());
         self.completed += other.completed;
         self.bytes += other.bytes;
         self.merged += other.merged;
@@ -363,10 +363,10 @@ fn record(times: &mut Option<Box<Histogram>>, ns: u64) {
     times.get_or_insert_default().record(ns);
 }
 
-fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Box<Histogram>>) {
+fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Histogram>) {
     match (times, more) {
         (Some(times), Some(more)) => times.merge(more),
-        (times @ None, Some(more)) => *times = Some(more.clone()),
+        (times @ None, Some(more)) => *times = Some(Box::new(more.clone())),
         (_, None) => {}
     }
 }
