@@ -13,6 +13,7 @@ import pytest
 
 from conftest import BINARY, eventually, run
 from kernel import instances_of, is_watching, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel
+from pools import lab as pool_lab
 
 BINARIES = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
 AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
@@ -140,6 +141,42 @@ def test_each_report_counts_calls_and_a_recording_keeps_them(tmp_path):
 
 
 @takes_a_kernel
+def test_calls_and_the_disk_below_are_one_table_live_and_recorded(tmp_path):
+    def shown(output):
+        rows = {}
+        for value in output["values"]:
+            rows.setdefault(value["value"], {})[value["layer"]] = value["latency"]["n"]
+        return rows
+
+    layers = ["--layer", "fs", "--layer", "disk"]
+    with mounted(tmp_path) as (loop, place):
+        table = watch("iolatency", *layers, "-d", loop.path, "--by", "process", "--json", "600")
+        # It watches two things, each through an instance of its own.
+        eventually(lambda: len(instances_of(table.pid)) == 2, "it watches calls and the disk")
+        record = watch("record", *layers, "-d", loop.path, "-o", tmp_path / "rec")
+        assert "until Ctrl-C" in record.stdout.readline()
+        calls(place, 20)
+        [live] = end(table)
+        record.send_signal(signal.SIGINT)
+        out, _ = record.communicate()
+        assert "nothing was lost" in out
+    rows = shown(live)
+    [program] = [name for name in rows if name.startswith("python")]
+    assert rows[program]["fs"] == 20 and rows[program]["disk"] >= 20
+    assert sum("disk" in one for one in rows.values()) > 1, "the journal's I/O has its own row"
+    longest = {value["layer"]: value["latency"]["max_ns"] for value in live["values"] if value["value"] == program}
+    assert longest["fs"] > longest["disk"]
+    recorded = json.loads(run(BINARY, "iolatency", *layers, "--by", "process", "--in", tmp_path / "rec", "--json").stdout)
+    assert shown(recorded) == rows
+    text = run(BINARY, "iolatency", *layers, "--percentiles", "--by", "process", "--in", tmp_path / "rec").stdout
+    assert "\nlayer  process" in text and f"\nfs     {program}" in text and f"\ndisk   {program}" in text
+    text = run(BINARY, "quantize", *layers, "--in", tmp_path / "rec").stdout
+    assert "fs, calls that sync files:" in text and "\ndisk, " in text
+    show = run(BINARY, "record", "show", tmp_path / "rec").stdout
+    assert f"disks: {loop.name}\n" in show and f"sync calls on: {loop.name}\n" in show
+
+
+@takes_a_kernel
 def test_a_call_that_waits_is_in_flight(tmp_path):
     with loop_that_can_be_frozen(tmp_path) as (loop, place):
         inflight = watch("inflight", "--layer", "fs", "-d", loop.path, "--for", "2s", "--json")
@@ -159,3 +196,11 @@ def test_a_call_that_waits_is_in_flight(tmp_path):
 def test_a_daemon_sees_no_calls(daemon):
     error = daemon.cli("iolatency", "--layer", "fs", "1", "1", code=2).stderr
     assert "a daemon sees no system calls" in error and "-k" in error
+
+
+def test_layers_of_which_a_daemon_has_only_events_are_asked_for_one_by_one(serve, tmp_path):
+    daemon = serve(pool_lab(tmp_path)[0])
+    for report in ("iolatency", "quantize"):
+        for words in (["--where", "size>=4K"], ["--last", "1m"]):
+            refused = daemon.cli(report, "--layer", "volume", "--layer", "disk", *words, code=2).stderr
+            assert "of one layer at a time" in refused

@@ -22,6 +22,8 @@ pub struct Seen {
     pub disks: Vec<DeviceInterval>,
     /// The volumes that are watched.
     pub volumes: Vec<DeviceInterval>,
+    /// The calls that sync files, by the device of the file system.
+    pub calls: Vec<DeviceInterval>,
     /// The pools that are watched.
     pub pools: Vec<PoolInterval>,
     /// The finished I/Os that the question asks for one by one.
@@ -83,13 +85,23 @@ impl Seen {
         }
     }
 
-    /// The devices of a layer. The figures of a store are part of its disk's figures. A source of calls that
-    /// sync has, as disks, the devices of the file systems.
+    /// The devices of a layer. The figures of a store are part of its disk's figures.
     pub fn at(&self, layer: Layer) -> &[DeviceInterval] {
         match layer {
             Layer::Volume => &self.volumes,
-            Layer::Disk | Layer::Store | Layer::Fs => &self.disks,
+            Layer::Disk | Layer::Store => &self.disks,
+            Layer::Fs => &self.calls,
         }
+    }
+
+    /// Adds the devices of a layer.
+    pub fn add(&mut self, layer: Layer, devices: Vec<DeviceInterval>) {
+        let own = match layer {
+            Layer::Volume => &mut self.volumes,
+            Layer::Disk | Layer::Store => &mut self.disks,
+            Layer::Fs => &mut self.calls,
+        };
+        own.extend(devices);
     }
 
     /// The length of the interval for its devices, which the source reads one after another.
@@ -98,7 +110,7 @@ impl Seen {
             stopped: self.stopped,
             ..self.span.length()
         };
-        let devices = [&self.disks, &self.volumes];
+        let devices = [&self.disks, &self.volumes, &self.calls];
         let elapsed = devices.map(|devices| elapsed_of_all(devices));
         match elapsed
             .into_iter()

@@ -15,7 +15,7 @@ mod report;
 use std::fmt;
 
 use dashpot_engine::histogram::{Histogram, Unit};
-use dashpot_observe::{InFlight, Length, Mention, Percentiles};
+use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
 use dashpot_rules::visible;
 use serde::{Serialize, Serializer};
 
@@ -27,6 +27,8 @@ pub use self::report::IolatencyReport;
 
 /// The width of the bar.
 const BAR_WIDTH: usize = 38;
+/// The width of a layer's word.
+const LAYER_WIDTH: usize = 6;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// The last lines of the output.
@@ -51,7 +53,8 @@ pub enum Boundary {
 /// "missed": 0, "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
 /// "in_flight": in flight, "lost": 0}`. For the kernel's disks, the object also has `"unmatched":
 /// 0`. A breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",
-/// "rows": […], "latency": percentiles}, …]`.
+/// "rows": […], "latency": percentiles}, …]`. With several layers each value also has its `"layer": "fs"`; without
+/// a breakdown the layers are the values.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interval {
     /// The interval's end.
@@ -103,6 +106,9 @@ pub enum Scope {
 pub struct Value {
     /// The value's name.
     pub value: String,
+    /// The layer, if the report is about several layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Layer>,
     /// The latencies of this value.
     #[serde(flatten)]
     pub distribution: Distribution,
@@ -149,9 +155,12 @@ impl Serialize for Row {
 }
 
 impl Value {
-    /// The value's line in a table of percentiles.
-    fn line(&self) -> (&str, &Percentiles) {
-        (&self.value, &self.distribution.latency)
+    /// The value's name in a table of percentiles, behind its layer.
+    fn name(&self) -> String {
+        match self.layer {
+            Some(layer) => format!("{:<LAYER_WIDTH$} {}", layer.word(), self.value),
+            None => self.value.clone(),
+        }
     }
 }
 
@@ -224,7 +233,14 @@ impl fmt::Display for Interval {
             }
             (Scope::By { by, values }, Style::Histograms) => write_tables(f, self.room, by, values),
             (Scope::By { by, values }, Style::Percentiles) => {
-                write_percentiles(f, self.room, by, values.iter().map(Value::line))
+                let title = match values.iter().any(|value| value.layer.is_some()) {
+                    true => format!("{:<LAYER_WIDTH$} {by}", "layer"),
+                    false => (*by).to_owned(),
+                };
+                let names: Vec<String> = values.iter().map(Value::name).collect();
+                let lines = names.iter().zip(values);
+                let lines = lines.map(|(name, value)| (name.as_str(), &value.distribution.latency));
+                write_percentiles(f, self.room, &title, lines)
             }
         }
     }
@@ -240,6 +256,7 @@ fn write_tables(f: &mut impl fmt::Write, room: Room, by: &str, values: &[Value])
         at,
         Value {
             value,
+            layer,
             distribution,
         },
     ) in values.iter().enumerate()
@@ -247,8 +264,9 @@ fn write_tables(f: &mut impl fmt::Write, room: Room, by: &str, values: &[Value])
         if at > 0 {
             writeln!(f)?;
         }
-        let value = room.name_beside(by.len() + " :".len(), &visible(value));
-        writeln!(f, "{by} {value}:")?;
+        let layer = layer.map_or_else(String::new, |layer| format!(" at {}", layer.word()));
+        let value = room.name_beside(by.len() + layer.len() + " :".len(), &visible(value));
+        writeln!(f, "{by} {value}{layer}:")?;
         write_table(f, &distribution.rows)?;
     }
     Ok(())

@@ -37,10 +37,11 @@ pub(crate) struct RecordArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kept: KeepArgs,
-    /// Only this layer: disk (as clients see it), volume, or fs (sync calls) [disk and volume]
-    #[arg(long, value_parser = layer(), value_name = "LAYER")]
+    /// Only this layer: disk (as clients see it), volume, or fs (sync calls);
+    /// may be given several times [disk and volume]
+    #[arg(long = "layer", value_parser = layer(), value_name = "LAYER")]
     #[arg(hide_possible_values = true)]
-    pub(crate) layer: Option<dashpot_observe::Layer>,
+    pub(crate) layers: Vec<dashpot_observe::Layer>,
     /// How long to record [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]

@@ -17,36 +17,46 @@ pub(super) struct CountedSource<S> {
     stream: S,
     stop: Stop,
     question: Question,
-    names: Vec<String>,
+    layers: Vec<CountedLayer>,
     /// The intervals, on the stream's clock.
     intervals: Intervals,
     /// The offset from the stream's clock to nanoseconds since 1970.
     ahead_ns: u64,
-    tally: Tally,
     /// I/Os that ended after the present interval.
     later: Vec<FinishedIo>,
     lost: u64,
 }
 
+/// The devices of a layer, and their I/Os of the present interval.
+struct CountedLayer {
+    layer: Layer,
+    names: Vec<String>,
+    tally: Tally,
+}
+
 impl<S: Stream> CountedSource<S> {
-    /// Begins now. The program catches signals before the stream exists, as for
+    /// Begins now, with the devices of each layer. The program catches signals before the stream exists, as for
     /// [`IoSource`](super::ios::IoSource).
     pub(super) fn begin(
         question: &Question,
-        names: &[String],
+        layers: Vec<(Layer, Vec<String>)>,
         schedule: &Schedule,
         stream: impl FnOnce() -> anyhow::Result<S>,
     ) -> anyhow::Result<CountedSource<S>> {
         let stop = Stop::new().context("signals cannot be caught")?;
         let stream = stream()?;
         let begun_ns = stream.now_ns()?;
+        let layers = layers.into_iter().map(|(layer, names)| CountedLayer {
+            layer,
+            names,
+            tally: Tally::of(question),
+        });
         Ok(CountedSource {
             stream,
             stop,
-            names: names.to_vec(),
+            layers: layers.collect(),
             intervals: schedule.begin(begun_ns),
             ahead_ns: unix_ns().saturating_sub(begun_ns),
-            tally: Tally::of(question),
             question: question.clone(),
             later: Vec::new(),
             lost: 0,
@@ -60,10 +70,12 @@ impl<S: Stream> CountedSource<S> {
             let progress = self.stream.read(&mut ios)?;
             self.lost += progress.missed;
             for io in ios.drain(..) {
-                match io.ended_ns < end_ns {
-                    true => self.tally.add(&io),
-                    false => self.later.push(io),
+                if io.ended_ns >= end_ns {
+                    self.later.push(io);
+                    continue;
                 }
+                let own = self.layers.iter_mut().filter(|one| one.layer == io.layer);
+                own.for_each(|one| one.tally.add(&io));
             }
             if !progress.more {
                 return Ok(());
@@ -78,6 +90,23 @@ impl<S: Stream> CountedSource<S> {
             .into_iter()
             .filter(|io| self.question.predicates.select(io))
             .collect();
+        let mut seen = Seen {
+            span,
+            at_ns: span.end_ns.saturating_add(self.ahead_ns),
+            lost: std::mem::take(&mut self.lost),
+            ..Seen::default()
+        };
+        for one in &mut self.layers {
+            seen.add(one.layer, one.ended(&span, &in_flight));
+        }
+        seen
+    }
+}
+
+impl CountedLayer {
+    fn ended(&mut self, span: &Span, in_flight: &[FinishedIo]) -> Vec<DeviceInterval> {
+        let own = in_flight.iter().filter(|io| io.layer == self.layer);
+        let own: Vec<FinishedIo> = own.cloned().collect();
         let devices = self.names.iter().map(|name| DeviceInterval {
             device: name.clone(),
             elapsed: Duration::from_nanos(span.elapsed_ns()),
@@ -85,22 +114,11 @@ impl<S: Stream> CountedSource<S> {
             busy: Duration::ZERO,
             depth_time_ns: 0,
             depths: None,
-            in_flight: oldest(&in_flight, name),
+            in_flight: oldest(&own, name),
         });
-        let devices: Vec<DeviceInterval> = devices.collect();
+        let devices = devices.collect();
         self.tally.clear();
-        let (disks, volumes) = match self.question.layers().contains(&Layer::Volume) {
-            true => (Vec::new(), devices),
-            false => (devices, Vec::new()),
-        };
-        Seen {
-            span,
-            at_ns: span.end_ns.saturating_add(self.ahead_ns),
-            disks,
-            volumes,
-            lost: std::mem::take(&mut self.lost),
-            ..Seen::default()
-        }
+        devices
     }
 }
 

@@ -120,18 +120,14 @@ impl Memory {
             device.add(op(one)?);
         }
         let devices: Vec<DeviceInterval> = devices.into_values().collect();
-        let (disks, volumes) = match self.layer {
-            Layer::Volume => (Vec::new(), devices),
-            Layer::Disk | Layer::Store | Layer::Fs => (devices, Vec::new()),
-        };
-        Ok(Seen {
+        let mut seen = Seen {
             span,
             at_ns: span.end_ns.saturating_add(self.ahead_ns),
-            disks,
-            volumes,
             lost: seconds.iter().map(|second| second.dropped).sum(),
             ..Seen::default()
-        })
+        };
+        seen.add(self.layer, devices);
+        Ok(seen)
     }
 }
 

@@ -10,7 +10,7 @@ use super::counted::CountedSource;
 use super::counters::CountersSource;
 use super::daemon::{DaemonSource, Watched, counted};
 use super::failed::warn_of_failed;
-use super::ios::{IoSource, KernelStream, SyncStream, ZioStream};
+use super::ios::{IoSource, KernelStream, SyncStream, SyncedStream, ZioStream};
 use super::kernel::KernelSource;
 use super::known::check_known;
 use super::remembered::Remembered;
@@ -182,8 +182,9 @@ impl Target {
     /// Whether a source of these disks can answer the question.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
         let mut layers = question.layers().iter();
-        layers.try_for_each(|layer| self.check_layer(*layer, question.layers()))?;
+        layers.try_for_each(|layer| self.check_layer(*layer))?;
         check_known(question, self.knows())?;
+        self.check_events(question)?;
         check_past(question)
     }
 
@@ -202,7 +203,23 @@ impl Target {
         }
     }
 
-    fn check_layer(&self, layer: Layer, layers: &[Layer]) -> Result<(), ParseError> {
+    /// Refuses facts of volumes and of disks at once that only events or the daemon's memory tell, because the
+    /// reader of these takes one layer.
+    fn check_events(&self, question: &Question) -> Result<(), ParseError> {
+        let layers = question.layers();
+        let is_both =
+            layers.contains(&Layer::Volume) && layers.iter().any(|one| *one != Layer::Volume);
+        let has_one = needs_events(question) || question.past.is_some();
+        match self {
+            Target::Daemon { .. } if is_both && has_one => Err(ParseError::new(
+                "--layer: a daemon tells these figures of one layer at a time: name volume or disk only, or record \
+                 both with 'dashpot record'",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
         let (disks, volumes) = match (self, layer) {
             (Target::Daemon { .. }, Layer::Fs) => {
                 return Err(ParseError::new(
@@ -210,11 +227,6 @@ impl Target {
                 ));
             }
             (Target::Daemon { disks, volumes, .. }, _) => (disks, volumes),
-            (Target::Kernel(..), Layer::Fs) if layers.len() > 1 => {
-                return Err(ParseError::new(
-                    "--layer fs: give no other layer with it, because calls end at other times than the disks' I/Os",
-                ));
-            }
             (_, Layer::Disk) | (Target::Pools { .. }, _) | (Target::Kernel(..), Layer::Fs) => {
                 return Ok(());
             }
@@ -307,8 +319,9 @@ fn watch_daemon<'a>(
     if needs_events(question) {
         let wanted = Wanted::all(layer);
         let stream = || ZioStream::new(client, names, &wanted);
+        let layers = vec![(layer, names.to_vec())];
         return Ok(Box::new(CountedSource::begin(
-            question, names, schedule, stream,
+            question, layers, schedule, stream,
         )?));
     }
     let names = |wanted: bool, names: &[String]| if wanted { names.to_vec() } else { Vec::new() };
@@ -351,8 +364,8 @@ fn watch_kernel<'a>(
     })
 }
 
-/// Watches the calls that sync files on these devices; if the user has named no device, also the
-/// calls on unknown devices.
+/// Watches the calls that sync files on these devices, and the I/Os of the devices if the question is about both;
+/// if the user has named no device, also the calls on unknown devices.
 fn watch_syncs<'a>(
     devices: &'a [Device],
     named: Named,
@@ -367,10 +380,25 @@ fn watch_syncs<'a>(
             wanted, predicates, schedule, stream,
         )?));
     }
-    let names = devices.iter().map(|device| device.name.clone());
-    let names: Vec<String> = names.chain(others.map(str::to_owned)).collect();
-    let source = CountedSource::begin(question, &names, schedule, stream)?;
-    Ok(Box::new(source))
+    let disks: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
+    let mut calls = disks.clone();
+    calls.extend(others.map(str::to_owned));
+    if !question.layers().contains(&Layer::Disk) {
+        let layers = vec![(Layer::Fs, calls)];
+        return Ok(Box::new(CountedSource::begin(
+            question, layers, schedule, stream,
+        )?));
+    }
+    let both = || {
+        Ok(SyncedStream {
+            disks: KernelStream::new(devices, &Wanted::all(Layer::Disk))?,
+            calls: stream()?,
+        })
+    };
+    let layers = vec![(Layer::Fs, calls), (Layer::Disk, disks)];
+    Ok(Box::new(CountedSource::begin(
+        question, layers, schedule, both,
+    )?))
 }
 
 /// The device name for calls whose device is unknown: they sync a file system without a device, all file

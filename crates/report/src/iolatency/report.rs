@@ -3,8 +3,8 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Op, glob_matches};
 use dashpot_observe::{
-    DeviceInterval, Dimension, Group, Groups, Kind, Layer, OpInterval, Past, Question, Schedule,
-    Seen, in_flight_of_all,
+    DeviceInterval, Dimension, Group, Groups, Kind, Layer, OTHER, OpInterval, Past, Question,
+    Schedule, Seen, in_flight_of_all,
 };
 
 use super::{Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening};
@@ -16,8 +16,8 @@ use crate::surface::Surface;
 /// The report: histograms or percentiles, once per interval.
 #[derive(Clone, Debug)]
 pub struct IolatencyReport {
-    /// The layer at which latencies are measured.
-    pub layer: Layer,
+    /// The layers at which latencies are measured, at least one.
+    pub layers: Vec<Layer>,
     /// The intervals of the report.
     pub schedule: Schedule,
     /// Whether the report ends only with Ctrl-C.
@@ -46,7 +46,7 @@ impl Report for IolatencyReport {
             by: self.by.filter(|by| !is_always_apart(*by)),
             queued: self.queued,
             past: self.past,
-            ..Question::latencies(&[self.layer])
+            ..Question::latencies(&self.layers)
         }
     }
 
@@ -63,14 +63,20 @@ impl Report for IolatencyReport {
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
-        let devices = seen.at(self.layer);
+        let mut places: Vec<&[DeviceInterval]> = Vec::new();
+        for devices in self.layers.iter().map(|layer| seen.at(*layer)) {
+            // A store has the devices of its disk.
+            if !places.iter().any(|known| std::ptr::eq(*known, devices)) {
+                places.push(devices);
+            }
+        }
         let time = || time_of_day(surface.local_ns(seen.at_ns));
         vec![Box::new(Interval {
             at_ns: seen.at_ns,
             time: self.timestamp.then(time),
             length: seen.length(),
-            scope: self.scope(devices),
-            in_flight: in_flight_of_all(devices),
+            scope: self.scope(seen),
+            in_flight: in_flight_of_all(places.into_iter().flatten()),
             lost: seen.lost,
             unmatched: seen.unmatched,
             style: self.style,
@@ -88,30 +94,89 @@ impl Report for IolatencyReport {
 }
 
 impl IolatencyReport {
-    fn scope(&self, devices: &[DeviceInterval]) -> Scope {
-        let taken = self.ops(devices);
-        let Some(by) = self.by else {
-            let mut all = Histogram::default();
-            taken.for_each(|(_, _, latencies)| all.merge(latencies));
-            return Scope::All(Distribution::new(&all, self.boundary));
+    fn scope(&self, seen: &Seen) -> Scope {
+        match (self.by, &self.layers[..]) {
+            (None, [layer]) => Scope::All(self.whole(seen, *layer)),
+            (None, layers) => Scope::By {
+                by: "layer",
+                values: layers
+                    .iter()
+                    .map(|layer| Value {
+                        value: layer.word().to_owned(),
+                        layer: None,
+                        distribution: self.whole(seen, *layer),
+                    })
+                    .collect(),
+            },
+            (Some(by), _) => Scope::By {
+                by: by.word(),
+                values: self.values(by, seen),
+            },
+        }
+    }
+
+    /// All latencies at a layer.
+    fn whole(&self, seen: &Seen, layer: Layer) -> Distribution {
+        let mut all = Histogram::default();
+        self.ops(seen.at(layer), layer)
+            .for_each(|(_, _, latencies)| all.merge(latencies));
+        Distribution::new(&all, self.boundary)
+    }
+
+    /// The latencies of each value; those of several layers are below each other.
+    fn values(&self, by: Dimension, seen: &Seen) -> Vec<Value> {
+        let mut all = Groups::default();
+        for layer in &self.layers {
+            self.groups(by, seen, *layer)
+                .for_each(|group| all.add(group));
+        }
+        let shown: Vec<String> = all
+            .shown(order_of(by))
+            .into_iter()
+            .map(|one| one.value)
+            .collect();
+        let of_layer = |layer: &Layer| {
+            let mut groups = Groups::default();
+            for group in self.groups(by, seen, *layer) {
+                let value = match shown.contains(&group.value) {
+                    true => group.value,
+                    false => OTHER.to_owned(),
+                };
+                groups.add(Group { value, ..group });
+            }
+            (*layer, groups.all(order_of(by)))
         };
-        let mut groups = Groups::default();
-        taken.for_each(|(device, op, latencies)| {
-            groups.add(Group {
-                value: value_of(by, device, op).to_owned(),
-                count: latencies.count(),
-                bytes: op.bytes,
-                numbers: latencies.clone(),
+        let layers: Vec<(Layer, Vec<Group>)> = self.layers.iter().map(of_layer).collect();
+        let of_value = |name: &String| {
+            let each = layers.iter().filter_map(|(layer, groups)| {
+                let group = groups.iter().find(|group| group.value == *name)?;
+                Some(self.value(*layer, group))
             });
-        });
-        let shown = groups.shown(order_of(by)).into_iter();
-        let values = shown.map(|group| Value {
-            value: group.value,
+            each.collect::<Vec<Value>>()
+        };
+        shown.iter().flat_map(of_value).collect()
+    }
+
+    fn groups<'a>(
+        &'a self,
+        by: Dimension,
+        seen: &'a Seen,
+        layer: Layer,
+    ) -> impl Iterator<Item = Group> + 'a {
+        let ops = self.ops(seen.at(layer), layer);
+        ops.map(move |(device, op, latencies)| Group {
+            value: value_of(by, device, op).to_owned(),
+            count: latencies.count(),
+            bytes: op.bytes,
+            numbers: latencies.clone(),
+        })
+    }
+
+    fn value(&self, layer: Layer, group: &Group) -> Value {
+        Value {
+            value: group.value.clone(),
+            layer: (self.layers.len() > 1).then_some(layer),
             distribution: Distribution::new(&group.numbers, self.boundary),
-        });
-        Scope::By {
-            by: by.word(),
-            values: values.collect(),
         }
     }
 
@@ -119,6 +184,7 @@ impl IolatencyReport {
     fn ops<'a>(
         &self,
         devices: &'a [DeviceInterval],
+        layer: Layer,
     ) -> impl Iterator<Item = (&'a str, &'a OpInterval, &'a Histogram)> {
         let glob = self.types.as_deref().unwrap_or("*");
         let all = devices.iter().flat_map(|interval| {
@@ -126,7 +192,7 @@ impl IolatencyReport {
             interval.ops.iter().map(move |op| (device, op))
         });
         all.filter(move |(_, op)| has_type(op, glob))
-            .filter_map(|(device, op)| Some((device, op, op.measured(self.layer, self.queued)?)))
+            .filter_map(move |(device, op)| Some((device, op, op.measured(layer, self.queued)?)))
     }
 }
 

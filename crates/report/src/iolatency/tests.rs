@@ -1,8 +1,14 @@
 //! The histograms of perf-tools' example file, and cases that are not in the example.
 
+use std::time::Duration;
+
+use dashpot_engine::Op;
+use dashpot_observe::{DeviceInterval, Dimension, Kind, OpInterval, Schedule, Seen};
 use expect_test::expect;
 
 use super::*;
+use crate::report::Report;
+use crate::surface::{Pictures, Surface};
 use crate::table::assert_fits;
 
 /// Every histogram of the example file of perf-tools' iolatency, unchanged.
@@ -163,6 +169,7 @@ fn what_outlasts_nearly_all_that_ended_is_named_before_its_interval_is_over() {
         by: "client",
         values: vec![Value {
             value: "a".to_owned(),
+            layer: None,
             distribution: distribution.clone(),
         }],
     };
@@ -213,6 +220,7 @@ fn json_has_rows_percentiles_and_what_is_in_flight() {
 fn two_values(style: Style) -> Interval {
     let value = |name: &str, counts: &[u64]| Value {
         value: name.to_owned(),
+        layer: None,
         distribution: Distribution::new(&latencies(counts), Boundary::AsLabelled),
     };
     Interval {
@@ -271,12 +279,99 @@ fn json_of_a_breakdown_names_it_and_its_values() {
     assert!(json.get("rows").is_none());
 }
 
+/// A device with I/Os of two processes.
+fn device(processes: &[(&str, u64, u64)]) -> DeviceInterval {
+    let op = |&(name, count, ns): &(&str, u64, u64)| OpInterval {
+        kind: Kind::Op(Op::Flush),
+        rwbs: None,
+        by: Some(name.to_owned()),
+        completed: count,
+        bytes: 0,
+        time_ns: 0,
+        merged: 0,
+        total: Histogram::of(ns, count),
+        disk: Histogram::of(ns, count),
+        store: None,
+        measured: None,
+    };
+    DeviceInterval {
+        device: "vda".to_owned(),
+        elapsed: Duration::from_secs(1),
+        ops: processes.iter().map(op).collect(),
+        busy: Duration::ZERO,
+        depth_time_ns: 0,
+        depths: None,
+        in_flight: InFlight::default(),
+    }
+}
+
+#[test]
+fn layers_are_one_table_with_the_layers_of_a_value_below_each_other() {
+    let many: Vec<String> = (0..20).map(|at| format!("p{at:02}")).collect();
+    let mut of_disk = vec![("postgres", 800, 2_000_000), ("dd", 30, 1_000_000)];
+    of_disk.extend(many.iter().map(|name| (name.as_str(), 3, 1_000_000)));
+    let seen = Seen {
+        disks: vec![device(&of_disk)],
+        calls: vec![device(&[
+            ("postgres", 120, 40_000_000),
+            ("p19", 1, 5_000_000),
+        ])],
+        ..Seen::default()
+    };
+    let report = |by| IolatencyReport {
+        layers: vec![Layer::Fs, Layer::Disk],
+        schedule: Schedule::once(dashpot_engine::Duration::MAX),
+        endless: false,
+        past: None,
+        queued: false,
+        types: None,
+        by,
+        boundary: Boundary::AsLabelled,
+        style: Style::Percentiles,
+        timestamp: false,
+        wide: false,
+    };
+    let surface = Surface {
+        room: Room(Some(80)),
+        pictures: Pictures::Hidden,
+        zone_ns: 0,
+    };
+    let page = |by| report(by).take(&seen, &surface).remove(0);
+    let by_process = page(Some(Dimension::Process)).to_string();
+    let lines: Vec<&str> = by_process.lines().map(str::trim_end).collect();
+    expect![[r#"
+        layer  process          n     p50     p90     p95     p99   p99.9     max
+        fs     postgres       120  40.0ms  40.0ms  40.0ms  40.0ms       -  40.0ms
+        disk   postgres       800  2.00ms  2.00ms  2.00ms  2.00ms       -  2.00ms
+        disk   dd              30  1.00ms  1.00ms  1.00ms       -       -  1.00ms
+        fs     p19              1       -       -       -       -       -  5.00ms"#]]
+    .assert_eq(&lines[1..6].join("\n"));
+    let other = lines.last().copied().unwrap_or_default();
+    let words: Vec<&str> = other.split_whitespace().take(3).collect();
+    assert_eq!(words, ["disk", "other", "21"], "{other}");
+    let json = serde_json::to_value(page(Some(Dimension::Process)).json()).expect("JSON");
+    assert_eq!(
+        (&json["by"], &json["values"][0]["layer"]),
+        (&"process".into(), &"fs".into())
+    );
+    let whole = page(None).to_string();
+    let counts = whole.lines().skip(1).map(|line| {
+        let words: Vec<&str> = line.split_whitespace().take(2).collect();
+        words.join(" ")
+    });
+    assert_eq!(
+        counts.collect::<Vec<String>>(),
+        ["layer n", "fs 121", "disk 890"]
+    );
+}
+
 #[test]
 fn long_names_are_shortened_where_the_screen_is_narrow() {
     let all = Distribution::new(&latencies(&[3, 1_000_000]), Boundary::AsLabelled);
     let value = "/system.slice/the-cgroup-of-a-service-with-a-long-name.service/".repeat(2);
     let values = vec![Value {
         value: value.clone(),
+        layer: Some(Layer::Volume),
         distribution: all,
     }];
     let by = "cgroup";

@@ -1,19 +1,19 @@
 //! `iolatency`: latencies as histograms.
 
 use clap::{Args, ValueEnum};
-use dashpot_observe::Dimension;
+use dashpot_observe::{Dimension, Layer};
 use dashpot_rules::ParseError;
 
-use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayerArgs, Pace, PeriodArgs};
-use crate::cli::words::dimension;
+use super::words::{DeviceArgs, FilterArgs, HtmlArgs, Pace, PeriodArgs};
+use crate::cli::words::{dimension, layer};
 
 /// Show disk latency as histograms, as perf-tools' iolatency does
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example: reads only, five times, with the time of day\n  \
     dashpot iolatency -T -i '*R*' 1 5\n\
-    Example: a disk of the kernel, without a daemon, by process\n  \
-    dashpot iolatency -d /dev/vda --by process 5"
+    Example: a disk of the kernel, without a daemon, and the sync calls above it\n  \
+    dashpot iolatency -d vda --layer fs --layer disk --by process 5"
 )]
 pub(crate) struct IolatencyArgs {
     /// Measure from arrival (on the kernel: block_bio_queue)
@@ -24,8 +24,15 @@ pub(crate) struct IolatencyArgs {
     pub(crate) timestamp: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    #[command(flatten)]
-    pub(crate) at: LayerArgs,
+    /// At disk (as clients see it), store (below the injection), volume, or fs
+    /// (sync calls); several are one table [disk]
+    #[arg(
+        long = "layer",
+        value_parser = layer(),
+        hide_possible_values = true,
+        value_name = "LAYER"
+    )]
+    pub(crate) layers: Vec<Layer>,
     /// Only these types: a glob over R, W, WF (FUA), F, D
     #[arg(short = 'i', value_name = "TYPE", value_parser = parse_type)]
     pub(crate) iotype: Option<String>,

@@ -46,7 +46,7 @@ impl Background {
         find: impl FnOnce() -> anyhow::Result<Target> + Send + 'static,
     ) -> anyhow::Result<Background> {
         check_keep(args);
-        let recording = Recording::create(root, args, None).context("--record")?;
+        let recording = Recording::create(root, args, &[]).context("--record")?;
         let link = Link::make(link, root)?;
         let over = Arc::new(AtomicBool::new(false));
         let (root, told) = (root.to_owned(), Arc::clone(&over));
@@ -85,7 +85,7 @@ fn run(
         return answer(Err(error));
     }
     let schedule = Schedule::once(Duration::MAX);
-    let mut sources = match sources(&target, &layers(&target, None), &schedule) {
+    let mut sources = match sources(&target, &layers(&target, &[]), &schedule) {
         Ok(sources) => sources,
         Err(error) => return answer(Err(error)),
     };

@@ -35,9 +35,9 @@ pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Res
         ));
     };
     let target = Target::find(api, &args.device)?;
-    let layers = layers(&target, args.layer);
+    let layers = layers(&target, &args.layers);
     check_same(output, &target)?;
-    let mut recording = Recording::create(output, &args.kept, args.layer)?;
+    let mut recording = Recording::create(output, &args.kept, &args.layers)?;
     let schedule = Schedule::once(args.lasts.unwrap_or(Duration::MAX));
     let mut sources = sources(&target, &layers, &schedule)?;
     print(&beginning(args, output, &target, &layers))?;
@@ -57,7 +57,7 @@ pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Res
 
 /// Refuses options that no recording can follow.
 fn check(args: &RecordArgs) {
-    if args.layer == Some(Layer::Store) {
+    if args.layers.contains(&Layer::Store) {
         usage(&ParseError::new(
             "--layer store: a store has no I/Os of its own: record '--layer disk', which has the store's \
              part of each",

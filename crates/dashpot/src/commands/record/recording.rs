@@ -46,16 +46,23 @@ pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
     bail!("'{}' {why}: record in another directory", root.display())
 }
 
-/// The layers to record: the layer that the user asks for, or all layers of the target.
-pub(super) fn layers(target: &Target, asked: Option<Layer>) -> Vec<Layer> {
+/// The layers to record: the layers that the user asks for, or all layers of the target.
+pub(super) fn layers(target: &Target, asked: &[Layer]) -> Vec<Layer> {
     match (asked, target) {
-        (Some(layer), _) => vec![layer],
-        (None, Target::Daemon { .. }) => {
+        ([_, ..], _) => {
+            let mut layers: Vec<Layer> = Vec::new();
+            let new = |known: &[Layer], layer: &Layer| !known.contains(layer);
+            for layer in asked {
+                layers.extend(new(&layers, layer).then_some(*layer));
+            }
+            layers
+        }
+        ([], Target::Daemon { .. }) => {
             let mut layers = vec![Layer::Disk, Layer::Volume];
             layers.retain(|layer| !target.names(*layer).is_empty());
             layers
         }
-        (None, _) => vec![Layer::Disk],
+        ([], _) => vec![Layer::Disk],
     }
 }
 
@@ -81,8 +88,8 @@ pub(super) fn sources<'a>(
 pub(super) struct Recording {
     recorder: Recorder,
     trigger: Option<Predicates>,
-    /// The layer that the user asks for.
-    layer: Option<Layer>,
+    /// The layers that the user asks for.
+    layers: Vec<Layer>,
     /// Whether the trigger has fired since the last file was sealed.
     has_fired: bool,
 }
@@ -92,7 +99,7 @@ impl Recording {
     pub(super) fn create(
         root: &Path,
         args: &KeepArgs,
-        layer: Option<Layer>,
+        layers: &[Layer],
     ) -> anyhow::Result<Recording> {
         let options = Options {
             keep_bytes: args.keep.unwrap_or(KEEP_BYTES),
@@ -105,7 +112,7 @@ impl Recording {
         Ok(Recording {
             recorder: Recorder::create(root, options, Arc::new(MachineClock))?,
             trigger: args.trigger.clone(),
-            layer,
+            layers: layers.to_vec(),
             has_fired: false,
         })
     }
@@ -152,7 +159,7 @@ impl Recording {
 
     /// Marks the devices, so that readers know a device without I/Os, too.
     fn mark_watched(&mut self, target: &Target) {
-        for layer in layers(target, self.layer) {
+        for layer in layers(target, &self.layers) {
             let kind = match target {
                 Target::Kernel(..) if layer == Layer::Fs => KERNEL_FS,
                 Target::Kernel(..) => KERNEL_DISK,

@@ -33,6 +33,8 @@ struct Shown {
     counted_seconds: u64,
     disks: Vec<String>,
     volumes: Vec<String>,
+    /// The devices on which calls that sync files were recorded.
+    sync_calls: Vec<String>,
     marks: Vec<ShownMark>,
 }
 
@@ -62,6 +64,7 @@ impl Shown {
             counted_seconds: recorded.counted_seconds(),
             disks: recorded.devices(Layer::Disk),
             volumes: recorded.devices(Layer::Volume),
+            sync_calls: recorded.devices(Layer::Fs),
             marks: recording
                 .marks(&mut Vec::new())?
                 .into_iter()
@@ -75,7 +78,11 @@ impl Shown {
         let bytes = nice_number(self.bytes);
         let [first, last] = [self.first_ns, self.last_ns].map(shown_moment);
         let mut text = format!("{bytes} bytes of {host}\n");
-        for (layer, names) in [("disks", &self.disks), ("volumes", &self.volumes)] {
+        for (layer, names) in [
+            ("disks", &self.disks),
+            ("volumes", &self.volumes),
+            ("sync calls on", &self.sync_calls),
+        ] {
             if !names.is_empty() {
                 text += &format!("{layer}: {}\n", names.join(", "));
             }

@@ -124,13 +124,12 @@ fn show_recorded(
 ) -> anyhow::Result<()> {
     let asked = asked(kind);
     let question = refuse(asked.report(Over::Simulation)).question();
-    let mut recorded = Recorded::open(recording, names)?.part(period)?;
-    if let Some(layer) = question.layers().first() {
-        recorded = refuse(recorded.on(*layer));
-    }
-    let report = refuse(asked.filtered(Over::Recorded(&recorded)));
+    let recorded = Recorded::open(recording, names)?.part(period)?;
+    let parts = refuse(recorded.on_each(question.layers()));
+    let first = parts.first().unwrap_or(&recorded);
+    let report = refuse(asked.filtered(Over::Recorded(first)));
     let files = files(kind, "a recording")?;
-    refuse(recorded.check(&report.question()));
-    let mut source = watch_recorded(&recorded, &report.question(), &report.schedule())?;
+    refuse(first.check(&report.question()));
+    let mut source = watch_recorded(&parts, &report.question(), &report.schedule())?;
     Showing::new(report, Stdout::new(asked.format()), files).run(&mut *source)
 }

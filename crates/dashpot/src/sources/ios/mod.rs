@@ -1,6 +1,7 @@
 //! Finished I/Os one by one, from a daemon or from the kernel.
 
 mod kernel;
+mod synced;
 mod syncs;
 mod zios;
 
@@ -12,6 +13,7 @@ use super::source::Source;
 use super::wall::unix_ns;
 
 pub(super) use kernel::KernelStream;
+pub(super) use synced::SyncedStream;
 pub(super) use syncs::SyncStream;
 pub(super) use zios::{Texts, ZioStream, in_flight_of};
 

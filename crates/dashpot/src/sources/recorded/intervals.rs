@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use dashpot_observe::{
-    DeviceInterval, FinishedIo, InFlight, Intervals, Knows, Layer, OpInterval, Question, Schedule,
-    Seen, Span,
+    DeviceInterval, FinishedIo, InFlight, Intervals, Knows, OpInterval, Question, Schedule, Seen,
+    Span,
 };
 use dashpot_recording::{Blocks, Query};
 use dashpot_rules::thousands;
@@ -102,19 +102,14 @@ impl<'a> RecordedIntervals<'a> {
                 in_flight: at_the_last_seal(&in_flight, last_ns, name),
             }
         });
-        let devices: Vec<DeviceInterval> = devices.collect();
-        let (disks, volumes) = match self.recorded.layer() {
-            Layer::Volume => (Vec::new(), devices),
-            Layer::Disk | Layer::Store | Layer::Fs => (devices, Vec::new()),
-        };
-        Ok(Seen {
+        let mut seen = Seen {
             span,
             at_ns: span.end_ns,
-            disks,
-            volumes,
             lost: self.recorded.lost(period),
             ..Seen::default()
-        })
+        };
+        seen.add(self.recorded.layer(), devices.collect());
+        Ok(seen)
     }
 }
 

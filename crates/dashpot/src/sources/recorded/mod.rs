@@ -7,6 +7,7 @@ mod counting;
 mod history;
 mod intervals;
 mod ios;
+mod layers;
 mod period;
 mod spans;
 
@@ -14,18 +15,39 @@ use dashpot_observe::{Question, Schedule, Subject};
 
 use self::intervals::RecordedIntervals;
 use self::ios::RecordedIos;
+use self::layers::RecordedLayers;
 use super::source::Source;
 
 pub(crate) use history::{KERNEL_DISK, KERNEL_FS};
 pub(crate) use period::Recorded;
 
-/// Begins to read the answer to a question from a recording.
+/// Begins to read the answer to a question from a recording: from the parts of the recording that have the
+/// question's layers, at least one.
 pub(crate) fn watch_recorded<'a>(
+    parts: &'a [Recorded],
+    question: &Question,
+    schedule: &Schedule,
+) -> anyhow::Result<Box<dyn Source + 'a>> {
+    if let Some(first) = parts.first() {
+        first.tell_gaps(counted::answer(question));
+    }
+    let sources = parts
+        .iter()
+        .map(|part| watch_part(part, question, schedule));
+    let mut sources: Vec<Box<dyn Source + 'a>> = sources.collect::<anyhow::Result<_>>()?;
+    match (sources.pop(), sources.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (last, _) => Ok(Box::new(RecordedLayers::of(
+            sources.into_iter().chain(last),
+        ))),
+    }
+}
+
+fn watch_part<'a>(
     recorded: &'a Recorded,
     question: &Question,
     schedule: &Schedule,
 ) -> anyhow::Result<Box<dyn Source + 'a>> {
-    recorded.tell_gaps(counted::answer(question));
     Ok(match question.subject {
         Subject::Ios(wanted) => {
             Box::new(RecordedIos::begin(recorded, wanted, &question.predicates)?)
