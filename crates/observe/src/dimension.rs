@@ -273,7 +273,7 @@ impl Dimension {
             Dimension::Offset => Value::Number(io.offset_bytes),
             Dimension::Depth => Value::Number(io.depth?.into()),
             Dimension::Latency => Value::Number(io.at_device_ns()),
-            Dimension::Total => Value::Number(io.total_ns()),
+            Dimension::Total => Value::Number(io.known_total_ns()?),
             Dimension::Rule => Value::Number(io.rule?.into()),
             Dimension::Lane => Value::Number(io.lane?.into()),
             Dimension::Error => Value::Name(io.error.as_deref()?),

@@ -95,9 +95,18 @@ impl FinishedIo {
         }
     }
 
-    /// The time from the I/O's beginning until its end.
+    /// The time from the I/O's beginning until its end; of a call, until the call was let go.
     pub fn total_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.begun_ns)
+    }
+
+    /// The time from the I/O's beginning until its end, if the source saw the end. The kernel does the work of a
+    /// call after the call was let go, so a call's end is not known.
+    pub fn known_total_ns(&self) -> Option<u64> {
+        match &self.waits {
+            IoWaits::Call(_) => None,
+            IoWaits::Zio(_) | IoWaits::Kernel { .. } => Some(self.total_ns()),
+        }
     }
 
     /// The time at the device, as reports count it. At a disk, this time lasts from the issue until the

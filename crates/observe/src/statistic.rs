@@ -98,11 +98,6 @@ fn is_measure(dimension: Dimension) -> bool {
     }
 }
 
-/// Whether each interval has the distribution of a number, even if the question does not ask for it.
-fn is_always_measured(dimension: Dimension) -> bool {
-    matches!(dimension, Dimension::Latency | Dimension::Total)
-}
-
 impl Statistic {
     /// The statistic's question to a source.
     pub fn question(&self) -> Question {
@@ -111,7 +106,9 @@ impl Statistic {
         }
         Question {
             by: self.breakdown(),
-            measure: self.measure().filter(|number| !is_always_measured(*number)),
+            measure: self
+                .measure()
+                .filter(|number| *number != Dimension::Latency),
             counts_only: self.measure().is_none(),
             queued: self.measure() == Some(Dimension::Total),
             predicates: self.selected(),
@@ -123,7 +120,6 @@ impl Statistic {
     pub fn numbers<'a>(&self, op: &'a OpInterval) -> Option<&'a Histogram> {
         match self.measure()? {
             Dimension::Latency => Some(&op.disk),
-            Dimension::Total => Some(&op.total),
             _ => op.measured.as_ref(),
         }
     }

@@ -41,7 +41,7 @@ export function IoList({ feed, statistic, from, to, least, end }: IoListProps) {
           {ios.map((io, at) => (
             <tr key={at}>
               <th scope="row">{clock(feed.past!.wall(io.ended_ns / 1e9))}</th>
-              <td class="word" title={io.device}>{cut(io.device, 10)}</td><td class="word">{io.op}{io.error && <> <b class="here-words">{io.error}</b></>}</td><td title={`at ${thousands(io.offset_bytes)}`}>{size(io.length_bytes)}</td><td>{latency(io.total_ns)}</td>
+              <td class="word" title={io.device}>{cut(io.device, 10)}</td><td class="word">{io.op}{io.error && <> <b class="here-words">{io.error}</b></>}</td><td title={`at ${thousands(io.offset_bytes)}`}>{size(io.length_bytes)}</td><td>{io.total_ns == null ? "-" : latency(io.total_ns)}</td>
               <td class="word" title={io.waits.map((one) => `${one.wait} ${latency(one.ns)}`).join(", ")}>{longest(io)}</td><td class="word" title={whoOf(io)}>{cut(whoOf(io), 14)}</td>
             </tr>
           ))}

@@ -48,8 +48,9 @@ pub struct FinishedZio {
     pub arrived_ns: u64,
     /// When the transport accepted its reply.
     pub ended_ns: u64,
-    /// The sum of all `waits`: from `arrived_ns` to `ended_ns`.
-    pub total_ns: u64,
+    /// The sum of all `waits`: from `arrived_ns` to `ended_ns`. It is null for a program's call that rules
+    /// only hold, because its end is not known: the daemon let it go at `ended_ns`.
+    pub total_ns: Option<u64>,
     /// The parts of its latency.
     pub waits: ZioWaits,
     /// The id of the rule that decided its latency or its error; null if none did.

@@ -37,8 +37,9 @@ pub struct StatisticIo {
     pub begun_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
-    /// The time from its arrival until its end.
-    pub total_ns: u64,
+    /// The time from its arrival until its end; null for a program's call that rules only hold, because its
+    /// end is not known.
+    pub total_ns: Option<u64>,
     /// Its time at the device.
     pub latency_ns: u64,
     /// The parts of its time that are known and not zero.
@@ -91,7 +92,7 @@ impl StatisticIo {
             depth: io.depth,
             begun_ns: io.begun_ns,
             ended_ns: io.ended_ns,
-            total_ns: io.total_ns(),
+            total_ns: io.known_total_ns(),
             latency_ns: io.at_device_ns(),
             waits: Dimension::WAITS.iter().filter_map(wait).collect(),
             client: text(who.and_then(|who| who.client())),

@@ -17,7 +17,7 @@ pub(crate) fn finished_zio(zio: &export::FinishedZio, disk: &str, client: &str) 
         error: zio.outcome.err().map(|errno| errno.name().to_owned()),
         arrived_ns: zio.arrived.as_nanos(),
         ended_ns: zio.ended().as_nanos(),
-        total_ns: waits.total().as_nanos(),
+        total_ns: zio.knows_store().then_some(waits.total().as_nanos()),
         waits: ZioWaits::of(&waits, zio.knows_store()),
         rule: zio.rule().map(|rule| rule.0),
         lane: zio.lane(),

@@ -131,7 +131,9 @@ fn size() -> Column {
 }
 
 fn total() -> Column {
-    Column::right("TOTAL", LATENCY_WIDTH, |io| short_time(io.total_ns()))
+    Column::right("TOTAL", LATENCY_WIDTH, |io| {
+        or_dash(io.known_total_ns().map(short_time))
+    })
 }
 
 fn error() -> Column {

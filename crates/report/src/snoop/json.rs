@@ -44,7 +44,7 @@ fn zio(io: &FinishedIo, waits: &Waits) -> Value {
         "error": io.error,
         "arrived_ns": io.begun_ns,
         "ended_ns": io.ended_ns,
-        "total_ns": io.total_ns(),
+        "total_ns": io.known_total_ns(),
         "waits": ZioWaits::of(waits, io.in_store_ns().is_some()),
         "rule": io.rule,
         "lane": io.lane,
