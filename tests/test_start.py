@@ -28,8 +28,9 @@ def test_tests_on_a_slow_disk(directory):
 def test_slow_sometimes(directory):
     with loop_in_memory() as loop:
         load = subprocess.Popen(
-            ["fio", "--name=load", f"--filename={loop.path}", "--rw=randrw", "--bs=4k", "--iodepth=4", "--ioengine=libaio",
-             "--direct=1", "--time_based", "--runtime=600", "--rate_iops=2000", f"--output={os.devnull}"], cwd=directory,
+            ["fio", "--thread", "--name=load", f"--filename={loop.path}", "--rw=randrw", "--bs=4k", "--iodepth=4",
+             "--ioengine=libaio", "--direct=1", "--time_based", "--runtime=600", "--rate_iops=2000",
+             f"--output={os.devnull}"], cwd=directory,
         )
         try:
             typed_here = commands("slow-sometimes.md").replace("sudo ", "").replace("sda", os.path.basename(loop.path))
