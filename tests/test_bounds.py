@@ -283,7 +283,8 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     # Small answers still come, including those about memory.
     memory = json.loads(told(ask(daemon, "/v1/status"))[2])["memory"]
     assert memory["answers_max_bytes"] == ANSWERS_MAX
-    assert ANSWERS_MAX - 2 * len(body) < memory["answers_bytes"] <= ANSWERS_MAX
+    # On a busy host, some callers' time may be up meanwhile.
+    assert ANSWERS_MAX - 4 * len(body) < memory["answers_bytes"] <= ANSWERS_MAX
     assert f"of {ANSWERS_MAX // MIB}M answers" in daemon.cli("status").stdout
     for caller in slow:
         caller.close()

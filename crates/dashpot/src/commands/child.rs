@@ -9,7 +9,7 @@ use std::future::pending;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitCode, ExitStatus};
-use std::sync::mpsc;
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -61,12 +61,20 @@ pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
 pub(crate) struct Launcher(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 impl Launcher {
+    /// Starts the thread, and waits until it has begun. A thread maps memory as it begins, and the kernel refuses
+    /// that after dashpot has locked its memory and given up root.
     pub(crate) fn new() -> io::Result<Launcher> {
         let (orders, ordered) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
-        let launch = move || ordered.into_iter().for_each(|order| order());
+        let begun = Arc::new(Barrier::new(2));
+        let begins = Arc::clone(&begun);
+        let launch = move || {
+            begins.wait();
+            ordered.into_iter().for_each(|order| order());
+        };
         thread::Builder::new()
             .name("launcher".to_owned())
             .spawn(launch)?;
+        begun.wait();
         Ok(Launcher(orders))
     }
 
