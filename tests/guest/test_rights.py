@@ -84,7 +84,7 @@ dashpot detach d
 stop
 """)
     before, after = said.split("/dev/nbd0\n", 1) if "\n/dev/nbd0\n" in said else ("", said)
-    assert '"locked": false' in before and "CAP_SYS_RESOURCE at the start" in before
+    assert '"locked": false' in before and "start it with CAP_SYS_RESOURCE" in before
     assert "not locked" not in before
     reclaim = json.loads(after)["reclaim"]
     assert reclaim["locked"] and not reclaim["io_flusher"] and len(reclaim["lacks"]) == 1
