@@ -364,10 +364,8 @@ fn record(times: &mut Option<Box<Histogram>>, ns: u64) {
 }
 
 fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Histogram>) {
-    match (times, more) {
-        (Some(times), Some(more)) => times.merge(more),
-        (times @ None, Some(more)) => *times = Some(Box::new(more.clone())),
-        (_, None) => {}
+    if let Some(more) = more {
+        times.get_or_insert_default().merge(more);
     }
 }
 

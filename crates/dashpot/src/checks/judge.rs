@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use dashpot_api::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
-use dashpot_engine::Op;
+use dashpot_engine::OpSet;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{Percentiles, outlasts, stop_line};
-use dashpot_rules::{nice_number, short_time};
+use dashpot_rules::{nice_number, parse_ops, short_time};
 use serde::Serialize;
 
 use super::expression::Expression;
@@ -160,11 +160,10 @@ impl Done {
     }
 }
 
-/// Whether the operation that an expression names is this operation of the device. A flush of a block device and
-/// a sync of a program are the same to whoever asks for either.
+/// Whether the operation that an expression names means this operation of the device.
 fn is_same(asked: &str, op: &str) -> bool {
-    let is_sync = |word| word == Op::Flush.name() || word == Op::Sync.name();
-    asked == op || (is_sync(asked) && is_sync(op))
+    let set = |word| parse_ops(word).unwrap_or(OpSet::EMPTY);
+    set(asked).means(set(op))
 }
 
 fn observe_device(

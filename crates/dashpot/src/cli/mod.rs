@@ -57,6 +57,7 @@ pub(crate) use sim::{ReportWords, SimArgs};
 pub(crate) use stats::StatsArgs;
 pub(crate) use top::TopArgs;
 pub(crate) use when::{Between, When, shown_moment};
+pub(crate) use words::each_once;
 pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};
 
 /// A slow disk you control, and a microscope for storage latency.

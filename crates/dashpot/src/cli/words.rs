@@ -10,6 +10,17 @@ pub(super) fn layer() -> impl TypedValueParser<Value = Layer> {
     PossibleValuesParser::new(Layer::WORDS).map(|word| Layer::of_word(&word))
 }
 
+/// The layers in the order in which the user names them, each once.
+pub(crate) fn each_once(named: &[Layer]) -> Vec<Layer> {
+    let mut layers = Vec::new();
+    for layer in named {
+        if !layers.contains(layer) {
+            layers.push(*layer);
+        }
+    }
+    layers
+}
+
 /// Parses a dimension of I/Os.
 pub(super) fn dimension() -> impl TypedValueParser<Value = Dimension> {
     PossibleValuesParser::new(Dimension::ALL.map(Dimension::word))

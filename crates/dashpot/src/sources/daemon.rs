@@ -143,7 +143,7 @@ impl<'a> DaemonSource<'a> {
         devices.into_iter().map(select).collect()
     }
 
-    /// The I/Os in flight, if the question has conditions on them.
+    /// The oldest I/Os in flight on these devices.
     fn in_flight(&self, layer: Layer, devices: &[DeviceInterval]) -> Vec<FinishedIo> {
         let names: Vec<String> = devices.iter().map(|one| one.device.clone()).collect();
         let mut texts = Texts::of(layer);

@@ -55,10 +55,8 @@ impl Sum {
     fn add(&mut self, count: u64, bytes: u64, numbers: Option<&Histogram>) {
         self.count += count;
         self.bytes += bytes;
-        match (&mut self.numbers, numbers) {
-            (Some(all), Some(numbers)) => all.merge(numbers),
-            (all @ None, Some(numbers)) => *all = Some(Box::new(numbers.clone())),
-            (_, None) => {}
+        if let Some(numbers) = numbers {
+            self.numbers.get_or_insert_default().merge(numbers);
         }
     }
 

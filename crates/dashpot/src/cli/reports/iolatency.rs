@@ -1,11 +1,11 @@
 //! `iolatency`: latencies as histograms.
 
 use clap::{Args, ValueEnum};
-use dashpot_observe::{Dimension, Layer};
+use dashpot_observe::Dimension;
 use dashpot_rules::ParseError;
 
-use super::words::{DeviceArgs, FilterArgs, HtmlArgs, Pace, PeriodArgs};
-use crate::cli::words::{dimension, layer};
+use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayersArgs, Pace, PeriodArgs};
+use crate::cli::words::dimension;
 
 /// Show disk latency as histograms, as perf-tools' iolatency does
 #[derive(Args, Clone, Debug)]
@@ -24,15 +24,8 @@ pub(crate) struct IolatencyArgs {
     pub(crate) timestamp: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// At disk (as clients see it), store (below the injection), volume, or fs
-    /// (sync calls); several are one table [disk]
-    #[arg(
-        long = "layer",
-        value_parser = layer(),
-        hide_possible_values = true,
-        value_name = "LAYER"
-    )]
-    pub(crate) layers: Vec<Layer>,
+    #[command(flatten)]
+    pub(crate) at: LayersArgs,
     /// Only these types: a glob over R, W, WF (FUA), F, D
     #[arg(short = 'i', value_name = "TYPE", value_parser = parse_type)]
     pub(crate) iotype: Option<String>,

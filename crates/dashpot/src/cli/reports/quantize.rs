@@ -2,11 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use dashpot_engine::{Duration, OpSet};
-use dashpot_observe::Layer;
 use dashpot_rules::{parse_ops, parse_span};
 
-use super::words::{DeviceArgs, FilterArgs, HtmlArgs, PeriodArgs};
-use crate::cli::words::layer;
+use super::words::{DeviceArgs, FilterArgs, HtmlArgs, LayersArgs, PeriodArgs};
 
 /// Show latency as DTrace's quantize does, with averages and IOPS
 #[derive(Args, Clone, Debug)]
@@ -27,15 +25,8 @@ pub(crate) struct QuantizeArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// At disk (as clients see it), store (below the injection), or volume;
-    /// several are shown beside each other [disk]
-    #[arg(
-        long = "layer",
-        value_parser = layer(),
-        hide_possible_values = true,
-        value_name = "LAYER"
-    )]
-    pub(crate) layers: Vec<Layer>,
+    #[command(flatten)]
+    pub(crate) at: LayersArgs,
     #[command(flatten)]
     pub(crate) period: PeriodArgs,
     /// How long to watch [until Ctrl-C]

@@ -8,7 +8,7 @@ use dashpot_observe::{Layer, Predicates};
 use dashpot_rules::{ParseError, parse_interval, parse_report_count, parse_span};
 
 use crate::cli::When;
-use crate::cli::words::layer;
+use crate::cli::words::{each_once, layer};
 
 /// How often a report is repeated, and how many times.
 #[derive(Args, Clone, Debug, Default)]
@@ -131,6 +131,26 @@ pub(crate) struct LayerArgs {
     #[arg(long, value_parser = layer(), default_value = "disk", value_name = "LAYER")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     pub(crate) layer: Layer,
+}
+
+/// The layers of a report that shows several at once.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LayersArgs {
+    /// At disk (as clients see it), store (below the injection), volume, or fs
+    /// (sync calls); may be given several times [disk]
+    #[arg(long = "layer", value_parser = layer(), value_name = "LAYER")]
+    #[arg(hide_possible_values = true)]
+    layers: Vec<Layer>,
+}
+
+impl LayersArgs {
+    /// The layers, at least one.
+    pub(crate) fn layers(&self) -> Vec<Layer> {
+        match &self.layers[..] {
+            [] => vec![Layer::Disk],
+            named => each_once(named),
+        }
+    }
 }
 
 /// Splits words into devices, an interval and a count. The interval is the first word that begins with a

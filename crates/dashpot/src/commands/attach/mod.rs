@@ -200,7 +200,7 @@ pub(crate) fn attach_disk(
         // The disk is attached by now, whatever the answer is.
         lacks: match client.status(0) {
             Ok(status) => status.reclaim.lacks,
-            Err(error) => vec![format!("it is not known what it lacks: {error}")],
+            Err(error) => vec![format!("dashpot cannot tell what protects it: {error}")],
         },
         disk: exported.name,
     })

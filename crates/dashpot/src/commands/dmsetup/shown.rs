@@ -76,11 +76,14 @@ fn print_each(
     between: &str,
     text: impl Fn(&Mapped) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
-    let (said, refused): (Vec<_>, Vec<_>) = all.iter().map(text).partition(Result::is_ok);
-    let said: Vec<String> = said.into_iter().filter_map(Result::ok).collect();
+    let (mut said, mut refused) = (Vec::new(), Vec::new());
+    for mapped in all {
+        match text(mapped) {
+            Ok(text) => said.push(text),
+            Err(error) => refused.push(format!("{error:#}")),
+        }
+    }
     print(&said.join(between))?;
-    let refused = refused.into_iter().filter_map(Result::err);
-    let refused: Vec<String> = refused.map(|error| format!("{error:#}")).collect();
     match refused.is_empty() {
         true => Ok(()),
         false => bail!(refused.join("; ")),

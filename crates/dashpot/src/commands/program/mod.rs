@@ -113,8 +113,8 @@ impl Program {
             if let Some(age) = age.filter(|age| *age >= least.as_nanos() as u64) {
                 let (name, age, api) = (&disk.name, short_time(age), &self.api);
                 complain(format_args!(
-                    "dashpot: '{name}' has held a call of the program for {age}, and the program gets signals \
-                     after the call alone, unless they kill it: 'dashpot clear all --release --api {api}' ends \
+                    "dashpot: '{name}' has held a call of the program for {age}, and until the call ends the \
+                     program gets only a signal that kills it: 'dashpot clear all --release --api {api}' ends \
                      the hold"
                 ));
             }

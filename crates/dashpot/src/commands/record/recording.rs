@@ -9,7 +9,7 @@ use dashpot_recording::{Event, MachineClock, Mark, Options, Recorder, Summary};
 use dashpot_rules::{ParseError, nice_number, thousands};
 
 use super::changes::Changes;
-use crate::cli::KeepArgs;
+use crate::cli::{KeepArgs, each_once};
 use crate::commands::output::usage;
 use crate::sources::{KERNEL_DISK, KERNEL_FS, Source, Target, run_first};
 
@@ -49,14 +49,7 @@ pub(super) fn check_same(root: &Path, target: &Target) -> anyhow::Result<()> {
 /// The layers to record: the layers that the user asks for, or all layers of the target.
 pub(super) fn layers(target: &Target, asked: &[Layer]) -> Vec<Layer> {
     match (asked, target) {
-        ([_, ..], _) => {
-            let mut layers: Vec<Layer> = Vec::new();
-            let new = |known: &[Layer], layer: &Layer| !known.contains(layer);
-            for layer in asked {
-                layers.extend(new(&layers, layer).then_some(*layer));
-            }
-            layers
-        }
+        ([_, ..], _) => each_once(asked),
         ([], Target::Daemon { .. }) => {
             let mut layers = vec![Layer::Disk, Layer::Volume];
             layers.retain(|layer| !target.names(*layer).is_empty());

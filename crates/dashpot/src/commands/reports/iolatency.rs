@@ -1,7 +1,7 @@
 //! `iolatency`: latencies of disks as a histogram, once per interval.
 
 use dashpot_engine::Duration;
-use dashpot_observe::{Layer, Predicates};
+use dashpot_observe::Predicates;
 use dashpot_report::iolatency::{Boundary, IolatencyReport, Style};
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
@@ -13,10 +13,7 @@ impl Asked for IolatencyArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         check_memory(over, &self.period, &self.pace, self.queued)?;
         Ok(Box::new(IolatencyReport {
-            layers: match &self.layers[..] {
-                [] => vec![Layer::Disk],
-                named => named.to_vec(),
-            },
+            layers: self.at.layers(),
             schedule: over.schedule(&self.pace, INTERVAL),
             // A simulation ends by itself.
             endless: matches!(over, Over::Live(_)) && self.pace.count.is_none(),

@@ -1,7 +1,7 @@
 //! `quantize`: latencies of disks in powers of two, over one interval.
 
 use dashpot_engine::{Duration, OpSet};
-use dashpot_observe::{Layer, Predicates, Schedule};
+use dashpot_observe::{Predicates, Schedule};
 use dashpot_report::quantize::QuantizeReport;
 use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
@@ -12,10 +12,7 @@ use crate::cli::reports::{DeviceArgs, PeriodArgs, QuantizeArgs};
 impl Asked for QuantizeArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         Ok(Box::new(QuantizeReport {
-            layers: match &self.layers[..] {
-                [] => vec![Layer::Disk],
-                named => named.to_vec(),
-            },
+            layers: self.at.layers(),
             schedule: Schedule::once(self.lasts.unwrap_or(Duration::MAX)),
             past: over.past(&self.period, false),
             ops: self.op.unwrap_or(OpSet::EVERY),
