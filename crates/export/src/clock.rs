@@ -1,7 +1,7 @@
 //! `CLOCK_MONOTONIC`, as the engine's time, and the clocks for CPU time and suspensions.
 
 use dashpot_engine::{Duration, Instant};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The time now. A call takes 25–30 ns.
 pub fn now() -> Instant {
@@ -22,6 +22,15 @@ pub(crate) fn suspended() -> Option<Duration> {
     let after = read(ClockId::Monotonic);
     let uncertain = Duration::from_nanos(after - before);
     (uncertain < UNCERTAIN_MAX).then(|| Duration::from_nanos(boot.saturating_sub(before)))
+}
+
+/// A duration for the kernel.
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    let nanos = duration.as_nanos();
+    Timespec {
+        tv_sec: (nanos / 1_000_000_000) as i64,
+        tv_nsec: (nanos % 1_000_000_000) as i64,
+    }
 }
 
 fn read(clock: ClockId) -> u64 {

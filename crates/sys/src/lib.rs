@@ -14,6 +14,7 @@ mod ring;
 pub mod seccomp;
 #[cfg(feature = "ublk")]
 pub mod ublk;
+mod wait;
 
 pub use buffer::Buffer;
 pub use device::discard;
@@ -21,3 +22,4 @@ pub use inherited::duplicate_inherited;
 pub use pages::Pages;
 pub use priority::run_before_others;
 pub use ring::{Completion, Ring, Work, why_no_ring};
+pub use wait::wait_for_events;

@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use dashpot_engine::{Duration, Instant};
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use dashpot_sys::wait_for_events;
+use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
 
@@ -112,17 +112,13 @@ impl Acceptor {
         // the acceptor does not wait.
         let room = self.pending.displaceable_at().filter(|_| !self.watching);
         let moments = [self.pending.late_at(), room, self.pauses_until];
-        let timeout = moments.into_iter().flatten().min().map(|at| {
-            let wait = at.since(now).as_nanos();
-            Timespec {
-                tv_sec: (wait / 1_000_000_000) as i64,
-                tv_nsec: (wait % 1_000_000_000) as i64,
-            }
-        });
-        match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let soonest = moments.into_iter().flatten().min();
+        let timeout = soonest.map(|at| clock::timespec(at.since(now)));
+        Ok(wait_for_events(
+            self.epoll.as_fd(),
+            events,
+            timeout.as_ref(),
+        )?)
     }
 
     fn accept(&mut self, listener: usize) {

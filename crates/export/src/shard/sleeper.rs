@@ -10,8 +10,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use dashpot_engine::{Duration, Instant};
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use dashpot_sys::wait_for_events;
+use rustix::event::epoll;
 
 use crate::clock;
 
@@ -130,14 +130,8 @@ fn poll(
     events: &mut Vec<epoll::Event>,
     timeout: Option<Duration>,
 ) -> io::Result<()> {
-    let timeout = timeout.map(|wait| Timespec {
-        tv_sec: (wait.as_nanos() / 1_000_000_000) as i64,
-        tv_nsec: (wait.as_nanos() % 1_000_000_000) as i64,
-    });
-    match epoll::wait(epoll, spare_capacity(events), timeout.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let timeout = timeout.map(clock::timespec);
+    Ok(wait_for_events(epoll, events, timeout.as_ref())?)
 }
 
 /// The sleeper spins for at most a quarter of each window of 100 ms.
