@@ -119,6 +119,17 @@ def test_a_file_has_the_bytes(created, directory):
     assert "word 2, '4096': the device has 2048 sectors" in created(f"0 4096 delay {file} 0 1", code=1).stderr
 
 
+def test_a_table_comes_from_a_file(created, directory):
+    table = directory / "table"
+    table.write_text("0 2048 delay ram:1M 0 7\n")
+    created("0 2048 delay ram:1M 0 1")
+    dm("load", NAME, table)
+    assert dm("table", NAME, "--inactive").stdout.split()[-1] == "7"
+    refused = dm("reload", NAME, directory / "none", code=1).stderr
+    assert f"the table cannot be read from {directory}/none: No such file" in refused
+    assert "cannot be used with" in dm("reload", NAME, table, "--table", "0 1 error", code=2).stderr
+
+
 @requires("blkdiscard")
 @pytest.mark.parametrize("medium", ["file", "dev"])
 @pytest.mark.parametrize("parts", [1, 2, 3])

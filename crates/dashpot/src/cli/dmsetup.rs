@@ -1,5 +1,7 @@
 //! `dmsetup`: slow devices in the words of the device mapper's tool.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// Make slow devices in dmsetup's words: its delay and error targets
@@ -30,6 +32,7 @@ pub(crate) enum DmAction {
         table: TableArgs,
     },
     /// Give a device another table, which 'resume' puts in place
+    #[command(visible_alias = "load")]
     Reload {
         /// The device
         name: String,
@@ -79,7 +82,10 @@ pub(crate) enum DmAction {
 /// A table.
 #[derive(Args, Debug)]
 pub(crate) struct TableArgs {
-    /// The table [standard input]
-    #[arg(long, value_name = "LINE")]
+    /// The table
+    #[arg(long, value_name = "LINE", conflicts_with = "file")]
     pub(crate) table: Option<String>,
+    /// The file with the table [standard input]
+    #[arg(value_name = "TABLE_FILE")]
+    pub(crate) file: Option<PathBuf>,
 }

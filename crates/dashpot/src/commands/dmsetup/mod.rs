@@ -9,6 +9,7 @@ mod mapped;
 mod medium;
 mod shown;
 
+use std::fs::File;
 use std::io::{self, Read};
 
 use anyhow::{Context, bail};
@@ -39,17 +40,22 @@ pub(crate) fn dmsetup(args: &DmsetupArgs) -> anyhow::Result<()> {
 }
 
 fn read_table(args: &TableArgs) -> anyhow::Result<Table> {
-    let text = match &args.table {
-        Some(text) => text.clone(),
-        None => {
-            let mut text = String::new();
-            let limited = &mut io::stdin().lock().take(LONGEST);
-            let read = limited.read_to_string(&mut text);
-            read.context("the table cannot be read from standard input; --table LINE gives it")?;
-            text
+    let text = match (&args.table, &args.file) {
+        (Some(line), _) => line.clone(),
+        (None, Some(file)) => {
+            let read = File::open(file).and_then(read_to_end);
+            read.with_context(|| format!("the table cannot be read from {}", file.display()))?
         }
+        (None, None) => read_to_end(io::stdin().lock())
+            .context("the table cannot be read from standard input; --table LINE gives it")?,
     };
     Ok(parse_table(&text)?)
+}
+
+fn read_to_end(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    from.take(LONGEST).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Makes a device. Leaves nothing behind if a step fails.
