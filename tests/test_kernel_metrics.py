@@ -4,6 +4,7 @@ import json
 import math
 import re
 import signal
+import socket
 import subprocess
 import urllib.parse
 import urllib.request
@@ -101,3 +102,14 @@ def test_observe_puts_its_socket_away(loop, observer, directory):
 def test_observe_refuses_what_it_does_not_understand(words, code, why):
     refused = run(BINARY, "observe", *words, code=code)
     assert why in refused.stderr and "tip" not in refused.stderr
+
+
+@takes_a_kernel
+def test_a_supervisor_is_told_when_the_disks_are_observed(observer, directory, monkeypatch):
+    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    told.bind(str(directory / "notify"))
+    told.settimeout(HANG_LIMIT)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(directory / "notify"))
+    process, url = observer("200ms", "--json", "--metrics", "tcp:127.0.0.1:0")
+    assert told.recv(64) == b"READY=1" and process.poll() is None
+    assert urllib.request.urlopen(url, timeout=HANG_LIMIT).status == 200

@@ -44,7 +44,7 @@ fn handed(own: u32, pid: Option<&str>, count: Option<&str>) -> anyhow::Result<Ra
     }
 }
 
-/// Tells the supervisor, if there is one, that clients can connect.
+/// Tells the supervisor, if there is one, that clients can connect, or that the disks are observed.
 pub(super) fn say_ready() {
     say("READY=1");
 }

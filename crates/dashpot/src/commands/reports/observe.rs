@@ -19,6 +19,7 @@ use crate::commands::page::{KernelWatch, Page};
 use crate::commands::private::PrivateDir;
 use crate::commands::record::Background;
 use crate::commands::scraper::Scraper;
+use crate::commands::supervisor::say_ready;
 use crate::sources::{Source, Target};
 
 impl Asked for ObserveArgs {
@@ -78,8 +79,10 @@ impl Asked for ObserveArgs {
             true => Some(self.page()?),
             false => None,
         };
+        let source = target.watch(&report.question(), &report.schedule())?;
+        say_ready();
         Ok(Box::new(Counted {
-            source: target.watch(&report.question(), &report.schedule())?,
+            source,
             totals,
             _scraper: scraper,
             _private: private,
