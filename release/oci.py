@@ -36,13 +36,21 @@ def image(programs, version, epoch):
         platform = {"architecture": architecture, "os": "linux"}
         manifests.append({**_blob(blobs, _json(manifest), _MANIFEST), "platform": platform})
     index = {"schemaVersion": 2, "mediaType": _INDEX, "manifests": manifests}
-    named = {**_blob(blobs, _json(index), _INDEX), "annotations": {"org.opencontainers.image.ref.name": version}}
+    named = {**_blob(blobs, _json(index), _INDEX), "annotations": names(version)}
     entries = [
         Entry("oci-layout", _json({"imageLayoutVersion": "1.0.0"})),
         Entry("index.json", _json({"schemaVersion": 2, "mediaType": _INDEX, "manifests": [named]})),
         *(Entry(f"blobs/sha256/{name}", data) for name, data in blobs.items()),
     ]
     return tar(with_parents(entries), epoch)
+
+
+def names(version):
+    """The names that `podman load` and `docker load` give the image."""
+    return {
+        "org.opencontainers.image.ref.name": version,
+        "io.containerd.image.name": f"docker.io/library/dashpot:{version}",
+    }
 
 
 def _config(architecture, version, epoch, layer):

@@ -101,7 +101,10 @@ def test_the_image_is_whole_for_each_architecture():
     layout = tarfile.open(fileobj=io.BytesIO(made_image()))
     assert json.load(layout.extractfile("oci-layout")) == {"imageLayoutVersion": "1.0.0"}
     (named,) = json.load(layout.extractfile("index.json"))["manifests"]
-    assert named["annotations"]["org.opencontainers.image.ref.name"] == "1.2.3"
+    assert named["annotations"] == {
+        "org.opencontainers.image.ref.name": "1.2.3",
+        "io.containerd.image.name": "docker.io/library/dashpot:1.2.3",
+    }
     manifests = json.loads(blob(layout, named))["manifests"]
     assert [each["platform"]["architecture"] for each in manifests] == ["amd64", "arm64"]
     for each in manifests:
