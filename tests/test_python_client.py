@@ -11,9 +11,11 @@ import threading
 import pytest
 
 from conftest import BINARY, HANG_LIMIT, ROOT, eventually, requires, run
+from test_generated_clients import TOOLS
 
 nbd = pytest.importorskip("nbd", reason="python3-libnbd is missing: make deps")
 
+MYPY = TOOLS / "venv/bin/mypy"
 PACKAGE = ROOT / "python/src"
 sys.path.insert(0, str(PACKAGE))
 os.environ["DASHPOT"] = BINARY
@@ -323,3 +325,10 @@ def test_the_guide_in_the_package(tmp_path):
 def test_the_version_is_the_programs(lab):
     cargo = (ROOT / "Cargo.toml").read_text()
     assert f'version = "{dashpot.__version__}"' in cargo and lab.version == dashpot.__version__
+
+
+@pytest.mark.skipif(not MYPY.exists(), reason="mypy is missing: `make deps` installs it")
+def test_the_package_is_typed():
+    """Debian's pluggy has no types, so the functions that its decorators return are left out."""
+    words = ["--strict", "--allow-untyped-decorators", "--python-executable", sys.executable, "--cache-dir", os.devnull]
+    run(MYPY, *words, PACKAGE)

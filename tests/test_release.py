@@ -26,6 +26,20 @@ from release import archive, deb, oci, parts, wheel  # noqa: E402
 EPOCH = 1_700_000_000
 PROGRAM = b"#!/bin/sh\necho a program that says $1\n"
 PIP = TOOLS / "venv/bin/python"
+needs_schemas = pytest.mark.skipif(
+    not list(TOOLS.glob("venv/lib/python3*/site-packages/cyclonedx")), reason="cyclonedx is missing: `make deps` installs it"
+)
+# Prints the first thing that is not as CycloneDX's own schema says.
+VALIDATE = """
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+print(JsonStrictValidator(SchemaVersion.V1_5).validate_str(sys.stdin.read()))
+"""
+
+
+def valid_parts(text):
+    assert run(PIP, "-c", VALIDATE, stdin=text).stdout == "None\n"
 
 
 def project():
@@ -178,3 +192,12 @@ def test_the_list_of_parts_has_what_is_linked_and_nothing_else():
     assert listed["components"][0]["hashes"] == [{"alg": "SHA-256", "content": "ab"}]
     text = parts.licences([("a 1", "MIT", ["Text\n"]), ("b 1", "MIT", ["Text"]), ("c 1", "ISC", [])]).decode()
     assert text.count("Text") == 1 and "a 1, b 1" in text and "Its author names: ISC" in text
+
+
+@needs_schemas
+def test_the_list_of_parts_is_what_its_schema_says():
+    crates = [{"name": "a", "version": "1.0.0+x", "license": "MIT/Apache-2.0", "checksum": "ab" * 32}]
+    listed = parts.cyclonedx("1.2.3", crates, [("@x/y", "2.0.0", "MIT")], [("glibc", "2.36-9")], "2023-11-14T22:13:20Z")
+    valid_parts(listed.decode())
+    with pytest.raises(AssertionError, match="not-a-kind"):
+        valid_parts(listed.decode().replace('"library"', '"not-a-kind"'))
