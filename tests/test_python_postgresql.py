@@ -35,15 +35,24 @@ def dashpot():
 def commits():
     assert psql("insert into t values (1);\\n" * 20).returncode == 0
 
+def in_time(dashpot):
+    try:
+        with dashpot.checking("wal.sync.p90 < 50ms"):
+            commits()
+    except library.CheckFailed as error:
+        print(error)
+        return False
+    return True
+
 @pytest.mark.slow_disk("-D 20ms -T sync")
 def test_in_time_at_20_ms(dashpot):
-    with dashpot.checking("wal.sync.p50 < 95ms"):
-        commits()
+    # On a busy host, the syncs of one attempt may take longer.
+    assert any(in_time(dashpot) for attempt in range(20))
 
 @pytest.mark.slow_disk("-D 100ms -T sync")
 def test_too_slow_at_100_ms(dashpot):
-    with pytest.raises(library.CheckFailed, match="FAIL.*wal.sync.p50 < 95ms"):
-        with dashpot.checking("wal.sync.p50 < 95ms"):
+    with pytest.raises(library.CheckFailed, match="FAIL.*wal.sync.p99 < 50ms"):
+        with dashpot.checking("wal.sync.p99 < 50ms"):
             commits()
 """
 
@@ -76,9 +85,7 @@ def test_a_slow_log_is_seen_and_checked(suite):
 def test_without_fsync_the_tests_fail_with_the_reason(suite):
     with open(pathlib.Path(suite.env["DATA"]) / "postgresql.conf", "a") as settings:
         settings.write("fsync = off\n")
-    printed = suite.run("-k", "20_ms", code=1)
-    assert "CheckFailed" in printed and "no sync seen" in printed
-    suite.write(SUITE.replace('dashpot.checking("wal.sync.p50 < 95ms")', "__import__('contextlib').nullcontext()"))
-    printed = suite.run("-k", "20_ms", code=1)
-    assert "NothingInjected: rule '-D 20ms -T sync' of disk 'wal' injected nothing" in printed
+    printed = suite.run(code=1)
+    assert "2 failed" in printed and "no sync seen" in printed
+    assert "NothingInjected: rule '-D 100ms -T sync' of disk 'wal' injected nothing" in printed
     assert "nothing had matched: -T sync" in printed and "fsync=off" in printed
