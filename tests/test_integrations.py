@@ -1,6 +1,7 @@
 """The files of integrations/ for pipelines: each is valid by its schema, and its shell steps do what they say."""
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -85,12 +86,31 @@ def test_the_job_of_gitlab_runs_its_script(directory):
     assert 'name="db.flush.p99 &lt; 1m"' in (directory / "out/junit.xml").read_text()
 
 
-def test_the_dockerfile_and_compose_name_what_there_is():
-    """The command line accepts the words of the Dockerfile's entry point and of the compose file's
-    command."""
-    (words,) = re.findall(r"^ENTRYPOINT \[(.*)\]$", (HERE / "Dockerfile").read_text(), re.MULTILINE)
-    words = re.findall(r'"([^"]*)"', words)
-    assert words[-1] == "--" and run(BINARY, *words[1:], "true", code=None).returncode in (0, 125)
-    (command,) = re.findall(r"command: \[(.*)\]", (HERE / "compose.yml").read_text())
-    command = re.findall(r'"([^"]*)"', command)
+def words_of(instruction):
+    (words,) = re.findall(rf"^{instruction} (\[.*\])$", (HERE / "Dockerfile").read_text(), re.MULTILINE)
+    return json.loads(words)
+
+
+def test_the_words_of_the_dockerfile_make_syncs_slow(directory):
+    """`make test-dist` builds the image."""
+    (directory / "data").mkdir()
+    entry, command = words_of("ENTRYPOINT"), words_of("CMD")
+    assert entry[0] == "dashpot" and entry[-1] == "--"
+    words = [*entry[1:-1], "--report", directory / "out", "--", *command]
+    run(BINARY, *(re.sub(r"(?<![\w/])/data", f"{directory}/data", str(word)) for word in words))
+    (rule,) = json.loads((directory / "out/summary.json").read_text())["rules"]
+    assert rule["held"] == 1 and (directory / "data/file").exists()
+
+
+def test_compose_names_what_there_is():
+    (command,) = re.findall(r"command: (\[.*\])", (HERE / "compose.yml").read_text())
+    command = json.loads(command)
     assert command[0] == "serve" and {"--nbd", "--api", "--allow-host"} <= set(command)
+
+
+def test_files_name_this_version():
+    version = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
+    texts = [(ROOT / name).read_text() for name in ("docs/ci.md", "docs/releasing.md")]
+    texts += [path.read_text() for path in HERE.rglob("*") if path.is_file()]
+    named = [name for text in texts for name in re.findall(r"\bdashpot[-_:](\d+\.\d+\.\d+)", text)]
+    assert len(named) > 4 and set(named) == {version}

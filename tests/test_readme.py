@@ -1,5 +1,6 @@
 """The commands in the README and the pages work as they are, and their output fits a terminal of 80 columns."""
 
+import json
 import os
 import pathlib
 import re
@@ -43,6 +44,15 @@ def bash(script, directory):
     )
     assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def test_the_first_command(directory):
+    first = re.findall(r"^```sh\n(dashpot run .*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)[0]
+    assert first.count("/tmp") == 2
+    reported = first.replace("/tmp", str(directory)).replace(" -- ", f" --report {directory}/out -- ", 1)
+    bash(reported, directory)
+    (rule,) = json.loads((directory / "out/summary.json").read_text())["rules"]
+    assert rule["held"] == 1
 
 
 @requires("nbdinfo")
