@@ -51,7 +51,8 @@ class Process:
         self.process = subprocess.Popen(
             [HOME / "dashpot", *self.words[1:]], stdout=self.log, stderr=self.log, env={**os.environ, **self.environment})
 
-    def stop(self):
+    def stop(self, timeout):
+        assert timeout >= 10
         self.process.terminate()
         self.process.wait()
 

@@ -29,6 +29,9 @@ from ._figures import Json
 __all__ = ["SlowContainer", "slow"]
 
 _PROGRAM = "/dashpot"
+# The seconds in which a program must end after SIGTERM: more than Docker's ten, because the files of a database are
+# slow while it shuts down, too. Podman gives no time at all to a container whose client names none.
+_TO_END = 60
 # The words of `uname -m`, and what images call the same machines.
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -110,7 +113,7 @@ class SlowContainer:
 
     def _end(self) -> None:
         """Ends the program as `docker stop` does, and reads dashpot's report of it."""
-        self.container.get_wrapped_container().stop()
+        self.container.get_wrapped_container().stop(timeout=_TO_END)
         with tempfile.TemporaryDirectory(prefix="dashpot-") as directory:
             summary = Path(directory) / "summary.json"
             try:
