@@ -1,0 +1,93 @@
+"""Podman with images and containers of its own, which leave with it. Nothing comes from a registry."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from conftest import eventually
+from packages import LIMIT, needs_root, one, run
+
+# A sandbox may allow no higher limits than these, and podman asks for more. `file`: there may be no journal.
+SETTINGS = """
+[containers]
+default_ulimits = ["nofile=1000:1000", "nproc=1000:1000"]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+runtime = "runc"
+lock_type = "file"
+"""
+needs_podman = [
+    needs_root,
+    pytest.mark.skipif(shutil.which("podman") is None or shutil.which("runc") is None, reason="podman is missing: make deps"),
+]
+
+
+class Podman:
+    def __init__(self, home):
+        self.home = home
+        with open(f"{home}/containers.conf", "w") as settings:
+            settings.write(SETTINGS)
+        self.environment = {**os.environ, "CONTAINERS_CONF": f"{home}/containers.conf", "XDG_RUNTIME_DIR": home}
+        places = ["--root", f"{home}/images", "--runroot", f"{home}/state", "--tmpdir", f"{home}/tmp"]
+        self.words = ["podman", *places, "--storage-driver", "overlay"]
+        self.started = []
+
+    def __call__(self, *words, code=0):
+        return run(*self.words, *words, code=code, env=self.environment).stdout.strip()
+
+    def load(self):
+        """Loads the release's image, and returns the name that it has then."""
+        return self("load", "--quiet", "--input", one("dashpot-*.oci.tar")).split(": ")[1]
+
+    def load_another(self, name, root):
+        """Makes an image of a folder."""
+        packed = f"{self.home}/root.tar"
+        run("tar", "--create", "--file", packed, "--directory", root, ".")
+        self("import", "--quiet", packed, name)
+        os.unlink(packed)
+
+    def start(self, *words):
+        """Starts a container that reaches no network, and returns its id."""
+        self.started.append(self("run", "--detach", "--pull", "never", "--network", "none", *words))
+        return self.started[-1]
+
+    def run(self, *words, code=0):
+        return self("run", "--rm", "--pull", "never", "--network", "none", *words, code=code)
+
+    @contextlib.contextmanager
+    def service(self):
+        """Docker's API at a socket, whose address this gives."""
+        socket = f"{self.home}/docker.sock"
+        served = subprocess.Popen(
+            [*self.words, "system", "service", "--time", "0", f"unix://{socket}"], env=self.environment, stderr=subprocess.DEVNULL
+        )
+        try:
+            eventually(lambda: os.path.exists(socket) or served.poll() is not None, "the service")
+            assert served.poll() is None
+            yield f"unix://{socket}"
+        finally:
+            served.terminate()
+            served.wait(LIMIT)
+
+    def close(self):
+        self("rm", "--all", "--force", "--time", "0", code=None)
+        run("umount", f"{self.home}/images/overlay", code=None)
+
+
+@contextlib.contextmanager
+def engine():
+    home = tempfile.mkdtemp(prefix="dashpot-podman-")
+    podman = Podman(home)
+    try:
+        why = subprocess.run([*podman.words, "info"], env=podman.environment, capture_output=True, text=True)
+        if why.returncode:
+            pytest.skip(f"podman does not work here: {why.stderr.strip().splitlines()[-1]}")
+        yield podman
+    finally:
+        podman.close()
+        shutil.rmtree(home)
