@@ -64,3 +64,30 @@ def test_a_file_of_another_directory_is_not_held(files, tmp_path, words):
     program = [PYTHON, "-c", SYNCS, files.parent / "mnt/f", 5]
     _, rule = counted(files, tmp_path, *program, under=mounted(files, words))
     assert rule["matched"] == 0
+
+
+# Makes a root of its own, in which a file has the path of a file of the disk.
+ENTERED = """
+mkdir root && mount $2 root && cd root
+for at in usr bin lib lib64; do mkdir -p $at && mount --rbind /$at $at; done
+mkdir -p .$1 mnt && $3 && touch .$1/f && pivot_root . mnt && shift 3 && exec "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("root", "more", "matched"),
+    [
+        ("-t tmpfs tmpfs", "true", 0),
+        ("-t tmpfs tmpfs", "mount --bind $1 .$1", 5),
+        ("--rbind /", "true", 5),
+    ],
+    ids=["another file", "the file", "all files"],
+)
+def test_a_root_of_a_program_has_its_own_files(files, tmp_path, root, more, matched):
+    """The path alone does not tell whether a file in another namespace of mounts is the disk's."""
+    entered = f"cd {files.parent}" + ENTERED.replace("$2", root).replace("$3", more)
+    _, rule = counted(
+        files, tmp_path, "unshare", "--mount", "sh", "-ec", entered, "sh", files, root, more, PYTHON, "-c", SYNCS,
+        files / "f", 5,
+    )
+    assert (rule["matched"], rule["held"]) == (matched, matched)

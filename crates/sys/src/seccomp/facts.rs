@@ -26,10 +26,8 @@ pub struct Status {
 /// The place to which a name leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The number of the file system.
-    pub device: u64,
-    /// The number of the mount.
-    pub mount: u64,
+    /// The file there. If the name was not to be followed, or leads to no file yet: the directory that has it.
+    pub status: Status,
     /// The path.
     pub path: Vec<u8>,
 }
@@ -92,29 +90,25 @@ impl Place {
             }
             path.extend_from_slice(last);
         }
-        Ok(Place {
-            device: status.device,
-            mount: status.mount,
-            path,
-        })
+        Ok(Place { status, path })
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let (device, mount) = (self.device.to_ne_bytes(), self.mount.to_ne_bytes());
-        [&device, &mount, self.path.as_slice()].concat()
+        [self.status.to_bytes(), self.path.clone()].concat()
     }
 
     /// Parses an answer into a place.
     pub fn from_bytes(bytes: &[u8]) -> Option<Place> {
-        let (device, rest) = bytes.split_first_chunk()?;
-        let (mount, path) = rest.split_first_chunk()?;
+        let (status, path) = bytes.split_at_checked(STATUS)?;
         Some(Place {
-            device: u64::from_ne_bytes(*device),
-            mount: u64::from_ne_bytes(*mount),
+            status: Status::from_bytes(status)?,
             path: path.to_vec(),
         })
     }
 }
+
+/// The length of a [`Status`] in bytes.
+const STATUS: usize = 6 * size_of::<u64>();
 
 pub(super) fn link(path: &str) -> Result<Vec<u8>, Errno> {
     Ok(readlink(path, Vec::new())?.into_bytes())

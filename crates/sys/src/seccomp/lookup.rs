@@ -164,19 +164,19 @@ mod tests {
         std::fs::create_dir(path.join("d")).unwrap();
         std::fs::write(path.join("d/f"), "").unwrap();
         std::os::unix::fs::symlink("d/f", path.join("l")).unwrap();
-        for (word, follows, place) in [
-            ("d/f", true, "d/f"),
-            ("l", true, "d/f"),
-            ("l", false, "l"),
-            ("d/../d//f", true, "d/f"),
-            ("d/new", true, "d/new"),
-            ("d/", false, "d"),
-            ("d/..", false, ""),
+        // A place has the status of its file, or else that of the directory.
+        for (word, follows, place, file) in [
+            ("d/f", true, "d/f", "d/f"),
+            ("l", true, "d/f", "d/f"),
+            ("l", false, "l", ""),
+            ("d/../d//f", true, "d/f", "d/f"),
+            ("d/new", true, "d/new", "d"),
+            ("d/", false, "d", ""),
+            ("d/..", false, "", ""),
         ] {
             let asked = name("/", &base, word.as_bytes(), follows).answer();
             let found = Place::from_bytes(&asked.unwrap()).unwrap();
-            let status = Status::of(&base).unwrap();
-            assert_eq!((found.device, found.mount), (status.device, status.mount));
+            assert_eq!(found.status, Status::of(path.join(file)).unwrap(), "{word}");
             let found = String::from_utf8(found.path).unwrap();
             assert_eq!(
                 found,

@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashpot_engine::{Op, OpSet};
-use dashpot_sys::seccomp::{Call, Status, SystemCall};
+use dashpot_sys::seccomp::{Call, SystemCall};
+use rustix::fs::FileType;
 
 use super::files::Files;
 use super::kinds::{Named, Target, libc_flags::O_DSYNC, parts};
@@ -78,7 +79,7 @@ fn name(target: Target, call: &Call, subject: &mut Subject<'_>) -> Result<String
     let path = match target {
         Target::Named(named) => {
             let place = subject.place(named, &call.arguments)?;
-            place.map(|(place, _)| place.path)
+            place.map(|place| place.path)
         }
         Target::Descriptor(at) => subject.link(call.arguments[at] as u32)?,
         _ => None,
@@ -163,10 +164,10 @@ fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Co
         is_inside: false,
         how: None,
     };
-    let (place, _) = subject.place(named, &call.arguments).ok()??;
-    let path = String::from_utf8(place.path).ok()?;
-    let status = Status::of(&path).ok()?;
-    (status.mode & SET_ID != 0).then(|| {
+    let place = subject.place(named, &call.arguments).ok()??;
+    let path = String::from_utf8_lossy(&place.path);
+    let is_file = FileType::from_raw_mode(place.status.mode) == FileType::RegularFile;
+    (is_file && place.status.mode & SET_ID != 0).then(|| {
         said(format!(
             "{path} has the set-user-ID or set-group-ID bit, which has no effect here: a program under a path disk \
              gains no privileges"

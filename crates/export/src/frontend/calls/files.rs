@@ -126,17 +126,7 @@ impl Files {
             Target::Descriptor(at) => self.of_descriptor(descriptor(arguments[at]), subject),
             Target::Named(named) => match subject.place(named, arguments)? {
                 None => Ok(Vec::new()),
-                Some((place, follows)) => {
-                    let held = self.at(&place, subject)?;
-                    let name = str::from_utf8(&place.path).ok();
-                    match name.filter(|_| follows && held.len() < self.disks.len()) {
-                        None => Ok(held),
-                        Some(name) => {
-                            let status = subject.status_of(name.to_owned())?;
-                            self.and_linked(held, &place.path, status)
-                        }
-                    }
-                }
+                Some(place) => self.and_linked(self.at(&place, subject)?, &place),
             },
         }
     }
@@ -153,26 +143,21 @@ impl Files {
         let Some(path) = link else {
             return Ok(Vec::new());
         };
-        let held = self.with_path(&path);
-        if held.len() == self.disks.len() {
-            return Ok(held);
-        }
+        // If the descriptor is closed meanwhile, the call fails by itself.
         let Some(status) = subject.status(number)? else {
-            return Ok(held);
+            return Ok(Vec::new());
         };
-        let place = Place {
-            device: status.device,
-            mount: status.mount,
-            path,
-        };
-        let held = self.at(&place, subject)?;
-        self.and_linked(held, &place.path, Some(status))
+        let place = Place { status, path };
+        self.and_linked(self.at(&place, subject)?, &place)
     }
 
     /// The disks that have the file at this place, even if the place is in another mount of the disk's
     /// file system.
     fn at(&self, place: &Place, subject: &mut Subject<'_>) -> Result<Vec<usize>, Unknown> {
         let mut held = self.with_path(&place.path);
+        if self.is_elsewhere(&held, place, subject)? {
+            held.clear();
+        }
         let (path, mut lists) = (Path::new(OsStr::from_bytes(&place.path)), None);
         for (number, disk) in self.disks.iter().enumerate() {
             if held.contains(&number) || !disk.is_mounted_elsewhere(place) {
@@ -185,12 +170,29 @@ impl Files {
                 }
             };
             // The thread may be in a namespace with other mounts.
-            let there = Mount::find(own, place.mount).or_else(|| Mount::find(its, place.mount));
+            let mount = place.status.mount;
+            let there = Mount::find(own, mount).or_else(|| Mount::find(its, mount));
             if there.is_some_and(|there| disk.has_by(own, path, &there)) {
                 held.push(number);
             }
         }
         Ok(held)
+    }
+
+    /// Whether the path of a place, which is one of these disks' files, is the path of another file for the
+    /// thread: the thread has another root, and the place is in a mount that this process does not see.
+    fn is_elsewhere(
+        &self,
+        disks: &[usize],
+        place: &Place,
+        subject: &mut Subject<'_>,
+    ) -> Result<bool, Unknown> {
+        let mount = place.status.mount;
+        if disks.iter().all(|disk| self.disks[*disk].mount == mount) || !subject.has_other_root()? {
+            return Ok(false);
+        }
+        let mounts = std::fs::read(MOUNTS).unwrap_or_default();
+        Ok(Mount::find(&mounts, mount).is_none())
     }
 
     /// The path by which this process can open the file of a sync. `None` if this process opens the
@@ -218,17 +220,10 @@ impl Files {
         Ok(path)
     }
 
-    /// Adds to `held` the disks that have another name of the file at this path.
-    fn and_linked(
-        &self,
-        mut held: Vec<usize>,
-        path: &[u8],
-        status: Option<Status>,
-    ) -> Result<Vec<usize>, Unknown> {
-        let Some(status) = status else {
-            return Ok(held);
-        };
-        let own = u64::from(!path.ends_with(DELETED));
+    /// Adds to `held` the disks that have another name of the file at this place.
+    fn and_linked(&self, mut held: Vec<usize>, place: &Place) -> Result<Vec<usize>, Unknown> {
+        let status = place.status;
+        let own = u64::from(!place.path.ends_with(DELETED));
         let is_file = FileType::from_raw_mode(status.mode) == FileType::RegularFile;
         if !is_file || status.names <= own {
             return Ok(held);
@@ -303,7 +298,7 @@ impl OfDisk {
 
     /// Whether a place is on the file system of the disk's directory, but in another mount.
     fn is_mounted_elsewhere(&self, place: &Place) -> bool {
-        place.device == self.device && place.mount != self.mount
+        place.status.device == self.device && place.status.mount != self.mount
     }
 
     /// Whether a path in the mount `there` leads to one of the disk's files.

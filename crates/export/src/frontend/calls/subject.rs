@@ -57,7 +57,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The status of the file at a path of this process.
-    pub(super) fn status_of(&mut self, path: String) -> Result<Option<Status>, Unknown> {
+    fn status_of(&mut self, path: String) -> Result<Option<Status>, Unknown> {
         let found = existing(self.ask(&Lookup::Status(path)))?;
         Ok(found.and_then(|bytes| Status::from_bytes(&bytes)))
     }
@@ -104,13 +104,19 @@ impl<'a> Subject<'a> {
         Ok(bytes.first_chunk().map(|word| u64::from_ne_bytes(*word)))
     }
 
-    /// Where a name leads, and whether the kernel follows a link there. `None` if the call fails by itself,
-    /// because the name leads nowhere.
+    /// Whether the thread's root is another directory than the root of this process.
+    pub(super) fn has_other_root(&mut self) -> Result<bool, Unknown> {
+        let root = self.status_of(format!("/proc/{}/root", self.thread))?;
+        let own = Status::of("/")?;
+        Ok(root.is_some_and(|root| (root.device, root.inode) != (own.device, own.inode)))
+    }
+
+    /// Where a name leads. `None` if the call fails by itself, because the name leads nowhere.
     pub(super) fn place(
         &mut self,
         named: Named,
         arguments: &[u64; 6],
-    ) -> Result<Option<(Place, bool)>, Unknown> {
+    ) -> Result<Option<Place>, Unknown> {
         let Some(named) = self.with_how(named, arguments)? else {
             return Ok(None);
         };
@@ -132,10 +138,7 @@ impl<'a> Subject<'a> {
         });
         match self.ask(&lookup) {
             Err(Errno::ACCESS | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
-            found => {
-                let place = existing(found)?.and_then(|bytes| Place::from_bytes(&bytes));
-                Ok(place.map(|place| (place, named.follows)))
-            }
+            found => Ok(existing(found)?.and_then(|bytes| Place::from_bytes(&bytes))),
         }
     }
 
