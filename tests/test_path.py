@@ -93,6 +93,19 @@ def test_a_program_that_drops_from_root_is_held_without_ptrace(places, tmp_path)
     assert (rule["matched"], rule["held"]) == (5, 5)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_names_are_known_that_the_program_reaches_by_a_further_group(places, tmp_path):
+    wal, _ = places
+    open_to_all(wal)
+    (wal / "f").touch()
+    os.chown(wal, 0, 4242)
+    wal.chmod(0o750)
+    container = ["setpriv", f"--bounding-set=-all,{OF_CONTAINERS}", "--inh-caps=-all"]
+    drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--groups", "4242", "--inh-caps=-all"]
+    _, rule = counted(wal, tmp_path, *drop, "cat", wal / "f", under=container, types="open")
+    assert rule["matched"] == 1
+
+
 # If a process changes its user and then executes no other program, only a tracer may read its memory.
 CHANGES = "import os; os.setgid(65534); os.setuid(65534)\n" + SYNCS
 

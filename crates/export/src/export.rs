@@ -55,7 +55,7 @@ pub trait Follower: Send {
     fn say(&mut self, sentence: &str);
 
     /// Does a lookup as another user, whose processes this process may not look into.
-    fn look_up_as(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
+    fn look_up_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
 }
 
 /// The answer to a program that asks for an io_uring. The I/Os of an io_uring cannot be held.

@@ -35,7 +35,7 @@ impl Follower for Quiet {
         panic!("{sentence}");
     }
 
-    fn look_up_as(&mut self, user: User, _: &Lookup) -> Result<Vec<u8>, rustix::io::Errno> {
+    fn look_up_as(&mut self, user: &User, _: &Lookup) -> Result<Vec<u8>, rustix::io::Errno> {
         panic!("{user:?}");
     }
 }

@@ -9,13 +9,15 @@ use rustix::io::Errno;
 use super::facts::{Status, link};
 use super::name::Name;
 
-/// A user and a group, by their numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A user with groups, by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct User {
     /// The user's number.
     pub uid: u32,
     /// The group's number.
     pub gid: u32,
+    /// The numbers of further groups.
+    pub groups: Vec<u32>,
 }
 
 /// A question to `/proc`. Each string is a path in `/proc`.

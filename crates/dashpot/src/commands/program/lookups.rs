@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::env::args_os;
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 use dashpot_sys::seccomp::{Lookup, User};
 use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::descriptors::inherited;
 
@@ -26,38 +29,39 @@ pub(super) struct Lookups {
 
 impl Lookups {
     /// Asks the reader of a user. Starts a reader if the user has none.
-    pub(super) fn ask(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
+    pub(super) fn ask(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-        if !self.readers.contains_key(&user) {
+        if !self.readers.contains_key(user) {
             // Only root can become another user. The program may use any number of users, so
             // readers are bounded.
             if !rustix::process::geteuid().is_root() || self.readers.len() == READERS_MAX {
                 return Err(Errno::ACCESS);
             }
-            self.readers.insert(user, start(user).map_err(errno)?);
+            self.readers
+                .insert(user.clone(), start(user).map_err(errno)?);
         }
-        let reader = self.readers.get(&user).ok_or(Errno::ACCESS)?;
+        let reader = self.readers.get(user).ok_or(Errno::ACCESS)?;
         let asked = ask(reader, lookup);
         if asked.is_err() {
             // The user may have killed or stopped its reader: the next question starts another reader.
-            self.readers.remove(&user);
+            self.readers.remove(user);
         }
         asked.map_err(errno)?
     }
 }
 
-fn start(user: User) -> io::Result<UnixStream> {
+fn start(user: &User) -> io::Result<UnixStream> {
     let (near, far) = UnixStream::pair()?;
     // The user may have stopped its reader, and the calls of all other users wait for this answer.
     near.set_read_timeout(Some(PATIENCE))?;
     near.set_write_timeout(Some(PATIENCE))?;
     let far: OwnedFd = far.into();
+    let ids = [&[user.uid, user.gid], user.groups.as_slice()].concat();
     Command::new("/proc/self/exe")
         .arg0(READS)
+        .args(ids.iter().map(ToString::to_string))
         .env_clear()
         .current_dir("/")
-        .uid(user.uid)
-        .gid(user.gid)
         .process_group(0)
         .stdin(Stdio::from(far))
         .stdout(Stdio::null())
@@ -79,13 +83,31 @@ fn ask(mut reader: &UnixStream, lookup: &Lookup) -> io::Result<Result<Vec<u8>, E
 
 /// Becomes a reader, if dashpot was started for that.
 pub(crate) fn become_reader() -> Option<ExitCode> {
-    if args_os().next()? != READS {
+    let mut words = args_os();
+    if words.next()? != READS {
         return None;
     }
-    Some(match inherited().and_then(answer_all) {
+    let became = become_user(words);
+    Some(match became.and_then(|()| answer_all(inherited()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })
+}
+
+/// Gives up root for a user with groups. The standard library starts no process with several groups.
+fn become_user(ids: impl Iterator<Item = OsString>) -> io::Result<()> {
+    let ids = ids.map(|id| id.to_string_lossy().parse().ok());
+    let ids: Option<Vec<u32>> = ids.collect();
+    let Some([uid, gid, groups @ ..]) = ids.as_deref() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let (uid, gid) = (Uid::from_raw(*uid), Gid::from_raw(*gid));
+    let groups: Vec<Gid> = groups.iter().map(|group| Gid::from_raw(*group)).collect();
+    // This process has no other thread, so these calls change the process.
+    set_thread_groups(&groups)?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
 }
 
 /// Answers until dashpot has ended.

@@ -238,7 +238,7 @@ impl Follower for ForProgram {
         complain(format_args!("dashpot: {sentence}"));
     }
 
-    fn look_up_as(&mut self, user: User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
+    fn look_up_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         self.lookups.ask(user, lookup)
     }
 }

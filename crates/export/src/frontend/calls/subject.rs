@@ -202,10 +202,29 @@ impl<'a> Subject<'a> {
             Err(error @ (Errno::ACCESS | Errno::PERM)) => match owner(self.thread) {
                 Ok(owner) => {
                     self.is_of_other = true;
-                    self.follower.look_up_as(owner, lookup)
+                    self.ask_as(&owner, lookup)
                 }
                 Err(_) => Err(error),
             },
+            found => found,
+        }
+    }
+
+    /// Does a lookup as a user, without the user's further groups if it needs none of them: most lookups need
+    /// none, and to find them out takes time.
+    fn ask_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
+        match self.follower.look_up_as(user, lookup) {
+            Err(Errno::ACCESS) => {
+                let groups = groups(self.thread);
+                if groups.is_empty() {
+                    return Err(Errno::ACCESS);
+                }
+                let user = User {
+                    groups,
+                    ..user.clone()
+                };
+                self.follower.look_up_as(&user, lookup)
+            }
             found => found,
         }
     }
@@ -229,8 +248,27 @@ fn owner(thread: i32) -> Result<User, Errno> {
     let (uid, gid) = (found.st_uid, found.st_gid);
     match uid {
         0 => Err(Errno::ACCESS),
-        _ => Ok(User { uid, gid }),
+        _ => Ok(User {
+            uid,
+            gid,
+            groups: Vec::new(),
+        }),
     }
+}
+
+/// The groups of a thread beside the group of its user.
+fn groups(thread: i32) -> Vec<u32> {
+    let groups = status_field(thread, "Groups:").unwrap_or_default();
+    let numbers = groups.split_whitespace().map(str::parse);
+    numbers.filter_map(Result::ok).collect()
+}
+
+/// A line of a thread's status, which everyone may read.
+pub(super) fn status_field(thread: i32, name: &str) -> Option<String> {
+    let status = std::fs::read(format!("/proc/{thread}/status")).ok()?;
+    // The name of the program is in the status, too, and can have any bytes.
+    let status = String::from_utf8_lossy(&status);
+    field(status.as_bytes(), name).map(str::to_owned)
 }
 
 /// `None` if the thread has no such descriptor, or has ended.
