@@ -123,6 +123,7 @@ def test_a_program_that_is_traced_inside_is_held(places, tmp_path):  # noqa: F81
     done, rule = counted(wal, tmp_path, *traced, PYTHON, "-c", SYNCS, wal / "f", 5, rules=["-D 20ms"])
     assert min(map(int, done.stdout.split())) >= 20_000_000
     assert (rule["matched"], rule["held"]) == (5, 5)
+    assert done.stderr.count("strace (thread") == 1 and "traces the program" in done.stderr
 
 
 def test_doctor_says_whether_calls_can_be_held_here(places):  # noqa: F811

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dashpot_engine::{Op, OpSet};
 use dashpot_sys::seccomp::{Call, SystemCall};
 use rustix::fs::FileType;
+use rustix::process::Pid;
 
 use super::files::Files;
 use super::kinds::{Named, Target, libc_flags::O_DSYNC, parts};
-use super::subject::{Subject, Unknown, program};
+use super::subject::{Subject, Unknown, program, status_field};
 use crate::export::{Counts, Uring};
 
 /// A sentence for the user, and whether the call fails with `ENOSYS`.
@@ -173,6 +174,21 @@ fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Co
              gains no privileges"
         ))
     })
+}
+
+/// A sentence about the process that traces the thread of a call. Programs are traced from their execve on.
+pub(super) fn tracer(call: &Call, it: SystemCall) -> Option<String> {
+    if !matches!(it, SystemCall::Execve | SystemCall::Execveat) {
+        return None;
+    }
+    let thread = call.thread?.as_raw_nonzero().get();
+    let tracer = status_field(thread, "TracerPid:")?.parse().ok()?;
+    let tracer = Pid::from_raw(tracer)?;
+    Some(format!(
+        "{} traces the program: calls are held all the same, but the tracer can delay or replace a call before \
+         dashpot sees it",
+        program(Some(tracer))
+    ))
 }
 
 fn said(sentence: String) -> Counted {

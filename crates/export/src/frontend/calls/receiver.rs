@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::Session;
 use super::answers::Answers;
-use super::counted::count;
+use super::counted::{count, tracer};
 use super::files::{Files, Found};
 use super::looks::{BETWEEN_LOOKS, Looks};
 use super::restarts::Restarts;
@@ -168,6 +168,9 @@ impl Receiver {
 
     /// Finds the disks of a call. Counts the call if dashpot cannot hold it.
     fn look_up(&mut self, call: &Call, it: SystemCall) -> Result<Seen, Unknown> {
+        if let Some(sentence) = tracer(call, it) {
+            self.say(sentence);
+        }
         let mut subject = Subject::new(call, &mut *self.follower)?;
         let counting = (&*self.counts, self.uring);
         let counted = count(call, it, &self.files, &mut subject, counting)?;
