@@ -400,3 +400,4 @@ def test_a_second_dashpot_inside_says_why_it_cannot(places):
     inner = [BINARY, "run", "-d", f"w=path:{wal}", "--", "true"]
     done = path_run(wal, *inner, code=125)
     assert "another dashpot" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -10,7 +10,7 @@ pub(crate) mod keeper;
 mod ledger;
 pub(crate) mod lookups;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(super) struct Program {
     on_loss: OnLoss,
     /// The types of calls that the filter notifies.
     types: OpSet,
-    following: JoinHandle<anyhow::Result<Following>>,
+    following: JoinHandle<anyhow::Result<Option<Following>>>,
 }
 
 /// A program whose calls dashpot receives.
@@ -135,7 +135,9 @@ impl Program {
     /// descendants go on.
     pub(super) async fn end(mut self) {
         match timeout(BEGINNING, &mut self.following).await {
-            Ok(Ok(Ok(following))) => following.end(),
+            Ok(Ok(Ok(Some(following)))) => following.end(),
+            // The process could not install its filter, and has said why.
+            Ok(Ok(Ok(None))) => {}
             Ok(Ok(Err(error))) => complain(format_args!("dashpot: {error:#}")),
             // The thread has panicked, and has printed its message.
             Ok(Err(_)) => {}
@@ -198,13 +200,18 @@ fn sentences(counts: &Counts) -> Vec<String> {
     counted.into_iter().filter_map(sentence).collect()
 }
 
+/// Begins to receive the calls of the process at the other end of the socket. `None` if the process has ended
+/// without a filter.
 fn follow(
     stream: &UnixStream,
     handle: &Handle,
     on_loss: OnLoss,
     uring: Uring,
-) -> anyhow::Result<Following> {
-    let listener = descriptors::receive(stream).context("the program's filter did not arrive")?;
+) -> anyhow::Result<Option<Following>> {
+    let listener = match descriptors::receive(stream) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        received => received.context("the program's filter did not arrive")?,
+    };
     let peer = socket_peercred(stream)?;
     let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
     let ledger = Ledger::new()?;
@@ -220,7 +227,7 @@ fn follow(
         )
         .context("cannot receive the program's calls")?;
     (&*stream).write_all(&[GO])?;
-    Ok(Following { followed, keeper })
+    Ok(Some(Following { followed, keeper }))
 }
 
 /// Notes each call for the keeper, and looks into processes of other users.
