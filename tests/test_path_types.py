@@ -239,6 +239,8 @@ def test_the_time_of_the_file_is_absent_unless_dashpot_has_synced_it(places, tmp
     counts = [json.loads(report.stdout)["latency"]["n"] for report in reports]
     totals = json.loads(run(BINARY, "stat", "disk.total", "--in", tmp_path / "rec", "--json").stdout)
     assert totals["numbers"]["n"] == (0 if mode == "add" else 5), totals
+    flushes = json.loads(run(BINARY, "stat", "disk.ops[op=flush]", "--in", tmp_path / "rec", "--json").stdout)
+    assert flushes["count"] == 5, flushes
     assert counts == [0 if mode == "add" else 5, 5]
     assert "page cache" not in (tmp_path / "status").read_text()
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use dashpot_engine::glob_matches;
+use dashpot_engine::{Op, glob_matches};
 use dashpot_rules::{ParseError, parse_duration, parse_size};
 
 use super::dimension::{Dimension, Unit, Value};
@@ -192,12 +192,21 @@ impl Predicate {
     fn selects(&self, io: &FinishedIo) -> bool {
         let is_like = match (self.dimension.of(io), &self.test) {
             (Some(Value::Name(name)), Test::Name) => {
-                glob_matches(self.text.as_bytes(), name.as_bytes())
+                self.names(&name) || self.dimension == Dimension::Op && self.names_alias(io.kind)
             }
             (Some(Value::Number(number)), Test::Number(range)) => range.contains(&number),
             _ => return false,
         };
         is_like != (self.operator == Operator::NotEqual)
+    }
+
+    fn names(&self, name: &str) -> bool {
+        glob_matches(self.text.as_bytes(), name.as_bytes())
+    }
+
+    /// The flushes of a program's files are its sync calls, as in rules.
+    fn names_alias(&self, kind: Kind) -> bool {
+        kind.is_any(&[Op::Sync]) && self.names(Op::Flush.name())
     }
 
     fn phrase(&self) -> String {
@@ -367,6 +376,7 @@ fn number(unit: Unit, text: &str) -> Result<u64, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layer::Layer;
 
     fn refusal(text: &str) -> String {
         match text.parse::<Predicates>() {
@@ -409,6 +419,25 @@ mod tests {
         }
         let beside = of("error=*,op=read,error=EIO").beside(Dimension::Error);
         assert_eq!(beside, of("op=read"));
+    }
+
+    #[test]
+    fn a_sync_call_is_a_flush_too() {
+        let selects = |text: &str, op| {
+            let io = FinishedIo::bare(Layer::Disk, "wal".into(), Kind::Op(op));
+            text.parse::<Predicates>().expect(text).select(&io)
+        };
+        for (text, sync, flush) in [
+            ("op=flush", true, true),
+            ("op=fl*", true, true),
+            ("op=sync", true, false),
+            ("op!=flush", false, false),
+            ("op!=sync", false, true),
+            ("op=write", false, false),
+        ] {
+            let selected = (selects(text, Op::Sync), selects(text, Op::Flush));
+            assert_eq!(selected, (sync, flush), "{text}");
+        }
     }
 
     #[test]
