@@ -188,6 +188,18 @@ def test_a_glob_names_files(places, tmp_path):  # noqa: F811
     assert rule["matched"] == 0
 
 
+@pytest.mark.parametrize(
+    ("glob", "file", "matched"),
+    [("[0-9].wal", "7.wal", 3), ("[!0-9].wal", "7.wal", 0), ("[x]/*.wal", "[x]/7.wal", 3), ("[x]/*.wal", "x/7.wal", 0)],
+)
+def test_a_bracket_begins_a_class_unless_a_directory_has_that_name(places, tmp_path, glob, file, matched):  # noqa: F811
+    wal, _ = places
+    for directory in ("x", "[x]"):
+        (wal / directory).mkdir()
+    _, (rule,) = listed(f"{wal}/{glob}", tmp_path, SYNCS, wal / file, "3", types="sync", rules=["-D 1us"])
+    assert rule["matched"] == matched
+
+
 def test_a_floor_is_done_first_and_both_times_are_known(places, tmp_path):  # noqa: F811
     wal, _ = places
     done, (rule,) = listed(

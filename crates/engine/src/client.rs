@@ -70,14 +70,23 @@ impl ClientSet {
 
 /// Whether `text` matches `glob`, in which `*` stands for any run of bytes and `?` for any one byte.
 pub fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
+    glob_matches_by(glob, text, |glob, byte| {
+        let first = *glob.first()?;
+        (first == b'?' || first == byte).then_some(1)
+    })
+}
+
+/// Whether `text` matches `glob`, in which `*` stands for any run of bytes. `one` tells how many bytes at the
+/// beginning of a glob stand for one byte of the text. `None` if they do not stand for this byte.
+pub fn glob_matches_by(glob: &[u8], text: &[u8], one: impl Fn(&[u8], u8) -> Option<usize>) -> bool {
     let (mut g, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         if g < glob.len() && glob[g] == b'*' {
             star = Some((g, t));
             g += 1;
-        } else if g < glob.len() && (glob[g] == b'?' || glob[g] == text[t]) {
-            g += 1;
+        } else if let Some(length) = one(&glob[g..], text[t]) {
+            g += length;
             t += 1;
         } else if let Some((star_at, from)) = star {
             star = Some((star_at, from + 1));

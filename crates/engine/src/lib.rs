@@ -37,7 +37,7 @@ mod time;
 mod zio;
 
 pub use bytes::{Buf, Move, Segment, Span};
-pub use client::{CLIENTS_TOLD_APART, ClientId, glob_matches};
+pub use client::{CLIENTS_TOLD_APART, ClientId, glob_matches, glob_matches_by};
 pub use command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
 pub use depths::{DepthSummary, DepthTimes};
 pub use engine::{DiskConfig, Engine};

@@ -153,7 +153,7 @@ fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> 
             });
         }
         Ok((false, _)) => "it is no directory; name the directory that has the files".to_owned(),
-        Err(error) => format!("{error}; name a directory that exists"),
+        Err(error) => format!("{error}; name a directory that exists, and that dashpot may reach"),
     };
     Err(StoreError::Directory {
         disk: disk.name.clone(),
@@ -162,14 +162,15 @@ fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> 
     })
 }
 
-/// Splits a path before its first part that contains `*` or `?`.
+/// Splits a path before its first part that contains `*`, `?` or `[`, and that is not the name of a directory.
 fn split_glob(path: &Path) -> (PathBuf, Option<PathBuf>) {
-    let is_glob = |part: &Component<'_>| {
-        let part = part.as_os_str().as_encoded_bytes();
-        part.iter().any(|byte| matches!(byte, b'*' | b'?'))
-    };
     let parts: Vec<Component<'_>> = path.components().collect();
-    let Some(at) = parts.iter().position(is_glob) else {
+    let is_glob = |at: &usize| {
+        let part = parts[*at].as_os_str().as_encoded_bytes();
+        let has_wildcard = part.iter().any(|byte| b"*?[".contains(byte));
+        has_wildcard && !parts[..=*at].iter().collect::<PathBuf>().is_dir()
+    };
+    let Some(at) = (0..parts.len()).find(is_glob) else {
         return (path.to_owned(), None);
     };
     let (base, glob) = parts.split_at(at);

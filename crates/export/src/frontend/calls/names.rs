@@ -4,35 +4,92 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::Path;
 
-use dashpot_engine::glob_matches;
+use dashpot_engine::glob_matches_by;
 use dashpot_rules::CallFiles;
 
 /// Whether a path names one of the files.
 pub(super) fn matches(files: &CallFiles, path: &Path) -> bool {
-    if !path.starts_with(&files.path) {
+    let Ok(path) = path.strip_prefix(&files.path) else {
         return false;
-    }
+    };
     let Some(glob) = &files.glob else {
         return true;
     };
+    // The name of the directory is no glob.
+    let glob = glob.strip_prefix(&files.path).unwrap_or(glob);
     let path = path.as_os_str().as_bytes();
     let path = path.strip_suffix(DELETED).unwrap_or(path);
-    let parts = |bytes| <[u8]>::split(bytes, |byte| *byte == b'/').collect::<Vec<&[u8]>>();
+    let parts = |bytes| {
+        let parts = <[u8]>::split(bytes, |byte| *byte == b'/');
+        parts
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<&[u8]>>()
+    };
     parts_match(&parts(glob.as_os_str().as_bytes()), &parts(path))
 }
 
-/// Matches a path part by part. `*` and `?` stand for characters of one part, and `**` for any number of
-/// parts.
+/// Matches a path part by part. `*`, `?` and `[…]` stand for characters of one part, and `**` for any number
+/// of parts.
 fn parts_match(glob: &[&[u8]], path: &[&[u8]]) -> bool {
     match (glob.split_first(), path.split_first()) {
         (Some((&b"**", glob)), rest) => {
             parts_match(glob, path) || rest.is_some_and(|(_, rest)| parts_match_on(glob, rest))
         }
         (Some((glob, globs)), Some((part, parts))) => {
-            glob_matches(glob, part) && parts_match(globs, parts)
+            glob_matches_by(glob, part, stands_for) && parts_match(globs, parts)
         }
         (None, None) => true,
         _ => false,
+    }
+}
+
+/// How many bytes at the beginning of a glob stand for this byte.
+fn stands_for(glob: &[u8], byte: u8) -> Option<usize> {
+    match *glob.first()? {
+        b'?' => Some(1),
+        b'[' => match class(glob) {
+            Some(class) => class.has(byte).then_some(class.length),
+            None => (byte == b'[').then_some(1),
+        },
+        first => (first == byte).then_some(1),
+    }
+}
+
+/// A class of bytes in a glob: `[ab]`, `[0-9]`, or `[!ab]` for all others.
+struct Class<'a> {
+    members: &'a [u8],
+    is_negated: bool,
+    /// The number of bytes that the class has in the glob.
+    length: usize,
+}
+
+/// The class at the beginning of a glob. `None` if the class has no end, so that the bracket stands for itself.
+fn class(glob: &[u8]) -> Option<Class<'_>> {
+    let is_negated = matches!(glob.get(1), Some(b'!' | b'^'));
+    let begin = 1 + usize::from(is_negated);
+    // A bracket that comes first is a member.
+    let rest = glob.get(begin + 1..)?;
+    let end = begin + 1 + rest.iter().position(|byte| *byte == b']')?;
+    Some(Class {
+        members: &glob[begin..end],
+        is_negated,
+        length: end + 1,
+    })
+}
+
+impl Class<'_> {
+    fn has(&self, byte: u8) -> bool {
+        let mut members = self.members;
+        let mut is_member = false;
+        while let Some((first, rest)) = members.split_first() {
+            let (last, rest) = match rest {
+                [b'-', last, rest @ ..] => (last, rest),
+                rest => (first, rest),
+            };
+            is_member |= (first..=last).contains(&&byte);
+            members = rest;
+        }
+        is_member != self.is_negated
     }
 }
 
@@ -116,10 +173,24 @@ mod tests {
             ("/a/*/c?", "/a/b/c1", true),
             ("/a/*/c?", "/a/b/c", false),
             ("/a/*.db", "/ab/x.db", false),
+            ("/a/*", "/a", false),
+            ("/a/**", "/a", true),
+            ("/a/[xy]*.db", "/a/y1.db", true),
+            ("/a/[xy]*.db", "/a/z1.db", false),
+            ("/a/w[0-9a-f][!0-9-]", "/a/w7x", true),
+            ("/a/w[0-9a-f][!0-9-]", "/a/wgx", false),
+            ("/a/w[0-9a-f][!0-9-]", "/a/w7-", false),
+            ("/a/*[]]", "/a/[x]", true),
+            ("/a/[[]*", "/a/[x]", true),
+            ("/a/[x*", "/a/[xy", true),
+            ("/a/[x*", "/a/xy", false),
+            ("/a/[!x]", "/a/x", false),
         ] {
             let files = files("/a", Some(glob));
             assert_eq!(matches(&files, Path::new(path)), expected, "{glob} {path}");
         }
+        let in_brackets = files("/[a]", Some("/[a]/*.db"));
+        assert!(matches(&in_brackets, Path::new("/[a]/x.db")));
         assert!(matches(&files("/a", None), Path::new("/a/b")));
         assert!(!matches(&files("/a", None), Path::new("/ab")));
     }
