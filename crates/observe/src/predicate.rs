@@ -192,7 +192,7 @@ impl Predicate {
     fn selects(&self, io: &FinishedIo) -> bool {
         let is_like = match (self.dimension.of(io), &self.test) {
             (Some(Value::Name(name)), Test::Name) => {
-                self.names(&name) || self.dimension == Dimension::Op && self.names_alias(io.kind)
+                self.names(name) || self.dimension == Dimension::Op && self.names_alias(io.kind)
             }
             (Some(Value::Number(number)), Test::Number(range)) => range.contains(&number),
             _ => return false,
