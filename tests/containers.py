@@ -74,6 +74,8 @@ class Container:
         self.work.chmod(0o777)
         run("runc", "spec", "--bundle", home)
         self.started = None
+        # Changes the configuration of containers that are not like Docker's.
+        self.adapt = lambda config: None
 
     def start(self, *command):
         """Starts a command as the first process."""
@@ -91,6 +93,7 @@ class Container:
             for source, at, access in binds
         ] + [{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"}]
         config["linux"]["seccomp"] = profile()
+        self.adapt(config)
         path.write_text(json.dumps(config))
         self.started = subprocess.Popen(
             [*self._runc(), "run", "--bundle", self.home, self.name], text=True,
