@@ -7,7 +7,8 @@ import re
 
 TIMES = ["latency", "total", "recv", "throttle", "queue", "suspend", "store", "hold", "late", "reply"]
 BYTES = ["size", "offset"]
-COUNTS = ["depth", "rule", "lane", "pid"]
+COUNTS = ["depth", "rule", "lane", "pid", "inode"]
+TXG = {None: None, True: "syncing", False: "open"}
 NUMBERS = TIMES + BYTES + COUNTS
 # Ids are no amounts, so no metric.
 MEASURES = TIMES + BYTES + ["depth"]
@@ -26,7 +27,7 @@ def of_zio(layer, io):
         **waits, "late": late, "latency": at_device, "total": io["total_ns"], "device": io["device"], "op": io["op"],
         "type": io["op"], "fua": "yes" if io["fua"] else "no", "client": io["client"], "size": io["length_bytes"],
         "offset": io["offset_bytes"], "depth": io["depth"], "rule": io["rule"], "lane": io["lane"], "error": io["error"],
-        "bytes": 0 if io["error"] else io["length_bytes"],
+        "class": io["class"], "txg": TXG[io["txg_syncing"]], "bytes": 0 if io["error"] else io["length_bytes"],
     }
 
 
@@ -86,7 +87,7 @@ def amount(ios):
 
 def belongs(fact, by, label):
     if fact is None:
-        return label == ("none" if by in ("rule", "lane", "error") else "unknown")
+        return label == ("none" if by in ("rule", "lane", "class", "txg", "error") else "unknown")
     if by not in NUMBERS:
         return label == fact
     if label in ("none", "unknown"):

@@ -17,7 +17,7 @@ from test_sim import POOL, as_json
 from timed import Client
 
 ZIO = ["device", "op", "type", "fua", "client", "size", "offset", "depth", "latency", "total", "recv", "throttle", "queue",
-       "suspend", "store", "hold", "late", "reply", "rule", "lane", "error"]
+       "suspend", "store", "hold", "late", "reply", "rule", "lane", "class", "txg", "error"]
 KERNEL = ["device", "op", "type", "size", "offset", "latency", "total", "queue", "pid", "error"]
 # Each reader of the kernel's events has its own events, with their own times.
 TIMELESS = ["device", "op", "type", "size", "offset", "pid", "error"]
@@ -45,6 +45,9 @@ def test_a_simulation_counts_as_a_list_does(tmp_path, seed):
         for layer, report in zip(layers, told["reports"])
     }
     assert all(len(ios) > 1_000 for ios in known.values())
+    # Dirty data goes to the disks only while a txg syncs, and reads at any time.
+    written = {io["txg"] for io in known["disk"] if io["class"] == "async_write"}
+    assert written == {"syncing"} and {io["txg"] for io in known["volume"]} == {"open", "syncing"}
     questions = [
         (layer, statistic) for layer in layers
         for statistic in naive.some(random.Random(seed), 40, layer, known[layer], ZIO)

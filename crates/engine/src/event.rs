@@ -22,6 +22,8 @@ pub struct Event {
     pub client: ClientId,
     /// The zio's class in the queue of a pool's disk.
     pub class: Option<Class>,
+    /// Whether the zio's pool synced a txg while it had the zio. `None` for a zio of a disk without a pool.
+    pub txg_syncing: Option<bool>,
     /// The zio's operation.
     pub op: Op,
     /// Whether the zio had to be durable before its reply.
@@ -77,6 +79,7 @@ impl Event {
             device,
             client: zio.client,
             class: None,
+            txg_syncing: None,
             op: zio.op,
             fua: zio.fua,
             offset: zio.offset,

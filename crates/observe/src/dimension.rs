@@ -59,6 +59,12 @@ pub enum Dimension {
     Rule,
     /// The lane of the rule that decided the I/O's latency.
     Lane,
+    /// The class in the queue of a pool's disk.
+    Class,
+    /// Whether the pool synced a txg while it had the I/O.
+    Txg,
+    /// The inode of the file that the call synced.
+    Inode,
     /// The error with which the I/O ended.
     Error,
 }
@@ -103,7 +109,7 @@ struct Row {
 
 impl Dimension {
     /// All dimensions, in the order in which lists show them.
-    pub const ALL: [Dimension; 25] = [
+    pub const ALL: [Dimension; 28] = [
         Dimension::Device,
         Dimension::Op,
         Dimension::Type,
@@ -128,6 +134,9 @@ impl Dimension {
         Dimension::Reply,
         Dimension::Rule,
         Dimension::Lane,
+        Dimension::Class,
+        Dimension::Txg,
+        Dimension::Inode,
         Dimension::Error,
     ];
 
@@ -192,6 +201,13 @@ impl Dimension {
             Dimension::Reply => ("reply", Unit::Time, "until the client took the reply"),
             Dimension::Rule => ("rule", Unit::Count, "the rule that decided, by its id"),
             Dimension::Lane => ("lane", Unit::Count, "the lane of that rule, from 0"),
+            Dimension::Class => ("class", Unit::Name, "its class in a pool's queue"),
+            Dimension::Txg => (
+                "txg",
+                Unit::Name,
+                "syncing: its pool synced one then; or open",
+            ),
+            Dimension::Inode => ("inode", Unit::Count, "the file that the call synced"),
             Dimension::Error => ("error", Unit::Name, "the error that it ended with, EIO"),
         };
         Row {
@@ -234,9 +250,11 @@ impl Dimension {
     /// Whether a source knows the dimension.
     pub fn is_known(self, knows: Knows) -> bool {
         match self {
-            Dimension::Process | Dimension::Pid | Dimension::Cgroup | Dimension::Container => {
-                knows == Knows::Kernel
-            }
+            Dimension::Process
+            | Dimension::Pid
+            | Dimension::Cgroup
+            | Dimension::Container
+            | Dimension::Inode => knows == Knows::Kernel,
             Dimension::Client
             | Dimension::Depth
             | Dimension::Recv
@@ -247,7 +265,9 @@ impl Dimension {
             | Dimension::Late
             | Dimension::Reply
             | Dimension::Rule
-            | Dimension::Lane => knows == Knows::Zios,
+            | Dimension::Lane
+            | Dimension::Class
+            | Dimension::Txg => knows == Knows::Zios,
             _ => true,
         }
     }
@@ -276,6 +296,9 @@ impl Dimension {
             Dimension::Total => Value::Number(io.known_total_ns()?),
             Dimension::Rule => Value::Number(io.rule?.into()),
             Dimension::Lane => Value::Number(io.lane?.into()),
+            Dimension::Class => Value::Name(io.class?.name()),
+            Dimension::Txg => Value::Name(if io.txg_syncing? { "syncing" } else { "open" }),
+            Dimension::Inode => Value::Number(io.inode?),
             Dimension::Error => Value::Name(io.error.as_deref()?),
             _ => Value::Number(self.wait_ns(io)?),
         })
@@ -314,7 +337,11 @@ impl Dimension {
     /// The name for I/Os without a value in a breakdown.
     pub(crate) fn missing(self, kind: Kind) -> &'static str {
         match self {
-            Dimension::Rule | Dimension::Lane | Dimension::Error => "none",
+            Dimension::Rule
+            | Dimension::Lane
+            | Dimension::Class
+            | Dimension::Txg
+            | Dimension::Error => "none",
             // The kernel may make one flush for several processes.
             _ if self.is_who() && kind.is_any(&[dashpot_engine::Op::Flush]) => "flush",
             _ => "unknown",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dashpot_engine::Waits;
+use dashpot_engine::pool::Class;
 
 use super::kind::Kind;
 use super::layer::Layer;
@@ -43,6 +44,12 @@ pub struct FinishedIo {
     pub rule: Option<u32>,
     /// The lane of that rule that the I/O used, counted from 0.
     pub lane: Option<u32>,
+    /// The class in the queue of a pool's disk.
+    pub class: Option<Class>,
+    /// Whether its pool synced a txg while it had the I/O.
+    pub txg_syncing: Option<bool>,
+    /// The inode of the file that the call synced.
+    pub inode: Option<u64>,
     /// How many bios and requests have joined this I/O.
     pub merged: u32,
     /// How often the driver has returned the I/O to the queue.
@@ -89,6 +96,9 @@ impl FinishedIo {
             who: None,
             rule: None,
             lane: None,
+            class: None,
+            txg_syncing: None,
+            inode: None,
             merged: 0,
             requeued: 0,
             error: None,

@@ -1,5 +1,6 @@
 //! Invented I/Os for the tests, with arbitrary values.
 
+use dashpot_engine::pool::Class;
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 use proptest::option::of;
@@ -51,6 +52,8 @@ prop_compose! {
         (waits, who) in (any_waits(), of(any_who())),
         (is_volume, depth) in any::<(bool, Option<u32>)>(),
         (rule, lane, merged, requeued) in any::<(Option<u32>, Option<u32>, u32, u32)>(),
+        (txg_syncing, inode) in any::<(Option<bool>, Option<u64>)>(),
+        class in of(prop::sample::select(&Class::ALL[..])),
         error in of("E[A-Z]{1,8}"),
     ) -> FinishedIo {
         FinishedIo {
@@ -58,7 +61,7 @@ prop_compose! {
             device: device.into(),
             letters: letters.map(Into::into),
             kind, fua, offset_bytes, length_bytes, depth, begun_ns, ended_ns, at_ns,
-            waits, who, rule, lane, merged, requeued, error,
+            waits, who, rule, lane, class, txg_syncing, inode, merged, requeued, error,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! A row keeps every field of [`FinishedIo`]. Its `latency_ns` is what the word `latency` means in statistics: the
 //! time at the device. The time from the beginning to the end is the sum of the waits and of `other_ns`.
 
+use dashpot_engine::pool::Class;
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 
@@ -61,6 +62,12 @@ pub mod column {
         RULE = Column::code("rule").optional();
         /// The lane of that rule that the I/O used.
         LANE = Column::code("lane").optional();
+        /// The class in the queue of a pool's disk.
+        CLASS = Column::word("class").optional();
+        /// 1 if the pool synced a txg while it had the I/O, else 0.
+        TXG_SYNCING = Column::code("txg_syncing").optional();
+        /// The inode of the file that a call synced.
+        INODE = Column::code("inode").optional();
         /// The wait in a queue.
         QUEUE = Column::number("queue_ns").optional();
         /// A zio's wait for its payload. The next columns are a zio's further waits.
@@ -98,7 +105,7 @@ pub struct Recorded {
 }
 
 /// The columns of names.
-pub(crate) const NAMES: [usize; 8] = [
+pub(crate) const NAMES: [usize; 9] = [
     column::LAYER,
     column::DEVICE,
     column::OP,
@@ -107,6 +114,7 @@ pub(crate) const NAMES: [usize; 8] = [
     column::CLIENT,
     column::PROCESS,
     column::CGROUP,
+    column::CLASS,
 ];
 
 impl Recorded {
@@ -133,6 +141,9 @@ impl Recorded {
             who: who_of(block, row),
             rule: None,
             lane: None,
+            class: block.text(column::CLASS, row).and_then(Class::named),
+            txg_syncing: None,
+            inode: None,
             merged: 0,
             requeued: 0,
             error: outcome.filter(|_| !is_in_flight).map(str::to_owned),
@@ -158,6 +169,8 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     io.begun_ns = io.ended_ns.wrapping_sub(total_ns);
     io.rule = int(column::RULE).map(|rule| rule as u32);
     io.lane = int(column::LANE).map(|lane| lane as u32);
+    io.txg_syncing = int(column::TXG_SYNCING).map(|syncing| syncing == 1);
+    io.inode = int(column::INODE).map(|inode| inode as u64);
     io.merged = bits(column::MERGED) as u32;
     io.requeued = bits(column::REQUEUED) as u32;
     if let (Some(Who::Thread { pid, .. }), Some(own)) = (&mut io.who, int(column::PID)) {
@@ -197,6 +210,9 @@ pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     push_who(&mut row, io.who.as_ref());
     row.maybe_int(io.rule.map(i64::from));
     row.maybe_int(io.lane.map(i64::from));
+    row.maybe_text(io.class.map(Class::name));
+    row.maybe_int(io.txg_syncing.map(i64::from));
+    row.maybe_int(io.inode.map(|inode| inode as i64));
     push_waits(&mut row, total_ns, &waits);
     row.int(io.merged.into());
     row.int(io.requeued.into());

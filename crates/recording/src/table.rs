@@ -12,8 +12,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 /// The format that this version reads and writes. In format 1, `latency_ns` was the time from the beginning to the
-/// end.
-pub(crate) const VERSION: u64 = 2;
+/// end; format 2 had no classes, txgs and inodes.
+pub(crate) const VERSION: u64 = 3;
 
 /// The most rows in a row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 15;

@@ -57,6 +57,11 @@ pub struct FinishedZio {
     pub rule: Option<u32>,
     /// The lane of that rule that it used, from 0; null if the rule has no lanes.
     pub lane: Option<u32>,
+    /// Its class in the queue of a pool's disk; null for a zio that no such queue had.
+    #[schema(example = "async_write")]
+    pub class: Option<String>,
+    /// Whether its pool synced a txg while it had the zio; null for a zio of a disk without a pool.
+    pub txg_syncing: Option<bool>,
 }
 
 /// The waits of a zio, in the order in which they occur. Their sum is its total latency.

@@ -56,6 +56,13 @@ pub struct StatisticIo {
     pub rule: Option<u32>,
     /// The lane of that rule.
     pub lane: Option<u32>,
+    /// Its class in the queue of a pool's disk.
+    #[schema(example = "async_write")]
+    pub class: Option<String>,
+    /// Whether its pool synced a txg while it had the I/O.
+    pub txg_syncing: Option<bool>,
+    /// The inode of the file that the call synced.
+    pub inode: Option<u64>,
     /// The error that it ended with.
     pub error: Option<String>,
 }
@@ -101,6 +108,9 @@ impl StatisticIo {
             cgroup: text(who.and_then(|who| who.cgroup(io.kind))),
             rule: io.rule,
             lane: io.lane,
+            class: io.class.map(|class| class.name().to_owned()),
+            txg_syncing: io.txg_syncing,
+            inode: io.inode,
             error: io.error.clone(),
         }
     }

@@ -26,6 +26,7 @@ fn event(ended: Instant) -> Event {
         device: Device::Disk(DiskId(0)),
         client: ClientId(0),
         class: None,
+        txg_syncing: None,
         op: Op::Read,
         fua: false,
         offset: 0,

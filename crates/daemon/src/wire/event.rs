@@ -21,5 +21,7 @@ pub(crate) fn finished_zio(zio: &export::FinishedZio, disk: &str, client: &str) 
         waits: ZioWaits::of(&waits, zio.knows_store()),
         rule: zio.rule().map(|rule| rule.0),
         lane: zio.lane(),
+        class: zio.class().map(|class| class.name().to_owned()),
+        txg_syncing: zio.txg_syncing,
     }
 }

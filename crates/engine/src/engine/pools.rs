@@ -340,6 +340,7 @@ impl Engine {
             device: Device::Disk(zio.device),
             client: zio.client,
             class: None,
+            txg_syncing: None,
             op: zio.op,
             fua: zio.fua,
             offset: zio.offset,

@@ -252,10 +252,13 @@ impl Pool {
     /// The event of a zio whose reply has left.
     pub(crate) fn event(&self, id: ZioId, offered: Instant, now: Instant) -> Option<Event> {
         let request = self.requests.get(id)?;
-        Some(request.event(offered, now))
+        Some(Event {
+            txg_syncing: Some(self.txgs.synced_since(request.zio.arrived)),
+            ..request.event(offered, now)
+        })
     }
 
-    /// Completes a child's event with its class, and with the zio that the child is a part of.
+    /// Completes a child's event with its class, its pool's txgs, and the zio that the child is a part of.
     pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
         let (class, parent) = match child.work {
             Work::Picked(picked) => {
@@ -276,6 +279,7 @@ impl Pool {
         Event {
             class,
             parent: parent.map(|request| request.number),
+            txg_syncing: Some(self.txgs.synced_since(event.arrived)),
             ..event
         }
     }

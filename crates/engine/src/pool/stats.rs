@@ -230,6 +230,11 @@ impl Class {
             Class::Trim => "trim",
         }
     }
+
+    /// The class with this name.
+    pub fn named(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.name() == name)
+    }
 }
 
 /// The queue of one disk of a pool.

@@ -21,6 +21,8 @@ pub(super) struct Txgs {
     /// Dirty blocks and extents that are not on the disks yet, by txg.
     standing: [u32; TXGS],
     last_sync: Instant,
+    /// When the last txg was on the disks.
+    last_committed: Option<Instant>,
     /// Whether a request waits for the open txg to sync.
     sync_wanted: bool,
     /// Whether a request waits for the next txg to open.
@@ -63,6 +65,7 @@ impl Txgs {
             done: VecDeque::with_capacity(HISTORY),
             standing: [0; TXGS],
             last_sync: now,
+            last_committed: None,
             sync_wanted: false,
             quiesce_wanted: false,
         }
@@ -75,6 +78,11 @@ impl Txgs {
 
     pub(super) fn syncing(&self) -> Option<u64> {
         self.syncing.map(|txg| txg.number)
+    }
+
+    /// Whether a txg syncs now, or has synced since this moment.
+    pub(super) fn synced_since(&self, since: Instant) -> bool {
+        self.syncing.is_some() || self.last_committed.is_some_and(|at| at >= since)
     }
 
     /// Counts an extent of the open txg, or a block that has its first version in the open txg.
@@ -160,6 +168,7 @@ impl Txgs {
         timeout: Duration,
     ) -> Option<Committed> {
         let txg = self.syncing.take()?;
+        self.last_committed = Some(now);
         if self.done.len() == HISTORY {
             self.done.pop_front();
         }
@@ -268,3 +277,24 @@ fn stats_of(txg: &Txg, state: TxgState, now: Instant, disks: Traffic) -> TxgStat
 
 /// ZFS's `zfs_txg_history`.
 const HISTORY: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::Txgs;
+    use crate::pool::stats::Traffic;
+    use crate::time::{Duration, Instant};
+
+    #[test]
+    fn a_sync_is_seen_by_those_who_were_there() {
+        let at = |ns| Instant::from_nanos(ns);
+        let mut txgs = Txgs::new(at(0));
+        assert!(!txgs.synced_since(at(0)));
+        txgs.quiesce(at(2));
+        assert!(!txgs.synced_since(at(0)), "a closed txg does not sync yet");
+        txgs.begin_sync(at(3), 0, Traffic::default());
+        assert!(txgs.synced_since(at(4)));
+        let committed = txgs.committed(at(5), Traffic::default(), Duration::from_secs(5));
+        assert!(committed.is_some());
+        assert!(txgs.synced_since(at(5)) && !txgs.synced_since(at(6)));
+    }
+}

@@ -72,6 +72,8 @@ pub struct FinishedZio {
     pub op: Op,
     /// Whether the zio had to be durable before the device acknowledged it.
     pub fua: bool,
+    /// Whether the zio's pool synced a txg while it had the zio. `None` for a zio of a disk without a pool.
+    pub txg_syncing: Option<bool>,
     /// How the zio ended.
     pub outcome: Outcome,
 }
@@ -133,6 +135,7 @@ impl FinishedZio {
             place,
             op: event.op,
             fua: event.fua,
+            txg_syncing: event.txg_syncing,
             outcome: event.outcome,
         }
     }

@@ -19,6 +19,7 @@ fn event(disk: u32, client: u8, number: u64, at: Instant) -> Event {
         device: Device::Disk(DiskId(disk)),
         client: ClientId(client),
         class: None,
+        txg_syncing: None,
         op: Op::Read,
         fua: false,
         offset: number,

@@ -244,10 +244,11 @@ impl Sum {
 
 /// The dimensions that are compared. If two dimensions differ equally, the earlier one in this list comes
 /// first.
-const COMPARED: [Dimension; 14] = [
+const COMPARED: [Dimension; 17] = [
     Dimension::Rule,
     Dimension::Lane,
     Dimension::Device,
+    Dimension::Class,
     Dimension::Op,
     Dimension::Type,
     Dimension::Size,
@@ -256,7 +257,9 @@ const COMPARED: [Dimension; 14] = [
     Dimension::Process,
     Dimension::Pid,
     Dimension::Cgroup,
+    Dimension::Inode,
     Dimension::Fua,
+    Dimension::Txg,
     Dimension::Error,
     Dimension::Depth,
 ];

@@ -2,6 +2,7 @@
 
 use dashpot_api::ZioWaits;
 use dashpot_engine::Waits;
+use dashpot_engine::pool::Class;
 use dashpot_observe::{FinishedIo, IoWaits, Who};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -48,6 +49,8 @@ fn zio(io: &FinishedIo, waits: &Waits) -> Value {
         "waits": ZioWaits::of(waits, io.in_store_ns().is_some()),
         "rule": io.rule,
         "lane": io.lane,
+        "class": io.class.map(Class::name),
+        "txg_syncing": io.txg_syncing,
     })
 }
 
@@ -69,6 +72,7 @@ fn kernel(io: &FinishedIo, queue_ns: Option<u64>, device_ns: u64) -> Value {
         "pid": pid,
         "comm": comm,
         "cgroup": cgroup,
+        "inode": io.inode,
         "error": io.error,
     })
 }

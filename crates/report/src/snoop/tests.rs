@@ -31,6 +31,9 @@ fn zio(op: Op, offset_bytes: u64, waits: Waits) -> FinishedIo {
         who: Some(Who::Client(CLIENT.into())),
         rule: None,
         lane: None,
+        class: None,
+        txg_syncing: None,
+        inode: None,
         merged: 0,
         requeued: 0,
         error: None,
@@ -47,6 +50,9 @@ fn held() -> FinishedIo {
     FinishedIo {
         rule: Some(3),
         lane: Some(0),
+        class: None,
+        txg_syncing: None,
+        inode: None,
         ..zio(Op::Read, 8_192, waits)
     }
 }

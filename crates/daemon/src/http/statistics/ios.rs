@@ -145,6 +145,8 @@ fn put(io: FinishedIo, zio: &FinishedZio) -> FinishedIo {
         },
         rule: zio.rule().map(|rule| rule.0),
         lane: zio.lane(),
+        class: zio.class(),
+        txg_syncing: zio.txg_syncing,
         error: zio.outcome.err().map(|errno| errno.name().to_owned()),
         ..io
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use dashpot_api::{Client, FinishedZio, InFlightZio, STARTED_AGAIN, WantedZios};
+use dashpot_engine::pool::Class;
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Wanted, Who};
 use dashpot_rules::format_ops;
 
@@ -159,6 +160,9 @@ impl Texts {
             who: Some(Who::Client(self.text(&zio.client))),
             rule: zio.rule,
             lane: None,
+            class: None,
+            txg_syncing: None,
+            inode: None,
             merged: 0,
             requeued: 0,
             error: None,
@@ -185,6 +189,9 @@ impl Texts {
             who: Some(Who::Client(self.text(&zio.client))),
             rule: zio.rule,
             lane: zio.lane,
+            class: zio.class.as_deref().and_then(Class::named),
+            txg_syncing: zio.txg_syncing,
+            inode: None,
             merged: 0,
             requeued: 0,
             error: zio.error,

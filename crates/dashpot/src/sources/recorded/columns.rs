@@ -78,6 +78,9 @@ fn of(dimension: Dimension) -> &'static [usize] {
         Dimension::Reply => &[column::THROTTLE, column::REPLY],
         Dimension::Rule => &[column::RULE],
         Dimension::Lane => &[column::LANE],
+        Dimension::Class => &[column::CLASS],
+        Dimension::Txg => &[column::TXG_SYNCING],
+        Dimension::Inode => &[column::INODE],
         Dimension::Store => &[column::THROTTLE, column::STORE],
         Dimension::Device
         | Dimension::Op
