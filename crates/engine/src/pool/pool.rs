@@ -24,14 +24,13 @@ use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
 use super::stats::{QueueState, Traffic};
-use super::step::{Child, Ended, Step, SyncFor, Work};
+use super::step::{Ended, Step, SyncFor, Work};
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
 use super::txg::Txgs;
 use super::unplaced::Unplaced;
 use super::volume::Volume;
 use crate::command::Action;
-use crate::event::Event;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
@@ -247,41 +246,6 @@ impl Pool {
         }
         let total = now.since(request.zio.arrived);
         stats.record_reply(total, offered.since(request.submitted));
-    }
-
-    /// The event of a zio whose reply has left.
-    pub(crate) fn event(&self, id: ZioId, offered: Instant, now: Instant) -> Option<Event> {
-        let request = self.requests.get(id)?;
-        Some(Event {
-            txg_syncing: Some(self.txgs.synced_since(request.zio.arrived)),
-            ..request.event(offered, now)
-        })
-    }
-
-    /// Completes a child's event with its class, its pool's txgs, and the zio that the child is a part of.
-    pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
-        let (class, parent) = match child.work {
-            Work::Picked(picked) => {
-                let queue = &self.disks[child.disk].queue;
-                let first = queue.members(picked).next();
-                (
-                    Some(queue.class(picked)),
-                    first.and_then(|member| self.client_of(member.tag)),
-                )
-            }
-            Work::Sync {
-                who: SyncFor::Request(id),
-                ..
-            } => (None, Some(id)),
-            Work::Sync { .. } | Work::Orphan => (None, None),
-        };
-        let parent = parent.and_then(|id| self.requests.get(id));
-        Event {
-            class,
-            parent: parent.map(|request| request.number),
-            txg_syncing: Some(self.txgs.synced_since(event.arrived)),
-            ..event
-        }
     }
 
     /// Aborts the zios of a connection that is gone. A zio whose blocks a disk works on is dropped

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use super::pool::{Leaf, Pool};
 use super::request::Request;
 use super::stats::{PoolState, PoolStats, Traffic};
-use super::step::Work;
+use super::step::{Child, SyncFor, Work};
 use super::tunable::Tunables;
 use crate::bytes::Segment;
+use crate::event::Event;
 use crate::stats::{DiskStats, InFlight};
 use crate::time::Instant;
 use crate::zio::{DiskId, ZioId};
@@ -111,5 +112,40 @@ impl Pool {
 
     pub(crate) fn tunables(&self) -> &Tunables {
         &self.tunables
+    }
+
+    /// The event of a zio whose reply has left.
+    pub(crate) fn event(&self, id: ZioId, offered: Instant, now: Instant) -> Option<Event> {
+        let request = self.requests.get(id)?;
+        Some(Event {
+            txg_syncing: Some(self.txgs.synced_since(request.zio.arrived)),
+            ..request.event(offered, now)
+        })
+    }
+
+    /// Completes a child's event with its class, its pool's txgs, and the zio that the child is a part of.
+    pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
+        let (class, parent) = match child.work {
+            Work::Picked(picked) => {
+                let queue = &self.disks[child.disk].queue;
+                let first = queue.members(picked).next();
+                (
+                    Some(queue.class(picked)),
+                    first.and_then(|member| self.client_of(member.tag)),
+                )
+            }
+            Work::Sync {
+                who: SyncFor::Request(id),
+                ..
+            } => (None, Some(id)),
+            Work::Sync { .. } | Work::Orphan => (None, None),
+        };
+        let parent = parent.and_then(|id| self.requests.get(id));
+        Event {
+            class,
+            parent: parent.map(|request| request.number),
+            txg_syncing: Some(self.txgs.synced_since(event.arrived)),
+            ..event
+        }
     }
 }
