@@ -201,3 +201,32 @@ def test_the_list_of_parts_is_what_its_schema_says():
     valid_parts(listed.decode())
     with pytest.raises(AssertionError, match="not-a-kind"):
         valid_parts(listed.decode().replace('"library"', '"not-a-kind"'))
+
+
+# The package of the pure wheel, on a system that has no program and, if it is Windows, no unix sockets.
+ELSEWHERE = """
+import os, socket, sys
+import pathlib, http.client, json, sysconfig, tempfile, subprocess, select
+sys.platform = sys.argv[1]
+if sys.platform == "win32":
+    del os.getuid, socket.AF_UNIX
+import dashpot
+for call in (lambda: dashpot.run("db=ram,size=1M"), dashpot.connect, lambda: dashpot.connect("unix:/x")):
+    try:
+        call()
+    except dashpot.DashpotError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("system, said", [
+    ("darwin", ["it runs on Linux only: run it in a container", "no daemon answers", "no daemon answers"]),
+    ("win32", ["it runs on Linux only: run it in a container", "set $DASHPOT_API", "on Windows, Python has no unix"]),
+])
+def test_the_package_says_what_to_do_on_other_systems(system, said, directory):
+    environment = {"PATH": "/nonexistent", "PYTHONPATH": str(ROOT / "python/src"), "HOME": str(directory)}
+    if system == "darwin":
+        environment["XDG_RUNTIME_DIR"] = str(directory)
+    done = subprocess.run([sys.executable, "-c", ELSEWHERE, system], env=environment, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 and all(word in line for word, line in zip(said, lines)), done.stdout + done.stderr

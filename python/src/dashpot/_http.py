@@ -21,7 +21,7 @@ class Api:
         self._unix: Optional[str] = None
         self._tcp = ("", 0)
         self._token: Optional[str] = None
-        if address.startswith("unix:"):
+        if address.startswith("unix:") and hasattr(socket, "AF_UNIX"):
             self._unix = address[len("unix:"):]
         elif address.startswith(("http://", "tcp:")):
             url = urlsplit(address.replace("tcp:", "http://", 1) if address.startswith("tcp:") else address)
@@ -29,8 +29,8 @@ class Api:
             self._token = parse_qs(url.query).get("token", [None])[0] or os.environ.get("DASHPOT_TOKEN")
         else:
             raise DashpotError(
-                f"{address!r} is no address of an API",
-                "write unix:PATH, the http://HOST:PORT/?token=… that serve prints, or tcp:HOST:PORT with $DASHPOT_TOKEN",
+                f"{address!r} is no address of an API here",
+                "write unix:PATH (but on Windows, Python has no unix sockets), the http://HOST:PORT/?token=… that serve prints, or tcp:HOST:PORT with $DASHPOT_TOKEN",
             )
 
     def get(self, path: str) -> Any:
@@ -131,4 +131,6 @@ def default_address() -> str:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isdir(runtime):
         return f"unix:{runtime}/dashpot/api.sock"
+    if not hasattr(os, "getuid"):
+        raise DashpotError("no address of an API is given", "set $DASHPOT_API to that of a daemon in a container")
     return f"unix:/tmp/dashpot-{os.getuid()}/api.sock"
