@@ -41,21 +41,22 @@ def try_it(podman, container, disk, *before):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_image_serves_by_itself(podman, architecture, tmp_path):
+def test_the_image_serves_by_itself(architecture, tmp_path):
     """With the default lab, as user 65532, and with a read-only root."""
-    podman("pull", "--quiet", "--arch", ARCHITECTURES[architecture], f"oci-archive:{one('dashpot-*.oci.tar')}")
-    image = podman("images", "--all", "--quiet", "--filter", "label=org.opencontainers.image.title=dashpot").split()
-    (image,) = [each for each in image if podman("inspect", "--format", "{{.Architecture}}", each) == ARCHITECTURES[architecture]]
-    config = json.loads(podman("inspect", image))[0]["Config"]
-    words, before = [], emulated(architecture, tmp_path).split()
-    if before:
-        words = ["--volume", f"{tmp_path}/emulator:/emulator:ro", "--entrypoint", json.dumps([*before, *config["Entrypoint"]])]
-    container = podman.start("--read-only", *words, image, *(config["Cmd"] if before else []))
-    try_it(podman, container, "c1t1d0", *before)
-    pid = podman("inspect", "--format", "{{.State.Pid}}", container)
-    assert re.search(r"^Uid:\s+65532\s", open(f"/proc/{pid}/status").read(), re.MULTILINE)
-    podman("stop", "--time", "60", container)
-    assert podman("inspect", "--format", "{{.State.ExitCode}}", container) == "0"
+    with engine() as podman:
+        archive = f"oci-archive:{one('dashpot-*.oci.tar')}"
+        image = podman("pull", "--quiet", "--arch", ARCHITECTURES[architecture], archive)
+        config = json.loads(podman("inspect", image))[0]["Config"]
+        words, before = [image], emulated(architecture, tmp_path).split()
+        if before:
+            entry = json.dumps([*before, *config["Entrypoint"]])
+            words = ["--volume", f"{tmp_path}/emulator:/emulator:ro", "--entrypoint", entry, image, *config["Cmd"]]
+        container = podman.start("--read-only", *words)
+        try_it(podman, container, "c1t1d0", *before)
+        pid = podman("inspect", "--format", "{{.State.Pid}}", container)
+        assert re.search(r"^Uid:\s+65532\s", open(f"/proc/{pid}/status").read(), re.MULTILINE)
+        podman("stop", "--time", "60", container)
+        assert podman("inspect", "--format", "{{.State.ExitCode}}", container) == "0"
 
 
 def test_the_service_of_compose_is_healthy(podman):

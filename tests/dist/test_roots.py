@@ -54,10 +54,20 @@ def debian(release):
     return kept
 
 
+@pytest.fixture
+def copied(tmp_path):
+    """Copies a root, which goes with the test, because it is large."""
+    def copy(root):
+        run("cp", "--archive", root, tmp_path / "root")
+        return tmp_path / "root"
+
+    yield copy
+    shutil.rmtree(tmp_path / "root", ignore_errors=True)
+
+
 @pytest.mark.parametrize("name", [*DEBIAN, *(each.name for each in sorted(ROOTS.glob("[!.]*")) if each.name not in DEBIAN)])
-def test_the_packages_on_another_system(name, tmp_path):
-    root = tmp_path / "root"
-    run("cp", "--archive", debian(name) if name in DEBIAN else ROOTS / name, root)
+def test_the_packages_on_another_system(name, copied):
+    root = copied(debian(name) if name in DEBIAN else ROOTS / name)
     install_program(root)
     works(root)
     if (root / "usr/bin/dpkg").exists():
