@@ -46,7 +46,8 @@ pub enum Mechanism {
     Ublk,
 }
 
-/// The owner of a program, which gets the events of the program's calls.
+/// The owner of a program, which gets the events of the program's calls. It is dropped when no calls are
+/// received any more.
 pub trait Follower: Send {
     /// A call was received, and nothing has been done with it yet.
     fn received(&mut self, call: &Call);

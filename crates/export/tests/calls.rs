@@ -272,3 +272,34 @@ fn a_directory_must_exist() {
         assert!(error.contains(why) && error.contains("path:/"), "{error}");
     }
 }
+
+/// Hands on what it is told, until it is dropped.
+struct Told(mpsc::Sender<String>);
+
+impl Follower for Told {
+    fn received(&mut self, call: &Call) {
+        panic!("{call:?}");
+    }
+
+    fn say(&mut self, sentence: &str) {
+        self.0.send(sentence.to_owned()).unwrap();
+    }
+
+    fn look_up_as(&mut self, user: &User, _: &Lookup) -> Result<Vec<u8>, rustix::io::Errno> {
+        panic!("{user:?}");
+    }
+}
+
+#[test]
+fn the_follower_is_dropped_when_no_calls_can_be_received() {
+    let served = Served::start();
+    let no_listener = Listener::from_fd(File::open("/dev/null").unwrap().into());
+    let (sender, told) = mpsc::channel();
+    let handle = served.server.handle();
+    let follower = Box::new(Told(sender));
+    let _followed = handle
+        .follow(no_listener, "me", Uring::Count, follower)
+        .unwrap();
+    let told: Vec<String> = told.iter().collect();
+    assert!(matches!(&*told, [said] if said.contains("no calls can be received")));
+}

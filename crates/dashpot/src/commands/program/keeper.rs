@@ -51,12 +51,15 @@ impl Keeper {
         Ok(Keeper(near))
     }
 
+    /// Another end of the same socket.
+    pub(super) fn share(&self) -> io::Result<Keeper> {
+        self.0.try_clone().map(Keeper)
+    }
+
     /// From here on, the keeper lets calls go on.
-    pub(super) fn take_over(mut self) {
+    pub(super) fn take_over(&self) {
         // A keeper that is gone was killed, or had no process left to answer.
-        let _ = self.0.write_all(&[GO]);
-        // The connection must end with this process and not before it, because calls are in flight.
-        std::mem::forget(self.0);
+        let _ = (&self.0).write_all(&[GO]);
     }
 }
 
@@ -188,3 +191,25 @@ impl Keeping {
 
 /// The name under which dashpot starts this process.
 const KEEPS: &str = "dashpot-keeps-calls";
+
+#[cfg(test)]
+mod tests {
+    use super::super::ForProgram;
+    use super::super::lookups::Lookups;
+    use super::{GO, Keeper, Ledger};
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn the_keeper_takes_over_when_nothing_receives_calls() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        drop(ForProgram {
+            ledger: Ledger::new().unwrap(),
+            lookups: Lookups::default(),
+            keeper: Keeper(near),
+        });
+        let mut heard = Vec::new();
+        far.read_to_end(&mut heard).unwrap();
+        assert_eq!(heard, [GO]);
+    }
+}

@@ -154,6 +154,8 @@ impl Following {
         }
         drop(self.followed);
         self.keeper.take_over();
+        // The connection must end with this process and not before it, because calls are in flight.
+        std::mem::forget(self.keeper);
     }
 }
 
@@ -217,13 +219,17 @@ fn follow(
     let ledger = Ledger::new()?;
     let keeper = Keeper::start(listener.as_fd(), ledger.as_fd(), on_loss)
         .context("cannot start the keeper of the program's calls")?;
-    let lookups = Lookups::default();
+    let for_program = ForProgram {
+        ledger,
+        lookups: Lookups::default(),
+        keeper: keeper.share()?,
+    };
     let followed = handle
         .follow(
             Listener::from_fd(listener),
             &format!("uid={uid} pid={pid}"),
             uring,
-            Box::new(ForProgram { ledger, lookups }),
+            Box::new(for_program),
         )
         .context("cannot receive the program's calls")?;
     (&*stream).write_all(&[GO])?;
@@ -234,6 +240,14 @@ fn follow(
 struct ForProgram {
     ledger: Ledger,
     lookups: Lookups,
+    keeper: Keeper,
+}
+
+/// Nothing receives calls any more. If the program runs on, its calls must not wait for ever.
+impl Drop for ForProgram {
+    fn drop(&mut self) {
+        self.keeper.take_over();
+    }
 }
 
 impl Follower for ForProgram {
