@@ -223,7 +223,8 @@ impl Target {
         let (disks, volumes) = match (self, layer) {
             (Target::Daemon { .. }, Layer::Fs) => {
                 return Err(ParseError::new(
-                    "--layer fs: a daemon sees no system calls: take the kernel's disks, -k or -d DEVICE",
+                    "--layer fs: a daemon sees no system calls but those of path disks, which are I/Os of --layer \
+                     disk: for others take the kernel's disks, -k or -d DEVICE",
                 ));
             }
             (Target::Daemon { disks, volumes, .. }, _) => (disks, volumes),
