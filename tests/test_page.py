@@ -59,6 +59,18 @@ def test_hostile_words_run_no_script(served):
 
 
 @in_chromium
+def test_a_rule_on_a_path_disk_is_for_calls_that_it_can_hold(tmp_path):
+    words = ["-d", f"wal=path:{tmp_path},types=sync,open", "--api", "tcp:127.0.0.1:0"]
+    running = subprocess.Popen([BINARY, "run", *words, "--", "cat"], text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        page = next(found for line in running.stderr if (found := re.search(r"http\S+#token=\S+", line)))
+        look("holds", page.group())
+    finally:
+        running.communicate()
+
+
+@in_chromium
 def test_a_daemon_that_comes_back_is_met_again(serve):
     first = start(serve, "--api", "tcp:127.0.0.1:0")
     port = re.search(r":(\d+)/", first.page).group(1)

@@ -256,6 +256,17 @@ const scenarios = {
     await page.getByText("is cleared").waitFor();
   },
 
+  /** On a path disk, a rule is for the types of calls with which the program was started. */
+  async holds() {
+    await page.goto(`${address}&control`);
+    await page.getByRole("button", { name: "Delay wal", exact: true }).click();
+    const offered = await page.getByLabel("Operations").locator("option").allTextContents();
+    assert.deepEqual(offered, ["all", "sync", "open"]);
+    await page.getByRole("button", { name: "Arm for 60s" }).click();
+    await page.getByText("Armed on wal").waitFor();
+    assert.deepEqual(complaints, []);
+  },
+
   /** The page cuts the power of a disk only after the user has typed its name, and reports the loss. */
   async crashes() {
     await page.goto(`${address}&control`);

@@ -1,6 +1,13 @@
 // Statistics as they are written in addresses and on the command line: `disk.latency[op=write][client]`.
 
 export const OPS = ["read", "write", "flush", "trim", "zero", "cache"];
+/** The operations that a rule on a disk can be for, in the words of `-T`. The first are usual. A path disk's are in its store. */
+export function opsOf(store: string): string[] {
+  if (!store.startsWith("path:")) return ["read,write", ...OPS, "all"];
+  const types = /,types=([a-z,]+)$/.exec(store)?.[1]?.split(",") ?? ["sync"];
+  return types.length === 1 ? types : ["all", ...types];
+}
+
 export const LAYERS = ["disk", "volume"] as const;
 export type Layer = (typeof LAYERS)[number];
 

@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { Refused, type Schemas, type Send, part } from "../api";
 import type { Feed, Rule } from "../model/feed";
-import { OPS } from "../model/statistic";
+import { opsOf } from "../model/statistic";
 import { lately } from "../ui/rail";
 import { Crash } from "./crash";
 import { Expected } from "./expected";
@@ -49,7 +49,7 @@ export function Control({ feed }: { feed: Feed }) {
         <p class="state" role="status">{said && <span class={said.good ? "" : "wrong"}>{said.words}</span>}</p>
       </div>
       {cutting && <Crash disk={cutting} send={send} close={() => setCutting(null)} />}
-      {chosen && <Arm key={`${chosen.disk} ${chosen.rule?.id}`} feed={feed} disk={chosen.disk} rule={chosen.rule} send={send} close={() => choose(null)} />}
+      {chosen && <Arm key={`${chosen.disk} ${chosen.rule?.id}`} feed={feed} disk={feed.status!.disks.find((one) => one.name === chosen.disk)!} rule={chosen.rule} send={send} close={() => choose(null)} />}
     </main>
   );
 }
@@ -89,10 +89,11 @@ function DiskRow({ feed, disk, send, choose, cut }: { feed: Feed; disk: Disk; se
 }
 
 /** The fields of a delay, and the command that arms the same rule. */
-function Arm({ feed, disk, rule, send, close }: { feed: Feed; disk: string; rule: Rule | null; send: Send; close: () => void }) {
+function Arm({ feed, disk: { name: disk, store }, rule, send, close }: { feed: Feed; disk: Disk; rule: Rule | null; send: Send; close: () => void }) {
   const [takes, setTakes] = useState("20ms");
   const [lanes, setLanes] = useState("1");
-  const [ops, setOps] = useState("read,write");
+  const choices = opsOf(store);
+  const [ops, setOps] = useState(choices[0]!);
   const [lasts, setLasts] = useState("60s");
   const [words, setWords] = useState(rule?.rule ?? "");
   const fields = [`-D ${takes.trim()}${lanes.trim() === "" ? "" : `:${lanes.trim()}`}`, `-T ${ops}`, lasts.trim() === "" ? "" : `--for ${lasts.trim()}`];
@@ -117,7 +118,7 @@ function Arm({ feed, disk, rule, send, close }: { feed: Feed; disk: string; rule
       ) : (
         <div class="fields">
           <label>Operations <select value={ops} onChange={(event) => setOps(event.currentTarget.value)}>
-            {["read,write", ...OPS, "all"].map((one) => <option key={one} value={one}>{one.replace(",", " and ")}</option>)}
+            {choices.map((one) => <option key={one} value={one}>{one.replace(",", " and ")}</option>)}
           </select></label>
           <label>Takes <input value={takes} title="20ms, 20ms~5ms, uniform=1ms..9ms, p50=1ms,p99=30ms" onInput={(event) => setTakes(event.currentTarget.value)} /></label>
           <label>Lanes <input value={lanes} inputMode="numeric" title="empty: no I/O waits for another" onInput={(event) => setLanes(event.currentTarget.value)} /></label>
