@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from conftest import eventually
+from conftest import eventually, requires
 from packages import LIMIT, needs_root, one, run
 
 # A sandbox may allow no higher limits than these, and podman asks for more. `file`: there may be no journal.
@@ -23,7 +23,8 @@ lock_type = "file"
 """
 needs_podman = [
     needs_root,
-    pytest.mark.skipif(shutil.which("podman") is None or shutil.which("runc") is None, reason="podman is missing: make deps"),
+    requires("podman"),
+    requires("runc"),
 ]
 
 
@@ -61,9 +62,8 @@ class Podman:
     def service(self):
         """Docker's API at a socket, whose address this gives."""
         socket = f"{self.home}/docker.sock"
-        served = subprocess.Popen(
-            [*self.words, "system", "service", "--time", "0", f"unix://{socket}"], env=self.environment, stderr=subprocess.DEVNULL
-        )
+        words = [*self.words, "system", "service", "--time", "0", f"unix://{socket}"]
+        served = subprocess.Popen(words, env=self.environment, stderr=subprocess.DEVNULL)
         try:
             eventually(lambda: os.path.exists(socket) or served.poll() is not None, "the service")
             assert served.poll() is None

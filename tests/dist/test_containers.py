@@ -31,10 +31,12 @@ def outcome(tmp_path_factory):
         packed = home / "root.tar"
         with tarfile.open(packed, "w") as tar:
             tar.add(home / "root", arcname=".")
-        podman("import", "--quiet", "--change", 'ENTRYPOINT ["/bin/busybox", "sh", "-c"]', packed, "docker.io/library/small:1")
+        entry = 'ENTRYPOINT ["/bin/busybox", "sh", "-c"]'
+        podman("import", "--quiet", "--change", entry, packed, "docker.io/library/small:1")
         with podman.service() as address:
             def of(scenario):
-                environment = {**podman.environment, **SETTINGS, "DOCKER_HOST": address, "PYTHONPATH": ROOT / "python/src"}
+                package = {"PYTHONPATH": str(ROOT / "python/src")}
+                environment = {**podman.environment, **SETTINGS, **package, "DOCKER_HOST": address}
                 words = [PYTHON, ROOT / "tests/clients/real_container.py", "small:1", program, scenario]
                 return json.loads(run(*words, env=environment).stdout)
             yield of

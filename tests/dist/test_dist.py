@@ -16,9 +16,8 @@ import zlib
 import pytest
 
 from conftest import requires
-from packages import (
-    ARCHITECTURES, OUT, emulated, install_program, needs_root, one, program_of_the_tarball, root, run, works,  # noqa: F401
-)
+from packages import root  # noqa: F401 (a fixture)
+from packages import ARCHITECTURES, OUT, emulated, install_program, needs_root, one, program_of_the_tarball, run, works
 from test_release import needs_schemas, valid_parts
 
 
@@ -96,7 +95,8 @@ def test_the_debug_information_is_apart_and_fits(architecture, tmp_path):
     link = (tmp_path / "link").read_bytes()
     assert link.split(b"\0")[0] == b"dashpot.debug"
     assert int.from_bytes(link[-4:], "little") == zlib.crc32(debug)
-    sections = {name: run("readelf", "--sections", "--wide", tmp_path / name).stdout for name in ("dashpot", "dashpot.debug")}
+    list_of = ["readelf", "--sections", "--wide"]
+    sections = {name: run(*list_of, tmp_path / name).stdout for name in ("dashpot", "dashpot.debug")}
     assert ".debug_info" in sections["dashpot.debug"]
     assert ".debug_info" not in sections["dashpot"] and ".symtab" not in sections["dashpot"]
 

@@ -1,4 +1,4 @@
-"""The image of a release as an engine of containers runs it: as nobody in particular, on a root that cannot be written."""
+"""The image of a release as podman runs it, and the files of integrations/ that use the image."""
 
 import json
 import re
