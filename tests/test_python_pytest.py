@@ -225,7 +225,7 @@ def test_a_killed_pytest_leaves_nothing(suite, options, many):
         assert len(directories) == len(daemons) == many
     finally:
         # Kill the workers, too: a worker in a hanging system call notices the end of pytest only much later.
-        for pid in found(suite.directory / "tmp", "python3"):
+        for pid in found(suite.directory / "tmp", os.path.basename(sys.executable)):
             os.kill(pid, signal.SIGKILL)
         pytest_run.wait(HANG_LIMIT)
     eventually(lambda: suite.left() == ([], []), "the end of the daemons")

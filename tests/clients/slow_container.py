@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -70,6 +71,8 @@ class Process:
             self.process.kill()
             self.process.wait()
         self.log.close()
+        # A container's /tmp goes with the container, but this one is the host's.
+        shutil.rmtree(self.words[self.words.index("--report") + 1], ignore_errors=True)
 
 
 class Client:
