@@ -421,6 +421,12 @@ const scenarios = {
         await page.goto(`${address}&control`);
         await page.getByRole("button", { name: /^Delay/ }).first().click();
         await page.screenshot({ path: `${directory}/${name}-${colorScheme}-control.png` });
+        for (const view of ["pools", "proof"]) {
+          await page.goto(`${address}&${view}`);
+          await page.locator("table").first().waitFor();
+          await page.waitForTimeout(1_500);
+          await page.screenshot({ path: `${directory}/${name}-${colorScheme}-${view}.png`, fullPage: true });
+        }
       }
     }
   },

@@ -95,7 +95,7 @@ function Bar({ figure, levels, level }: { figure: (typeof FIGURES)[number]; leve
   return (
     <>
       <td class="bar"><i class="outside" style={{ width: `${(value / most) * 100}%` }} /></td>
-      <td>{figure.said(value)}</td>
+      <td data-name={figure.words}>{figure.said(value)}</td>
       <td class={factor !== null && factor >= MUCH ? "factor here-words" : "factor"}>{factor === null ? "" : `×${three(factor)}`}</td>
     </>
   );
@@ -128,7 +128,7 @@ function Delays({ feed, pool }: { feed: Feed; pool: Pool }) {
   const { admissions } = pool;
   return (
     <>
-      <h3>Throttle <small>{pool.throttle}: {size(pool.level.filled_bytes)} of {size(pool.level.stops_at_bytes)}, a write that came now would wait {latency(pool.level.delay_ns)}</small></h3>
+      <h3>Throttle <small>{pool.throttle}: {size(pool.level.filled_bytes)} of {size(pool.level.stops_at_bytes)}, a write that came now would {pool.level.delay_ns > 0 ? `wait ${latency(pool.level.delay_ns)}` : "not wait"}</small></h3>
       <p class="finding">{pool.level.delay_ns > 0 ? `Writes are held back by ${latency(pool.level.delay_ns)} each.` : pool.throttled > 0 ? `${plural(pool.throttled, "write")} wait for room.` : "No write is held back."}</p>
       <Throttle feed={feed} pool={pool} tunables={tunables} txgs={txgs} />
       <p class="note">Since the start: {plural(admissions.assigned, "write")} admitted, {plural(admissions.dirty_delay + admissions.delay, "time")} delayed, {plural(admissions.dirty_over_max + admissions.write_limit, "time")} stopped. {pool.degraded ? "A disk fails writes, which the pool repeats." : ""}</p>

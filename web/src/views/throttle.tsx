@@ -13,6 +13,8 @@ interface ThrottleProps {
 }
 
 const WIDTH = 760;
+/** The room for the words on the left. */
+const MARGIN = 90;
 const HEIGHT = 180;
 /** Delays from 1 µs to 100 ms, as OpenZFS bounds them. */
 const LOW_NS = 1e3;
@@ -20,8 +22,9 @@ const HIGH_NS = 1e8;
 const POINTS = 200;
 /** How many past places of the live point its trail shows. */
 const TRAIL = 12;
-/** How many seconds of transaction groups are drawn. */
-const TXG_SECONDS = 60;
+/** The transaction groups that are drawn, and the lengths of their time axis. */
+const TXGS = 12;
+const TXG_SECONDS = [5, 15, 60];
 
 export function Throttle(props: ThrottleProps) {
   return (
@@ -57,7 +60,7 @@ function Curve({ feed, pool, tunables }: ThrottleProps) {
   const trail = feed.statuses.slice(-TRAIL).flatMap(({ status }) => status.pools.find((one) => one.name === pool.name)?.level ?? []);
   const now = pool.level;
   return (
-    <svg class="curve" viewBox={`-60 -10 ${WIDTH + 80} ${HEIGHT + 44}`} role="img" aria-label={`The delay of a write over the dirty data. Now ${size(now.filled_bytes)} are dirty, and a write waits ${latency(now.delay_ns)}.`}>
+    <svg class="curve" viewBox={`-${MARGIN} -16 ${WIDTH + MARGIN + 20} ${HEIGHT + 50}`} role="img" aria-label={`The delay of a write over the dirty data. Now ${size(now.filled_bytes)} are dirty, and a write waits ${latency(now.delay_ns)}.`}>
       {[1e3, 1e4, 1e5, 1e6, 1e7, 1e8].map((ns) => (
         <g key={ns}><line class="grid" x1="0" x2={WIDTH} y1={y(ns)} y2={y(ns)} /><text x="-8" y={y(ns) + 4} text-anchor="end">{latency(ns)}</text></g>
       ))}
@@ -75,13 +78,15 @@ function Curve({ feed, pool, tunables }: ThrottleProps) {
 /** Draws transaction groups: an outline for open, grey hatching for waiting, and the live colour for syncing. */
 function Groups({ pool, txgs }: ThrottleProps) {
   const to = pool.at_ns;
-  const from = to - TXG_SECONDS * 1e9;
-  const at = (ns: number): number => Math.max(0, ((ns - from) / (to - from)) * WIDTH);
-  const seen = txgs.filter((txg) => txg.birth_ns + txg.open_ns + txg.wait_ns + txg.sync_ns >= from).slice(-12);
+  const longest = TXG_SECONDS.at(-1)!;
+  const seen = txgs.filter((txg) => txg.birth_ns + txg.open_ns + txg.wait_ns + txg.sync_ns >= to - longest * 1e9).slice(-TXGS);
   if (seen.length === 0) return null;
+  const seconds = TXG_SECONDS.find((one) => to - seen[0]!.birth_ns <= one * 1e9) ?? longest;
+  const from = to - seconds * 1e9;
+  const at = (ns: number): number => Math.max(0, ((ns - from) / (to - from)) * WIDTH);
   const ROW = 14;
   return (
-    <svg class="curve" viewBox={`-60 -4 ${WIDTH + 80} ${seen.length * ROW + 24}`} role="img" aria-label={`The last transaction groups: ${seen.map((txg) => `${txg.txg} ${txg.state}`).join(", ")}`}>
+    <svg class="curve txgs" viewBox={`-${MARGIN} -4 ${WIDTH + MARGIN + 20} ${seen.length * ROW + 24}`} role="img" aria-label={`The last transaction groups: ${seen.map((txg) => `${txg.txg} ${txg.state}`).join(", ")}`}>
       {seen.map((txg, row) => {
         const opened = txg.birth_ns;
         const quiesced = opened + txg.open_ns;
@@ -98,7 +103,7 @@ function Groups({ pool, txgs }: ThrottleProps) {
           </g>
         );
       })}
-      <text x="0" y={seen.length * ROW + 14}>{TXG_SECONDS} s ago</text>
+      <text x="0" y={seen.length * ROW + 14}>{seconds} s ago</text>
       <text x={WIDTH} y={seen.length * ROW + 14} text-anchor="end">now; outline: open, light: waiting, dark: synced</text>
     </svg>
   );
