@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use dashpot_rules::{
-    DiskConfig, DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen, parse_name,
-    parse_seed, parse_shards, parse_size,
+    ApiAddress, DiskConfig, DiskInjection, Listen, parse_api, parse_disk, parse_disk_injection,
+    parse_listen, parse_name, parse_seed, parse_shards, parse_size,
 };
 
 /// The disks to serve: those of a lab file, those named here, or both.
@@ -103,6 +103,10 @@ command's status, 125 to 127 for its own failures, 3 if only a --check fails.
 Example:
   dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]
 pub(crate) struct RunArgs {
+    /// Where the API of the disks listens [a private socket]
+    // Other commands ask the daemon that $DASHPOT_API names. This command starts one.
+    #[arg(id = "api", long = "api", value_name = "ADDR", value_parser = parse_api)]
+    pub(crate) api: Option<ApiAddress>,
     #[command(flatten)]
     pub(crate) lab: LabArgs,
     #[command(flatten)]

@@ -74,7 +74,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
     let api = match cli.command {
         // `run` has its own API, even if it inherits `DASHPOT_API`. A named recording needs no API.
-        Command::Run(_) => cli.api,
+        Command::Run(ref args) => args.api.clone().or(cli.api),
         Command::Report(ref kind) if reports::is_recorded(kind) => None,
         Command::Diff(_) | Command::Stats(_) | Command::Man(_) | Command::Completions(_) => None,
         Command::Record(ref args) if args.command.is_some() => None,
