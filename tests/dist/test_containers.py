@@ -20,7 +20,7 @@ SETTINGS = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_CONNECTION_M
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory):
-    """What a scenario of tests/clients/real_container.py tells, on an image of busybox."""
+    """The outcome of a scenario of tests/clients/real_container.py on an image of busybox."""
     home = tmp_path_factory.mktemp("containers")
     (home / "root/bin").mkdir(parents=True)
     shutil.copy(shutil.which("busybox"), home / "root/bin")
