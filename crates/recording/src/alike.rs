@@ -41,6 +41,14 @@ impl Shapes {
             let is_fua = |row: &usize| u32::from(block.int(column::FUA, *row) == Some(1));
             self.refine(2, rows.iter().map(is_fua));
         }
+        if block.has_two(column::TXG_SYNCING) || block.has_nulls(column::TXG_SYNCING) {
+            let state = |row: &usize| match block.int(column::TXG_SYNCING, *row) {
+                None => 0,
+                Some(0) => 1,
+                Some(_) => 2,
+            };
+            self.refine(3, rows.iter().map(state));
+        }
         // Only zios have a wait for a throttle. A zio without the time of a store is a call that rules only
         // held.
         for column in [column::THROTTLE, column::STORE] {

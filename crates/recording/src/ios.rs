@@ -142,7 +142,9 @@ impl Recorded {
             rule: None,
             lane: None,
             class: block.text(column::CLASS, row).and_then(Class::named),
-            txg_syncing: None,
+            txg_syncing: block
+                .int(column::TXG_SYNCING, row)
+                .map(|syncing| syncing == 1),
             inode: None,
             merged: 0,
             requeued: 0,
@@ -169,7 +171,6 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
     io.begun_ns = io.ended_ns.wrapping_sub(total_ns);
     io.rule = int(column::RULE).map(|rule| rule as u32);
     io.lane = int(column::LANE).map(|lane| lane as u32);
-    io.txg_syncing = int(column::TXG_SYNCING).map(|syncing| syncing == 1);
     io.inode = int(column::INODE).map(|inode| inode as u64);
     io.merged = bits(column::MERGED) as u32;
     io.requeued = bits(column::REQUEUED) as u32;

@@ -105,8 +105,6 @@ fn names_of(one: &Recorded) -> Recorded {
         },
         rule: None,
         lane: None,
-        class: None,
-        txg_syncing: None,
         inode: None,
         merged: 0,
         requeued: 0,
