@@ -10,9 +10,10 @@ import time
 
 import pytest
 
+from conftest import requires
 from packages import OUT, needs_root, one, run
 from test_python_postgresql import AS_POSTGRES, POSTGRES
-from test_roots import MUSL
+from test_roots import musl
 
 # The time that a user needs from nothing to that test, apart from downloads.
 A_MINUTE = 60
@@ -56,11 +57,11 @@ def test_pip_takes_the_wheel_of_its_system(pip, platform, architecture, tmp_path
     assert taken(pip, [platform], tmp_path).endswith(architecture)
 
 
-@pytest.mark.skipif(not MUSL.exists(), reason="musl is missing: make deps")
+@requires("apt-get")
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 def test_pip_takes_the_wheel_with_the_program_beside_musl(pip, architecture, tmp_path):
     """Alpine's pip asks its musl, and so does this, but Python itself is linked with glibc here."""
-    platforms = json.loads(run(pip[0], "-c", ALPINE, MUSL, architecture).stdout)
+    platforms = json.loads(run(pip[0], "-c", ALPINE, musl(), architecture).stdout)
     assert platforms[0] == f"musllinux_1_2_{architecture}"
     assert taken(pip, platforms, tmp_path).endswith(f"musllinux_1_1_{architecture}")
 
