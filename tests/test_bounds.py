@@ -267,6 +267,8 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     slow = [ask(daemon, whole) for _ in range(ANSWERS_MAX // len(body) + 10)]
 
     def refused():
+        # A busy daemon may have given up the first answers before it makes the last ones.
+        slow.append(ask(daemon, whole))
         try:
             status, head, body = told(ask(daemon, whole))
         except ConnectionError:
