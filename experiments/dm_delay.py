@@ -85,5 +85,5 @@ def suspended(claims, lab):
     print("\n  suspended:\n\n" + quiet + "\n  resumed:\n\n" + busy)
     assert fio.iops() > 0
     claims("nothing completes while the disk is suspended", before == after)
-    rates = [float(line.split()[7]) for line in busy.splitlines() if line.startswith("sdc")]
+    rates = [float(line.split()[7]) for line in busy.splitlines() if line.startswith("sdc ")]
     claims.near("IOPS after it was resumed", max(rates), 1280, 0.05)
