@@ -29,7 +29,7 @@ pub struct Comparison {
     /// The dimensions by which the slow time differs, with the greatest difference first. Depth comes last, because
     /// the depth of a device rises whenever its I/Os are slow, whatever the cause.
     pub differs: Vec<Compared>,
-    /// The dimensions by which the slow time does not differ.
+    /// The dimensions by which the slow time does not differ. A fact that no I/O has is left out.
     pub alike: Vec<Dimension>,
     /// The dimensions by which the slow time may differ: only values with fewer than [`IOS_LEAST`] slow I/Os
     /// differ enough.
@@ -205,7 +205,7 @@ fn by_dimension(diff: &Diff) -> ByDimension {
             answers.differs.push(compared);
         } else if few.iter().any(|few| few.points() >= POINTS_LEAST) {
             answers.too_few.push(*dimension);
-        } else {
+        } else if diff.has_values(*dimension) {
             answers.alike.push(*dimension);
         }
     }

@@ -188,6 +188,12 @@ impl Diff {
         }
     }
 
+    /// Whether any I/O has a value of this dimension.
+    pub(super) fn has_values(&self, dimension: Dimension) -> bool {
+        let mut keys = self.here.of.keys().chain(self.there.of.keys());
+        keys.any(|(by, part)| *by == dimension && *part != Part::Missing)
+    }
+
     pub(super) fn name(&self, by: Dimension, part: Part) -> String {
         let name = self.parts.name(by, Kind::Other, part);
         name.unwrap_or_default()

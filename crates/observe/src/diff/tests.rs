@@ -223,6 +223,10 @@ fn slow_ios_beside_the_rest_and_where_their_time_went() {
     assert_eq!(first(&comparison), "client c5");
     assert_eq!(comparison.spent[0].wait, Dimension::Hold);
     assert!(comparison.alike.contains(&Dimension::Device));
+    assert!(
+        !comparison.alike.contains(&Dimension::Class),
+        "no I/O has a class"
+    );
 }
 
 #[test]
