@@ -50,7 +50,7 @@ impl Present for Hierarchy {
     fn cgroup(&mut self, pid: i32) -> Option<Arc<str>> {
         let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         let (_, path) = governing(&memberships)?;
-        // The kernel shows each task that ends in the root of a hierarchy of cgroup v1.
+        // In a hierarchy of cgroup v1, the kernel shows each task that is ending in the root.
         if path == "/" && !self.is_unified() && is_ending(pid) {
             return None;
         }
@@ -58,9 +58,9 @@ impl Present for Hierarchy {
     }
 }
 
-/// A controller is in one hierarchy only. If a hierarchy of cgroup v1 has the I/O controller, that hierarchy
-/// governs I/O, and the unified hierarchy, `0::`, does not. Returns the number of the governing hierarchy
-/// and the path in it.
+/// The number of the hierarchy that governs I/O, and the path in it. A controller is in one hierarchy only.
+/// If a hierarchy of cgroup v1 has the I/O controller, that hierarchy governs I/O, and the unified hierarchy,
+/// `0::`, does not.
 fn governing(memberships: &str) -> Option<(u32, &str)> {
     let memberships = || memberships.lines().filter_map(membership);
     let v1 =
@@ -97,8 +97,8 @@ fn numbers(directory: &str) -> impl Iterator<Item = i32> + use<> {
 
 /// The number of cgroup v2's hierarchy.
 const UNIFIED: u32 = 0;
-/// The link of the host's first cgroup namespace. Its number is the kernel's constant
-/// `PROC_CGROUP_INIT_INO`.
+/// The target of `/proc/PID/ns/cgroup` for a process in the host's first cgroup namespace. Its number is the
+/// kernel's constant `PROC_CGROUP_INIT_INO`.
 const INITIAL_NAMESPACE: &str = "cgroup:[4026531835]";
 /// A flag of a task, from the kernel's `sched.h`.
 const PF_EXITING: u64 = 4;

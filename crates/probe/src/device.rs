@@ -68,7 +68,7 @@ impl Device {
         find_in(Path::new(SYS), words)
     }
 
-    /// Every whole disk with a size, by name.
+    /// Every whole disk that has a size, in the order of the names.
     pub fn all() -> Result<Vec<Device>, DeviceError> {
         let mut all = list(Path::new(SYS))?;
         all.retain(|device| device.part.is_none() && device.is_there());
@@ -93,8 +93,8 @@ impl Device {
         self.disk == disk && self.part.as_ref().is_none_or(|part| part.contains(&sector))
     }
 
-    /// Whether the kernel counts nothing in flight on this device's disk. False if the kernel does
-    /// not count.
+    /// Whether the kernel's count of I/Os in flight on this device's disk is zero. False if the kernel does
+    /// not count them.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_idle_in(Path::new(SYS))
     }
@@ -202,11 +202,11 @@ fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     }
 }
 
-/// The most letters by which a mistyped name may differ. Names of devices are short: with more differing
-/// letters, the user meant another name.
+/// The most letters by which a mistyped name may differ from a device's name. Names of devices are short:
+/// with more differing letters, the user meant another name.
 const TYPOS_MAX: usize = 1;
 
-/// Every block device that the kernel has, by name.
+/// Every block device of the kernel, in the order of the names.
 fn list(sys: &Path) -> Result<Vec<Device>, DeviceError> {
     let entries = fs::read_dir(sys.join(CLASS))?.flatten();
     // If a device cannot be read, it has just been removed, or its driver hides it.

@@ -26,7 +26,7 @@ pub enum TraceError {
     /// The kernel's description of its records cannot be parsed.
     #[error("the kernel's {what} is not understood: {why}")]
     Format {
-        /// The description.
+        /// The name of the description.
         what: String,
         /// The fault in the description.
         why: String,
@@ -34,7 +34,7 @@ pub enum TraceError {
     /// Another program has ended the recording, so later events are missing.
     #[error("another program has set {path} to 0, and events are missing since then: watch again")]
     SwitchedOff {
-        /// The file that switches the recording.
+        /// The file that switches the recording on and off.
         path: String,
     },
     /// Reading or writing failed.

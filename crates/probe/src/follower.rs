@@ -8,8 +8,8 @@
 //!
 //! - A task that was made directly into a cgroup (`CLONE_INTO_CGROUP`, of the unified hierarchy only) raises
 //!   no event of a move. The follower looks up the task's cgroup when it reads the event of its creation. If
-//!   the task has ended by then, it counts in the cgroup of the task that made it. That task and the tasks
-//!   that it made are marked ([`INHERITED`]).
+//!   the new task has ended by then, the follower counts it in the cgroup of its maker, and marks the new
+//!   task and all tasks that it made ([`INHERITED`]).
 //! - When a process is moved, the kernel raises one event, for the first thread, as if only that thread were
 //!   moved. So the follower looks up the cgroups of the other threads, too. Threads that have ended by then
 //!   count as moved, and are marked.

@@ -17,7 +17,7 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    /// When it happened, on `CLOCK_MONOTONIC`.
+    /// When the event happened, on `CLOCK_MONOTONIC`.
     pub(crate) fn at_ns(&self) -> u64 {
         match self {
             Entry::Block(record) => record.at_ns,
@@ -30,7 +30,7 @@ impl Entry {
 /// A parsed event of the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it happened, on `CLOCK_MONOTONIC`.
+    /// When the event happened, on `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// The disk.
     pub device: Number,

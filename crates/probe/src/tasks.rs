@@ -1,4 +1,4 @@
-//! The tasks of this host, as far as they matter for the cgroups of I/Os.
+//! Knows the names and the cgroups of this host's tasks, for the submitters of I/Os and of calls that sync.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::follower::{Follower, Present, TaskEvent};
 use crate::io::Comm;
 use crate::tracefs::setup::Plan;
 
-/// The tasks, at the moment of the last event.
+/// The tasks as they were at the last event.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     follower: Follower,
@@ -27,7 +27,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Lists the tasks of this moment. The kernel must record the events of tasks already.
+    /// Lists the tasks that exist now. The kernel must already be recording the events of tasks.
     pub(crate) fn begin(plan: Plan) -> Tasks {
         let (present, is_followed) = (plan.hierarchy, plan.is_followed);
         let mut follower = Follower::new(present.is_unified());

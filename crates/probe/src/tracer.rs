@@ -37,7 +37,7 @@ impl Progress {
     }
 }
 
-/// The watch of some devices. Dropping the watch leaves nothing in the kernel.
+/// A watch on some devices. Dropping the watch leaves nothing in the kernel.
 #[derive(Debug)]
 pub struct Tracer {
     devices: Vec<Device>,
@@ -47,7 +47,7 @@ pub struct Tracer {
     pairing: Pairing,
     /// The tasks, if the tracer watches their cgroups.
     tasks: Option<Tasks>,
-    /// The counts of the pairing at the last reading.
+    /// The counts of the same names in `pairing` at the last reading.
     unmatched: u64,
     dropped: u64,
     tended_ns: u64,
@@ -55,7 +55,7 @@ pub struct Tracer {
     idle: Vec<Number>,
 }
 
-/// How often to check for changes that no event reports.
+/// The time between two checks for changes that no event reports.
 const TEND_NS: u64 = 1_000_000_000;
 
 impl Tracer {

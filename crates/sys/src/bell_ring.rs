@@ -19,8 +19,8 @@ pub(crate) struct BellRing {
 }
 
 impl BellRing {
-    /// Makes a ring with this many places for operations that the kernel does not have yet. Only the
-    /// thread that [enables](BellRing::enable) the ring may use the ring.
+    /// Makes a ring whose submission queue holds this many operations. Only the thread that
+    /// [enables](BellRing::enable) the ring may use the ring.
     pub(crate) fn new(entries: u32) -> io::Result<BellRing> {
         let mut builder = IoUring::builder();
         builder.setup_r_disabled().setup_single_issuer();
@@ -83,7 +83,8 @@ impl BellRing {
     }
 }
 
-/// The descriptor is readable from a signal of the kernel until the owner calls [`BellRing::hear`].
+/// The descriptor becomes readable when the kernel signals it, and stays so until the owner calls
+/// [`BellRing::hear`].
 impl AsFd for BellRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()

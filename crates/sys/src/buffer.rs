@@ -1,11 +1,11 @@
-//! Memory that direct I/O can use: the kernel wants the address of this memory to be a multiple of a
-//! device's block.
+//! Memory for direct I/O. For direct I/O, the kernel requires an address that is a multiple of the device's
+//! block size.
 
 use std::fmt;
 
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-/// A number of bytes whose address is a multiple of 4 KiB.
+/// A buffer whose address is a multiple of 4 KiB.
 #[derive(Default)]
 pub struct Buffer {
     pages: Vec<Page>,

@@ -1,4 +1,4 @@
-//! Calls for block devices that other crates do not have.
+//! System calls on block devices for which no other crate has a safe function.
 
 use std::os::fd::AsFd;
 

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut, Range};
 use memmap2::MmapMut;
 use rustix::mm::{Advice, madvise};
 
-/// Zeroed memory of this process alone. The kernel provides each page when it is first used.
+/// Zeroed memory that this process does not share. The kernel provides each page when it is first used.
 #[derive(Debug)]
 pub struct Pages(MmapMut);
 
@@ -22,7 +22,7 @@ impl Pages {
         Ok(Pages(pages))
     }
 
-    /// Gives the memory of a range of whole pages back. The range then reads as zeroes.
+    /// Gives the memory of a range of whole pages back to the kernel. The range then reads as zeroes.
     ///
     /// # Errors
     /// If the range is not of whole pages, or if the kernel refuses. Then the bytes stay as they were.

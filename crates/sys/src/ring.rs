@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::bell_ring::{BellRing, is_transient};
 use crate::buffer::Buffer;
 
-/// A ring.
+/// A ring of io_uring for direct I/O.
 pub struct Ring {
     base: BellRing,
     flights: Vec<Option<Flight>>,
@@ -56,13 +56,13 @@ pub enum Work<'a> {
 pub struct Completion {
     /// The caller's number for the operation.
     pub token: u64,
-    /// The number of bytes read or written, or the kernel's reason.
+    /// The number of bytes read or written, or the kernel's error.
     pub result: Result<usize, Errno>,
     /// The bytes of a read or a write. [`Ring::give`] takes the buffer back.
     pub buffer: Buffer,
 }
 
-/// An operation that the kernel has or will get.
+/// An operation that is queued, or that the kernel is doing.
 struct Flight {
     token: u64,
     buffer: Buffer,
@@ -180,7 +180,7 @@ impl Ring {
         }
     }
 
-    /// The buffer of an operation, with the bytes of a write.
+    /// A buffer for an operation. If the operation is a write, the buffer already has the bytes to write.
     fn buffer(&mut self, work: &Work<'_>) -> Buffer {
         match *work {
             Work::Read { length, .. } => self.spare(length as usize),
@@ -214,7 +214,7 @@ impl Ring {
     }
 }
 
-/// The descriptor is readable from the end of an operation until the owner calls [`Ring::hear`].
+/// The descriptor becomes readable when an operation ends, and stays so until the owner calls [`Ring::hear`].
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.base.as_fd()

@@ -6,11 +6,12 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::{Errno, Result};
 
-/// Waits until `epoll` has events, and adds as many as `events` has spare capacity for; it must have
-/// some. The wait ends without events after `timeout`, and when a signal interrupts it.
+/// Waits until `epoll` has events, and appends as many of them as the spare capacity of `events` holds.
+/// `events` must have spare capacity. The wait ends without events after `timeout`, and when a signal
+/// interrupts it.
 ///
 /// # Errors
-/// The kernel's, if `epoll` is not an epoll descriptor.
+/// The kernel's error, if `epoll` is not an epoll descriptor.
 pub fn wait_for_events(
     epoll: BorrowedFd<'_>,
     events: &mut Vec<epoll::Event>,
@@ -62,7 +63,7 @@ mod tests {
 
     const BOTH: [Wait; 2] = [wait_for_events, wait_with_older_calls];
 
-    /// An epoll descriptor with descriptors that are numbered from 0 and are ready.
+    /// An epoll descriptor, and the descriptors that it watches. All of them are ready, and numbered from 0.
     fn ready(count: u64) -> (OwnedFd, Vec<OwnedFd>) {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let add = |number| {

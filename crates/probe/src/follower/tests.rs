@@ -9,11 +9,12 @@ use super::{
     CLONE_INTO_CGROUP, CLONE_THREAD, ENDED_MAX, Follower, INHERITED, Present, TaskEvent, mark,
 };
 
-/// A host in which each task knows its cgroup: the naive model.
+/// The naive model: a host that knows the true cgroup of each task.
 #[derive(Clone, Debug, Default)]
 struct Host {
     tasks: BTreeMap<i32, (i32, Arc<str>)>,
-    /// The numbers of tasks that have ended since the last reading. No kernel reuses a number so soon.
+    /// The numbers of tasks that have ended since the follower last read events. No kernel reuses a number so
+    /// soon.
     used: BTreeSet<i32>,
 }
 

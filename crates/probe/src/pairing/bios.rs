@@ -1,4 +1,4 @@
-//! Bios, for devices without requests (dm, md, zram): from `block_bio_queue` to
+//! Pairs the events of bios, for devices without requests (dm, md, zram): `block_bio_queue` and
 //! `block_bio_complete`.
 //!
 //! The sector after a bio's last sector identifies the bio. A bio's beginning can change: some drivers

@@ -6,9 +6,9 @@
 //!
 //! There is no time-out: an I/O may last for hours. The probe can miss an end only if the kernel loses
 //! events. I/Os in flight at the time of a loss are doubtful: an end that matches a doubtful I/O may belong
-//! to another I/O at the same sectors, and a long latency made from two I/Os is worse than no latency. A
-//! doubtful I/O is given up, and counted, when an end comes, when another I/O begins at its place, or when
-//! the kernel has nothing in flight on its disk.
+//! to another I/O at the same sectors, and a long latency made from two I/Os is worse than no latency. The
+//! pairing gives a doubtful I/O up, and counts it, when an end that matches it comes, when another I/O begins
+//! at the same place, or when the kernel has nothing in flight on the disk.
 
 mod bios;
 mod requests;
@@ -54,7 +54,7 @@ impl Pairing {
         }
     }
 
-    /// The I/Os in flight, in no order.
+    /// The I/Os in flight, in no particular order.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
         self.requests.in_flight().chain(self.bios.in_flight())
     }

@@ -1,5 +1,5 @@
-//! Requests, for devices that have them: from `block_bio_queue` or `block_rq_issue` to
-//! `block_rq_complete`.
+//! Pairs the events of requests, for devices that have requests: from `block_bio_queue` or `block_rq_issue`
+//! to `block_rq_complete`.
 //!
 //! **Queued** is the time of `block_bio_queue`, when a bio is handed to the disk; for a request with several
 //! bios, the time of the oldest bio. After this time come the wait for a free tag, the plug, the scheduler,
@@ -40,7 +40,7 @@ use crate::record::{Record, What};
 
 use super::table::{Place, Seen, Table};
 
-/// The bytes of a sector.
+/// The size of a sector in bytes.
 pub(super) const SECTOR: u64 = 512;
 
 /// The requests in flight.
@@ -342,8 +342,8 @@ impl Request {
         self.sector + self.sectors
     }
 
-    /// Joins a part. The joined request has the earlier of the two beginnings; an unseen beginning counts as
-    /// earlier than a seen beginning.
+    /// Joins a part to this request. The joined request has the earlier of the two beginnings; an unseen
+    /// beginning counts as earlier than a seen beginning.
     fn absorb(&mut self, part: Request) {
         if part.queued_ns < self.queued_ns {
             self.queued_ns = part.queued_ns;

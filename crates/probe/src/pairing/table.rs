@@ -15,8 +15,8 @@ const LIMIT: usize = 1 << 18;
 /// Stands for no slot.
 const NONE: u32 = u32::MAX;
 
-/// A table that can have several entries at one place. It uses slots again, so it allocates only
-/// when it has more entries than ever before.
+/// A table that can have several entries at one place. The table reuses slots, so it allocates only when it
+/// has more entries than ever before.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     chains: HashMap<Place, Chain, RandomState>,

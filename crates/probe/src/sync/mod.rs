@@ -1,9 +1,8 @@
 //! System calls that wait until data is on its disk, such as `fsync`.
 //!
 //! The kernel's events show the beginning and the end of each call. The events of file systems, if the
-//! kernel has them, show the file. No event shows the calls of 32-bit programs on a 64-bit kernel. io_uring
-//! syncs without a call, and writes to files that were opened with `O_SYNC` or `O_DSYNC` also sync without a
-//! call.
+//! kernel has them, show the file. No event shows the calls of 32-bit programs on a 64-bit kernel. io_uring,
+//! and writes to files that were opened with `O_SYNC` or `O_DSYNC`, sync without such a call.
 
 mod pairing;
 mod tracer;
@@ -17,20 +16,20 @@ pub use tracer::SyncTracer;
 
 pub(crate) use pairing::{SyncEvent, SyncWhat};
 
-/// A kind of call.
+/// A kind of call that syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncCall {
-    /// `fsync`: a file, with its size and times.
+    /// `fsync` makes a file durable, with its size and times.
     Fsync,
-    /// `fdatasync`: the data of a file.
+    /// `fdatasync` makes the data of a file durable.
     Fdatasync,
-    /// `msync`: a part of mapped memory.
+    /// `msync` makes a part of mapped memory durable.
     Msync,
-    /// `sync_file_range`: a range of a file. This call makes nothing durable.
+    /// `sync_file_range` writes a range of a file to the disk, but makes nothing durable.
     SyncFileRange,
-    /// `syncfs`: a file system.
+    /// `syncfs` makes a file system durable.
     Syncfs,
-    /// `sync`: all file systems.
+    /// `sync` makes all file systems durable.
     Sync,
 }
 
@@ -58,12 +57,12 @@ impl SyncCall {
     }
 }
 
-/// A call, or the part of it that events have shown so far.
+/// A call that syncs, or the part of it that events have shown so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sync {
-    /// The kind.
+    /// The kind of the call.
     pub call: SyncCall,
-    /// The thread.
+    /// The thread that made the call.
     pub pid: i32,
     /// The name of the thread, if it is known.
     pub comm: Option<Comm>,
@@ -75,13 +74,13 @@ pub struct Sync {
     pub ended_ns: Option<u64>,
     /// The errno with which the call ended, or 0.
     pub error: i32,
-    /// The first byte of a range, and its length, if the call has one.
+    /// The first byte and the length of the call's range, if it has one.
     pub range: Option<(u64, u64)>,
     /// The file, if it is known.
     pub file: Option<FileId>,
 }
 
-/// A file.
+/// The identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     /// The device of the file's file system, or, if the file is a block device, that device.

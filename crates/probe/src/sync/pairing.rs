@@ -1,4 +1,4 @@
-//! Pairs the beginnings and ends of calls: a thread has one call at a time.
+//! Pairs the beginnings and ends of calls by their threads, because a thread has one call at a time.
 //!
 //! The file of a call is the first file that the file system's events show before the call ends. If the
 //! kernel lost events, the pairing may have missed the end of a call, and the thread's next end may belong
@@ -16,7 +16,7 @@ use crate::io::Comm;
 /// An event of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SyncEvent {
-    /// When it happened.
+    /// When the event happened.
     pub(crate) at_ns: u64,
     /// The thread.
     pub(crate) pid: i32,
@@ -47,7 +47,7 @@ pub(crate) enum SyncWhat {
 pub(crate) struct Caller {
     pub(crate) comm: Option<Comm>,
     pub(crate) cgroup: Option<Arc<str>>,
-    /// The file behind the descriptor, if it could be looked up.
+    /// The file behind the call's descriptor, if the probe could look it up.
     pub(crate) file: Option<FileId>,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct Caller {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     open: HashMap<i32, Open, RandomState>,
-    /// Ends of calls whose beginning no event has shown.
+    /// How many calls ended whose beginning no event has shown.
     pub(crate) unmatched: u64,
-    /// Calls given up.
+    /// How many calls were given up.
     pub(crate) dropped: u64,
     /// The number of files that a file system synced although events show no call.
     pub(crate) without_call: u64,
@@ -93,7 +93,7 @@ impl Calls {
             .for_each(|open| open.is_doubtful = true);
     }
 
-    /// The calls in flight, except those that may have ended unseen, in no order.
+    /// The calls in flight, except those that may have ended unseen, in no particular order.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Sync> {
         let open = self.open.values().filter(|open| !open.is_doubtful);
         open.map(|open| &open.sync)

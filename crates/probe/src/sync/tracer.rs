@@ -18,7 +18,7 @@ use crate::tracefs::setup::{
 };
 use crate::tracer::Progress;
 
-/// The watch of all calls of this host that sync. Dropping the watch leaves nothing in the kernel. While the
+/// A watch on all calls of this host that sync. Dropping the watch leaves nothing in the kernel. While the
 /// watch exists, every system call of the host takes longer, because the kernel checks whether the call is
 /// one that syncs.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ pub struct SyncTracer {
     instance: Instance,
     calls: Calls,
     tasks: Option<Tasks>,
-    /// The counts of the calls at the last reading.
+    /// The counts of the same names in `calls` at the last reading.
     unmatched: u64,
     dropped: u64,
     tended_ns: u64,
 }
 
-/// How often to check for changes that no event reports.
+/// The time between two checks for changes that no event reports.
 const TEND_NS: u64 = 1_000_000_000;
 
 impl SyncTracer {
@@ -105,8 +105,8 @@ impl SyncTracer {
     }
 
     /// How many files were synced since the watch began although events show no call: by 32-bit programs, by
-    /// io_uring, or by writes to files that were opened with `O_SYNC`. Only file systems with events of
-    /// their own count.
+    /// io_uring, or by writes to files that were opened with `O_SYNC`. Only file systems that have events of
+    /// their own are counted.
     pub fn without_call(&self) -> u64 {
         self.calls.without_call
     }

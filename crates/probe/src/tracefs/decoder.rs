@@ -1,4 +1,4 @@
-//! The decoder of one event's records, for an event of any group.
+//! Decodes the records of one event, of any group.
 
 use super::{events, syncs, tasks};
 use crate::record::Entry;

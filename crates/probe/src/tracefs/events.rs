@@ -32,7 +32,7 @@ const KINDS: [Kind; 6] = [
     Kind::BioComplete,
 ];
 
-/// The events that the options need, each with its disks.
+/// The events that the options need, each with the disks that need it.
 pub(crate) fn wanted(options: &Options) -> Vec<(Kind, Vec<Number>)> {
     let queue = options.start == Start::Queue || options.submitters;
     let disks = |kind: Kind| disks(&options.devices, |layer| kind.is_wanted(layer, queue));
@@ -62,7 +62,7 @@ pub(crate) fn filter(disks: &[Number]) -> Option<String> {
     (filter.len() < FILTER_MAX).then_some(filter)
 }
 
-/// The kernel's bound for a filter, a page.
+/// The kernel's bound for the length of a filter: a page.
 const FILTER_MAX: usize = 4096;
 
 const MINOR_BITS: u32 = 20;
@@ -123,7 +123,7 @@ pub(crate) struct Decoder {
     pid: Field,
     dev: Field,
     sector: Field,
-    /// The length, which a split does not have.
+    /// The number of sectors, which the event of a split does not have.
     sectors: Option<Field>,
     rwbs: Field,
     own: Option<Field>,

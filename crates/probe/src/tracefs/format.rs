@@ -116,14 +116,14 @@ pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
         .collect()
 }
 
-/// The fields of a description whose bytes are elsewhere: `__data_loc char[] name`.
+/// The fields whose bytes are elsewhere in the record: a description has them as `__data_loc char[] name`.
 fn texts(text: &str) -> Vec<Field> {
     let lines = text.lines().map(str::trim);
     let texts = lines.filter_map(|line| line.strip_prefix("field:__data_loc char[] "));
     texts.filter_map(field).collect()
 }
 
-/// Parses `char rwbs[10];  offset:34;  size:10;  signed:0;`.
+/// Parses a field's description, such as `char rwbs[10];  offset:34;  size:10;  signed:0;`.
 fn field(description: &str) -> Option<Field> {
     let mut parts = description.split(';').map(str::trim);
     let declaration = parts.next()?.split('[').next()?;

@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::TraceError;
 
-/// An instance. Dropping it removes the instance; its open files must be closed before.
+/// An instance. Dropping it removes the instance from the kernel, if all its files have been closed by then.
 #[derive(Debug)]
 pub(crate) struct Instance {
     path: PathBuf,
@@ -34,8 +34,8 @@ impl Instance {
         Instance::new_in(&instances(&ROOTS)?)
     }
 
-    /// While it makes an instance, this process holds a lock on the directory of all instances. Otherwise
-    /// another tracer could mistake the new instance, which has no lock yet, for a dead owner's.
+    /// Makes a new instance in this directory. Meanwhile this process holds a lock on the directory.
+    /// Otherwise another tracer could mistake the new instance, which has no lock yet, for a dead owner's.
     fn new_in(instances: &Path) -> Result<Instance, TraceError> {
         let all = open(instances).map_err(|error| refused(instances, error))?;
         flock(&all, FlockOperation::LockExclusive)

@@ -53,7 +53,7 @@ pub enum PageError {
     },
 }
 
-/// The mask of the byte count, without its high bits.
+/// The mask for the byte count, without the flags in the high bits.
 const COMMIT: u64 = (1 << 27) - 1;
 const MISSED: u64 = 1 << 31;
 
@@ -62,7 +62,7 @@ const DELTA_BITS: u32 = 27;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// An absolute time does not have the highest five bits.
+/// How many bits an absolute time has: the page leaves out the highest five of 64 bits.
 const STAMP_BITS: u32 = 59;
 
 impl Layout {
@@ -194,8 +194,8 @@ impl Cursor {
     }
 }
 
-/// The type (or length in words) and the time in the first word. Type and time are bit fields, which the
-/// kernel's compiler lays out in the machine's byte order.
+/// The type (or length in words) and the time in an event's first word. Type and time are bit fields, which
+/// the kernel's compiler lays out in the machine's byte order.
 fn split(word: u32) -> (u32, u64) {
     let (kind, delta) = if cfg!(target_endian = "big") {
         (word >> DELTA_BITS, word & ((1 << DELTA_BITS) - 1))

@@ -48,7 +48,7 @@ struct Cpu {
     length: usize,
     cursor: Cursor,
     head: Option<Entry>,
-    /// Whether events were lost after the last head.
+    /// Whether events were lost after the last event that was `head`.
     missed: bool,
     lost: u64,
 }
@@ -202,7 +202,7 @@ impl Cpu {
     }
 }
 
-/// Room for the whole text of the kernel, in bytes.
+/// The size of the buffer for the kernel's statistics of a CPU, in bytes. The whole text fits.
 const STATISTICS: usize = 1024;
 
 impl Reader {

@@ -27,11 +27,11 @@ pub(crate) fn prepare(instance: &Instance) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Kernel memory for each CPU's events. A request leaves 140 bytes, or 200 if it is watched from its
-/// queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB are full after 600 or 400 ms.
-/// Even 400 ms is eight times the time between two readings, which leaves a margin for a busy host that
-/// keeps the reader waiting. With many CPUs the memory for each is smaller, because no CPU has that many
-/// requests to itself.
+/// The kernel memory for each CPU's events, in KiB. A request leaves 140 bytes, or 200 if it is watched from
+/// its queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB are full after 600 or 400 ms.
+/// Even 400 ms is eight times the time between two readings, which leaves a margin for a busy host that keeps
+/// the reader waiting. With many CPUs the memory for each is smaller, because no CPU has that many requests
+/// to itself.
 pub(crate) fn buffer_kib(cpus: usize) -> usize {
     (BUFFERS_KIB / cpus.max(1)).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
 }

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{Completion, Ring, Work};
 
-/// A ring of this thread, unless the host forbids io_uring.
+/// A ring that this thread uses; `None` if the host forbids io_uring.
 fn ring(entries: u32) -> Option<Ring> {
     match Ring::new(entries) {
         Ok(ring) => {
@@ -79,7 +79,7 @@ fn bytes_come_and_go_and_each_operation_has_its_name() {
     assert_eq!((done.token, done.buffer.bytes()), (10, &[3; 512][..]));
 }
 
-/// More operations than the ring's two queues can hold together.
+/// The test starts more operations than the ring's two queues can hold together.
 #[test]
 fn more_may_be_in_flight_than_the_queues_hold() {
     let Some(mut ring) = ring(4) else { return };

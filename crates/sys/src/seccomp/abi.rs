@@ -4,7 +4,7 @@
 //! program. The numbers come from the kernel's arch/*/entry/syscalls tables and
 //! include/uapi/linux/audit.h.
 
-/// A call that a filter can notify.
+/// A system call that a filter can report to its listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SystemCall {
     /// `fsync(2)`
@@ -97,7 +97,7 @@ pub(super) struct Row {
 }
 
 impl SystemCall {
-    /// Each call.
+    /// All calls.
     pub const ALL: [SystemCall; 37] = [
         SystemCall::Fsync,
         SystemCall::Fdatasync,
@@ -150,7 +150,8 @@ impl SystemCall {
             .any(|numbering| numbering.abi == Abi::Native && !self.numbers(numbering).is_empty())
     }
 
-    /// The call's numbers in an ABI: none, if the call does not exist in that ABI, or is only counted.
+    /// The call's numbers in an ABI. There are none if the ABI does not have the call, or if the ABI is
+    /// foreign and dashpot only counts the call.
     pub(super) fn numbers(self, numbering: &Numbering) -> &'static [u32] {
         (numbering.numbers)(self.row())
     }
@@ -187,7 +188,7 @@ impl SystemCall {
 pub(super) struct Condition {
     pub(super) argument: usize,
     pub(super) bits: u32,
-    /// Whether the call must have at least one of the flags. Otherwise it must have none of them.
+    /// If true, the call must have at least one of the flags; if false, it must have none of them.
     pub(super) set: bool,
 }
 
@@ -270,8 +271,8 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) const NUMBERINGS: &[Numbering] = &[];
 
-/// A call that dashpot only counts has no numbers for programs of another word size: dashpot refuses the other
-/// calls of such programs anyway.
+/// The table's row for a call. The row of a call that dashpot only counts has no numbers for programs of
+/// another word size, because dashpot refuses the calls of such programs that it would have to hold.
 #[rustfmt::skip]
 fn table(call: SystemCall) -> &'static Row {
     match call {

@@ -1,4 +1,4 @@
-//! The facts about a file that questions ask for.
+//! Facts about files. A process sends these facts to another process as the answer to a `Lookup`.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -9,7 +9,7 @@ use rustix::path::Arg;
 /// The facts about a file by which dashpot recognises the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The number of the file's file system.
+    /// The device number of the file's file system.
     pub device: u64,
     /// The file's number in its file system.
     pub inode: u64,
@@ -26,14 +26,15 @@ pub struct Status {
 /// The place to which a name leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file there. If the name was not to be followed, or leads to no file yet: the directory that has it.
+    /// The facts about the file to which the name leads. If the last part of the name was not to be followed,
+    /// or no such file exists yet, the facts about the directory to which the other parts lead.
     pub status: Status,
-    /// The path.
+    /// The path of the place.
     pub path: Vec<u8>,
 }
 
 impl Status {
-    /// The file at a path.
+    /// The facts about the file at a path.
     pub fn of(path: impl Arg) -> Result<Status, Errno> {
         // With this flag, the kernel does not ask the server of a file system: the server may be gone, or
         // may be waiting for this process.
@@ -78,8 +79,8 @@ impl Status {
 }
 
 impl Place {
-    /// The place of an open file, or, if there is a `last` part of a name, of the entry with that name in
-    /// the open directory.
+    /// The place of an open file. With `last`, `file` is a directory, and the place is that of its entry
+    /// `last`.
     pub(super) fn of(file: &OwnedFd, last: Option<&[u8]>) -> Result<Place, Errno> {
         let own = format!("/proc/self/fd/{}", file.as_raw_fd());
         let status = Status::of(&own)?;

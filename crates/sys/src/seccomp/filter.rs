@@ -8,7 +8,7 @@ use libc::{sock_filter, sock_fprog};
 
 use super::abi::{Condition, NUMBERINGS, Numbering, SystemCall};
 
-/// A call to notify.
+/// A call that the filter reports to the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notified {
     /// The call.
@@ -64,7 +64,8 @@ fn of_architecture<'a>(
     block
 }
 
-/// The verdict on a call that may be notified.
+/// The instructions for a call in the list: they notify the call if it meets all conditions, and else allow
+/// it.
 fn of_call(notified: &Notified) -> Vec<sock_filter> {
     let mut body = Vec::new();
     let conditions = match notified.always {
@@ -90,7 +91,7 @@ fn unless_met_allow(condition: &Condition) -> [sock_filter; 3] {
     ]
 }
 
-/// Skips `count` instructions unless the loaded word is `word`. A long block takes a second jump.
+/// Skips `count` instructions unless the loaded word is `word`. To skip a long block takes a second jump.
 fn unless_equal_skip(word: u32, count: usize) -> Vec<sock_filter> {
     match u8::try_from(count) {
         Ok(count) => vec![jump(libc::BPF_JEQ, word, 0, count)],
@@ -122,5 +123,5 @@ fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
-/// The place of the lower half of a word of 64 bits.
+/// The offset of the lower half of a 64-bit word.
 const LOW_HALF: u32 = if cfg!(target_endian = "big") { 4 } else { 0 };

@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use super::abi::{Abi, NUMBERINGS, SystemCall, find};
 use super::filter::{Notified, borrowed, program};
 
-/// A listener. The listener is readable when a call waits, and hung up when no filtered thread is left.
+/// A listener. A poller finds it readable when a call waits, and hung up when no filtered thread is left.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
@@ -56,13 +56,13 @@ pub enum Answer {
 pub enum NotInstalled {
     /// A filter of this thread has a listener already. The kernel allows no second listener.
     HasListener,
-    /// The kernel, or a sandbox around this process, does not offer such notifications.
+    /// The kernel, or a sandbox around this process, does not offer the user notification of seccomp.
     Missing,
     /// A sandbox around this process forbids filters.
     Forbidden,
     /// The numbers of this machine's system calls are not known to this program.
     UnknownMachine,
-    /// Another error.
+    /// The kernel refused for another reason.
     Failed(Errno),
 }
 

@@ -9,12 +9,12 @@ use rustix::io::Errno;
 use super::facts::{Status, link};
 use super::name::Name;
 
-/// A user with groups, by their numbers.
+/// The numbers of a user and of the user's groups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct User {
     /// The user's number.
     pub uid: u32,
-    /// The group's number.
+    /// The number of the user's group.
     pub gid: u32,
     /// The numbers of further groups.
     pub groups: Vec<u32>,
@@ -29,7 +29,8 @@ pub enum Lookup {
     Status(String),
     /// The content of a file.
     Content(String),
-    /// The content of memory, from an address on, up to a length. The answer ends where the memory ends.
+    /// At most this many bytes (the last number) of a file such as `/proc/PID/mem`, from an address on. The
+    /// answer ends where the memory ends.
     Memory(String, u64, u32),
     /// The place to which a thread's name for a file leads. The answer is a
     /// [`Place`](super::facts::Place).
@@ -48,7 +49,7 @@ impl Lookup {
         }
     }
 
-    /// The question in bytes, for a process of another user.
+    /// Encodes the question, to send it to a process of another user.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let (kind, path) = match self {
@@ -123,7 +124,8 @@ fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-/// The most memory that one question asks for: the longest list of buffers that a call takes.
+/// The most bytes of memory that one question asks for: the length of the longest list of buffers that a call
+/// takes.
 const MEMORY_MAX: u32 = 1024 * 16;
 
 #[cfg(test)]
@@ -166,7 +168,8 @@ mod tests {
         std::fs::create_dir(path.join("d")).unwrap();
         std::fs::write(path.join("d/f"), "").unwrap();
         std::os::unix::fs::symlink("d/f", path.join("l")).unwrap();
-        // A place has the status of its file, or else that of the directory.
+        // A place has the status of its file. If the file does not exist, or its link is not followed, the
+        // place has the status of the directory.
         for (word, follows, place, file) in [
             ("d/f", true, "d/f", "d/f"),
             ("l", true, "d/f", "d/f"),

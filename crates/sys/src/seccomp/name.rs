@@ -44,7 +44,7 @@ impl Name {
     }
 }
 
-/// Where names start from.
+/// The directory from which a thread's names start.
 #[derive(Debug)]
 struct Start {
     directory: OwnedFd,
@@ -54,8 +54,8 @@ struct Start {
 }
 
 impl Start {
-    /// The start of names that a thread with the root `root` uses in its directory `base`. Both are paths
-    /// in `/proc`.
+    /// The start for a thread whose root is `root` and whose names start from `base`. Both are paths in
+    /// `/proc`.
     fn of(root: &str, base: &str) -> Result<Start, Errno> {
         let directory = open(base)?;
         let [own, its] = [Status::of("/")?, Status::of(root)?];
@@ -76,7 +76,7 @@ impl Start {
         let name = match &self.inside {
             None => name,
             Some((root, path)) => match open_inside(root, &[path, name].concat(), flags) {
-                // The kernel does not follow links such as those in `/proc/TID/fd` inside a root.
+                // With `IN_ROOT`, the kernel does not follow links such as those in `/proc/TID/fd`.
                 Err(Errno::XDEV | Errno::LOOP | Errno::NOSYS) => name,
                 opened => return opened,
             },
@@ -134,7 +134,7 @@ fn is_dots(name: &[u8]) -> bool {
     matches!(last, Some(b"." | b".."))
 }
 
-/// How often a name is opened while directories are renamed.
+/// How often dashpot tries to open a name while directories are being renamed.
 const ATTEMPTS: usize = 16;
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn filtered<T: Send>(
     })
 }
 
-/// Waits until a call waits. Returns false if no filtered thread is left.
+/// Blocks until a call waits for an answer. Returns false if no filtered thread is left.
 fn waits_for_call(listener: &Listener) -> bool {
     let mut polled = [PollFd::new(listener, PollFlags::IN)];
     poll(&mut polled, None).unwrap();
@@ -187,7 +187,7 @@ fn waits_for_nobody() -> bool {
     listener.waits(CallId(0)) || listener.answer(CallId(0), Answer::GoOn).unwrap()
 }
 
-/// The kernel's verdict on a call, by a naive interpretation of the filter.
+/// Interprets the filter naively, and returns its verdict on a call.
 fn verdict(program: &[libc::sock_filter], data: &[u32; 16]) -> u32 {
     let (mut at, mut word) = (0, 0);
     loop {
@@ -232,7 +232,7 @@ fn the_filter_picks_what_the_tables_say() {
     }
 }
 
-/// The numbers of this machine's programs are the numbers of the C library.
+/// The table's numbers for native programs are those of the C library.
 #[test]
 fn the_numbers_are_those_of_the_machine() {
     for (call, number) in [

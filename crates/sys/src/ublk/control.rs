@@ -17,7 +17,7 @@ use crate::bell_ring::is_transient;
 /// The device that takes the commands. Only root may open it.
 pub const CONTROL: &str = "/dev/ublk-control";
 
-/// An open [`CONTROL`].
+/// The open device [`CONTROL`], and a ring that gives it commands.
 pub struct Control {
     device: File,
     ring: IoUring<Entry128, cqueue::Entry>,
@@ -44,7 +44,7 @@ impl Control {
         })
     }
 
-    /// Whether the driver has what this module needs, as the driver of Linux 6.9 has.
+    /// Whether the driver has what this module needs. The driver of Linux 6.9 is the first that has it.
     pub fn is_sufficient(&mut self) -> bool {
         let release = rustix::system::uname();
         let is_new = is_at_least(&release.release().to_string_lossy(), DELETES_AT_ONCE);
@@ -52,8 +52,8 @@ impl Control {
         is_new && asked.is_ok() && u64::from_ne_bytes(self.filled()) & FLAGS == FLAGS
     }
 
-    /// Makes a device with one queue that no process serves yet. `mark` stays with the device. The driver
-    /// chooses the number.
+    /// Makes a device with one queue that no process serves yet. The driver keeps `mark` with the device, and
+    /// chooses the device's number.
     pub fn add(&mut self, depth: u16, longest_io: u32, mark: u64) -> io::Result<DeviceInfo> {
         let wanted = DeviceInfo {
             queues: 1,
@@ -109,7 +109,8 @@ impl Control {
         self.run(DELETE, number, &[])
     }
 
-    /// Runs a command that reads or fills this buffer, and waits until the command has ended.
+    /// Runs a command on a copy of `bytes`, which the kernel reads or fills, and waits until the command has
+    /// ended.
     fn run(&mut self, command: u32, number: u32, bytes: &[u8]) -> io::Result<()> {
         self.bytes[..bytes.len()].copy_from_slice(bytes);
         self.give(command, number, bytes.len() as u16, 0)?;
@@ -200,12 +201,12 @@ const DELETES_AT_ONCE: (u32, u32) = (6, 9);
 /// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. `UBLK_F_UNPRIVILEGED_DEV` is left out: with that
 /// flag, the kernel kills a server that holds a request for 30 s.
 const FLAGS: u64 = 1 << 6 | 1 << 7;
-/// Stands for any number of a device.
+/// In place of a device's number: no particular device.
 const ANY: u32 = u32::MAX;
 const INFO: usize = size_of::<DeviceInfo>();
-/// The most bytes of a command.
+/// The most bytes that a command reads or fills.
 const BYTES: usize = 128;
-/// How often [`Control::start`] calls `waits`.
+/// The time between two calls of `waits` by [`Control::start`].
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

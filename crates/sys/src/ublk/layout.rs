@@ -40,7 +40,7 @@ pub mod op {
     pub const WRITE: u8 = 1;
     /// Makes completed writes durable.
     pub const FLUSH: u8 = 2;
-    /// Gives space back.
+    /// Lets the device free the space of a range.
     pub const DISCARD: u8 = 3;
     /// Makes a range read as zeroes.
     pub const WRITE_ZEROES: u8 = 5;
@@ -48,13 +48,13 @@ pub mod op {
 
 /// The flags of a [`Descriptor`].
 pub mod flag {
-    /// The operation must be durable before its end.
+    /// The written data must be durable before the operation ends.
     pub const FUA: u32 = 1 << 13;
-    /// A range of zeroes must stay allocated.
+    /// The range that [`WRITE_ZEROES`](super::op::WRITE_ZEROES) fills must stay allocated.
     pub const NO_UNMAP: u32 = 1 << 15;
 }
 
-/// The place where the data of the request with this tag begins on the character device.
+/// The offset on the character device at which the data of the request with this tag begins.
 #[inline]
 pub(super) fn data_offset(tag: u16) -> u64 {
     DATA + (u64::from(tag) << TAG_SHIFT)
@@ -78,7 +78,7 @@ pub struct DeviceInfo {
     pub(super) server: i32,
     pub(super) _pad1: u32,
     pub(super) flags: u64,
-    /// A number that the driver keeps for its user.
+    /// A number that the driver keeps for the process that made the device.
     pub mark: u64,
     pub(super) owner: [u32; 2],
     pub(super) _reserved: [u64; 2],
@@ -110,7 +110,7 @@ pub struct Geometry {
     pub longest_range: u64,
 }
 
-/// `ublk_params`, up to the parameters that are used.
+/// `ublk_params`, up to the last parameter that this crate uses.
 #[derive(Debug, Default, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Params {
@@ -190,7 +190,8 @@ pub(super) struct QueueCommand {
     pub(super) address: u64,
 }
 
-/// `UBLKSRV_IO_BUF_OFFSET` and `UBLK_TAG_OFF`. The only queue has the number 0.
+/// `UBLKSRV_IO_BUF_OFFSET` and `UBLK_TAG_OFF`. The number of the only queue is 0, so offsets have no bits for
+/// it.
 const DATA: u64 = 0x8000_0000;
 const TAG_SHIFT: u32 = 25;
 /// The driver's unit of length.

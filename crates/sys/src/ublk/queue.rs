@@ -1,4 +1,4 @@
-//! The queue of a device: the server's side.
+//! The queue of a device, as its server uses it.
 
 use std::io::{self, IoSlice};
 use std::mem::ManuallyDrop;
@@ -16,8 +16,8 @@ use crate::bell_ring::{BellRing, is_transient};
 /// The queue of a device, which this process serves. Only the thread that made the queue may use it:
 /// the driver takes commands from no other thread.
 ///
-/// The driver keeps the server's commands until it has requests for them. Commands without a request end
-/// with the block device, or with the thread. If a queue is dropped earlier, its ring stays until the
+/// The driver keeps the server's commands until it has requests for them. A command that never gets a request
+/// ends when the block device or the thread ends. If a queue is dropped earlier, its ring stays until the
 /// thread ends. Otherwise the kernel would take the commands back while the driver completes them.
 pub struct Queue {
     ring: ManuallyDrop<BellRing>,
@@ -29,7 +29,7 @@ pub struct Queue {
     commands: usize,
 }
 
-/// News from the driver.
+/// An event that the driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// There is a request. The server answers it with [`Queue::finish`].
@@ -39,7 +39,7 @@ pub enum Event {
         /// The driver's description of the request.
         descriptor: Descriptor,
     },
-    /// The device is about to go: the driver sends no more requests.
+    /// The device is being removed: the driver sends no more requests.
     End,
 }
 
@@ -67,14 +67,14 @@ impl Queue {
             queue.push(FETCH, tag, 0)?;
         }
         queue.submit()?;
-        // There is no block device yet, so there can be a refusal, but no request.
+        // The block device does not exist yet, so a completion can only be a refusal, not a request.
         match queue.next_entry().map(|entry| entry.result()) {
             None => Ok(queue),
             Some(error) => Err(io::Error::from_raw_os_error(-error)),
         }
     }
 
-    /// The next news. There is an [`Event::End`] for each command that the driver gives back unused.
+    /// The next event. There is an [`Event::End`] for each command that the driver gives back unused.
     pub fn next_event(&mut self) -> Option<Event> {
         let entry = self.next_entry()?;
         let tag = entry.user_data() as u16;
@@ -89,9 +89,9 @@ impl Queue {
         })
     }
 
-    /// Answers a request: with the number of bytes that were read or written, with 0, or with an error.
-    /// Does nothing if the server has no such request. The driver takes the answer with the next
-    /// [`Queue::submit`].
+    /// Answers a request: with the number of bytes that were read or written, with 0 for other operations, or
+    /// with an error. Does nothing if the server has no such request. The driver takes the answer with the
+    /// next [`Queue::submit`].
     pub fn finish(&mut self, tag: u16, result: Result<u32, Errno>) -> io::Result<()> {
         let at = usize::from(tag);
         if self.held.get(at) != Some(&true) {
@@ -106,7 +106,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Gives the driver the answers. Makes no call when there are no answers.
+    /// Gives the queued answers to the driver. Makes no call when no answers are queued.
     pub fn submit(&mut self) -> io::Result<()> {
         while !self.ring.ring.submission().is_empty() {
             match self.ring.ring.submit() {
@@ -134,8 +134,8 @@ impl Queue {
         self.commands > 0
     }
 
-    /// Makes the descriptor unreadable for a poller until there is more news. Afterwards the caller
-    /// takes news until there is no more, or [rings](Queue::ring_again).
+    /// Makes the descriptor unreadable for a poller until the driver has another event. Afterwards the caller
+    /// takes events until there are no more. A caller that stops earlier calls [`Queue::ring_again`].
     pub fn hear(&self) {
         self.ring.hear();
     }
@@ -213,7 +213,8 @@ impl Queue {
     }
 }
 
-/// The descriptor is readable from the driver's news until the owner calls [`Queue::hear`].
+/// The descriptor becomes readable when the driver has an event, and stays so until the owner calls
+/// [`Queue::hear`].
 impl AsFd for Queue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()
@@ -221,8 +222,8 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// Only through its commands does the driver notice that the thread has ended. So this method first
-    /// gives the driver all commands.
+    /// The driver notices that the thread has ended only if it has commands of the thread. So this method
+    /// first gives the driver all commands.
     fn drop(&mut self) {
         while self.next_event().is_some() {}
         self.fail_held();

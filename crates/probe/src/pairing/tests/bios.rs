@@ -1,5 +1,5 @@
-//! Tests of bios. The behaviour of dm and zram was also recorded; the behaviour of brd after Linux 6.12 is
-//! taken from the kernel's source.
+//! Tests of bios. The behaviour of dm and zram also appears in recorded traces; the behaviour of brd after
+//! Linux 6.12 is taken from the kernel's source.
 
 use super::history::{bios, lines, paired};
 use crate::device::Layer;

@@ -22,7 +22,7 @@ pub(super) fn disk(number: Number, layer: Layer) -> Device {
     }
 }
 
-/// The events of a text.
+/// Parses the events in a text.
 pub(super) fn records(text: &str) -> Vec<Record> {
     let lines = text.lines().map(str::trim);
     lines
@@ -61,7 +61,8 @@ pub(super) fn lines(finished: &[Io]) -> Vec<String> {
     finished.iter().map(line).collect()
 }
 
-/// `LETTERS SECTOR + BYTES, queued, issued, completed`, in microseconds, and further facts.
+/// An I/O as `LETTERS SECTOR + BYTES, queued, issued, completed`, with times in microseconds, and further
+/// facts.
 fn line(io: &Io) -> String {
     let queued = io
         .queued_ns

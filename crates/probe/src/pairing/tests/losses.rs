@@ -1,4 +1,4 @@
-//! The fate of I/Os in flight when the kernel loses events.
+//! Tests what happens to I/Os in flight when the kernel loses events.
 
 use super::history::{LOOP0, disk, lines, records, take};
 use crate::device::Layer;

@@ -1,4 +1,5 @@
-//! Histories of events: written by hand, recorded from a kernel, or made by a naive device.
+//! Tests of the pairing with histories of events that are written by hand, recorded from a kernel, or made by
+//! a naive device.
 
 mod bios;
 mod history;

@@ -35,7 +35,7 @@ struct Step {
     sectors: u32,
 }
 
-/// The truth about a request.
+/// The true facts about a request, which the pairing must find.
 #[derive(Clone, Debug)]
 struct Truth {
     io: Io,
@@ -47,7 +47,7 @@ struct Truth {
     parts: usize,
 }
 
-/// The device: its requests in flight, and the finished ones.
+/// The device, with its requests in flight and its finished requests.
 #[derive(Default)]
 struct Naive {
     now_ns: u64,
@@ -343,8 +343,8 @@ fn steps(actions: std::ops::Range<u8>) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..400)
 }
 
-/// If the probe has not seen a bio, a discard may get the time of another discard: no event says which
-/// discards are merged.
+/// Whether a step queues no discard. If the probe has not seen a bio, a discard may get the time of another
+/// discard, because no event says which discards are merged.
 fn is_no_discard(step: &Step) -> bool {
     !(matches!(step.action, 0..=3) && LETTERS[step.pick % 4] == "DS")
 }

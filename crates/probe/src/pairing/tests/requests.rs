@@ -1,4 +1,4 @@
-//! Requests: a short history for each behaviour of the kernel.
+//! Tests of requests, with a short history for each behaviour of the kernel.
 
 use super::history::{LOOP0, disk, lines, paired, records, requests, take};
 use crate::device::Layer;

@@ -1,4 +1,5 @@
-//! Events that a kernel recorded, compared with the counts of `/sys/block/DEV/stat` at that time.
+//! Replays events that were recorded from a kernel, and compares the I/Os with the counts of
+//! `/sys/block/DEV/stat` at that time.
 
 use super::history::{disk, records};
 use crate::device::Layer;
@@ -25,7 +26,7 @@ impl Stat {
             finished.iter().filter(does).cloned().collect()
         };
         let sectors = |ios: &[Io]| ios.iter().map(|io| io.bytes / 512).sum();
-        // The kernel counts zeroes as writes.
+        // The kernel counts commands that write zeroes as writes.
         let (reads, writes) = (doing(b"R"), doing(b"WN"));
         Stat {
             reads: reads.len(),
@@ -162,7 +163,7 @@ fn failed_reads_have_their_errno() {
     assert_eq!(beyond.map(|io| io.error).collect::<Vec<_>>(), [5, 5, 5]);
 }
 
-/// zram counts neither the discard nor the zeroes.
+/// zram counts neither the discard nor the command that writes zeroes.
 #[test]
 fn bios_are_counted_as_zram_does() {
     let finished = replay(include_str!("traces/zram.trace"), Layer::Bio);

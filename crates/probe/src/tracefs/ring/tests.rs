@@ -13,7 +13,8 @@ use crate::tracefs::fixtures::{KERNELS, PageWriter, format, layout, record};
 const STATISTICS: &str = "entries: 12\noverrun: 3\ncommit overrun: 4\nbytes: 99\n\
     oldest event ts:   100.000001\nnow ts:   101.5\ndropped events: 5\nread events: 7\n";
 
-/// Buffers in a directory: each file is read page by page, and ends where the data ends.
+/// Makes a directory with a buffer for each CPU, and a ring that reads these buffers. A buffer is a file, and
+/// ends where the file ends.
 fn buffers(cpus: usize) -> (tempfile::TempDir, Ring) {
     let directory = tempfile::tempdir().expect("a directory");
     let cpus: Vec<_> = (0..cpus)
@@ -37,7 +38,7 @@ fn append(directory: &Path, cpu: usize, page: &[u8]) {
     file.write_all(page).expect("room");
 }
 
-/// A page with an event at each of these times. The sector is the number of the CPU.
+/// A page with an event at each of these times. Each event's sector is the number of the CPU.
 fn page(cpu: usize, times: &[u64], missed: bool) -> Vec<u8> {
     let format = format(KERNELS[2], Kind::Requeue.name()).expect("the event");
     let bytes = record(&format, &[("sector", (cpu as u64).to_ne_bytes().to_vec())]);
