@@ -18,8 +18,8 @@ impl ClientId {
     /// The one id of all clients beyond [`CLIENTS_TOLD_APART`].
     pub const OTHER: ClientId = ClientId(CLIENTS_TOLD_APART);
 
-    /// The client with this index. A volume, for example, is a client of its pool's disks, and has its index
-    /// in the pool. Clients beyond [`CLIENTS_TOLD_APART`] share one identity.
+    /// The client with this index. For example, a volume is a client of its pool's disks, and the index is
+    /// the volume's place in the pool. Clients beyond [`CLIENTS_TOLD_APART`] share one identity.
     pub fn of_index(index: usize) -> ClientId {
         let index = u8::try_from(index).unwrap_or(CLIENTS_TOLD_APART);
         ClientId(index.min(CLIENTS_TOLD_APART))

@@ -125,12 +125,12 @@ pub enum Command {
         /// The tunables, with values in their units.
         changes: Vec<(Tunable, u64)>,
     },
-    /// Makes a pool lose all that it has only in memory, as a power cut of its host does. The driver has
-    /// aborted the zios of the pool's volumes, and no store works for the pool.
+    /// Makes a pool lose all that it has only in memory, as a power cut of its host does. The driver first
+    /// aborts the zios of the pool's volumes, and waits until no store works for the pool.
     Crash(PoolId),
     /// Makes the sides of a pool's mirrors the same again. The driver gives this command at the start, and
-    /// when the power is on again after a power cut. Without the command, the pool reads regions that may
-    /// differ from one side only.
+    /// when the power is on again after a power cut. Without the command, the pool reads only one side of
+    /// each region whose sides may differ.
     Repair(PoolId),
     /// Makes the pools write all dirty data to their disks, without waiting for a reason to sync. From then
     /// on, the pools write new dirty data at once, too.

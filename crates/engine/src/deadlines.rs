@@ -37,8 +37,8 @@ struct Deadline(u128);
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    /// A zio in the run: its deadline, in two halves because these need less alignment than one integer,
-    /// and its neighbours.
+    /// A zio in the run has its deadline and its neighbours here. The deadline is in two fields, because
+    /// one integer would need a larger alignment.
     at: Instant,
     order: u64,
     ahead: u32,
@@ -60,8 +60,8 @@ impl Deadlines {
         self.issued
     }
 
-    /// Sets the deadline of a zio: the zio wakes at `at`, and not before. A zio that never wakes has no
-    /// deadline.
+    /// Sets the deadline of a zio: the zio wakes at `at`, and not before. If `at` is [`Instant::NEVER`],
+    /// the zio gets no deadline.
     pub(crate) fn set(&mut self, id: ZioId, order: u64, at: Instant) {
         self.clear(id);
         if at == Instant::NEVER {
@@ -206,7 +206,7 @@ impl Deadline {
     }
 }
 
-/// Stands for no zio. The number is larger than every id, so it has no entry.
+/// Stands for no zio. The number is larger than every id, so no entry has this number.
 const NOBODY: u32 = u32::MAX;
 
 #[cfg(test)]

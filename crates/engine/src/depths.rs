@@ -11,29 +11,30 @@ use crate::time::Duration;
 /// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] stands for all larger
 /// numbers.
 ///
-/// The engine counts here twice for each zio, so a count must be cheap: it is one addition. The engine
-/// computes how long the device was busy, and how many zios it had in that time, only when a caller asks.
+/// The engine adds to these times twice for each zio, so it must be cheap to add: it takes one addition.
+/// The engine computes how long the device was busy, and how many zios it had in that time, only when a
+/// caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
-    /// The nanoseconds spent with each number of zios, from 0 to the greatest number so far. So the list
-    /// grows only a few times.
+    /// The nanoseconds spent with each number of zios, from 0 to the greatest number so far. The list grows
+    /// only when the greatest number does.
     times: Vec<u64>,
-    /// The integral of the zios beyond [`DepthTimes::DEEPEST`], in zio-nanoseconds.
+    /// The integral of the number of zios in excess of [`DepthTimes::DEEPEST`], in zio-nanoseconds.
     above: u128,
 }
 
-/// A summary that shows a bound on depth.
+/// A summary of [`DepthTimes`], which shows whether the clients limit the depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DepthSummary {
     /// The most zios that were in flight at once.
     pub most: u32,
     /// The number of zios that was in flight for the longest time.
     pub usual: u32,
-    /// The time that the device has spent at that depth.
+    /// The time that the device has spent at the depth `usual`.
     pub usual_time: Duration,
     /// The time in which any zio was in flight.
     pub busy: Duration,
-    /// The integral of the number of zios over that time, in zio-nanoseconds.
+    /// The integral of the number of zios over the time `busy`, in zio-nanoseconds.
     pub depth_time: u128,
 }
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Modelled on OpenZFS's `zio_inject.c` and `zio.c: zio_delay_interrupt`. Three things differ. The target
-//! is exact (no scheduler ticks). A hold may come before the store (dm-delay). Zios are also dropped
-//! when their connection is gone.
+//! is exact, not rounded to scheduler ticks. A hold may come before the store's work, as in dm-delay. And
+//! zios are dropped when their connection is gone.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -88,7 +88,7 @@ impl Disk {
         }
     }
 
-    /// Asks the rules, and begins the hold or the work.
+    /// Asks the rules about a zio, then begins its hold or the store's work.
     fn issue(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         if !self.charge(flight, ctx) {
             return;
@@ -102,7 +102,7 @@ impl Disk {
         }
     }
 
-    /// Asks the rules. Returns false if the zio has failed at once and is complete.
+    /// Asks the rules about a zio. Returns false if the zio has failed at once and is complete.
     fn charge(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) -> bool {
         self.active += 1;
         flight.order = ctx.deadlines.next_order();
@@ -118,8 +118,8 @@ impl Disk {
         !fails
     }
 
-    /// Asks the store. A zio that must book a transfer wakes at its target, even if the store is not
-    /// done by then, so that transfers are booked in the order of the targets.
+    /// Asks the store to work on a zio. A zio that must book a transfer wakes at its target, even if the
+    /// store is not done by then, so that transfers are booked in the order of the targets.
     fn start(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         if let Some(until) = flight.hold_before {
             flight.late_before = ctx.now.since(until);

@@ -311,7 +311,7 @@ const NOWHERE: Link = Link {
 };
 /// Stands for no zio. The number is larger than every id.
 const NOBODY: u32 = u32::MAX;
-/// Stands in place of the zio ahead if a zio is in the set, not in the list.
+/// The value of `ahead` in the link of a zio that is in the set and not in the list.
 const LATE: u32 = NOBODY - 1;
 /// The table puts a zio ahead of at most this many later zios in the list. With more, the zio goes
 /// into the set.

@@ -64,7 +64,7 @@ impl Holds {
         various.achieved.record((service + late).as_nanos());
     }
 
-    /// Records that the host was stopped when the last recorded hold fell due.
+    /// Records that the driver was stopped when the last recorded hold fell due.
     #[cold]
     pub(crate) fn record_stopped(&mut self, late: Duration) {
         let stopped = self.stopped.get_or_insert_default();
@@ -104,7 +104,7 @@ impl Holds {
         })
     }
 
-    /// The requested service times, without lane wait; `None` without holds.
+    /// The requested service times, without lane wait; `None` if there were no holds.
     pub fn requested(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {

@@ -43,7 +43,7 @@ impl Occupancy {
         depths
     }
 
-    /// Counts the time since the last call.
+    /// Adds the time since the last call to the time at the present depth.
     #[inline]
     fn count(&mut self, now: Instant, stats: &mut DiskStats) {
         let span = now.since(self.counted_until);

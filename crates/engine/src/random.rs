@@ -27,7 +27,8 @@ impl Random {
         self.below(ratio.denominator) < ratio.numerator
     }
 
-    /// A uniform integer in `0..bound`; `bound` is not zero. Lemire's method, without its bias.
+    /// A uniform integer in `0..bound`; `bound` is not zero. Uses Lemire's method, which rejects some draws
+    /// so that none is likelier than others.
     pub fn below(&mut self, bound: u64) -> u64 {
         let reject_under = bound.wrapping_neg() % bound;
         loop {

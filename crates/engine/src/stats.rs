@@ -102,7 +102,7 @@ impl DiskStats {
 pub struct RuleStats {
     /// Zios that matched the rule's operations, range and client while the rule was active.
     pub matched: u64,
-    /// The matched zios that the rule took: it gave a lane or decided an error (zinject: INJECT).
+    /// The matched zios that the rule took: it gave the zio a lane or an error (zinject: INJECT).
     pub chosen: u64,
     /// Zios to which the rule added a hold.
     pub held: u64,
@@ -119,12 +119,12 @@ pub struct RuleStats {
     pub not_counted: u64,
     /// Zios for which another rule's lane or target was chosen.
     pub beaten: u64,
-    /// The rule that was chosen for the last of these zios.
+    /// The rule that was chosen for the last of the beaten zios.
     pub beaten_by: Option<RuleId>,
     /// Zios that the rule would have matched, if another rule's error or hang had not decided
     /// first. `matched` does not count these zios.
     pub preempted: u64,
-    /// The rule that decided first for the last of these zios.
+    /// The rule whose error or hang decided the last of the preempted zios.
     pub preempted_by: Option<RuleId>,
     /// Zios that the rule decided, but whose connection was gone before they ended.
     pub aborted: u64,

@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stops {
     last: [Stop; KEPT],
-    /// The index of the next stop.
+    /// The index in `last` at which the next stop will be kept.
     next: usize,
     /// When the latest stop ended.
     until: Instant,
@@ -57,7 +57,7 @@ mod tests {
         Instant::from_nanos(ns)
     }
 
-    /// Whether a stop kept a zio waiting that was due at `due` and ended at `ended`.
+    /// Whether stops explain why a zio that was due at `due` ended as late as `ended`.
     fn explains(stops: &Stops, due: u64, ended: u64) -> bool {
         stops.explain(Duration::from_nanos(ended - due), at(ended))
     }

@@ -102,7 +102,7 @@ impl Sub for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// The largest unit that keeps the number whole: `10ms`, `1500us`, `2s`, `0s`.
+    /// Uses the largest unit that keeps the number whole: `10ms`, `1500us`, `2s`, `0s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 5] = [
             (3_600_000_000_000, "h"),

@@ -1,7 +1,7 @@
 //! One I/O inside the engine: its operation, disk, client and range. It carries no bytes.
 //!
-//! The word is ZFS's (`zio_t`); the operations are those that NBD can ask of a block device, and those that a
-//! program can ask of a file by system calls.
+//! The word "zio" is ZFS's (`zio_t`). The operations are those that NBD can ask of a block device, and
+//! those that a program can ask of a file by system calls.
 
 use crate::client::ClientId;
 use crate::errno::CallErrno;
@@ -34,15 +34,16 @@ impl ZioId {
     }
 }
 
-/// The id of a disk of one engine: the order of [`crate::Engine::add_disk`].
+/// The id of a disk of one engine. Ids count from 0, in the order of calls of [`crate::Engine::add_disk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskId(pub u32);
 
-/// The id of a pool of one engine: the order of [`crate::Engine::add_pool`].
+/// The id of a pool of one engine. Ids count from 0, in the order of calls of [`crate::Engine::add_pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(pub u32);
 
-/// The id of a volume of one engine: the order of [`crate::Engine::add_volume`].
+/// The id of a volume of one engine. Ids count from 0, in the order of calls of
+/// [`crate::Engine::add_volume`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(pub u32);
 
@@ -59,7 +60,7 @@ pub enum Op {
     Trim,
     /// Writes zeroes without carrying them.
     Zero,
-    /// Asks to read a range ahead.
+    /// Asks the device to read a range in advance.
     Cache,
     /// A program opens a file.
     Open,
@@ -159,8 +160,8 @@ impl OpSet {
         self.0 & other.0 != 0
     }
 
-    /// Whether somebody who asks for `self` means a member of `other`. A flush of a block device and a sync
-    /// of a program are the same to whoever asks for either.
+    /// Whether a user who asks for `self` means a member of `other`. A user who asks for flushes of a block
+    /// device also means syncs of a program, and the reverse.
     pub const fn means(self, other: OpSet) -> bool {
         let syncs = OpSet::of(Op::Flush).union(OpSet::of(Op::Sync));
         self.meets(other) || (self.meets(syncs) && other.meets(syncs))

@@ -93,8 +93,8 @@ impl Engine {
         actions: &mut Vec<Action>,
     ) -> Result<Answer, CommandError> {
         let mut cleared = Vec::new();
-        // Zios that removed rules still hold belong to no rule, so only a command for the whole disk releases
-        // them.
+        // Zios that are still held by rules removed earlier belong to no rule, so only a command for the
+        // whole disk releases them.
         let whole = !matches!(target, Target::Rule(_));
         for (disk, rules) in self.rules_of(target)? {
             if release {
@@ -109,7 +109,7 @@ impl Engine {
         Ok(Answer::Cleared(cleared))
     }
 
-    /// Releases the zios that these rules hold; if no rules are named, releases the zios that any rule
+    /// Releases the zios that these rules hold; if `rules` is `None`, releases the zios that any rule
     /// holds.
     fn release(&mut self, disk: DiskId, rules: Option<Vec<RuleId>>, actions: &mut Vec<Action>) {
         let held = self.listed(disk, |state| {
@@ -221,7 +221,7 @@ fn check(spec: &RuleSpec) -> Result<(), CommandError> {
         .map_err(|error| CommandError::InvalidRule(error.to_string()))
 }
 
-/// Refuses rules that cannot be carried out, and ids that have been used. Returns the least id that
+/// Refuses rules that the engine cannot carry out, and ids that have been used. Returns the least id that
 /// the next rule may have.
 fn check_all(rules: &[(RuleId, RuleSpec)], mut next: u32) -> Result<u32, CommandError> {
     for (id, spec) in rules {

@@ -236,7 +236,7 @@ impl Engine {
         }
     }
 
-    /// Tells the disks of a stop, before the engine acts on any deadline.
+    /// Tells the disks when the host stopped the driver, before the engine acts on any deadline.
     #[cold]
     fn note_stop(&mut self, from: Instant, until: Instant) {
         for disk in &mut self.disks {

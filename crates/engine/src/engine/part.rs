@@ -12,16 +12,16 @@ pub(super) type Listed = VecDeque<(u64, ZioId)>;
 /// The unfinished part of a command.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// Rules have been cleared, and the zios that they hold are released. With no rules named, zios
-    /// that any rule holds are released.
+    /// Rules have been cleared, and the zios that they hold are still to be released. If `rules` is `None`,
+    /// the zios that any rule holds are released.
     Release {
         disk: DiskId,
         rules: Option<Vec<RuleId>>,
         held: Listed,
     },
-    /// A disk is resumed, and its suspended zios are issued.
+    /// A disk is resumed, and its suspended zios are still to be issued.
     Resume(DiskId),
-    /// The disks are closed, and zios that wait or are held fail.
+    /// The disks are closed, and the zios that wait or are held are still to fail.
     Fail {
         disk: DiskId,
         errno: Errno,

@@ -69,7 +69,8 @@ impl Engine {
         pool.map_or_else(Vec::new, Pool::record)
     }
 
-    /// The records of mirrors at the end, when nothing is in flight and all disks have synced.
+    /// The records of a pool's mirrors when the daemon ends, nothing is in flight, and all disks have
+    /// synced.
     pub fn last_mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
         let pool = self.pools.get(pool.0 as usize);
         pool.map_or_else(Vec::new, Pool::last_record)
@@ -314,7 +315,7 @@ impl Engine {
         self.events.waiting.push(event);
     }
 
-    /// The event of a finished zio of a disk outside of a pool. This function is not inlined into
+    /// Keeps the event of a finished zio of a disk outside of a pool. This function is not inlined into
     /// [`Engine::step`], which often records no events.
     #[inline(never)]
     pub(super) fn note_alone(&mut self, id: ZioId, offered: Instant) {

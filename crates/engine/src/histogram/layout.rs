@@ -60,7 +60,7 @@ const EXPONENTIAL_FIRST: i32 = -30 * SCALE as i32;
 const EXPONENTIAL_LAST: i32 = 11 * SCALE as i32;
 /// Binary digits of a mantissa after the point.
 const FRACTION_BITS: i32 = 63;
-/// Number of cells of the guess table: 256 values, then 128 cells for each further octave.
+/// Number of cells of the guess table: one cell for each value below 256, then 128 cells for each octave.
 const CELLS: usize = cell_of(END_NS);
 
 const MANTISSAS: [u64; SCALE] = mantissas();

@@ -237,8 +237,8 @@ impl Histogram {
         Some(rows)
     }
 
-    /// Sums the buckets by row; `row_of` gives the row of a bucket's lowest value. Exact if no row
-    /// begins inside a bucket.
+    /// Sums the buckets by row; `row_of` gives the row of a bucket's lowest value. The sums are exact if no
+    /// row begins inside a bucket.
     fn rows(&self, row_of: impl Fn(u64) -> usize) -> Vec<u64> {
         let mut rows = Vec::new();
         for (bucket, count) in self.buckets() {
@@ -295,7 +295,7 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// Number of bits that a value needs; none for zero.
+/// Number of bits that a value needs: 0 for the value 0.
 fn bit_length(value: u64) -> usize {
     (u64::BITS - value.leading_zeros()) as usize
 }

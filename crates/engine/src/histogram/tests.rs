@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const UNITS: [Unit; 3] = [Unit::Nanos, Unit::Micros, Unit::Millis];
 
-/// All values from here on are in one row of a view: 2^42 ns.
+/// The lowest value in the last row of a view: all values from 2^42 ns on are in that row.
 const VIEW_END_NS: u64 = 1 << 42;
 
 /// Latencies of all sizes, and values at edges where views could be off by one.
@@ -39,7 +39,7 @@ fn counted(values: &[u64], row_of: impl Fn(u64) -> usize) -> Vec<u64> {
     rows
 }
 
-/// The number of powers of two, from 1, that are within `limit`, found by search.
+/// The number of powers of two, from 1 on, for which `within` is true, found by a search.
 fn powers_while(within: impl Fn(u64) -> bool) -> usize {
     (0..63).take_while(|&k| within(1 << k)).count()
 }

@@ -4,7 +4,7 @@ use super::Histogram;
 use super::sparse::{BadBucket, Sparse};
 
 impl Histogram {
-    /// The content to send.
+    /// The histogram in the form in which it is sent.
     pub fn to_sparse(&self) -> Sparse {
         Sparse {
             buckets: self.buckets().collect(),

@@ -50,7 +50,7 @@ impl Bandwidth {
         self.queue.vacate(id, bookings);
     }
 
-    /// Closes the gaps. Returns the zios that are served sooner now.
+    /// Closes the gaps in the queue. Returns the zios that are served sooner now.
     pub(super) fn move_up(
         &mut self,
         now: Instant,

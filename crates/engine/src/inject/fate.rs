@@ -1,5 +1,5 @@
-//! The fate of promises: they are kept, given back when their zio is aborted, or taken away by a
-//! command. This file also finds which rules held a zio, and which rules were beaten.
+//! The fate of promises: they are kept, given back when their zio is aborted, or taken away by a command.
+//! This file also finds which rules held a zio, and which rules were beaten by other rules.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::stats::RuleCounts;
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 
-/// The gaps that aborted zios have left, until [`Injector::close_gaps`].
+/// The gaps that aborted zios have left in queues, until [`Injector::close_gaps`] closes them.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     lanes: Vec<(RuleId, u32)>,
@@ -96,8 +96,8 @@ impl Injector {
         }
     }
 
-    /// Uncounts a zio that was just charged, for the rules that do not decide it. If only one rule took the
-    /// zio, that rule decides.
+    /// Takes back the count of a zio that was just charged, for the rules that do not decide it. If only
+    /// one rule took the zio, that rule decides.
     #[inline]
     pub(crate) fn uncount_beaten(&mut self, flight: &Flight) {
         let first = flight.bookings.map(|first| self.bookings.get(first));

@@ -26,7 +26,8 @@ pub(crate) struct Injector {
     pub(crate) stops: Stops,
     /// How many rules inject errors or hangs. If there are none, the engine skips the search for them.
     faults: usize,
-    /// The soonest rule of each group. The list is kept between zios, so that no zio allocates.
+    /// For each group, the rule that would finish the zio soonest. The list is kept between zios, so that
+    /// no zio allocates.
     soonest: Vec<Candidate>,
     /// For each group, by its leader, the place of its candidate in `soonest`. An old place from an earlier
     /// zio does no harm, because `soonest` has no candidate with the same leader there. So places need not be
@@ -211,7 +212,7 @@ impl Injector {
                 }
                 Mode::Floor => {
                     any_floor = true;
-                    // If several rules are equal, the oldest decides.
+                    // If several rules end at the same time, the oldest decides.
                     let older = decider.is_none_or(|decider| booking.rule < decider);
                     if booking.end() > floor || (booking.end() == floor && older) {
                         floor = booking.end();
@@ -241,7 +242,8 @@ impl Injector {
         };
         let reached = flight.target;
         let index = self.index(transfer.rule);
-        // If its rule has been removed meanwhile, the zio need not wait, and no other zio waits for it.
+        // If the zio's rule has been removed meanwhile, the zio need not wait, and no other zio waits for
+        // it.
         let queued = index.is_ok_and(|index| self.rules[index].spec.bandwidth.is_some());
         let place = self.bookings.insert(Booking {
             rule: transfer.rule,
@@ -279,8 +281,8 @@ impl Injector {
         self.survey();
     }
 
-    /// Replaces what a rule says. Lanes that remain keep their bookings; transfers keep their bookings if the
-    /// rule still has a bandwidth. Returns the zios that are served sooner now.
+    /// Replaces the specification of a rule. Lanes that remain keep their bookings; transfers keep their
+    /// bookings if the rule still has a bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn update(
         &mut self,
         id: RuleId,
@@ -419,7 +421,7 @@ impl Injector {
     }
 }
 
-/// Notes a rule's bandwidth for a zio, unless another rule of the zio has a lower one.
+/// Notes a rule's bandwidth for a zio, unless another rule of the zio has a lower bandwidth.
 fn slow_down(flight: &mut Flight, rate: u64, rule: &Rule) {
     if flight.transfer.is_none_or(|transfer| rate < transfer.rate) {
         flight.transfer = Some(Transfer {

@@ -134,8 +134,8 @@ impl Lane {
         self.last = Some(id);
     }
 
-    /// Takes a booking out of the queue. If its service has begun, its time stays used. Otherwise
-    /// the booking leaves a gap, and this function returns true.
+    /// Takes a booking out of the queue. If its service has begun, the lane stays busy until its end.
+    /// Otherwise the booking leaves a gap, and this function returns true.
     pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
         let booking = bookings.get(id);
         let begun = booking.start <= now;
@@ -151,7 +151,8 @@ impl Lane {
     /// Takes a booking out of the queue, and frees its time.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         let booking = bookings.get(id);
-        // With equal starts, the earlier booking took no time, or both are at the end of time.
+        // If both starts are equal, the earlier booking took no time, or both starts are at the end of
+        // time.
         let is_first = |gap| booking.start < bookings.get(gap).start;
         if self.gap.is_none_or(is_first) {
             self.gap = booking.behind;

@@ -69,7 +69,7 @@ impl Rule {
         rule
     }
 
-    /// Replaces what the rule says, and begins new counters for the new version.
+    /// Replaces the rule's specification, and begins new counters for the new version.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, clients: &Clients) {
         self.spec = spec;
         self.version = self.version.wrapping_add(1);

@@ -45,7 +45,7 @@ pub struct RuleSpec {
     pub after: Duration,
     /// How long the rule then lasts; `None` for ever.
     pub lasts: Option<Duration>,
-    /// Whether the store works first or last.
+    /// Whether the store works before the rule holds the zio, or after.
     pub mode: Mode,
 }
 
@@ -66,7 +66,7 @@ pub enum Effect {
         /// Whether the store still does the work (zinject's `io`), or is not asked.
         work: bool,
     },
-    /// Never completes a zio, unless it is released.
+    /// Never completes a zio, unless a command releases it.
     Hang,
     /// Does nothing: only the rule's bandwidth counts.
     Pass,
