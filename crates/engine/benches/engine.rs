@@ -96,7 +96,7 @@ impl Bench {
         }
     }
 
-    /// One zio through the engine, with its event.
+    /// Sends one zio through the engine, and takes its event.
     fn one_with_event(&mut self) {
         self.one();
         for event in self.engine.events() {
@@ -104,7 +104,7 @@ impl Bench {
         }
     }
 
-    /// One zio through the engine.
+    /// Sends one zio through the engine.
     fn one(&mut self) {
         if let Some(deadline) = self.engine.next_deadline() {
             self.now = deadline;
@@ -163,7 +163,7 @@ fn recording(criterion: &mut Criterion) {
             Histogram::record(&mut disk, lateness[at]);
         });
     });
-    // The latency and the lateness of the zio, for the disk and for the rule.
+    // Records the latency and the lateness of the zio, for the disk and for the rule.
     group.bench_function("zio", |b| {
         b.iter(|| {
             at = (at + 1) % lateness.len();

@@ -1,6 +1,6 @@
 //! No zio allocates in steady state: an allocator that counts shows it.
 
-#![allow(unsafe_code, reason = "a global allocator cannot be written without")]
+#![allow(unsafe_code, reason = "a global allocator needs unsafe code")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -9,7 +9,7 @@ use dashpot_engine::Random;
 use dashpot_engine::histogram::{BUCKETS, Histogram, Sparse, Unit, lower_bound, upper_bound};
 
 const SAMPLES: usize = 4_000_000;
-/// All values from here on are in one row of a view.
+/// The lowest value in the last row of a view.
 const END_NS: u64 = 1 << 42;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The octaves of a second for which the layout has exponential boundaries.

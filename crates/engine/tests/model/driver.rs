@@ -251,7 +251,7 @@ impl<M: Machine> Driver<M> {
                     Input::Tick
                 }
                 None => break,
-                // One step learnt of both the deadline and the lost connection of this zio.
+                // The zio is gone already: its deadline came and its connection was lost in one step.
                 Some(Followup::Replied(zio)) if self.ids[zio.0 as usize].is_none() => continue,
                 Some(Followup::Done(zio, outcome)) => Input::Done(zio, outcome),
                 Some(Followup::Replied(zio)) => {

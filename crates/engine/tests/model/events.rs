@@ -188,7 +188,7 @@ fn a_hold_is_told_from_the_store_and_from_lateness() {
         (3, vec![floor.clone()], 4, [0, 4, 6, 2]),
         (15, vec![floor.clone()], 1, [0, 15, 0, 0]),
         (3, vec![add.clone()], 1, [0, 3, 10, 0]),
-        // The driver asks the store 2 ms late, and learns 1 ms late that it has finished.
+        // The driver asks the store 2 ms late, and learns 1 ms late that the store has finished.
         (3, vec![add.clone()], 4, [0, 4, 10, 2]),
         // The hold after the store makes up for the lateness of the hold before it.
         (

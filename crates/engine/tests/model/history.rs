@@ -85,7 +85,7 @@ impl Scope {
         late: false,
         extremes: false,
     };
-    /// Lanes, groups, modes, matching, suspension, aborts.
+    /// Only lanes, groups, modes, matching, suspension and aborts.
     pub(crate) const LANES: Scope = Scope {
         bandwidth: false,
         faults: false,
@@ -180,7 +180,7 @@ fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
     )
 }
 
-/// Offsets and lengths.
+/// Draws an offset and a length.
 fn places(scope: Scope) -> impl Strategy<Value = (u64, u32)> {
     let blocks = (0..64_u64, select(vec![1, 2, 8, 64]));
     let blocks = blocks.prop_map(|(block, blocks)| (block * BLOCK, blocks * BLOCK as u32));

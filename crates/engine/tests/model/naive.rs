@@ -184,7 +184,7 @@ impl Machine for Naive {
     }
 }
 
-/// The effects of passing time.
+/// Does what happens as time passes.
 impl Naive {
     /// Does everything that is due.
     fn advance(&mut self, actions: &mut Vec<Action>) {

@@ -193,7 +193,7 @@ fn the_engine_does_not_grow_with_what_has_passed() {
     assert_eq!(round(200), once);
 }
 
-/// The promises that can be checked without the model.
+/// Checks the promises that can be checked without the model.
 fn keep_promises(history: &History) -> Result<(), TestCaseError> {
     let mut play = Play::<Engine>::new(history);
     for (gap, event) in &history.events {
@@ -211,9 +211,9 @@ fn keep_promises(history: &History) -> Result<(), TestCaseError> {
     statistics_follow_from_the_log(&play.driver)
 }
 
-/// Checks that `matched` is at least `chosen`, and that every chosen zio is in exactly one state,
-/// unless the target of another group's rule outlasts its own. Returns how many unfinished zios
-/// now have such a target of another group's rule.
+/// Checks that `matched` is at least `chosen`, and that every chosen zio is in exactly one state, unless a
+/// rule of another group gave the zio a later target. Returns how many unfinished zios now have a later
+/// target from a rule of another group.
 fn add_up(rule: &RuleState) -> Result<u64, TestCaseError> {
     let passed = rule.matched - rule.not_drawn - rule.not_counted;
     let states = rule.held + rule.overrun + rule.failed + rule.aborted + rule.now;

@@ -72,7 +72,7 @@ impl Bench {
         self.step(now, Input::Submit(zio));
     }
 
-    /// The driver runs again after a stop.
+    /// Lets the driver run again after a stop.
     fn wake(&mut self, from: u64, until: u64) {
         let (from, now) = (at(from), until);
         let until = at(until);

@@ -48,7 +48,7 @@ fn write() -> Ask {
     Ask::new(Op::Write)
 }
 
-/// zinject's `-D ms:lanes`.
+/// A rule like zinject's `-D ms:lanes`.
 fn lanes(service_ms: u64, lanes: u32) -> RuleSpec {
     RuleSpec::delay(ms(service_ms), Some(lanes))
 }
@@ -113,7 +113,7 @@ fn rule<M: Machine>(driver: &Driver<M>, id: u32) -> RuleState {
         .expect("a rule")
 }
 
-/// Submits at a moment, in ms.
+/// Submits a request at a moment, in ms.
 fn submit<M: Machine>(driver: &mut Driver<M>, when: u64, ask: Ask) -> usize {
     driver.run_until(at(when));
     driver.submit(ask)

@@ -53,7 +53,8 @@ impl Cache {
         self.syncs.clear();
     }
 
-    /// Loses some of the writes that no sync has covered. Syncs in flight then cover no other writes.
+    /// Loses some of the writes that no sync has covered, and keeps the others for good. So syncs in flight
+    /// have nothing left to cover.
     pub(crate) fn lose_writes(&mut self, random: &mut Random) {
         while !self.writes.is_empty() {
             if random.below(2) == 0 {

@@ -12,7 +12,7 @@ fn pool(members: &[usize], tunables: &[(Tunable, u64)]) -> Hand {
     Hand::with_layout(members, Layout::Dynamic, none, tunables)
 }
 
-/// A durable write of a whole block, and its end.
+/// Writes a whole block durably, and lets the write end.
 fn write(hand: &mut Hand, id: u32, block: u64) {
     hand.submit(id, Op::Write, true, block * BLOCK, LENGTH);
     finish(hand, id);

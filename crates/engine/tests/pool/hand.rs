@@ -125,7 +125,7 @@ impl Hand {
         });
     }
 
-    /// Lets the oldest zio at the disks end; false if there is none.
+    /// Lets the oldest zio at the disks end; returns false if there is none.
     pub(crate) fn done(&mut self, outcome: Outcome) -> bool {
         let id = self.working.pop_front();
         if let Some(id) = id {
@@ -141,7 +141,7 @@ impl Hand {
         self.done(if failed { Err(Errno::Io) } else { Ok(()) })
     }
 
-    /// Advances to the next deadline; false if there is none.
+    /// Advances to the next deadline; returns false if there is none.
     pub(crate) fn tick(&mut self) -> bool {
         let next = self.engine.next_deadline();
         if let Some(at) = next {

@@ -122,7 +122,7 @@ impl Machine {
         self.step(Input::SubmitToVolume(zio));
     }
 
-    /// Advances to the next moment at which something happens; false if there is none.
+    /// Advances to the next moment at which something happens; returns false if there is no such moment.
     pub(crate) fn advance(&mut self) -> bool {
         let done = self.working.first_key_value().map(|((at, _), _)| *at);
         let wake = self.engine.next_deadline();

@@ -10,15 +10,17 @@ use crate::machine::Machine;
 const BLOCK: u64 = 1 << 10;
 const SIZE: u64 = 256 << 10;
 const DIRTY_MAX: u64 = 40 * BLOCK;
-/// Requests that are in flight at once.
+/// How many requests are in flight at once.
 const DEPTH: u64 = 16;
 /// The most bytes of a request.
 const REQUEST_MAX: u64 = 12 * BLOCK;
-/// A request may begin and end within a block, and keeps the old content of these two blocks.
+/// The most bytes that a request keeps in memory. It may begin and end within blocks, and keeps the old
+/// content of these two blocks, too.
 const HELD_MAX: u64 = REQUEST_MAX + 3 * BLOCK;
 /// The most bytes of a piece of a repair.
 const PIECE: u64 = 128 << 10;
-/// Each dirty block may have replaced an older version that a disk still writes.
+/// The most bytes of blocks in memory. Each dirty block may have replaced an older version that a disk
+/// still writes.
 const BOUND: u64 = 2 * (DIRTY_MAX + DEPTH * HELD_MAX) + PIECE;
 
 fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) -> u64 {

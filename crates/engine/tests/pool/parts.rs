@@ -12,7 +12,7 @@ use crate::machine::Machine;
 
 const BLOCK: u64 = 512;
 const BLOCKS: u64 = 2_048;
-/// Requests that are in flight at once.
+/// How many requests are in flight at once.
 const DEPTH: u32 = 12;
 /// The most blocks of a durable write, which is sent to the disks in the step that admits it.
 const DURABLE_MAX: u64 = 8;

@@ -10,9 +10,9 @@ use crate::bytes::policies;
 use crate::machine::Machine;
 
 const BLOCK: usize = 1 << 10;
-/// Two regions of 1 MiB on each side of a lone mirror.
+/// The blocks of the volume. In a pool of one mirror, they fill two regions of 1 MiB on each side.
 const BLOCKS: usize = 2_048;
-/// The blocks that are used: some at the ends of each region.
+/// The blocks that the test uses: some at the ends of each region.
 const USED: [usize; 6] = [0, 1, 3, 1_023, 1_024, 2_047];
 
 /// The most bytes that are copied at a time.
@@ -80,8 +80,8 @@ impl Run {
         }
     }
 
-    /// Reads a block. If the block might hold several contents, from now on it must hold the one that was
-    /// read.
+    /// Reads a block. If the block might hold several contents, it must hold the content that was read from
+    /// now on.
     fn read(&mut self, which: usize) {
         if let Ok(found) = self.ask(Op::Read, false, USED[which], vec![0xdd; BLOCK]) {
             let may_hold = &mut self.may_hold[which];

@@ -196,7 +196,7 @@ impl Naive {
     }
 }
 
-/// `*` matches any run of bytes, `?` one byte.
+/// Whether `text` matches `glob`, in which `*` stands for any run of bytes and `?` for any one byte.
 fn glob_matches(glob: &str, text: &str) -> bool {
     let Some(first) = glob.chars().next() else {
         return text.is_empty();

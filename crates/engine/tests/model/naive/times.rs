@@ -1,4 +1,4 @@
-//! The moments of a zio's next event.
+//! When the next event of a zio is due.
 
 use super::*;
 

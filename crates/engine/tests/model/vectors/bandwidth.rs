@@ -53,7 +53,7 @@ fn what_is_slower_than_one_rule_may_be_held_by_another<M: Machine>() {
     assert_eq!([1, 2].map(counts), [(0, 1), (1, 0)]);
 }
 
-/// `-D 10ms`, and a millisecond for 4,096 bytes.
+/// Two rules: `-D 10ms`, and a bandwidth of 4,096 bytes in a millisecond.
 fn delay_and_bandwidth() -> [RuleSpec; 2] {
     let pass = RuleSpec {
         bandwidth: Some(4_096_000),
@@ -74,7 +74,7 @@ fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
     assert_eq!(driver.end_of(kept).map(|(when, _)| when), Some(at(11)));
 }
 
-/// Reads and writes take 10 ms each in one server; their rules are 1 and 2.
+/// Rule 1 for reads, and rule 2 for writes. A block of either takes 10 ms in the disk's one server.
 fn ten_ms_for_a_block() -> [RuleSpec; 2] {
     let pass = |op| RuleSpec {
         bandwidth: Some(409_600),

@@ -34,7 +34,8 @@ fn floor_and_add_together<M: Machine>() {
         let store = ms(store);
         driver.submit(Ask { store, ..read() });
     }
-    // Floors end at 10, 20, 30; the adds hold for 3, 6, 9 before the store.
+    // The lane of the `floor` rule is done at 10, 20 and 30 ms; the `add` rule holds for 3, 6 and 9 ms
+    // before the store.
     assert_eq!(completions(&mut driver), [13, 26, 39]);
     assert_eq!(driver.log().starts, [(at(3), 0), (at(6), 1), (at(9), 2)]);
 }
