@@ -98,7 +98,7 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// FNV-1a over all knots.
+    /// The FNV-1a hash of all knots.
     fn fingerprint(knots: &[Knot]) -> u64 {
         let words = knots
             .iter()

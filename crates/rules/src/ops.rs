@@ -1,5 +1,6 @@
-//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs `sync`, `open`,
-//! `unlink`, `rename` and `truncate`, too. A disk takes `flush` and `sync` for its own of the two.
+//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs `sync`,
+//! `open`, `unlink`, `rename` and `truncate`, too. A disk has `flush` or `sync`, and takes either word for
+//! the one that it has.
 
 use dashpot_engine::{Op, OpSet};
 

@@ -2,9 +2,9 @@
 //! have characters that move the cursor, change colours, or begin a line that looks like dashpot's own
 //! output.
 //!
-//! All printed text passes [`lines`], so no such character reaches a terminal. Text within a line,
-//! such as the cell of a table, first passes [`visible`], so that such text cannot forge a line either. JSON
-//! output passes neither function, because JSON has its own escapes.
+//! All printed text passes [`lines`], so no such character reaches a terminal. Text within a line, such as
+//! the cell of a table, first passes [`visible`], so that it cannot forge a line either. JSON output passes
+//! neither function, because JSON has its own escapes.
 
 use std::borrow::Cow;
 

@@ -16,12 +16,12 @@ pub enum Word {
     Start,
 }
 
-/// The room on a medium.
+/// The size of a medium, and of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The number of its sectors, of 512 bytes each.
+    /// The number of the medium's sectors, of 512 bytes each.
     pub sectors: u64,
-    /// The sectors in one of its blocks, which are read and written as a whole; never 0.
+    /// The number of sectors in a block of the medium, which reads and writes whole blocks; never 0.
     pub block: u64,
 }
 

@@ -108,7 +108,7 @@ impl<'a> Words<'a> {
         Ok(())
     }
 
-    /// The three arguments from this word on.
+    /// The part whose three arguments begin at this word.
     fn part(&self, at: usize, sectors: u64) -> Result<Part, ParseError> {
         let start = self.number(at + 1, "first sector on the device", "0")?;
         if start > SECTORS_MAX {

@@ -33,7 +33,7 @@ pub struct Delay {
     pub flush: Option<Part>,
 }
 
-/// Three arguments of `delay`.
+/// A part of `delay`: three arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Where the bytes are.

@@ -210,7 +210,8 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
     },
 ];
 
-/// The operations of a rule whose disk is not known yet: a sync is a flush, until the disk is a path disk.
+/// The operations of a rule whose disk is not known yet: a sync counts as a flush until the disk turns out
+/// to be a path disk.
 fn of_blocks(ops: OpSet) -> OpSet {
     let [sync, flush] = [Op::Sync, Op::Flush].map(OpSet::of);
     match ops.meets(sync) {

@@ -120,7 +120,7 @@ fn unexpected(word: &str) -> ParseError {
     ParseError::new(format!("unexpected argument '{word}' found{tip}"))
 }
 
-/// The error for words that `lexopt` refuses: it refuses only a value for a switch.
+/// The error for words that `lexopt` refuses, which can only be a value for a switch.
 fn refused(error: &lexopt::Error) -> ParseError {
     ParseError::new(error.to_string())
 }

@@ -14,7 +14,7 @@ use crate::TypedRule;
 /// zinject's own list of letters (OpenZFS 2.4).
 const LETTERS: &str = "aA:b:C:d:D:E:f:Fg:qhIc:t:T:l:mr:s:e:uL:p:P:";
 
-/// The request.
+/// The request of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// A request to print all handlers.
