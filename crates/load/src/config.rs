@@ -33,6 +33,6 @@ pub struct LoadConfig {
     pub busy: bool,
     /// Whether to check that reads give zeroes, or the data that this load writes.
     pub verify: bool,
-    /// Seeds offsets, the mix and bursts.
+    /// The seed of offsets, of the mix of operations, and of the sizes of bursts.
     pub seed: u64,
 }

@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 pub struct LoadReport {
     /// The time from the first request to the last reply.
     pub elapsed: Duration,
-    /// The figures of reads, writes and flushes, as in [`Op`].
+    /// The figures of reads, writes and flushes, in the order of [`Op`].
     pub ops: [OpReport; 3],
     /// Requests without a reply when [`super::DRAIN_MAX`] has passed after the end. No latency includes
     /// them.
@@ -34,7 +34,7 @@ pub struct OpReport {
     pub wrong: u64,
     /// Latencies in nanoseconds, including the latencies of requests that failed.
     pub latency: Histogram<u64>,
-    /// The least latency, exact: rounding must not make a reply look early.
+    /// The least latency. It is exact, because rounding must not make a reply look early.
     pub least: Option<Duration>,
 }
 
