@@ -11,7 +11,7 @@ use dashpot_sim::scenario::{
     Calls, DiskModel, DiskSpec, Load, Pattern, Scenario, Target, WorkloadSpec,
 };
 
-/// The writes of an iteration: 32 threads at 1 ms, for 1 s.
+/// The writes of an iteration: 32 threads write once a millisecond each, for 1 s.
 const WRITES: u64 = 32_000;
 
 fn scenario(model: DiskModel, rules: Vec<RuleSpec>) -> Scenario {

@@ -1,5 +1,5 @@
-//! Calls in progress. The place of a call in the table is also its zio's id. So ids are small and dense, and
-//! a free one is used again at once.
+//! Calls in progress. The place of a call in the table is also its zio's id. So ids are small and dense,
+//! and a free id is used again at once.
 
 use dashpot_engine::{InFlight, Instant, Op, ZioId};
 

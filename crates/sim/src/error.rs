@@ -9,28 +9,28 @@ use dashpot_engine::{CommandError, Instant};
 /// The reason that a scenario cannot begin. Numbers are indices in the scenario's lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupError {
-    /// The rules of a disk.
+    /// The rules of a disk cannot be armed.
     Rules {
         /// The disk.
         disk: usize,
         /// The reason that the rules cannot be armed.
         error: CommandError,
     },
-    /// A pool.
+    /// A pool cannot be made.
     Pool {
         /// The pool.
         pool: usize,
         /// The reason.
         error: PoolError,
     },
-    /// A volume.
+    /// A volume cannot be made.
     Volume {
         /// The volume.
         volume: usize,
         /// The reason.
         error: PoolError,
     },
-    /// A workload.
+    /// A workload cannot be simulated.
     Workload {
         /// The workload.
         workload: usize,

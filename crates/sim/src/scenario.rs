@@ -106,9 +106,9 @@ pub struct WorkloadSpec {
     pub starts: Duration,
     /// The time from which the workload begins no more calls; `None` if it never stops.
     pub stops: Option<Duration>,
-    /// Bytes per second of a link between the client and the lab, which requests pass one after the
-    /// other: the bytes of a write on the way in, and the bytes of a read on the way back. `None`:
-    /// the link takes no time.
+    /// Bytes per second of a link between the client and the lab, which requests pass one after the other:
+    /// the bytes of a write on the way in, and the bytes of a read on the way back. With `None`, the link
+    /// takes no time.
     pub link: Option<u64>,
     /// When the workload's connection is lost. The workload's calls in flight are then aborted, and
     /// its threads continue at once over a new connection.
@@ -174,7 +174,7 @@ pub struct Calls {
     pub pattern: Pattern,
     /// Whether writes must be durable before they are acknowledged (FUA).
     pub sync: bool,
-    /// N: each thread, or the open loop, flushes after every N writes; `None`: no flushes.
+    /// After how many writes each thread, or the open loop, flushes; `None` if it never flushes.
     pub flush_every: Option<u64>,
 }
 

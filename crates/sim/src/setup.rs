@@ -13,7 +13,7 @@ use crate::error::{SetupError, WorkloadError};
 use crate::scenario::{Calls, DiskSpec, Load, Scenario, Target, TraceEntry};
 use crate::workload::Workload;
 
-/// The lab's engine, with all rules armed, and the actions that this causes.
+/// The lab's engine, with all rules armed, and the actions that the setup has caused.
 pub(crate) fn engine(scenario: &Scenario) -> Result<(Engine, Vec<Action>), SetupError> {
     let mut engine = Engine::new();
     for disk in 0..scenario.disks.len() {

@@ -58,12 +58,12 @@ impl Memory {
         self.get_mut(buf).size = Some(size);
     }
 
-    /// A disk begins to work on a buffer.
+    /// Notes that a disk begins to work on a buffer.
     pub(crate) fn disk_begins(&mut self, buf: Buf) {
         self.get_mut(buf).disks += 1;
     }
 
-    /// A disk has finished its work on a buffer.
+    /// Notes that a disk has finished its work on a buffer.
     pub(crate) fn disk_ends(&mut self, buf: Buf) {
         self.get_mut(buf).disks -= 1;
     }

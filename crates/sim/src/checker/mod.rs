@@ -6,8 +6,8 @@
 //!   disk.
 //! - At most one write to a block of a pool's disk is in flight. Under the static layout, each place on a
 //!   disk belongs to one place of one volume for ever.
-//! - After a loss of power the disks hold all data that was flushed, or written with FUA: on all
-//!   sides of a mirror.
+//! - After a loss of power the disks hold all data that was flushed, or written with FUA. All sides of a
+//!   mirror hold it.
 //! - In the end, the sides of each mirror hold the same contents.
 //! - The figures of a pool are consistent ([`views`]).
 
@@ -41,7 +41,7 @@ pub(crate) struct Checker {
     memory: Memory,
     layout: Layout,
     views: Views,
-    /// By zio: the work that a client waits for.
+    /// For each zio, the work that a client waits for.
     clients: Vec<Option<ClientWork>>,
     /// The work of disks.
     disks: BTreeMap<ZioId, DiskWork>,
@@ -53,7 +53,7 @@ pub(crate) struct Checker {
 struct ClientWork {
     request: Request,
     submitted: Moment,
-    /// The write, zero or trim, if the work is one.
+    /// The write, zero or trim, if the work is one of these.
     writing: Option<Writing>,
     /// The reply to a read so far.
     reply: Vec<Content>,
@@ -75,7 +75,7 @@ struct DiskWork {
 
 type Checked = Result<(), String>;
 
-/// The actions of clients.
+/// Checks the actions of clients.
 impl Checker {
     pub(crate) fn new(scenario: &Scenario) -> Checker {
         Checker {
@@ -192,7 +192,7 @@ impl Checker {
     }
 }
 
-/// The moves in memory.
+/// Carries out the moves in memory.
 impl Checker {
     pub(crate) fn moved(&mut self, action: Move) -> Checked {
         match action {
@@ -240,9 +240,9 @@ impl Checker {
     }
 }
 
-/// The work of disks.
+/// Carries out and checks the work of disks.
 impl Checker {
-    /// A disk begins to work on a zio.
+    /// Notes that a disk begins to work on a zio.
     pub(crate) fn started(&mut self, zio: &Zio, segments: Vec<Segment>) -> Checked {
         let DiskId(disk) = zio.device;
         let (first, sectors) = sectors_of(zio.offset, zio.length);

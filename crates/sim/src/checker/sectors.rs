@@ -33,7 +33,8 @@ impl std::fmt::Display for Content {
     }
 }
 
-/// One record for each sector. Most sectors are never touched.
+/// One record for each sector. Most sectors are never touched, so only the leaves of touched sectors are
+/// allocated.
 #[derive(Clone, Debug)]
 pub(crate) struct Sparse<T> {
     leaves: Vec<Option<Box<[T]>>>,

@@ -10,7 +10,7 @@ use crate::scenario::{Scenario, Target};
 #[derive(Debug)]
 pub(crate) struct Views {
     pools: Vec<Bounds>,
-    /// By volume: its pool and its block size.
+    /// For each volume, its pool and its block size.
     volumes: Vec<(usize, u64)>,
 }
 

@@ -50,7 +50,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A scenario at its start.
+    /// A simulation at the start of its scenario.
     pub fn new(scenario: Scenario) -> Result<Simulation, SetupError> {
         let (engine, actions) = setup::engine(&scenario)?;
         let mut simulation = Simulation {
@@ -370,14 +370,14 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// More calls than can end at one moment, not counting the crowd: a throttle admits fewer calls at
-/// once. If more end, the simulator is in an endless loop.
+/// More calls than can end at one moment, not counting the calls of `crowd`: a throttle
+/// admits fewer calls at once. If more end, the simulator is in an endless loop.
 const ENDED_NOW_MAX: u64 = 1 << 22;
 /// More events than a lab can have at one moment. If there are more, the simulator is in an endless
 /// loop.
 const STANDING_MAX: u64 = 1 << 26;
-/// The events at one moment that a call of the crowd may add: a large call moves each of its blocks, and
-/// writes it to both sides of a mirror.
+/// How many events each call of `crowd` may add at one moment. A large call moves each of its
+/// blocks, and writes each block to both sides of a mirror.
 const STEPS_OF_A_CALL: u64 = 64;
 /// The most calls in flight. Each call takes 300 bytes of memory.
 pub const CALLS_MAX: usize = 1 << 21;

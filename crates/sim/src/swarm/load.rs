@@ -231,11 +231,12 @@ const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
     None => panic!("nothing of one is a ratio"),
 };
-/// Bounds the number of calls when disks take no time.
+/// The least time that a client thinks between calls. It bounds the number of calls when disks take no
+/// time.
 const THINK_LEAST: Duration = Duration::from_micros(500);
 /// The time at which rules are cleared and clients end, in percent of the whole time.
 const CLEARED: u64 = 80;
-/// When the last client begins, in percent.
+/// When the last client begins, in percent of the whole time.
 const AUDITED: u64 = 95;
 /// Bytes that the last client reads at a time.
 const AUDIT_STEP: usize = 64 << 10;

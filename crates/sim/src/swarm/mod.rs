@@ -96,7 +96,7 @@ fn summary(seed: u64, simulation: &Simulation) -> Summary {
     };
     for results in (0..scenario.workloads.len()).filter_map(|at| simulation.results(at)) {
         summary.aborted += results.aborted;
-        // No simulated client syncs files, and digests that were published know nothing of this operation.
+        // No simulated client syncs files, and published digests do not include this operation.
         let ops = Op::ALL.into_iter().filter(|op| *op != Op::Sync);
         for op in ops.map(|op| results.op(op)) {
             summary.calls += op.calls;

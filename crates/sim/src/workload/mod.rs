@@ -83,7 +83,7 @@ impl Workload {
         })
     }
 
-    /// The threads. Each thread has its first turn when the workload starts.
+    /// The number of threads. Each thread has its first turn when the workload starts.
     pub(crate) fn threads(&self) -> u32 {
         match &self.load {
             Loading::Closed { unflushed, .. } => unflushed.len() as u32,

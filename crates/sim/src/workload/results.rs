@@ -29,7 +29,7 @@ pub struct OpResults {
     /// Latencies from the beginning of a call to its end, in nanoseconds, of calls that did not
     /// fail.
     pub at_client: Option<Box<Histogram>>,
-    /// The same latencies, of calls that failed.
+    /// Latencies from the beginning of a call to its end, in nanoseconds, of calls that failed.
     pub failed_at_client: Option<Box<Histogram>>,
     /// Latencies from the submission to the disk or volume until its reply, in nanoseconds, of
     /// calls that did not fail.
@@ -66,7 +66,7 @@ impl WorkloadResults {
         &self.ops[op as usize]
     }
 
-    /// Notes the lab's reply.
+    /// Notes that the lab has replied to a call.
     pub(crate) fn replied(&mut self, call: &Call, now: Instant) {
         if call.failed {
             return;

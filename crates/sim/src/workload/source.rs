@@ -18,7 +18,7 @@ pub(crate) struct Source {
     pattern: Pattern,
     sync: bool,
     flush_every: u64,
-    /// The next block of a sequence.
+    /// The next block of the sequence, if the pattern is sequential.
     cursor: u64,
     random: Random,
 }

@@ -17,7 +17,7 @@ use dashpot_sim::scenario::{
 const GIB: u64 = 1 << 30;
 const BLOCK: u32 = 128 << 10;
 
-/// Two disks with 16 lanes, of 16 ms and of 32 ms.
+/// Two disks with 16 lanes each. An I/O takes 16 ms on one disk and 32 ms on the other.
 fn disks() -> Vec<DiskSpec> {
     let disk = |delay| DiskSpec {
         name: format!("{delay}ms"),

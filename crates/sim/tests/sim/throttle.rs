@@ -110,7 +110,8 @@ fn first_cycle(delay_slots: Option<u32>, moments: [u64; 2]) -> [u64; 2] {
 
 #[test]
 fn legacy_lets_seven_eighths_in_at_full_speed_and_then_almost_nothing() {
-    // 437.5 MiB at full speed; then 496 KiB with one delay at a time, or 4.45 MiB with ten at once.
+    // The client writes 437.5 MiB at full speed; then 496 KiB with one delay at a time, or 4.45 MiB with
+    // ten at once.
     assert_eq!(first_cycle(Some(1), [4_376, 4_999]), [448_000, 448_496]);
     assert_eq!(first_cycle(None, [4_376, 4_999]), [448_000, 452_560]);
 }
