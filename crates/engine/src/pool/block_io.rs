@@ -7,7 +7,7 @@ use super::stats::Class;
 use crate::bytes::Buf;
 use crate::zio::ZioId;
 
-/// A block or a run of blocks on its way to the disks.
+/// The write of a block, or of a run of blocks, to the disks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockWrite {
     pub(super) volume: usize,
@@ -17,7 +17,7 @@ pub(super) struct BlockWrite {
     pub(super) content: Content,
     pub(super) cause: Cause,
     pub(super) class: Class,
-    /// How many sides there are, and how many have not answered yet.
+    /// How many sides the write goes to, and how many of them have not answered yet.
     pub(super) sides: u32,
     pub(super) left: u32,
     pub(super) failed: bool,
@@ -30,7 +30,7 @@ pub(super) struct BlockWrite {
 }
 
 impl BlockWrite {
-    /// Whether the block table names this write as the write of a block.
+    /// Whether the block table has this write as the write of its block.
     pub(super) fn is_of_block(&self) -> bool {
         self.count == 1 && !matches!(self.cause, Cause::Extent(_))
     }
@@ -49,7 +49,7 @@ pub(super) enum Cause {
     Through(ZioId),
 }
 
-/// A block on its way from a disk.
+/// The read of a block from a disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockRead {
     pub(super) zio: ZioId,
@@ -71,7 +71,7 @@ pub(super) struct BlockRead {
 pub(super) enum Then {
     /// A part of the block is a part of the reply.
     Reply { at: u32, length: u32, to: u32 },
-    /// Writes that keep a part of this block wait for it.
+    /// Writes that replace only a part of the block wait for its old content.
     Edge,
 }
 

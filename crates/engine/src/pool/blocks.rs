@@ -58,7 +58,7 @@ pub(super) struct Block {
     versions: [Version; TXGS],
     /// The id, plus one, of the block's write that is queued or at a disk; or 0.
     write: u32,
-    /// Whether a client's write uses the block. Other writes of the block wait.
+    /// Whether a client's write uses the block, so that the block's other writes wait.
     pub(super) locked: bool,
     /// Whether other writes wait for the lock.
     pub(super) wanted: bool,

@@ -40,7 +40,7 @@ pub struct PoolDisk {
     pub disk: DiskId,
     /// The size of the disk in bytes.
     pub size: u64,
-    /// Whether the disk has a head that moves, which sets the aggregation limit.
+    /// Whether the disk has a head that moves. The aggregation limit depends on this.
     pub rotational: bool,
 }
 
@@ -58,7 +58,7 @@ pub enum ThrottleConfig {
 /// Details of the throttle before 2013 that are unknown, or that differed between systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegacyConfig {
-    /// How many delays can run at the same time: in ZFS, a delay held a lock of its processor. `None`:
+    /// How many delays can run at the same time: in ZFS, a delay held a lock of its processor. With `None`,
     /// the delays of writers are independent.
     pub delay_slots: Option<u32>,
     /// If set, the pool starts with one full txg that syncs and another that waits for it. The value is the

@@ -1,7 +1,7 @@
 //! Edges: the old content of blocks that writes replace only in part.
 //!
-//! Several requests may wait with parts of one block. They share the edge of the block, and the disks read it
-//! once.
+//! Several requests may each replace a part of one block. They share the edge of the block, and a disk
+//! reads it only once.
 
 use alloc::vec::Vec;
 
@@ -49,7 +49,7 @@ impl Pool {
         }
     }
 
-    /// Makes the edge of a block zeroes, because no disk has the block.
+    /// Fills the edge of a block with zeroes, because no disk has the block.
     fn zero_edge(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let volume = &mut self.volumes[volume];
         let length = volume.block_size;
@@ -60,7 +60,7 @@ impl Pool {
         }
     }
 
-    /// Takes an edge that a disk has read.
+    /// Gives an edge that a disk has read, or the disk's error, to the requests that wait for it.
     pub(super) fn edge_read(
         &mut self,
         volume: usize,

@@ -70,8 +70,9 @@ impl Pool {
         self.throttle.dirtied(step.now, open, bytes);
     }
 
-    /// Drops the versions of a block that an extent replaces. False if the block must keep its versions,
-    /// because it is on its way to the disks, or a request waits until it is there.
+    /// Drops the versions of a block that an extent replaces. Returns false if the block must keep its
+    /// versions, because it is on its way to the disks, or because a request waits until it is on the
+    /// disks.
     fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let state = self.volumes[volume].blocks.get(block);
         let stays = state.write().is_some() || state.watched || state.failing;
@@ -215,8 +216,8 @@ impl Pool {
         None
     }
 
-    /// Sends the extents in memory that overlap a range, if a request waits for them or their txg syncs, and
-    /// nothing on its way is in front of them.
+    /// Sends the extents in memory that overlap a range, if a request waits for them or their txg syncs,
+    /// and no extent on its way must reach the disks before them.
     fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
         let waiting = self.volumes[volume].extents.meeting(range);
         for start in waiting.collect::<Vec<u32>>() {

@@ -63,7 +63,7 @@ impl Extents {
         dirty.or_else(|| at(&self.on_way, block).map(|(_, on_way)| on_way.content))
     }
 
-    /// The write of the extent on its way that has a block.
+    /// The write of the extent on its way that contains a block.
     #[inline]
     pub(super) fn write_of(&self, block: u32) -> Option<u32> {
         at(&self.on_way, block).map(|(_, on_way)| on_way.write)
@@ -229,7 +229,7 @@ impl Run for OnWay {
     }
 }
 
-/// The run that has a block.
+/// The run that contains a block.
 #[inline]
 fn at<R: Run>(runs: &BTreeMap<u32, R>, block: u32) -> Option<(u32, &R)> {
     let (start, run) = runs.range(..=block).next_back()?;

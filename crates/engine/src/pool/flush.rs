@@ -1,8 +1,8 @@
 //! FLUSH, and writes with FUA: the pool writes the blocks that a request waits for to the disks at once, and
 //! then the disks sync.
 //!
-//! This replaces ZFS's intent log, without a second copy. A flush waits only for dirty data
-//! of its own volume.
+//! These writes replace ZFS's intent log, which would write the data a second time. A flush waits only for
+//! dirty data of its own volume.
 
 use core::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Writes blocks home, from memory to the disks. A block's home is its place on the disks. At most one write
-//! of a block is in flight at a time, and the pool writes a newer version after an older one.
+//! Writes blocks home, which means from memory to their places on the disks. At most one write of a block
+//! is in flight at a time, and the pool writes a newer version only after an older version.
 
 use super::block_io::{BlockWrite, Cause};
 use super::blocks::{Block, Content};
@@ -16,7 +16,7 @@ use crate::client::ClientId;
 use crate::time::Instant;
 use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
 
-/// Writes.
+/// Sends writes, and handles their ends.
 impl Pool {
     /// Writes the newest version of a block to the disks, and drops older versions that are not in flight.
     /// Returns `false` if the block has no version.
@@ -117,7 +117,7 @@ impl Pool {
         self.parts_of(&self.writes[id])
     }
 
-    /// A part of a write as each side's queue takes it.
+    /// The I/O that each side's queue gets for a part of a write.
     pub(super) fn queued_write(&self, id: u32, part: Part) -> Queued {
         let write = &self.writes[id];
         let (op, class) = match write.content {
@@ -187,7 +187,8 @@ impl Pool {
             // The pool handles the end of an extent's write elsewhere.
             Cause::Replaced | Cause::Extent(_) => free_content(write.content, step),
             Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
-            // The whole block is dirty again, although some sides have it, because others do not.
+            // The whole block is dirty again, although some sides have written it, because other sides have
+            // not.
             Cause::Dirty(txg) => self.throttle.dirty_again(txg, write.retired),
         }
         if write.failed {
@@ -348,7 +349,7 @@ impl Pool {
     }
 }
 
-/// Disks.
+/// Sends I/O to disks.
 impl Pool {
     /// Gives a disk all the I/O that its queue allows.
     pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
@@ -397,7 +398,7 @@ impl Pool {
         step.children.send(child, zio);
     }
 
-    /// Ends one of the I/Os that were joined for a disk.
+    /// Ends one of the I/Os that the queue has joined into one for a disk.
     pub(super) fn member_done(
         &mut self,
         disk: usize,
@@ -412,7 +413,8 @@ impl Pool {
         }
     }
 
-    /// The volume for which a part of a child was queued; no volume asks for a repair.
+    /// The volume for which a part of a child was queued; [`ClientId::OTHER`] for a repair, which no volume
+    /// asks for.
     fn volume_behind(&self, tag: u32) -> ClientId {
         match Tag::unpack(tag) {
             Tag::Write(id) => ClientId::of_index(self.writes[id].volume),
@@ -428,7 +430,7 @@ impl Pool {
         })
     }
 
-    /// The client's zio behind a part of a child.
+    /// The client's zio for which a part of a child was queued.
     pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
         match Tag::unpack(tag) {
             Tag::Write(id) => {
@@ -461,7 +463,7 @@ impl Pool {
     }
 }
 
-/// A zio of no volume and without a range. The zio gets its id when the pool sends it.
+/// A child zio that belongs to no volume, and has no range. The zio gets its id when the pool sends it.
 fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
     Zio {
         id: ZioId::FIRST_CHILD,

@@ -108,8 +108,8 @@ impl Mirrors {
         regions.any(|regions| regions.nosync() > 0)
     }
 
-    /// How often regions of a member have become quiet so far. A FLUSH that begins now covers the writes
-    /// before.
+    /// How often regions of a member have become quiet so far. A FLUSH that begins now covers all writes
+    /// that have ended.
     pub(super) fn covers(&self, member: usize) -> u64 {
         self.regions[member].as_ref().map_or(0, Regions::covers)
     }

@@ -95,7 +95,7 @@ impl Placement {
         }
     }
 
-    /// Adds a volume. The other volumes have `taken` blocks.
+    /// Adds a volume. The other volumes have `taken` blocks in total.
     pub(super) fn add_volume(
         &mut self,
         config: &VolumeConfig,
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// A mirror of two sides with five rows, and a disk with three.
+    /// A mirror of two sides with five rows, and a disk with three rows.
     fn placement() -> Placement {
         let disk = |disk, rows: u64| PoolDisk {
             disk: DiskId(disk),

@@ -37,7 +37,7 @@ use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(super) id: u32,
-    /// The sides of each member, as places in `disks`.
+    /// The sides of each member, as indices into `disks`.
     pub(super) members: Vec<Vec<usize>>,
     pub(super) disks: Vec<Leaf>,
     /// The places of blocks under the dynamic layout.
@@ -65,14 +65,15 @@ pub(crate) struct Pool {
     pub(super) failing: u32,
     /// How many disks the syncing txg waits for; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,
-    /// The operations that clients asked of the volumes.
+    /// Counts the operations that clients asked of the volumes.
     pub(super) asked: Traffic,
-    /// The writes for each disk. Empty between syncs, and kept so that its memory is used again.
+    /// For each disk, the writes of a sync. The lists are empty between syncs, and are kept so that their
+    /// memory is used again.
     pub(super) batches: Vec<Vec<Queued>>,
     deadline: Instant,
     /// Work on many blocks, which takes more than one step.
     pub(super) jobs: Jobs,
-    /// The tags of joined I/Os. Kept so that its memory is used again.
+    /// The tags of the I/Os that are joined into one. The list is kept, so that its memory is used again.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
     /// Whether the pool writes dirty data to the disks without waiting for a reason to sync.
@@ -106,7 +107,7 @@ impl Leaf {
     }
 }
 
-/// The requests of clients.
+/// Takes the requests of clients.
 impl Pool {
     pub(crate) fn new(id: u32, config: PoolConfig, now: Instant) -> Result<Pool, PoolError> {
         let disks: Vec<PoolDisk> = config.members.iter().flatten().copied().collect();
@@ -178,7 +179,7 @@ impl Pool {
         Ok(place)
     }
 
-    /// Takes room for a new volume. Returns where its blocks begin on every disk.
+    /// Reserves room for a new volume. Returns where its blocks begin on every disk.
     fn room_for(&mut self, config: &VolumeConfig) -> Result<u64, PoolError> {
         let (members, block_size) = (self.members.len() as u64, u64::from(config.block_size));
         if let Some(placement) = &mut self.placement {
@@ -269,7 +270,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// Ends a child.
+    /// Handles the end of a child.
     pub(crate) fn ended(&mut self, ended: Ended, step: &mut Step<'_>) {
         let disk = ended.child.disk;
         match ended.child.work {
@@ -349,7 +350,8 @@ impl Pool {
         let waiting = self
             .requests
             .ids(|phase| matches!(phase, Phase::Locking(_)));
-        // Do this first, because failing a zio gives its locks to waiting zios.
+        // Fail the zios that wait for locks first, because each zio that fails gives its own locks to such
+        // a zio.
         for id in waiting {
             if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
                 self.leave_lock_queue(id, next);
@@ -379,7 +381,7 @@ impl Pool {
     }
 }
 
-/// The end of every step.
+/// Ends every step.
 impl Pool {
     /// Carries out all consequences of the step, until there are no more.
     pub(super) fn settle(&mut self, step: &mut Step<'_>) {
@@ -391,7 +393,7 @@ impl Pool {
             } else if self.placement.is_some()
                 && (self.end_done_at_once(step) || self.place_new(step))
             {
-                // There may be more consequences.
+                // The loop looks for more consequences.
             } else if !self.advance_txgs(step) {
                 break;
             }

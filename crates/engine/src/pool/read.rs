@@ -11,7 +11,7 @@ use super::tag::Tag;
 use crate::bytes::{Move, Span};
 use crate::zio::{Errno, Op, Outcome, ZioId};
 
-/// Clients' reads.
+/// Handles clients' reads.
 impl Pool {
     pub(super) fn read(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some((volume, zio)) = self.begin(id, Phase::Reading, step.now) else {
@@ -53,9 +53,10 @@ impl Pool {
     }
 }
 
-/// Reads of blocks.
+/// Reads blocks from the disks.
 impl Pool {
-    /// Reads a block into a buffer of its own. False if no disk has the block, so that the block is zeroes.
+    /// Reads a block into a buffer of its own. Returns false if no disk has the block, so that the block is
+    /// zeroes.
     pub(super) fn read_block(
         &mut self,
         zio: ZioId,
@@ -85,7 +86,7 @@ impl Pool {
         true
     }
 
-    /// Asks a side that has not failed. False if all sides have failed.
+    /// Asks a side that has not failed for a block. Returns false if all sides have failed.
     fn read_from_a_side(&mut self, id: u32, step: &mut Step<'_>) -> bool {
         let read = self.reads[id];
         let Some(side) = self.choose_side(&read) else {

@@ -43,7 +43,7 @@ pub(super) struct Recording {
     pub(super) has_failed: bool,
     /// For each member, the sides that are not repaired yet.
     pub(super) stale: Vec<u64>,
-    /// For each member that has such stale sides and nothing left to copy, the count that FLUSHes must cover
+    /// For each member that has stale sides and nothing left to copy, the count that FLUSHes must cover
     /// before the copies are safe.
     pub(super) copied: Vec<Option<u64>>,
 }

@@ -141,7 +141,7 @@ impl Regions {
     }
 }
 
-/// Writes.
+/// Counts the writes to regions.
 impl Regions {
     /// Notes that a write is about to be queued.
     pub(super) fn begin(&mut self, range: &Range<u64>) {
@@ -227,7 +227,7 @@ impl Regions {
     }
 }
 
-/// Repair.
+/// Repairs regions.
 impl Regions {
     /// Forgets the writes in flight. Every dirty region is then out of sync. If there is a durable record, so
     /// is every region in the record.
@@ -254,8 +254,8 @@ impl Regions {
         }
     }
 
-    /// Changes all regions that are not in their initial state. It makes no list of them, which would need
-    /// memory at each record.
+    /// Changes all regions that are not in their initial state. This makes no list of them, because a list
+    /// would take memory for each record.
     fn change_all(&mut self, change: impl Fn(&mut Region)) {
         let mut from = 0;
         while let Some(at) = self.table.next_used(from..u32::MAX) {

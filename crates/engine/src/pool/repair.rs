@@ -21,10 +21,10 @@ use crate::bytes::Buf;
 use crate::time::Instant;
 use crate::zio::{Errno, Op, Outcome};
 
-/// Writes.
+/// Marks the regions of writes, and holds writes back.
 impl Pool {
-    /// Marks the regions of a write that is about to be queued. False if the write has to wait for the repair
-    /// or for the record. The pool then queues the write later.
+    /// Marks the regions of a write that is about to be queued. Returns false if the write has to wait for
+    /// the repair or for the record. The pool then queues the write later.
     #[inline(never)]
     pub(super) fn mark_regions(&mut self, id: u32, now: Instant) -> bool {
         let parts = || {
@@ -110,7 +110,7 @@ impl Pool {
     }
 }
 
-/// Copies.
+/// Copies the pieces of regions.
 impl Pool {
     /// Begins to repair the regions that a power cut has left out of sync, once the power is on again. The
     /// disks may have lost their caches while the pool kept its memory, so all dirty regions are out of sync
@@ -150,7 +150,7 @@ impl Pool {
         }
     }
 
-    /// Asks the first side that was not tried to read a piece.
+    /// Lets the first side that was not tried yet read a piece.
     fn read_piece(
         &mut self,
         recovery: Recovery,

@@ -140,8 +140,8 @@ impl Request {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     slots: Vec<Option<Request>>,
-    /// The ids in use, in no order. A list of all ids would be longer: many more may have been in
-    /// use before.
+    /// The ids in use, in no order. A list of all ids would be longer, because many more ids may have been
+    /// in use before.
     live: Vec<ZioId>,
 }
 

@@ -87,12 +87,12 @@ pub(crate) enum Work {
     Orphan,
 }
 
-/// How many writes a sync covers: those that had ended on its member when the sync began.
+/// How many writes a sync of a disk covers: those that had ended on the disk's member when the sync began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Covers {
-    /// First writes of blocks.
+    /// How many first writes of blocks the sync covers.
     pub(super) firsts: u64,
-    /// Writes after which a region was quiet.
+    /// How often regions had become quiet.
     pub(super) quiet: u64,
 }
 
@@ -114,7 +114,7 @@ impl Children {
         self.outbox.push(Zio { id, ..zio });
     }
 
-    /// The child behind a zio that was sent and has not ended.
+    /// The child with this id, which was sent and has not ended.
     pub(crate) fn get(&self, id: ZioId) -> &Child {
         &self.sent[id.0]
     }

@@ -107,7 +107,7 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// The first bit that is set, from this bit on.
+/// The first bit that is set, from the bit `from` on.
 #[inline]
 fn next_bit(words: &[u64], from: usize) -> Option<usize> {
     let first = words.get(from / WORD)? & u64::MAX << (from % WORD);

@@ -5,9 +5,9 @@
 pub(super) enum Tag {
     /// The repair of a mirror, which has one I/O in a queue at a time.
     Repair,
-    /// A side of this write.
+    /// A side of the write with this id.
     Write(u32),
-    /// This read.
+    /// The read with this id.
     Read(u32),
 }
 

@@ -29,13 +29,13 @@ pub enum Unit {
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct TunableInfo {
-    /// ZFS's name, if ZFS has the tunable.
+    /// The tunable's name, which is ZFS's if ZFS has the tunable.
     pub name: &'static str,
     /// The unit of its value.
     pub unit: Unit,
-    /// The smallest value it can have.
+    /// The smallest value that the tunable can have.
     pub min: u64,
-    /// The largest value it can have.
+    /// The largest value that the tunable can have.
     pub max: u64,
     /// The tunable's effect, in one sentence.
     pub help: &'static str,
@@ -156,7 +156,7 @@ fn dirty_data_max(ram: u64) -> u64 {
     (ram / 10).min(cap)
 }
 
-/// Pairs in which the first may not exceed the second.
+/// Pairs of tunables. The value of the first must not exceed the value of the second.
 const ORDERED: [(Tunable, Tunable); 6] = [
     (
         Tunable::AsyncWriteActiveMinDirtyPercent,
@@ -297,7 +297,7 @@ pub enum TunableError {
         /// The maximum, and its value.
         high: (Tunable, u64),
     },
-    /// The product of these two would not fit into 64 bits.
+    /// The product of these two values would not fit into 64 bits.
     Overflows {
         /// The value of [`Tunable::DelayScale`].
         scale: u64,

@@ -22,7 +22,7 @@ pub(super) struct Volume {
     pub(super) base: u64,
     pub(super) blocks: BlockTable,
     pub(super) extents: Extents,
-    /// The bytes of blocks that requests have locked in part: first and end.
+    /// For each block that requests have locked in part, the locked bytes: first byte and end.
     pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
     /// The runs of blocks that requests have locked: first block and end. The runs do not overlap.
     pub(super) locked_runs: BTreeMap<u32, u32>,
@@ -38,7 +38,7 @@ pub(super) struct Volume {
     pub(super) occupancy: Occupancy,
 }
 
-/// The part of a zio within one block; or, of a zero or trim, a run of whole blocks.
+/// The part of a zio within one block; or, for a zero or trim, a run of whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The first block.

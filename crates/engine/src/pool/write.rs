@@ -17,7 +17,7 @@ use crate::bytes::{Buf, Move, Span};
 use crate::time::Instant;
 use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
-/// The beginning of a write.
+/// Begins writes.
 impl Pool {
     pub(super) fn write(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
@@ -64,9 +64,9 @@ impl Pool {
     }
 }
 
-/// Write-back.
+/// Writes back: the pool acknowledges a write once its data is dirty.
 impl Pool {
-    /// Asks the throttle.
+    /// Asks the throttle to admit a write.
     pub(super) fn ask(&mut self, id: ZioId, step: &mut Step<'_>) {
         if let Some(errno) = self.closing {
             self.finish(id, Err(errno), step);
@@ -277,7 +277,7 @@ fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
     buf
 }
 
-/// Write-through.
+/// Writes through: the pool acknowledges a write once its data is on the disks.
 impl Pool {
     fn write_through(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {

@@ -29,7 +29,7 @@ impl Queued {
 /// queue may join into one I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Over all classes (`zfs_vdev_max_active`).
+    /// The most I/Os of all classes together (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
     pub(crate) min: [u32; Class::ALL.len()],
     /// The maximum of each class. The maximum of async writes is not used, because the caller gives

@@ -11,7 +11,7 @@ use crate::zio::Op;
 
 /// The slot of a tag that is not waiting.
 const ABSENT: u32 = u32::MAX;
-/// Ends a list of members.
+/// The value of `next` that ends a list of members.
 pub(super) const END: u32 = u32::MAX;
 /// I/Os that arrive within this many nanoseconds, as a power of two, may be sorted by offset without
 /// unfairness: half a second (OpenZFS: `VDQ_T_SHIFT`).

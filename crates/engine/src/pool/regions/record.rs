@@ -30,7 +30,8 @@ impl Region {
 }
 
 impl Regions {
-    /// The regions of the same mirror, which a durable record can hold. No region has been written yet.
+    /// The same mirror, with so few regions that a durable record can hold them. No region has been written
+    /// yet.
     pub(in super::super) fn recorded(&self) -> Regions {
         Regions {
             is_recorded: true,
@@ -119,5 +120,5 @@ impl Regions {
 /// A recorded mirror has at most this many regions, as a power of two, so that a bit for each fits into an
 /// extended attribute.
 const RECORDED_SHIFT: u32 = 13;
-/// How many regions are wanted together.
+/// How many neighbouring regions become wanted together.
 const GROUP: u32 = 16;

@@ -13,7 +13,7 @@ struct Naive {
     moment: u64,
     /// Writes: their range, and when they ended.
     writes: Vec<(Range<u64>, Option<u64>)>,
-    /// By side: when its completed FLUSHes began.
+    /// For each side, when its completed FLUSHes began.
     flushes: [Vec<u64>; SIDES],
 }
 
@@ -102,7 +102,7 @@ fn a_region_is_clean_only_if_flushes_of_all_sides_cover_it() {
     (0..200).for_each(run);
 }
 
-/// Regions with a write to each MiB of a range in flight.
+/// The regions of a mirror, with one write in flight to each MiB of a range.
 fn written(range: Range<u64>) -> Regions {
     let mut regions = Regions::new(SIDES, 16 * MIB + 700);
     regions.begin(&range);

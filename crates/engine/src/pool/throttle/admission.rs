@@ -33,7 +33,7 @@ pub(crate) struct Tx {
 pub(crate) enum Verdict {
     /// The transaction joins the open txg now.
     Admitted,
-    /// [`Throttle::pop_admitted`] returns it later.
+    /// [`Throttle::pop_admitted`] returns the transaction later.
     Waits,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Throttle {
     sleepers: VecDeque<Sleeper>,
     /// Writes that wait for a delay slot of the legacy throttle.
     behind: VecDeque<Tx>,
-    /// Writes that were let go, but not yet taken out.
+    /// Writes that the throttle has let go, and that the pool has not taken out yet.
     ready: VecDeque<Ready>,
     admissions: Admissions,
     /// The bytes that the last admitted write, or a part of it, may still make dirty.

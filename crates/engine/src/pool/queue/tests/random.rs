@@ -19,7 +19,7 @@ struct Pair {
     now: u64,
     limits: Limits,
     async_max: u32,
-    /// By tag: whether the tag is in use.
+    /// For each tag, whether it is in use.
     tags: Vec<bool>,
     /// How many blocks of the disk are used.
     blocks: u64,

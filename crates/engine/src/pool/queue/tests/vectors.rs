@@ -15,10 +15,10 @@ const APART: Limits = Limits {
     ..DEFAULTS
 };
 const K: u64 = 1 << 10;
-/// The half second within which an elevator sorts.
+/// The half second, in nanoseconds, within which an elevator sorts I/O by offset.
 const BUCKET: u64 = 1 << 29;
 
-/// 8 KiB with a tag, at an offset in KiB.
+/// An I/O of 8 KiB with a tag, at an offset in KiB.
 fn io(class: Class, tag: u32, offset: u64) -> Queued {
     Queued {
         class,

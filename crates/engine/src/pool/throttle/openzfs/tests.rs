@@ -15,7 +15,7 @@ fn marks(dirty_data_max: u64) -> Marks {
 #[test]
 fn the_delay_follows_the_published_curve() {
     let marks = marks(ROUND);
-    // Each pair has thousandths of a percent, and nanoseconds.
+    // Each pair has an amount of dirty data in thousandths of a percent, and its delay in nanoseconds.
     for (percent, delay) in [
         (61_000, 12_820),
         (65_000, 71_428),

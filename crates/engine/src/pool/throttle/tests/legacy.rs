@@ -1,4 +1,4 @@
-//! The throttle before 2013, by example.
+//! Tests the throttle before 2013 by examples.
 
 use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, tunables, tx};
 use crate::pool::{LegacyConfig, ThrottleConfig, ThrottleLevel};
@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 32 * MIB;
 const NOW: u64 = 1_000;
 
-/// One txg syncs, another waits for it, and the open one has `dirty` bytes.
+/// A throttle for which one txg syncs, another waits for it, and the open txg has `dirty` bytes.
 fn full_pipeline(delay_slots: Option<u32>, dirty: u64) -> Throttle {
     let config = LegacyConfig {
         delay_slots,

@@ -1,5 +1,4 @@
-//! The throttle as the pool sees it: by example, against a naive model, and in a published
-//! scenario.
+//! Tests the throttle as the pool sees it: by example, against a naive model, and in a published scenario.
 
 mod legacy;
 mod naive;

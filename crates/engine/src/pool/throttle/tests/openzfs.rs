@@ -1,4 +1,4 @@
-//! Delays and the hard stop, by example.
+//! Tests delays and the hard stop by examples.
 
 use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, throttle, tunables, tx};
 use crate::pool::{ThrottleConfig, ThrottleLevel, Tunables};
@@ -6,7 +6,7 @@ use crate::time::Duration;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Delays begin above 60,000; at 80,000 they are 500 µs.
+/// The most dirty bytes. Delays begin above 60,000 bytes, and the delay at 80,000 bytes is 500 µs.
 const MAX: u64 = 100_000;
 
 fn openzfs(dirty: u64) -> Throttle {

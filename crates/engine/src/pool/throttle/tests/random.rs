@@ -76,7 +76,7 @@ impl History {
         }
     }
 
-    /// Some of the blocks were dirty already.
+    /// Makes less than `bytes` dirty, as if some of the blocks had been dirty already.
     fn make_dirty(&mut self, bytes: u64) {
         for part in [bytes / 2, self.random.below(2) * (bytes / 3)] {
             self.throttle.dirtied(self.now, self.open, part);

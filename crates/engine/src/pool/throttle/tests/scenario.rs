@@ -1,6 +1,6 @@
-//! The flood of A. Leventhal's article on the write throttle (2014): a thousand writers of 8 KiB
-//! behind a link ten times faster than the disks. A minimal pool drives it: one txg is open, one
-//! quiesced, and one syncs at a constant rate.
+//! The flood of A. Leventhal's article on the write throttle (2014): a thousand writers of 8 KiB behind a
+//! link ten times faster than the disks. A minimal pool drives the throttle: one txg is open, one quiesced,
+//! and one syncs at a constant rate.
 
 use super::{OPEN, Throttle, Tunable, Verdict, tunables, tx};
 use crate::pool::{LegacyConfig, ThrottleConfig};
@@ -10,11 +10,12 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 const WRITE: u64 = 8 << 10;
-/// The disks write 100 MiB/s.
+/// How long the disks take for one write, in nanoseconds: they write 100 MiB/s.
 const DISKS_PER_WRITE: u64 = 78_125;
-/// The link carries 1000 MiB/s.
+/// How long the link takes for one write, in nanoseconds: it carries 1000 MiB/s.
 const LINK_PER_WRITE: u64 = 7_812;
-/// How much the disks write in the five seconds of a sync, and their bytes per millisecond.
+/// How many writes the disks finish in the five seconds of a sync, and how many bytes they write in a
+/// millisecond.
 const WRITES_PER_TXG: u64 = 64_000;
 const THROUGHPUT: u64 = 104_858;
 
@@ -164,7 +165,7 @@ impl Flood {
     }
 }
 
-/// How many of 64,000 writes waited how long: not at all, up to 10 ms, longer, and very long.
+/// How many of 64,000 writes waited not at all, up to 10 ms, longer, and very long.
 #[derive(Debug)]
 struct Shape {
     at_once: u64,
