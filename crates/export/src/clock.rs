@@ -24,7 +24,7 @@ pub(crate) fn suspended() -> Option<Duration> {
     (uncertain < UNCERTAIN_MAX).then(|| Duration::from_nanos(boot.saturating_sub(before)))
 }
 
-/// A duration for the kernel.
+/// Converts a duration into the kernel's form.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     let nanos = duration.as_nanos();
     Timespec {

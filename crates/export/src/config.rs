@@ -33,7 +33,7 @@ pub struct ServerConfig {
 /// Whether a shard may spin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spin {
-    /// A shard spins if no CPU quota is in force, and then uses at most a share of a core.
+    /// A shard spins if no CPU quota is in force, but spends at most a fixed share of a core on it.
     #[default]
     Auto,
     /// No shard spins.

@@ -1,4 +1,4 @@
-//! Deals disks, pools and volumes to shards that are not running yet.
+//! Distributes disks, pools and volumes among shards that are not running yet.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +21,7 @@ use crate::message::Message;
 use crate::route::{Route, Routes};
 use crate::store::{Keeper, Opened, Side, Size, Start, Store, assemble, data_of};
 
-/// The reason that disks cannot be dealt.
+/// Why the disks, pools and volumes cannot be distributed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DealError {
     /// A pool or a volume cannot be made.
@@ -61,7 +61,7 @@ pub(crate) struct Built {
     pub(crate) served: Vec<Served>,
     pub(crate) devices: DeviceIds,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
-    /// By pool, the keepers of its mirrors.
+    /// The keepers of the pools' mirrors, by pool.
     pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 
@@ -82,8 +82,8 @@ pub(crate) struct Infos {
     pub(crate) volumes: Vec<VolumeInfo>,
 }
 
-/// Deals disks, pools and volumes to shards. Lone disks go to the shards in turn. Pools go to the
-/// shards in turn too, each with its disks and volumes.
+/// Distributes disks, pools and volumes among the shards. Disks without a pool go to the shards in turn.
+/// Pools go to the shards in turn too, each with its disks and volumes.
 pub(crate) fn deal(config: &ServerConfig, opened: Vec<Opened>) -> Result<Dealt, DealError> {
     let built = |_| Built::new();
     let shards = (0..config.shards.max(1)).map(built);
@@ -318,7 +318,7 @@ impl Dealt {
         Some(format!("volume:{members}:{base}:{}", volume.block_size))
     }
 
-    /// Makes a volume a client of the disks of its pool, for their rules and events.
+    /// Names a volume as a client of the disks of its pool, so that the disks' rules and events know it.
     fn name_at_disks(&mut self, shard: usize, volume: &VolumeSpec) {
         let volumes = self.infos.volumes.iter();
         let in_pool = volumes.filter(|other| other.pool == volume.pool).count();

@@ -46,10 +46,10 @@ pub enum Mechanism {
     Ublk,
 }
 
-/// The owner of a program, which gets the events of the program's calls. It is dropped when no calls are
-/// received any more.
+/// The owner of a program, which gets the events of the program's calls. The receiver drops it when the
+/// receiver gets no more calls.
 pub trait Follower: Send {
-    /// A call was received, and nothing has been done with it yet.
+    /// Notes a call that dashpot has received and has not yet acted on.
     fn received(&mut self, call: &Call);
 
     /// Tells the user a sentence about calls that dashpot does not hold. Each sentence comes once.
@@ -64,7 +64,7 @@ pub trait Follower: Send {
 pub enum Uring {
     /// Dashpot counts the ring, and tells the user.
     Count,
-    /// In addition, the program's call fails with `ENOSYS`. Most programs then use other calls.
+    /// Dashpot does the same, and the program's call fails with `ENOSYS`. Most programs then use other calls.
     Refuse,
 }
 

@@ -105,7 +105,7 @@ impl Handle {
 
     /// The readings of a shard's prober in the last minute, the oldest first. If the prober has been
     /// waiting for an answer for long, the last reading is the wait so far. There are no readings if no
-    /// client sent the shard a request.
+    /// client has sent the shard a request in that minute.
     pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
         let readings = self.readings.get(shard);
         readings.map_or_else(Vec::new, |readings| readings.last_minute(clock::now()))

@@ -3,11 +3,11 @@
 /// The memory that the clients of a shard make it hold now, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Zios in flight.
+    /// The number of zios in flight.
     pub zios: u32,
     /// The most zios in flight.
     pub zios_max: u32,
-    /// Bytes of payloads that the shard holds.
+    /// The number of payload bytes that the shard holds.
     pub payload: u64,
     /// The most bytes of payloads, including the requests beyond the budget that the shard admits for
     /// connections with nothing in flight.
@@ -17,7 +17,7 @@ pub struct Held {
     pub kept: u64,
     /// From this many kept bytes on, the shard reads connections a little at a time.
     pub kept_max: u64,
-    /// Connections.
+    /// The number of connections.
     pub connections: u32,
 }
 

@@ -54,7 +54,7 @@ pub struct VolumeInfo {
     pub name: String,
     /// The volume's size in bytes.
     pub size: u64,
-    /// Bytes in a block.
+    /// The size of the volume's blocks, in bytes.
     pub block_size: u32,
     /// When the volume acknowledges writes.
     pub write: WritePolicy,

@@ -34,7 +34,7 @@ pub enum ListenError {
     Handed {
         /// The place of the descriptor among those that were handed over, counted from 1.
         at: usize,
-        /// The defect.
+        /// Why the descriptor cannot be used.
         why: String,
     },
     /// The system refuses to listen at this address.

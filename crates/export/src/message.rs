@@ -30,7 +30,7 @@ pub(crate) enum Message {
     SnapshotPool(PoolId, Box<dyn FnOnce(PoolSnapshot) + Send>),
     /// Publish the events of all finished zios. The answer is the count of dropped events.
     Events(Box<dyn FnOnce(Drops) + Send>),
-    /// A thread of the pool has finished work that the store could not do at once.
+    /// A worker thread has finished work that the store could not do at once.
     Done(ZioId, Finished),
     /// Cut the power of an export on a `lossy` disk, or restore the power.
     Cut(ExportId, Cut, CutAnswer),
@@ -51,7 +51,7 @@ pub(crate) type AttachAnswer = Box<dyn FnOnce(Result<(), AttachError>) + Send>;
 pub(crate) type CutAnswer = Box<dyn FnOnce(Result<Loss, CutError>) + Send>;
 pub(crate) type CommandAnswer = Box<dyn FnOnce(Result<Answer, CommandError>) + Send>;
 
-/// A connection on its way to its shard.
+/// A connection that another thread hands to its shard.
 pub(crate) struct Handover {
     pub(crate) session: Session,
     pub(crate) export: ExportId,

@@ -87,9 +87,9 @@ pub struct PoolLoss {
 /// A number of writes, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Writes.
+    /// The number of writes.
     pub writes: u64,
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -115,13 +115,13 @@ pub struct LostWrite {
     pub age: Duration,
 }
 
-/// The reason that the power was not cut.
+/// Why the power was not cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutError {
     /// The store has no volatile cache.
     LosesNothing,
     /// The disk is already off.
     IsOff,
-    /// The store below has failed.
+    /// The store below the cache has failed.
     Failed(Errno),
 }

@@ -12,10 +12,10 @@
 //! that has polled wait for its time slice: the prober read 2 ms where clients saw 0.1 ms.
 //!
 //! In its passes, the shard tells the prober that clients send requests. The prober's own thread
-//! decides when to ask. So the prober also asks a shard that is stuck, and a question without an answer
-//! yet counts with its age. The prober does not ask while clients send no requests, so that an idle
-//! daemon does not wake up. The prober does not measure TCP, nor the time that a large request or a
-//! full queue would add.
+//! decides when to ask. So the prober also reads from a shard that is stuck, and a read that has no answer
+//! yet counts with its age. The prober does not ask while clients send no requests, so that an idle daemon
+//! does not wake up. The prober does not measure TCP, nor the time that a large request or a full queue would
+//! add.
 
 use std::collections::VecDeque;
 use std::io;
@@ -198,7 +198,7 @@ const NAME: &str = "probe";
 const RULE: RuleId = RuleId(0);
 /// The delay of the rule.
 const DELAY: Duration = Duration::from_millis(1);
-/// How often the prober asks at most, and how often the shard prompts the prober.
+/// The least time between two reads of the prober, and between two prompts from the shard.
 const EVERY: Duration = Duration::from_secs(1);
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
 /// A read without a reply counts as a reading once the read is this much older than the rule's delay.

@@ -73,7 +73,8 @@ pub fn in_force() -> InForce {
     }
 }
 
-/// Whether a process of root that this process starts has a capability. Containers and services often leave some out.
+/// Whether a root process that this process starts would have a capability. Containers and services often
+/// leave some capabilities out.
 fn can_have(capability: CapabilitySet) -> bool {
     capability_is_in_bounding_set(capability).unwrap_or(true)
 }
@@ -113,8 +114,8 @@ fn locked_kb(status: &str) -> u64 {
     figure.unwrap_or_default()
 }
 
-/// Whether this thread is marked. In that case, every thread that it started after the mark is marked,
-/// too. Asking the kernel directly takes the same capability as setting the mark.
+/// Whether this thread is marked as a part of the way to a disk. In that case, every thread that it started
+/// after the mark is marked, too. Asking the kernel directly takes the same capability as setting the mark.
 fn is_flusher() -> bool {
     let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
     flags(&stat).is_some_and(|flags| flags & IO_FLUSHER == IO_FLUSHER)

@@ -150,8 +150,8 @@ impl Server {
     }
 
     /// Lets clients in, and begins to repair mirrors. The caller first arms the rules that the first
-    /// request must find. Here the files of disks get their labels, so that a start that fails earlier
-    /// leaves the files as they were.
+    /// request must find. This call also labels the files of disks, so that a start that fails earlier leaves
+    /// the files as they were.
     pub fn open(&self) -> Result<(), StartError> {
         for adoption in &self.adoptions {
             adoption.adopt()?;
@@ -262,8 +262,8 @@ fn start_shard(
     Ok((running, readings))
 }
 
-/// A ring for a shard that has these disks on block devices. Without a ring, the threads of the pool do
-/// the work of these disks.
+/// A ring for a shard that has these disks on block devices. Without a ring, worker threads do the work of
+/// these disks.
 fn ring_for(disks: &[&str]) -> Option<Ring> {
     if disks.is_empty() {
         return None;

@@ -72,7 +72,7 @@ pub struct RuleSnapshot {
     pub id: RuleId,
     /// The rule's group.
     pub group: GroupId,
-    /// The rule's words: which zios the rule matches, and its effect on them.
+    /// The rule's specification: which zios the rule matches, and its effect on them.
     pub spec: RuleSpec,
     /// When the rule was armed or last updated.
     pub armed: Instant,
@@ -87,7 +87,7 @@ pub struct RuleSnapshot {
     /// Seconds since the rule was armed or last updated in which its shard was overloaded.
     pub overloaded_seconds: u64,
     /// How often, since the rule was armed or last updated, its shard stopped reading a connection of
-    /// its disk, because requests used all the memory that they may.
+    /// its disk, because requests used all the memory that they may use.
     pub stalls: u64,
     /// The depth of the requests to the rule's disk since the rule was armed or last updated.
     pub depth: DepthSummary,

@@ -273,7 +273,7 @@ fn a_directory_must_exist() {
     }
 }
 
-/// Hands on what it is told, until it is dropped.
+/// A follower that passes each sentence on to a channel, until it is dropped.
 struct Told(mpsc::Sender<String>);
 
 impl Follower for Told {

@@ -151,7 +151,7 @@ fn a_power_cut_ends_a_trim() {
     for header in [header(TRIM, size as u32), header(FLUSH, 0)] {
         client.write_all(&encode(&header)).unwrap();
     }
-    // The reply to the trim. The flush now sends the trim to the disks.
+    // Takes the reply to the trim. The flush now sends the trim to the disks.
     client.read_exact(&mut [0; 16]).unwrap();
     served.cut(Then::Restart).unwrap();
     let mut client = served.client();

@@ -1,4 +1,4 @@
-//! A served disk under load: the data that is read, the earliest possible replies, and the state
+//! Tests a served disk under load: the data that is read, the earliest possible replies, and the state
 //! afterwards.
 
 use std::io::Write;

@@ -33,14 +33,14 @@ pub struct Ring {
 pub enum Work<'a> {
     /// Reads `length` bytes.
     Read {
-        /// The first byte.
+        /// The offset of the first byte.
         offset: u64,
         /// The number of bytes.
         length: u32,
     },
     /// Writes bytes.
     Write {
-        /// The first byte.
+        /// The offset of the first byte.
         offset: u64,
         /// The bytes. The ring copies them.
         from: &'a [u8],

@@ -1,4 +1,4 @@
-//! A client in the middle of its handshake: a socket around a [`Handshake`].
+//! A client in the middle of its handshake: the client's socket, and the state of its [`Handshake`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Handshaking {
         self.sent < self.output.len()
     }
 
-    /// Whether the server still waits for the client's part of the handshake.
+    /// Whether the handshake still goes on: the server has output to send, or expects more from the client.
     pub(super) fn is_going_on(&self) -> bool {
         self.has_output() || matches!(self.progress, Progress::More)
     }
@@ -89,5 +89,5 @@ impl Handshaking {
 
 /// How many times the acceptor reads one client's socket before it serves the other clients.
 const READS_PER_TURN: usize = 4;
-/// Bytes read at a time.
+/// The most bytes that one read takes.
 const RECEIVE_LENGTH: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! Finished zios on their way from the shards to the reader.
+//! Carries finished zios from the shards to the reader.
 //!
 //! Each shard has a ring. Once in a pass the shard's [`Recorder`] puts the finished zios into the ring.
 //! One [`EventReader`] empties all rings. A shard never waits for the reader. When its ring is full, a
@@ -26,8 +26,8 @@ pub use reader::EventReader;
 pub use record::{DeviceId, EventRecord, FinishedZio};
 pub(crate) use recorder::{DeviceIds, Recorder};
 
-/// Makes a ring of `capacity` records for each shard, and the reader of all rings. Each element of the
-/// first argument has the ids of one shard's devices.
+/// Makes a ring of `capacity` records for each shard, and the reader of all rings. Each element of `shards`
+/// has the ids of one shard's devices.
 pub(crate) fn rings(
     capacity: usize,
     shards: impl Iterator<Item = DeviceIds>,

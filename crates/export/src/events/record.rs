@@ -42,7 +42,7 @@ pub enum EventRecord {
 pub struct FinishedZio {
     /// When the shard received the zio's header.
     pub arrived: Instant,
-    /// The first byte.
+    /// The offset of the first byte.
     pub offset: u64,
     /// The number of the volume's zio that this zio is, or is a part of; or [`NO_FAMILY`].
     family: u64,
@@ -72,7 +72,8 @@ pub struct FinishedZio {
     pub op: Op,
     /// Whether the zio had to be durable before the device acknowledged it.
     pub fua: bool,
-    /// Whether the zio's pool synced a txg while it had the zio. `None` for a zio of a disk without a pool.
+    /// Whether the zio's pool synced a txg while the pool had the zio. `None` for a zio of a disk without a
+    /// pool.
     pub txg_syncing: Option<bool>,
     /// How the zio ended.
     pub outcome: Outcome,
@@ -140,7 +141,7 @@ impl FinishedZio {
         }
     }
 
-    /// The same zio at a disk of a program's calls.
+    /// The same zio, as a zio of a disk that holds a program's calls.
     #[inline]
     pub(super) fn at_calls(self) -> FinishedZio {
         FinishedZio {

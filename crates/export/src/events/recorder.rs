@@ -28,7 +28,8 @@ pub(crate) struct DeviceIds {
     /// prober's disk is not in this list.
     disks: Vec<(DeviceId, bool)>,
     volumes: Vec<DeviceId>,
-    /// The names of clients that are there from the start: for each disk of a pool, the volumes.
+    /// The names of the clients that exist from the start: the volumes, as clients of the disks of their
+    /// pool.
     names: Vec<(DeviceId, ClientId, Box<str>)>,
 }
 
@@ -43,7 +44,7 @@ impl DeviceIds {
         self.volumes.push(id);
     }
 
-    /// Names a client that is there from the start.
+    /// Names a client that exists from the start.
     pub(crate) fn push_name(&mut self, device: Device, client: ClientId, name: &str) {
         let named = self.of(device).map(|device| (device, client, name.into()));
         self.names.extend(named);
@@ -158,7 +159,7 @@ impl Recorder {
     }
 }
 
-/// The shard wakes a napping reader when one part in this many of the ring is full. On a busy host it
+/// The shard wakes a napping reader as early as when a fourth of the ring is full, because on a busy host it
 /// may take long until the reader runs.
 const FILLS_UP: usize = 4;
 const SECOND_NS: u64 = 1_000_000_000;

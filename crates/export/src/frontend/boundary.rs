@@ -81,7 +81,7 @@ pub struct Request {
     pub cookie: u64,
     /// The client's request.
     pub operation: Operation,
-    /// The first byte.
+    /// The offset of the first byte.
     pub offset: u64,
     /// The number of bytes.
     pub length: u32,
@@ -148,7 +148,7 @@ impl Operation {
 pub struct ExtentQuestion {
     /// The client's id of the question. The reply carries this id.
     pub cookie: u64,
-    /// The first byte.
+    /// The offset of the first byte.
     pub offset: u64,
     /// The number of bytes.
     pub length: u32,
@@ -219,7 +219,7 @@ pub enum Decoded {
     Broken,
 }
 
-/// The reason that no shard serves the kernel over a descriptor that a caller has handed over.
+/// Why no shard serves the kernel over a descriptor that a caller has handed over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotServed {
     /// The descriptor is of the wrong kind for this mechanism.
@@ -258,7 +258,7 @@ impl ReceiveLimits {
 pub(crate) struct SendLimits {
     /// The most calls in a row before the shard serves the other connections.
     pub(crate) calls: usize,
-    /// The most replies.
+    /// The most replies in one call.
     pub(crate) replies: usize,
     /// Once a batch has this many bytes, the shard adds no more replies. A stream may carry a longer
     /// reply in parts. A transport of messages sets this limit above the length of its longest reply.

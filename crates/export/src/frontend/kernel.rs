@@ -1,4 +1,4 @@
-//! Checks of ranges, and the numbers of errors, for the frontends of the kernel's own drivers.
+//! Checks ranges, and gives the numbers of errors, for the frontends of the kernel's own drivers.
 
 use dashpot_engine::Errno;
 use rustix::io::Errno as Number;

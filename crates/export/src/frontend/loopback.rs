@@ -12,7 +12,7 @@ use super::nbd::client::{encode, parse_reply};
 use super::nbd::handshake::Features;
 use super::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
 
-/// The client's end.
+/// The client's end of the socket pair.
 #[derive(Debug)]
 pub(crate) struct Loopback {
     socket: OwnedFd,

@@ -61,7 +61,7 @@ pub(crate) enum Session {
 
 impl Session {
     /// A session with the kernel, over a descriptor that a caller has handed over. Only the calling thread
-    /// can use it.
+    /// can use the session.
     pub(crate) fn of_kernel(
         mechanism: Mechanism,
         descriptor: OwnedFd,

@@ -42,8 +42,8 @@ impl Shard {
         }
     }
 
-    /// Lets a session fail the requests that have arrived. Ends the session if the kernel has given its
-    /// device up.
+    /// Lets a session fail the requests that have arrived. Ends the session if the kernel has given up the
+    /// session's device.
     pub(super) fn linger_on(&mut self, at: usize) {
         let Some(session) = self.lingering.get_mut(at) else {
             return;
@@ -70,8 +70,8 @@ impl Shard {
         }
     }
 
-    /// Aborts a request for which the client of a connection no longer waits, unless its reply is on the
-    /// way.
+    /// Aborts a request for which the client of a connection no longer waits, unless the request's reply is
+    /// already on the way.
     pub(super) fn withdraw(&mut self, at: usize, cookie: u64) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -87,8 +87,8 @@ impl Shard {
         self.step(Input::Abort(&[zio]), None);
     }
 
-    /// Aborts at most `most` zios of a connection. Returns how many. The youngest zios are aborted
-    /// first: otherwise the next zio of the lane would move up, only to be aborted as well.
+    /// Aborts at most `most` zios of a connection. Returns how many it has aborted. The youngest zios are
+    /// aborted first: otherwise the next zio of the lane would move up, only to be aborted as well.
     fn abort(&mut self, mut departure: Departure, most: usize) -> usize {
         let zios = self.slots.youngest(departure.zios, most);
         for zio in &zios {

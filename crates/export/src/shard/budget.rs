@@ -30,7 +30,7 @@ pub(super) struct Budget {
     /// connections.
     gave_back: bool,
     stalled: Vec<Stalled>,
-    /// The last time when a connection stalled while no other connection was stalled.
+    /// When a connection last stalled while no other connection was stalled.
     waiting_since: Instant,
     /// When the shard last looked for slow payloads.
     evicted: Instant,
@@ -168,7 +168,7 @@ impl Budget {
         }
     }
 
-    /// Whether connections keep the most bytes that they may.
+    /// Whether connections keep as many bytes as they may.
     #[inline]
     pub(super) fn keeps_too_much(&self) -> bool {
         self.kept >= KEPT_MAX
@@ -262,7 +262,7 @@ const TRANSIT_MAX: Duration = Duration::from_secs(10);
 const TRANSIT_LEAST: Duration = Duration::from_millis(500);
 /// How often the shard looks for slow payloads.
 const EVICT_EVERY: Duration = Duration::from_millis(100);
-/// A shard that looks for slow payloads this much too late has been stopped.
+/// If a shard looks for slow payloads this much too late, the host has stopped the shard.
 const STOPPED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Chunk {
         &self.zios
     }
 
-    /// Adds a reply with bytes of its own.
+    /// Adds a whole reply, whose bytes the chunk copies.
     pub(super) fn put_whole(&mut self, reply: &[u8]) {
         self.replies += 1;
         self.heads.extend_from_slice(reply);

@@ -26,11 +26,11 @@ pub(super) struct Connection {
     outlet: Outlet,
     /// The connection's zios whose replies have not been sent.
     zios: ZioList,
-    /// The client has said good-bye. The shard reads no more, and closes the connection after its last
-    /// reply.
+    /// Whether the client has said good-bye. If so, the shard reads no more, and closes the connection after
+    /// its last reply.
     closing: bool,
-    /// The peer has gone after its good-bye: the shard finishes the peer's requests, and sends no
-    /// reply.
+    /// Whether the peer has gone after its good-bye. If so, the shard finishes the peer's requests, and sends
+    /// no reply.
     peer_gone: bool,
     /// Whether the budget keeps the shard from reading the connection.
     stalled: bool,

@@ -95,7 +95,7 @@ pub(super) struct Incoming {
     /// The part of the payload that has arrived. The buffer may have room for more bytes; bytes after
     /// the payload belong to the next request.
     pub(super) payload: Vec<u8>,
-    /// The moment from which the client could send the payload.
+    /// When the client could begin to send the payload.
     since: Instant,
 }
 

@@ -123,7 +123,7 @@ impl Parts {
         percent(self.work, passed - self.stop)
     }
 
-    /// The times in a part of the second, in proportion to its length.
+    /// The times for a part of the second, in proportion to the length of the part.
     fn scaled(self, part: Duration) -> Parts {
         let scaled = |all: Duration| {
             let part = u128::from(all.as_nanos()) * u128::from(part.as_nanos());

@@ -1,4 +1,4 @@
-//! Moves of bytes between clients' requests and the blocks that volumes keep in memory.
+//! Moves bytes between clients' requests and the blocks that volumes keep in memory.
 
 use dashpot_engine::{Buf, Move, Span, ZioId};
 

@@ -146,7 +146,7 @@ impl Outlet {
         std::mem::take(&mut self.unsent)
     }
 
-    /// Keeps a chunk that the transport has not accepted in full. The transport is blocked.
+    /// Keeps a chunk that the transport has not accepted in full, and marks the transport as blocked.
     pub(super) fn keep_unsent(&mut self, chunk: Chunk) {
         self.unsent = chunk;
         self.blocked = true;
@@ -184,7 +184,7 @@ impl Outlet {
     }
 }
 
-/// The number of whole replies at which the shard does not read a connection.
+/// The number of whole replies at which the shard stops reading a connection.
 const WHOLE_MAX: u32 = 16;
 /// The longest queue that keeps its memory when the queue is empty.
 const READY_KEPT: usize = 256;
@@ -207,7 +207,7 @@ mod tests {
         Session::Nbd(nbd::Session::new(near.into(), Default::default()))
     }
 
-    /// Zios that read these lengths.
+    /// Makes zios that read these lengths.
     fn reads(lengths: impl IntoIterator<Item = u32>) -> (Slots, Vec<ZioId>) {
         let (mut slots, mut list) = (Slots::default(), ZioList::default());
         let origin = Origin {
@@ -229,7 +229,7 @@ mod tests {
         (slots, ids)
     }
 
-    /// The bytes and the last zios of the chunks in which the replies leave.
+    /// For each chunk in which replies leave: its length, and the zios whose last byte is in it.
     fn chunks(outlet: &mut Outlet, slots: &Slots) -> Vec<(usize, Vec<ZioId>)> {
         let (session, mut all) = (session(), Vec::new());
         loop {

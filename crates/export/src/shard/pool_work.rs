@@ -11,8 +11,7 @@ use crate::frontend::boundary::{Operation, Request};
 use crate::store::{Attempt, Store};
 
 impl Shard {
-    /// Makes the store of a pool's disk do a zio's work: at once, on the ring, or on a thread of the
-    /// pool.
+    /// Makes the store of a pool's disk do a zio's work: at once, on the ring, or on a worker thread.
     pub(super) fn work_for_pool(&mut self, id: ZioId) -> Option<Outcome> {
         let zio = self.engine.child(id)?;
         let device = Device::Disk(zio.device);

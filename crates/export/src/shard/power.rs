@@ -135,7 +135,7 @@ impl Shard {
         });
     }
 
-    /// Ends the unfinished work in memory for some zios.
+    /// Ends the unfinished work in memory for the zios that `are_gone`.
     fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {

@@ -67,7 +67,7 @@ impl Shard {
     pub(super) fn sync_stores(&mut self) -> bool {
         let mut synced = true;
         for (disk, store) in self.stores.iter_mut() {
-            // A store without pool threads syncs here.
+            // A store without worker threads syncs here.
             synced &= !matches!(store.flush(), Attempt::Done(Err(_)));
             if let Some(store) = store.blocking()
                 && !self.exports.is_read_only(disk)

@@ -69,8 +69,8 @@ impl Sleeper {
         self.spin(epoll, events, until, prepare).map(Some)
     }
 
-    /// Returns the moment before its last poll of the sockets. The time since that moment passed in one
-    /// system call, and does not count as spinning.
+    /// Polls the sockets until an event or the deadline comes. Returns the moment before the last poll. The
+    /// time since that moment passed in one system call, and does not count as spinning.
     fn spin(
         &mut self,
         epoll: BorrowedFd<'_>,

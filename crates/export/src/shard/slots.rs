@@ -24,9 +24,9 @@ pub(super) struct Slot {
     payload: Vec<u8>,
     /// The bytes charged to the budget of the zio's export.
     charged: u64,
-    /// Tells a thread of the pool not to start this zio's work.
+    /// Tells a worker thread not to start this zio's work.
     cancelled: Option<Arc<AtomicBool>>,
-    /// The outcome that the engine decided. From then on, a reply is on its way.
+    /// The outcome that the engine decided. Once there is an outcome, a reply is on its way.
     outcome: Option<Outcome>,
     /// Whether the store has begun the zio's work, or the whole payload has been copied.
     started: bool,
@@ -93,7 +93,7 @@ impl Slot {
         &self.request
     }
 
-    /// Notes that the shard asks the store.
+    /// Notes that the shard asks the store to do the zio's work.
     #[inline]
     pub(super) fn start(&mut self) {
         self.started = true;
@@ -132,7 +132,7 @@ impl Slot {
         self.outcome.unwrap_or(Ok(()))
     }
 
-    /// Notes that the reply could be offered to the transport now. An earlier time stands.
+    /// Notes that the reply could be offered to the transport now. If an earlier time is noted, it stays.
     #[inline]
     pub(super) fn offer(&mut self, now: Instant) {
         self.offered.get_or_insert(now);
@@ -172,7 +172,7 @@ impl Slot {
         Arc::clone(self.cancelled.insert(Arc::default()))
     }
 
-    /// Tells a thread of the pool not to start this zio's work.
+    /// Tells a worker thread not to start this zio's work.
     pub(super) fn cancel(&self) {
         if let Some(cancelled) = &self.cancelled {
             cancelled.store(true, Ordering::Release);

@@ -112,7 +112,7 @@ pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     }
 }
 
-/// The shortest stop. A shorter time is not a stop.
+/// The shortest stop. A shorter time does not count as a stop.
 pub(super) const STOP_MIN: Duration = Duration::from_millis(1);
 /// The largest age of a reading of the CPU time.
 const READ_EVERY: Duration = Duration::from_micros(500);

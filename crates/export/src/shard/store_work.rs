@@ -1,5 +1,5 @@
-//! A store's work for a zio. The work is done at once, at the end of the pass, in pieces, or on a
-//! thread of the pool.
+//! A store's work for a zio. The work is done at once, at the end of the pass, in pieces, or on a worker
+//! thread.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::message::Message;
 use crate::store::{Asker, Attempt, Finished, Job, PoolOperation, Store};
 
 impl Shard {
-    /// Makes the store do a zio's work, now or on a thread of the pool.
+    /// Makes the store do a zio's work, now or on a worker thread.
     pub(super) fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
         if id.is_child() {
             return self.work_for_pool(id);
@@ -121,7 +121,7 @@ impl Shard {
         }
     }
 
-    /// Makes the ring or a thread of the pool do a zio's work.
+    /// Makes the ring or a worker thread do a zio's work.
     fn work_elsewhere(&mut self, id: ZioId, incoming: Option<&[u8]>) {
         let Some(slot) = self.slots.get_mut(id) else {
             return;
@@ -148,7 +148,7 @@ impl Shard {
         }
     }
 
-    /// Makes a thread of the pool do a zio's work.
+    /// Makes a worker thread do a zio's work.
     pub(super) fn send_to_thread(
         &mut self,
         id: ZioId,
@@ -172,13 +172,13 @@ impl Shard {
         });
     }
 
-    /// Takes the result of a job from a thread of the pool.
+    /// Takes the result of a job from a worker thread.
     pub(super) fn work_done(&mut self, id: ZioId, finished: Finished) {
         self.take_result(id, finished.buffer, finished.outcome);
         self.step(Input::Done(id, finished.outcome), None);
     }
 
-    /// Takes the bytes that the ring or a thread of the pool has read.
+    /// Takes the bytes that the ring or a worker thread has read.
     pub(super) fn take_result(&mut self, id: ZioId, bytes: Vec<u8>, outcome: Outcome) {
         if id.is_child() {
             return self.take_result_for_pool(id, bytes, outcome);
@@ -189,7 +189,7 @@ impl Shard {
         self.end_work(id);
     }
 
-    /// The device and the request of a zio whose store works.
+    /// The device and the request of a zio whose work the store is doing.
     pub(super) fn asked_of_store(&self, id: ZioId) -> Option<(Device, Request)> {
         if id.is_child() {
             let zio = self.engine.child(id)?;
@@ -271,7 +271,7 @@ fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at:
     });
 }
 
-/// The job for a thread of the pool, with the payload of a write or a buffer to read into.
+/// The job for a worker thread, with the payload of a write or a buffer to read into.
 fn pool_operation(request: &Request, buffer: Vec<u8>) -> PoolOperation {
     let (offset, length) = (request.offset, u64::from(request.length));
     match request.operation {

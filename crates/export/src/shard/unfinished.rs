@@ -1,5 +1,5 @@
-//! Unfinished work of stores: writes that are still to be copied, long work in pieces, and jobs on
-//! the threads of the pool.
+//! Unfinished work of stores: writes that are still to be copied, long work in pieces, and jobs on the worker
+//! threads.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -40,7 +40,7 @@ impl Unfinished {
         }
     }
 
-    /// Hands a job to the threads of the pool.
+    /// Hands a job to the worker threads.
     pub(super) fn submit(&self, job: Job) {
         self.pool.submit(job);
     }
@@ -108,5 +108,5 @@ pub(super) fn is_long(request: &Request, store: &Store) -> bool {
 
 /// The most bytes to zero before the shard serves other zios.
 pub(super) const PIECE: u64 = 4 << 20;
-/// Once a pass has moved this many bytes of pools, it moves no more.
+/// Once a pass has moved this many bytes between pools and their disks, it moves no more.
 const MOVED_MAX: u64 = 1 << 20;

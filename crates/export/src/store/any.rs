@@ -38,7 +38,7 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// A borrowed range, for stores that [read at reply](Store::reads_at_reply).
+    /// The bytes of a range, borrowed from the store, for stores that [read at reply](Store::reads_at_reply).
     pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
         // A null store reads like memory that was never written.
         let ram = match self {
@@ -113,7 +113,7 @@ impl Store {
         matches!(self, Store::Ram(_))
     }
 
-    /// The store on which a thread of the pool repeats attempts that would block.
+    /// The store on which a worker thread repeats attempts that would block.
     pub(crate) fn blocking(&self) -> Option<Arc<dyn Blocking>> {
         match self {
             Store::File(file) => Some(Arc::clone(file) as Arc<_>),

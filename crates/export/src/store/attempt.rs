@@ -7,7 +7,7 @@ use dashpot_engine::Outcome;
 pub(crate) enum Attempt {
     /// The operation is done.
     Done(Outcome),
-    /// The attempt would have to wait. The attempt had no effect that counts, and a thread of the
-    /// pool repeats the whole operation.
+    /// The attempt would have to wait. The attempt had no effect that counts, and a worker thread repeats the
+    /// whole operation.
     WouldBlock,
 }

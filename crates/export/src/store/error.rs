@@ -13,7 +13,7 @@ pub enum StoreError {
     /// The disk has no size, and its store has no size either.
     #[error("disk `{disk}`: {store} has no size of its own; give it one, such as `size=1G`")]
     NoSize {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's store.
         store: StoreConfig,
@@ -23,7 +23,7 @@ pub enum StoreError {
         "disk `{disk}`: {store} has a size of 0 bytes; give it some, such as `size=1G` (a file must be as large: `truncate -s 1G`)"
     )]
     Empty {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's store.
         store: StoreConfig,
@@ -31,7 +31,7 @@ pub enum StoreError {
     /// The directory of the disk's files cannot be used.
     #[error("disk `{disk}`: path:{}: {why}", .path.display())]
     Directory {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's directory, as configured.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum StoreError {
         Size(.size.unwrap_or(1 << 30)), path = .path.display()
     )]
     Missing {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum StoreError {
     /// The path is not a regular file.
     #[error("disk `{disk}`: {path} is {kind}", path = .path.display())]
     NotAFile {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's file.
         path: PathBuf,
@@ -64,7 +64,7 @@ pub enum StoreError {
     /// The path is not a block device.
     #[error("disk `{disk}`: {path} is {kind}", path = .path.display())]
     NotADevice {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's device.
         path: PathBuf,
@@ -77,11 +77,11 @@ pub enum StoreError {
         .users.join(", "), path = .path.display()
     )]
     Busy {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's device.
         path: PathBuf,
-        /// The users, in words.
+        /// A description of each user.
         users: Vec<String>,
     },
     /// This user may not open the device.
@@ -90,7 +90,7 @@ pub enum StoreError {
         path = .path.display()
     )]
     Forbidden {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's device.
         path: PathBuf,
@@ -100,7 +100,7 @@ pub enum StoreError {
     /// The disk does not fit its device.
     #[error("disk `{disk}`: {path} has {why}", path = .path.display())]
     DoesNotFit {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's device.
         path: PathBuf,
@@ -113,7 +113,7 @@ pub enum StoreError {
         Size((*.block).into())
     )]
     LossyBlocks {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's store.
         store: StoreConfig,
@@ -126,7 +126,7 @@ pub enum StoreError {
         path = .path.display()
     )]
     NotWritable {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's file.
         path: PathBuf,
@@ -139,7 +139,7 @@ pub enum StoreError {
         path = .path.display()
     )]
     InUse {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's file.
         path: PathBuf,
@@ -150,7 +150,7 @@ pub enum StoreError {
         Size(*.length), Span(*.offset, *.size), Size(*.offset + *.size), path = .path.display()
     )]
     TooSmall {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's file.
         path: PathBuf,
@@ -158,7 +158,7 @@ pub enum StoreError {
         length: u64,
         /// The disk's size in bytes.
         size: u64,
-        /// The place of the disk's first byte in the file.
+        /// The offset of the disk's first byte in the file.
         offset: u64,
     },
     /// The file's label names another disk.
@@ -167,7 +167,7 @@ pub enum StoreError {
         path = .path.display()
     )]
     OtherDisk {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's file.
         path: PathBuf,
@@ -177,7 +177,7 @@ pub enum StoreError {
     /// The system refused for another reason.
     #[error("disk `{disk}`: {path} cannot be {what}: {reason}", path = .path.display())]
     File {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The disk's file.
         path: PathBuf,

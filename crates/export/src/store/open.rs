@@ -33,7 +33,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// A store that can have any block that the disk asks for.
+    /// An open store that supports every block size, so that the disk's configuration decides the block size.
     fn new(disk: &DiskConfig, store: Store, size: u64) -> Opened {
         Opened {
             store,

@@ -133,7 +133,7 @@ impl PoolOperation {
     }
 }
 
-/// The threads. Dropping the pool waits until every submitted job is done.
+/// The worker threads. Dropping the pool waits until every submitted job is done.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,

@@ -16,7 +16,7 @@ pub struct User {
     pub uid: u32,
     /// The number of the user's group.
     pub gid: u32,
-    /// The numbers of further groups.
+    /// The numbers of the user's supplementary groups.
     pub groups: Vec<u32>,
 }
 

@@ -111,7 +111,7 @@ impl Answers {
         is_abandoned && self.lock().remove(&id).is_some()
     }
 
-    /// Notes the answer of one disk. Answers the call if no other disk is left.
+    /// Notes the answer of one disk. Answers the call if all other disks have replied.
     pub(super) fn answer_one_of(&self, id: CallId, answer: Answer) {
         let mut calls = self.lock();
         let Some(held) = calls.get_mut(&id) else {

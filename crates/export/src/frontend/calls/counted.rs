@@ -75,7 +75,7 @@ fn synced_open(
     ))))
 }
 
-/// The name of a file, with its place in a sentence.
+/// The path of a file in parentheses, to be inserted into a sentence. Empty if the path is not known.
 fn name(target: Target, call: &Call, subject: &mut Subject<'_>) -> Result<String, Unknown> {
     let path = match target {
         Target::Named(named) => {
@@ -150,9 +150,10 @@ fn ring(call: &Call, uring: Uring, counts: &Counts) -> Counted {
     Counted { sentence, refused }
 }
 
-/// The sentence is only a hint, so this function skips a file that this process may not look at. Nor may
-/// this process look into a process that has just changed its user, as in a container image that starts
-/// as root. It may do so again once that process has executed a program.
+/// A sentence about an executed file with a set-ID bit. The sentence is only a hint, so this function skips a
+/// file that this process may not look at. Nor may this process look into a process that has just changed its
+/// user, as in a container image that starts as root. It may do so again once that process has executed a
+/// program.
 fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Counted> {
     let (directory, path) = match it {
         SystemCall::Execve => (None, 0),
@@ -176,7 +177,8 @@ fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Co
     })
 }
 
-/// A sentence about the process that traces the thread of a call. Programs are traced from their execve on.
+/// A sentence about the process that traces the thread of a call. This function looks only at execve, because
+/// most tracers trace a program from its execve on.
 pub(super) fn tracer(call: &Call, it: SystemCall) -> Option<String> {
     if !matches!(it, SystemCall::Execve | SystemCall::Execveat) {
         return None;

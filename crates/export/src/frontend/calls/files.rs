@@ -1,4 +1,4 @@
-//! The files that a call means. dashpot finds them afresh for each call, in `/proc`.
+//! Finds the files that a call means. dashpot looks them up in `/proc` afresh for each call.
 //!
 //! A table of open descriptors would have to follow each open, dup, close, fork and exec of the program.
 //! The kernel keeps such a table itself, and shows each descriptor as a link. A link has the present path
@@ -179,8 +179,8 @@ impl Files {
         Ok(held)
     }
 
-    /// Whether the path of a place, which is one of these disks' files, is the path of another file for the
-    /// thread: the thread has another root, and the place is in a mount that this process does not see.
+    /// Whether a path that is one of these disks' files here is the path of another file for the thread. This
+    /// is so if the thread has another root, and the place is in a mount that this process does not see.
     fn is_elsewhere(
         &self,
         disks: &[usize],
@@ -320,7 +320,7 @@ fn buffers(subject: &mut Subject<'_>, arguments: &[u64; 6]) -> Result<u64, Unkno
     Ok(lengths.fold(0, u64::saturating_add))
 }
 
-/// The kernel uses only the lower half of the argument.
+/// The descriptor in an argument. The kernel uses only the lower half of the argument.
 fn descriptor(argument: u64) -> u32 {
     argument as u32
 }

@@ -30,7 +30,7 @@ pub(super) enum Target {
 /// A name in the memory of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
-    /// The argument with the directory from which a relative name leads; `None` for the working directory.
+    /// The argument with the directory from which a relative name starts; `None` for the working directory.
     pub(super) directory: Option<usize>,
     /// The argument with the address of the name.
     pub(super) path: usize,

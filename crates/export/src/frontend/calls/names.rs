@@ -7,7 +7,7 @@ use std::path::Path;
 use dashpot_engine::glob_matches_by;
 use dashpot_rules::CallFiles;
 
-/// Whether a path names one of the files.
+/// Whether a path names one of the disk's files.
 pub(super) fn matches(files: &CallFiles, path: &Path) -> bool {
     let Ok(path) = path.strip_prefix(&files.path) else {
         return false;
@@ -15,7 +15,7 @@ pub(super) fn matches(files: &CallFiles, path: &Path) -> bool {
     let Some(glob) = &files.glob else {
         return true;
     };
-    // The name of the directory is no glob.
+    // The name of the directory is not part of the glob: its characters stand for themselves.
     let glob = glob.strip_prefix(&files.path).unwrap_or(glob);
     let path = path.as_os_str().as_bytes();
     let path = path.strip_suffix(DELETED).unwrap_or(path);
@@ -67,7 +67,7 @@ struct Class<'a> {
 fn class(glob: &[u8]) -> Option<Class<'_>> {
     let is_negated = matches!(glob.get(1), Some(b'!' | b'^'));
     let begin = 1 + usize::from(is_negated);
-    // A bracket that comes first is a member.
+    // A closing bracket that comes first is a member of the class.
     let rest = glob.get(begin + 1..)?;
     let end = begin + 1 + rest.iter().position(|byte| *byte == b']')?;
     Some(Class {
@@ -140,7 +140,7 @@ fn search(at: &Path, files: &CallFiles, file: (u64, u64), left: &mut u32) -> Sea
     Search::NotFound
 }
 
-/// The end of the path of a file that has lost its name.
+/// The suffix that `/proc` gives the path of a file that has lost its name.
 pub(super) const DELETED: &[u8] = b" (deleted)";
 /// How many files one search looks at: a search takes at most some tens of milliseconds.
 const SEARCHED_MAX: u32 = 50_000;

@@ -213,7 +213,7 @@ impl Receiver {
         }
     }
 
-    /// Refuses a call of a program that is not built for this machine's word size: its arguments have
+    /// Refuses a call of a program that is not built for this machine's word size, because its arguments have
     /// another meaning.
     fn refuse(&mut self, call: &Call, name: &str) {
         let program = program(call.thread);
@@ -243,5 +243,6 @@ enum Seen {
     Other,
 }
 
-/// How many sentences dashpot prints at most: a program can have any number of processes.
+/// The most sentences that dashpot prints. There is a bound because a program can have any number of
+/// processes.
 const SENTENCES_MAX: usize = 16;

@@ -47,7 +47,7 @@ impl Restarts {
     }
 }
 
-/// How many threads this list remembers.
+/// The most threads that this map remembers.
 const THREADS_MAX: usize = 4096;
 
 #[cfg(test)]

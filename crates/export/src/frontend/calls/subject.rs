@@ -142,7 +142,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// A name with what the caller's `struct open_how` says of it. `None` if the caller has no memory there.
+    /// The name, changed as the caller's `struct open_how` says. `None` if the caller has no memory at that
+    /// address.
     fn with_how(&mut self, named: Named, arguments: &[u64; 6]) -> Result<Option<Named>, Unknown> {
         let Some(at) = named.how else {
             return Ok(Some(named));
@@ -210,8 +211,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Does a lookup as a user, without the user's further groups if it needs none of them: most lookups need
-    /// none, and to find them out takes time.
+    /// Does a lookup as a user. Tries it without the user's supplementary groups first, because most lookups
+    /// do not need them, and finding them out takes time.
     fn ask_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         match self.follower.look_up_as(user, lookup) {
             Err(Errno::ACCESS) => {
@@ -256,7 +257,7 @@ fn owner(thread: i32) -> Result<User, Errno> {
     }
 }
 
-/// The groups of a thread beside the group of its user.
+/// The supplementary groups of a thread.
 fn groups(thread: i32) -> Vec<u32> {
     let groups = status_field(thread, "Groups:").unwrap_or_default();
     let numbers = groups.split_whitespace().map(str::parse);
@@ -271,7 +272,7 @@ pub(super) fn status_field(thread: i32, name: &str) -> Option<String> {
     field(status.as_bytes(), name).map(str::to_owned)
 }
 
-/// `None` if the thread has no such descriptor, or has ended.
+/// Turns the errors for a missing descriptor or an ended thread into `None`.
 fn existing<T>(found: Result<T, Errno>) -> Result<Option<T>, Unknown> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -64,7 +64,7 @@ pub(super) struct Job {
     pub(super) done: Done,
 }
 
-/// The threads. Their number grows with the number of calls that wait at once.
+/// The threads that do syncs. Their number grows with the number of calls that wait at once.
 #[derive(Clone, Debug)]
 pub(super) struct Syncs(Arc<Shared>);
 
@@ -186,7 +186,7 @@ impl Shared {
             Errno::ACCESS => open(OFlags::WRONLY),
             error => Err(error),
         })?;
-        // If the call still waits, the descriptor was that of the call's thread.
+        // If the call still waits, the descriptor was the call's own, and not a later thread's.
         match self.answers.waits(job.id) {
             true => Ok(opened),
             false => Err(Errno::SRCH.into()),
@@ -194,9 +194,9 @@ impl Shared {
     }
 }
 
-/// The most threads.
+/// The most threads that do syncs.
 const THREADS_MAX: usize = 512;
-/// The stack of a thread: a sync needs little.
+/// The size of a thread's stack in bytes. A sync needs little stack.
 const STACK: usize = 128 << 10;
 /// How long a thread without work waits for more work.
 const IDLE: Duration = Duration::from_secs(5);

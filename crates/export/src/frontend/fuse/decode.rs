@@ -81,7 +81,8 @@ fn io(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
     }
 }
 
-/// A loop device punches holes for discards, and for zeroing that may leave holes.
+/// The operation of a `fallocate` in this mode. A loop device punches holes for discards, and for zeroing
+/// that may leave holes.
 fn of_range(mode: u32) -> Option<Operation> {
     let fua = false;
     let mode = FallocateFlags::from_bits(mode)?;
@@ -158,9 +159,9 @@ fn statistics(export: &ExportInfo) -> fuse_statfs_out {
     }
 }
 
-/// A disk never changes its size.
+/// How long the kernel may keep the file's attributes: for ever, because a disk never changes its size.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// The unit of `blocks`.
+/// The unit of `blocks` in the file's attributes, in bytes.
 const SECTOR: u64 = 512;
 
 #[cfg(test)]

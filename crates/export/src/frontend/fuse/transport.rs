@@ -65,7 +65,8 @@ impl AsFd for Device {
 /// Documentation/admin-guide/devices.txt.
 const FUSE: (u32, u32) = (10, 229);
 const NOT_FUSE: NotServed = NotServed::WrongDescriptor("/dev/fuse");
-/// Each further message in a batch costs a system call, and delays the messages before it.
+/// The most messages that one call of [`Device::receive`] takes. Each further message in a batch costs a
+/// system call, and delays the messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The node of the only file.
+/// The number of the only node: the file itself.
 pub(super) const ROOT: u64 = 1;
 /// Allows concurrent writes to a file. Version 7.38 of the protocol introduced this flag.
 pub(super) const FOPEN_PARALLEL_DIRECT_WRITES: u32 = 1 << 6;

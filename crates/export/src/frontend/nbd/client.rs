@@ -1,4 +1,4 @@
-//! A client for one export over one connection. It has only the parts of NBD that a load needs.
+//! A client for one export over one connection. It has only the parts of NBD that a load generator needs.
 //!
 //! The client negotiates with GO and without structured replies, so the reply to a write is 16
 //! bytes, and the reply to a read is 16 bytes and the data.
@@ -38,7 +38,7 @@ pub enum ConnectError {
     NoExport {
         /// The name that the caller asked for.
         export: String,
-        /// The server's words.
+        /// The server's message.
         reason: String,
     },
 }

@@ -60,7 +60,7 @@ pub struct RequestHeader {
     pub command: u16,
     /// The client's id of the request, sent back in the reply.
     pub cookie: u64,
-    /// The first byte.
+    /// The offset of the first byte.
     pub offset: u64,
     /// The number of bytes.
     pub length: u32,

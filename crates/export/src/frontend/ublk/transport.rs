@@ -13,7 +13,7 @@ use super::handshake::DEPTH;
 use super::wire::{DATA_MAX, Head, MESSAGE_MAX, Reply, SECTOR};
 use crate::frontend::boundary::{Arrival, NotServed};
 
-/// The queue of a device.
+/// A device, which this process serves by the device's queue.
 pub(super) struct Device {
     queue: Box<Queue>,
     /// Whether the device answers every request with an error.
@@ -183,7 +183,8 @@ fn why_not(error: &io::Error) -> String {
 }
 
 const NOT_UBLK: NotServed = NotServed::WrongDescriptor("ublk device");
-/// Each further message in a batch delays the messages before it.
+/// The most messages that one call of [`Device::receive`] takes. Each further message in a batch delays the
+/// messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub(super) struct Reply {
     pub(super) result: i32,
 }
 
-/// The bytes of a message.
+/// Encodes a message.
 #[cfg(test)]
 pub(super) fn message(tag: u16, descriptor: Descriptor, data: &[u8]) -> Vec<u8> {
     let head = Head {

@@ -1,9 +1,8 @@
 //! A store on a block device, or on a part of a block device.
 //!
 //! The daemon opens the device exclusively and for direct I/O. The shard's ring does reads, writes and
-//! flushes, so as many requests reach the device at once as clients have in flight. Trims and zeroes go
-//! to the threads of the pool. If the kernel has no ring for the shard, all other requests go to these
-//! threads, too.
+//! flushes, so as many requests reach the device at once as clients have in flight. Trims and zeroes go to
+//! the worker threads. If the kernel has no ring for the shard, all other requests go to these threads, too.
 //!
 //! Direct I/O takes whole blocks of the device. The disk's blocks are at least as large as the device's
 //! blocks, and frontends refuse other requests.
@@ -34,11 +33,11 @@ pub use users::{
     device_users_beside,
 };
 
-/// A store on a block device. The shard and the threads of the pool share the store.
+/// A store on a block device. The shard and the worker threads share the store.
 #[derive(Debug)]
 pub(crate) struct DeviceStore {
     device: Arc<File>,
-    /// The place of the store's first byte: a whole number of the device's blocks.
+    /// The offset of the store's first byte on the device: a multiple of the device's block size.
     start: u64,
     durability: Durability,
 }
@@ -153,7 +152,7 @@ impl Blocking for DeviceStore {
     }
 }
 
-/// The number of bytes that the ring moved, or the kernel's reason.
+/// The number of bytes that the ring moved, or the kernel's error.
 type Moved = Result<usize, rustix::io::Errno>;
 
 #[cfg(test)]

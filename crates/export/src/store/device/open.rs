@@ -22,7 +22,7 @@ pub(in crate::store) struct DeviceRequest<'a> {
     pub(in crate::store) path: &'a Path,
     /// The disk's size in bytes; `None` if the disk ends with the device.
     pub(in crate::store) size: Option<u64>,
-    /// The place of the disk's first byte.
+    /// The offset of the disk's first byte on the device.
     pub(in crate::store) offset: u64,
     /// The disk's block in bytes; 1 stands for the device's block.
     pub(in crate::store) block: u32,

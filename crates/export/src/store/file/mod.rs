@@ -1,8 +1,8 @@
 //! A store in a file, or in a part of a longer file. A raw image stays a raw image.
 //!
-//! The shard tries reads and writes with `RWF_NOWAIT`. A thread of the pool repeats in full the
-//! requests that would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so
-//! the shard does not try them.
+//! The shard tries reads and writes with `RWF_NOWAIT`. A worker thread repeats in full the requests that
+//! would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so the shard does not
+//! try them.
 //!
 //! **Durability.** The store does a FUA request as the request followed by `fdatasync`, not with
 //! `RWF_DSYNC`. So there is one way in which data becomes durable, for writes, zeroes and trims alike,
@@ -30,11 +30,11 @@ use super::extent::Found;
 /// The zeroes that the store writes piece by piece if a file system cannot zero a range.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
-/// A store in a file. The shard and the threads of the pool share the store.
+/// A store in a file. The shard and the worker threads share the store.
 #[derive(Debug)]
 pub(crate) struct FileStore {
     file: File,
-    /// The place of the store's first byte.
+    /// The offset of the store's first byte in the file.
     start: u64,
     durability: Durability,
     /// Whether the file system has refused `RWF_NOWAIT` for writes: ext4 and tmpfs do.
@@ -143,8 +143,8 @@ impl FileStore {
     }
 
     /// Identifies the store's bytes among all others of the host by the file's device, inode and time
-    /// of birth, and by the place in the file. The time of birth is there because a file system reuses
-    /// the number of a removed inode. `None` if the file system keeps no time of birth.
+    /// of birth, and by the place in the file. The time of birth is needed because a file system reuses the
+    /// number of a removed inode. `None` if the file system keeps no time of birth.
     pub(crate) fn identity(&self) -> Option<String> {
         let found = self.file.metadata().ok()?;
         let made = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;

@@ -15,7 +15,7 @@ pub(in crate::store) struct OpenRequest<'a> {
     pub(in crate::store) path: &'a Path,
     /// The disk's size in bytes; `None` if the disk ends with the file.
     pub(in crate::store) size: Option<u64>,
-    /// The place of the disk's first byte.
+    /// The offset of the disk's first byte in the file.
     pub(in crate::store) offset: u64,
     pub(in crate::store) read_only: bool,
 }

@@ -9,7 +9,7 @@ use dashpot_engine::pool::MirrorStart;
 
 use super::{Label, Side};
 
-/// A mirror at the start.
+/// A mirror as it starts.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) known: MirrorStart,

@@ -19,7 +19,7 @@ struct Users {
     next: u64,
 }
 
-/// The bytes of a chunk that the tests write and read.
+/// The offsets in a chunk of the bytes that the tests write and read.
 const PLACES: [usize; 3] = [0, CHUNK as usize / 2 + 1, CHUNK as usize - 1];
 
 impl Users {

@@ -418,7 +418,8 @@ fn cut_at(tear: Option<u64>, seed: u64) -> Cut {
     }
 }
 
-/// A write of 100 sectors that begins at the third sector.
+/// Cuts the power after a write of 100 sectors that begins at the third sector. Returns the loss, and for
+/// each sector whether it has the written bytes.
 fn torn(tear: Option<u64>, seed: u64) -> (Loss, Vec<bool>) {
     let mut store = lossy_ram(SIZE);
     let _ = store.write(2 * SECTOR, &vec![1; 100 * SECTOR as usize], false);

@@ -127,7 +127,7 @@ fn set_meta(name: &[u8], query: &[u8]) -> Vec<u8> {
     option(option::SET_META_CONTEXT, &meta_data(name, &[query]))
 }
 
-/// Sends what qemu-io 7.2 sends, and expects the bytes that the protocol demands.
+/// Sends the bytes that qemu-io 7.2 sends, and expects the bytes that the protocol demands.
 #[test]
 fn a_handshake_of_qemu() {
     let client = [

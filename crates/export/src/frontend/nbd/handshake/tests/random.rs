@@ -1,4 +1,4 @@
-//! Random handshakes, cut into pieces.
+//! Tests random handshakes whose bytes arrive in pieces.
 
 use proptest::prelude::*;
 
