@@ -66,7 +66,7 @@ def contents(folder):
 
 
 def documents(version, toolchain, epoch):
-    """The texts that lie beside the program, by name."""
+    """The text files that are packed beside the program, by their names."""
     metadata = json.loads(cargo("metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"))
     crates = parts.crates(metadata, tomllib.loads((ROOT / "Cargo.lock").read_text()))
     modules = parts.page_modules(json.loads((ROOT / "web/package-lock.json").read_text()))
@@ -103,7 +103,7 @@ def texts_in(folder):
 
 
 def libraries(toolchain):
-    """The names and versions of what the toolchain's packages put into the program."""
+    """The source packages, with their versions, of the toolchain's packages whose code is in the program."""
     names = [path.name.split("_") for path in sorted((toolchain / "packages").glob("*.deb"))]
     return sorted({(LIBRARIES[name[0]], name[1].replace("%3a", ":")) for name in names if name[0] in LIBRARIES})
 

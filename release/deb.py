@@ -32,7 +32,7 @@ fi
 def deb(fields, entries, configuration, epoch):
     """A package with these control fields, in their order, and these files.
 
-    `configuration` names the files that a user changes, and an upgrade leaves alone.
+    `configuration` names the files that a user may change, and that an upgrade leaves alone.
     """
     entries = with_parents(entries)
     files = [entry for entry in entries if not entry.is_directory]

@@ -1,4 +1,4 @@
-"""An image for several architectures as a tar of an OCI layout: what `skopeo`, `podman load` and registries take."""
+"""Makes an image for several architectures: a tar of an OCI layout, which `skopeo`, `podman load` and registries take."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ _INDEX = "application/vnd.oci.image.index.v1+json"
 
 
 def root(program):
-    """The files of the image. Sockets and tokens go to /tmp, which an empty image would not have."""
+    """The files of the image. It has /tmp, because dashpot puts sockets and tokens there."""
     return with_parents([
         Entry("dashpot", program, 0o755),
         Entry("etc/passwd", f"dashpot:x:{USER}:{USER}::/tmp:/sbin/nologin\n".encode()),
@@ -24,7 +24,7 @@ def root(program):
 
 
 def image(programs, version, epoch):
-    """The layout, with one manifest per architecture (`amd64`, `arm64`) and one index of them."""
+    """The OCI layout as a tar, with a manifest for each architecture (`amd64`, `arm64`) and an index of the manifests."""
     blobs = {}
     manifests = []
     for architecture, program in programs.items():

@@ -36,7 +36,9 @@ def page_modules(lock):
 
 
 def cyclonedx(version, crates, modules, libraries, timestamp):
-    """The list as CycloneDX 1.5. `libraries` are Debian's source packages whose code is linked, by name and version."""
+    """The list of parts in CycloneDX 1.5. `libraries` has the names and versions of Debian's source packages whose
+    code is linked.
+    """
     components = [
         _component("cargo", each["name"], each["version"], each.get("license"), each.get("checksum")) for each in crates
     ]
@@ -61,7 +63,7 @@ def _component(kind, name, version, licence=None, checksum=None):
     address = f"pkg:{kind}/{name.replace('@', '%40')}@{version.replace('+', '%2B')}"
     part = {"type": "library", "name": name, "version": version, "purl": address, "bom-ref": address}
     if licence:
-        # Old crates write MIT/Apache-2.0.
+        # Old crates write MIT/Apache-2.0, which is no valid expression.
         part["licenses"] = [{"expression": licence.replace("/", " OR ")}]
     if checksum:
         part["hashes"] = [{"alg": "SHA-256", "content": checksum}]

@@ -70,7 +70,7 @@ def _zip(files, record, epoch):
         for path, data in sorted(files.items()):
             entry = zipfile.ZipInfo(path, time.gmtime(max(epoch, _FIRST))[:6])
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.create_system = 3  # unix, whose modes these are
+            entry.create_system = 3  # unix, so that pip applies the modes of the next line
             entry.external_attr = (0o100755 if "/scripts/" in path else 0o100644) << 16
             archive.writestr(entry, data, compresslevel=9)
     return made.getvalue()
