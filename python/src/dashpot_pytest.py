@@ -89,7 +89,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def _armed(item: pytest.Item, markers: List[pytest.Mark]) -> List[library.Rule]:
-    """Arms the rules: all of them, or none."""
+    """Arms the rules of the markers. If one cannot be armed, clears the others."""
     daemon = _daemon(item)
     if daemon is None:
         pytest.fail("the marker slow_disk needs a fixture `dashpot` that is a dashpot.Daemon")

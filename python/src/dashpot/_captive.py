@@ -128,7 +128,7 @@ def _start(
 
 
 def _announced(process: subprocess.Popen[bytes], reading: int, deadline: float) -> str:
-    """The address of the API, which comes when clients can connect."""
+    """Waits until clients can connect, when the daemon prints the address of its API, and returns the address."""
     said = b""
     while True:
         left = deadline - time.monotonic()
@@ -144,6 +144,6 @@ def _announced(process: subprocess.Popen[bytes], reading: int, deadline: float) 
 
 
 def _read(log: IO[bytes]) -> str:
-    """The whole log. `pread` leaves the offset alone, which the daemon's own descriptor shares."""
+    """The whole log. `pread` does not move the file offset, which the daemon's descriptor shares."""
     size = os.fstat(log.fileno()).st_size
     return os.pread(log.fileno(), size, 0).decode(errors="replace")

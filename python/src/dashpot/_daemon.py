@@ -76,8 +76,8 @@ class Daemon(Mapping[str, Disk]):
         """Checks figures as `dashpot check` does: `d.check("db.flush.p99 < 50ms")`.
 
         The figures count from the daemon's start, or from a rule's arming. Raises `CheckFailed` with every
-        observed value if an expectation does not hold, and returns the lines of the outcomes otherwise. This
-        runs the program, because the API does not check.
+        observed value if an expectation does not hold, and returns the lines of the outcomes otherwise. `check`
+        runs the program `dashpot`, because the API has no checks.
         """
         done = self._command(["check", *expectations])
         return _judge(done.returncode, done.stdout, done.stderr)
@@ -104,7 +104,7 @@ class Daemon(Mapping[str, Disk]):
     def record(self, output: str, *disks: str, options: Sequence[str] = ()) -> Iterator[None]:
         """Records every I/O of a `with` block as `dashpot record` does, in the directory `output`.
 
-        Without disks it records all disks. This runs the program, because the API does not record.
+        Without disks it records all disks. `record` runs the program `dashpot`, because the API does not record.
         """
         chosen = [word for disk in disks for word in ("-d", disk)]
         command = self._popen(["record", "-o", output, *chosen, *options])
@@ -152,9 +152,9 @@ class Daemon(Mapping[str, Disk]):
 
 
 def connect(api: Optional[str] = None) -> Daemon:
-    """A daemon that runs already: that at `api`, or at $DASHPOT_API, or this user's `dashpot serve`."""
+    """Connects to a daemon that runs already: at `api`, or else at $DASHPOT_API, or else this user's `dashpot serve`."""
     daemon = Daemon(api or default_address())
-    daemon.version  # Fails now if no daemon answers there.
+    daemon.version  # This request raises now if no daemon answers at the address.
     return daemon
 
 

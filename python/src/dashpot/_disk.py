@@ -29,7 +29,7 @@ class Disk:
 
     @property
     def uri(self) -> str:
-        """Where NBD clients reach the disk."""
+        """The URI at which NBD clients reach the disk."""
         uris: List[str] = self.state()["uris"]
         if not uris:
             raise DashpotError(f"disk '{self.name}' has no URI", "it belongs to a pool or a program")

@@ -1,4 +1,4 @@
-"""The errors. Each message says what is wrong, and how to mend it where that is known."""
+"""The errors of this package. Each message says what is wrong, and how to mend it where that is known."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class OpLatency:
     """The latencies of one operation of a disk, since the daemon's start.
 
     `total` is from the arrival of a request until the transport accepted the reply, `disk` from its issue
-    until the reply was ready, and `lateness` dashpot's own error.
+    until the reply was ready, and `lateness` is dashpot's own error.
     """
 
     op: str
@@ -77,7 +77,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class InFlight:
-    """An I/O that has not been replied to."""
+    """An I/O that has no reply yet."""
 
     op: str
     offset_bytes: int

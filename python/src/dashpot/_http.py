@@ -84,7 +84,9 @@ class Api:
 
 
 class Lease:
-    """An open answer. The daemon clears the leased rules when the lease is closed, or when the process ends."""
+    """An answer that stays open. The daemon clears the leased rules when the lease is closed, or when this process
+    ends.
+    """
 
     def __init__(self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> None:
         self._connection = connection
@@ -119,7 +121,7 @@ def _refusal(answer: http.client.HTTPResponse) -> DashpotError:
 
 
 def segment(name: object) -> str:
-    """A name as one segment of a path."""
+    """The name, quoted as one segment of a URL's path."""
     return quote(str(name), safe="")
 
 

@@ -1,4 +1,4 @@
-"""A rule, armed for the length of a block."""
+"""A rule that is armed while a `with` block runs."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Rule:
             raise NothingInjected(self.words, self.disk, self.why_nothing, _hint(self.state()))
 
     def _end(self, failing: bool) -> None:
-        """Clears the rule. For a failing test, the rules and the oldest I/Os are kept as they are now."""
+        """Clears the rule. If its block failed, first keeps a description of all rules and the oldest I/Os."""
         try:
             if failing:
                 self._daemon.failures.append(self._daemon.describe())
@@ -157,7 +157,7 @@ class Rule:
         return rules[0]
 
     def _latest(self) -> Json:
-        """The figures since the last update."""
+        """The API's figures of the rule since its last update."""
         rule = self._only()
         return rule["since_update"] or rule
 
@@ -166,7 +166,7 @@ class Rule:
 
 
 def _hint(rules: List[Json]) -> str:
-    """Usual causes, if no I/O matched."""
+    """Names the usual causes, if no I/O matched the rules."""
     if any(rule["matched"] for rule in rules):
         return ""
     ops = {op for rule in rules for op in rule["ops"]}

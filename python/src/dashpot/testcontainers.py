@@ -32,7 +32,7 @@ _PROGRAM = "/dashpot"
 # The seconds in which a program must end after SIGTERM: more than Docker's ten, because the files of a database are
 # slow while it shuts down, too. Podman gives no time at all to a container whose client names none.
 _TO_END = 60
-# The words of `uname -m`, and what images call the same machines.
+# The names of machines that `uname -m` prints, and the names that images have for them.
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
