@@ -409,7 +409,7 @@ def check_commands(repository):
                     yield f"{repository.name(file)}:{line}: {wrong}; write what `dashpot --help` has"
 
 
-# ---- The whole ----
+# ---- All rules ----
 
 
 CHECKS = [
