@@ -95,7 +95,7 @@ def measure(bench, running, ceilings, cell, name):
     finally:
         server.ask("clear", "all")
     if figures["min_error_ns"] < 0:
-        # This must never happen, on any machine.
+        # No zio may be early, on any machine.
         bench.fail(f"accuracy: {cell}, {name}: a zio completed {-figures['min_error_ns']} ns before its target")
     late = rule["lateness"]
     return {**figures, "late_p50_ns": late["p50_ns"], "late_p99_ns": late["p99_ns"]}

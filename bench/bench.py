@@ -20,7 +20,7 @@ class Bench:
         self.progress = Progress()
 
     def seconds(self, full, quick):
-        """How long one unit takes."""
+        """The seconds that one unit of measurement takes."""
         return quick if self.quick else full
 
     def measure(self, part, cells, servers, unit, rounds=None):
@@ -104,7 +104,7 @@ def share_lost():
 
 
 class Progress:
-    """One line on a terminal; in a pipe, only the important lines."""
+    """Shows the progress of the bench in one line on a terminal; in a pipe, prints only the important lines."""
 
     def __init__(self):
         self.shown = sys.stderr.isatty()

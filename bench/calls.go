@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// As etcd writes its log: each goroutine appends to a file of its own, and syncs it.
+// Writes logs as etcd does: each goroutine appends to a file of its own, and syncs it.
 func logs(file string, count int, goroutines int) map[string]int64 {
 	var group sync.WaitGroup
 	lasted := make([][]int64, goroutines)
@@ -59,7 +59,7 @@ func write(file string, count int) []int64 {
 	return lasted
 }
 
-// Reads a file and hashes its bytes: the kernel notifies dashpot of none of these calls. The figure is the CPU time.
+// Reads a file and hashes its bytes: the kernel notifies dashpot of none of these calls. The result is the CPU time.
 func compute(file string, count int) map[string]int64 {
 	data, err := os.Open(file)
 	check(err)

@@ -1,5 +1,5 @@
-"""Holds the system calls of programs: a static one that syncs a log, and PostgreSQL. Compares the number of held calls
-with strace's, and the cost of calls that are not held with that of strace's injection.
+"""Holds the system calls of two programs: a static one that syncs a log, and PostgreSQL. Compares the number of held
+calls with strace's, and the cost of calls that are not held with that of strace's injection.
 """
 
 import contextlib
@@ -110,11 +110,13 @@ AS_POSTGRES = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear
 
 
 def hold(place, cell):
-    """Measures the hold by both clocks; then does the same work under strace, which counts the calls."""
+    """Measures the hold by dashpot's clock and by the program's; then repeats the work under strace, which counts the
+    calls.
+    """
     work = {GO: hold_go, POSTGRESQL: hold_postgresql}[cell]
     figures = work(place)
     if figures["min_ns"] < HOLD_NS:
-        # This must never happen, on any machine.
+        # No call may end early, on any machine.
         place.bench.fail(f"calls: {cell}: a call ended {HOLD_NS - figures['min_ns']} ns too early")
     if not shutil.which("strace"):
         return figures
@@ -210,14 +212,14 @@ def report_costs(bench, samples):
     of = lambda cell, name, figure, form: spread(samples.spread(cell, name, figure), form)
     cells = [(OTHER, "p50_ns", micros), (COMPUTE, "cpu_ns", millis), (BARE, "call_ns", str)]
     rows = [[name, *(of(cell, name, figure, form) for cell, figure, form in cells)] for name in SERVERS]
-    print_table("calls: what they cost", ["under", f"{OTHER}: p50 us", f"{COMPUTE}: CPU ms", f"{BARE}: CPU ns"], rows)
+    print_table("calls: the cost of calls that are not held", ["under", f"{OTHER}: p50 us", f"{COMPUTE}: CPU ms", f"{BARE}: CPU ns"], rows)
     added = {name: added_ns(samples, name) for name in ("dashpot", *STRACES)}
     if added["dashpot"]:
         bench.at_most("a notified call that is not held: us added at p50", OTHER, added["dashpot"] / 1000, 12)
         if added["strace"]:
-            bench.at_most("the same over what strace's injection adds", OTHER, added["dashpot"] / added["strace"], 0.5)
+            bench.at_most("a notified call that is not held: time added at p50, over what strace's injection adds", OTHER, added["dashpot"] / added["strace"], 0.5)
         if filtered := added["strace --seccomp-bpf"]:
-            print(f"the same over what strace's injection adds with --seccomp-bpf: {added['dashpot'] / filtered:.2f}")
+            print(f"time added at p50, over what strace's injection adds with --seccomp-bpf: {added['dashpot'] / filtered:.2f}")
     if ratio := samples.ratio(COMPUTE, "cpu_ns", "dashpot", "alone"):
         bench.at_most("a program without notified calls: CPU time over that alone", COMPUTE, ratio.median, 1.02)
 

@@ -42,7 +42,7 @@ def run(bench):
                 else:
                     print(f"seed {seed}, {kind}: {told.splitlines()[0]}", flush=True)
     bench.figures["differences"] = {"seeds": seeds, "named": named}
-    print_table(f"differences: named in so many of {seeds} seeds", ["cause", "named"],
+    print_table(f"differences: in how many of {seeds} seeds diff named the cause", ["cause", "named"],
                 [[kind, str(count)] for kind, count in named.items()])
     bench.failures.extend(f"differences: {kind} {count} of {seeds}" for kind, count in named.items() if count < 0.95 * seeds)
 

@@ -49,7 +49,7 @@ def stall(bench, name):
 
 
 def neighbours_of(server):
-    """For each cell, a context manager: while its block runs, this load runs beside the slow disk."""
+    """For each cell, a context manager: while its block runs, the cell's load runs beside the slow disk."""
     again = lambda once: neighbours.again_and_again(once, server)
     return {
         "alone": contextlib.nullcontext,

@@ -44,7 +44,7 @@ def main():
 def parse():
     parser = argparse.ArgumentParser(prog="make bench ARGS=", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} [all]")
-    parser.add_argument("--quick", action="store_true", help="2 rounds, short ones: whether it works, not how fast it is")
+    parser.add_argument("--quick", action="store_true", help="2 short rounds: shows that the bench works, and measures nothing")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds [5]")
     arguments = parser.parse_args()
     unknown = set(arguments.parts) - PARTS.keys()

@@ -1,4 +1,4 @@
-"""Programs that watch a block device: how to start, stop and clean up each."""
+"""Starts, stops and cleans up after each program that watches a block device."""
 
 import contextlib
 import json
@@ -43,7 +43,7 @@ class Observer:
             if not shutil.which(program):
                 raise Unavailable(f"{program} is not installed: make deps")
         if self.name == "iolatency" and (LOCK.exists() or is_tracing()):
-            raise Unavailable("somebody else uses the kernel's block events")
+            raise Unavailable("another program uses the kernel's block events")
         self.process = process.start(self.argv, stdout=self.out, stderr=self.out, start_new_session=True)
         try:
             self.wait()
@@ -53,7 +53,7 @@ class Observer:
         return self
 
     def wait(self):
-        """Waits until it has reported once, so that its start is not measured."""
+        """Waits until the observer has reported once, so that its start is not measured."""
         end = time.monotonic() + START_SECONDS
         while self.said().count("\n") < 2:
             if self.process.poll() is not None:
@@ -67,7 +67,7 @@ class Observer:
         return self.out.read()
 
     def end(self):
-        """The number of I/Os that it has seen and, only from dashpot, the number of events that it has missed."""
+        """The number of I/Os that the observer has seen and, for dashpot only, the number of events that it missed."""
         if self.argv is None:
             return {}
         self.interrupt()

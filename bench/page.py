@@ -1,6 +1,6 @@
-"""The page's questions: the cost of ten subscribers on the data path, and the time of a drill-down and of
-a question about a long past. And the page itself, in Chromium: the time until an hour is drawn, and that
-of a redraw beside ECharts.
+"""Measures the page's questions: the cost of ten subscribers on the data path, and the time of a drill-down and of
+a question about a long past. Also measures the page itself, in Chromium: the time until an hour is drawn, and the
+time of a redraw, beside that of ECharts.
 
 A subscriber's statistics are counted beside the shard, so the CPU time of the shard's thread is compared, pair by
 pair, with and without subscribers. The other figures are times of answers over the API's socket.
@@ -72,7 +72,7 @@ def run(bench):
 
 @contextlib.contextmanager
 def browser():
-    """Whether the page can be looked at here."""
+    """Checks that this host has the tools to open the page in a browser."""
     missing = [tool for tool in ("node", "chromium") if shutil.which(tool) is None]
     if missing or not (WEB / "node_modules/playwright-core").exists():
         raise Unavailable(f"{', '.join(missing) or 'web/node_modules'} is missing: make deps")
@@ -208,7 +208,7 @@ class Subscribers:
         for stream in self.streams:
             stream.close()
         if self.number and not self.told:
-            raise RuntimeError("the subscribers were told nothing")
+            raise RuntimeError("the subscribers got no events")
 
 
 def answered(bench, server):

@@ -41,7 +41,7 @@ class Samples:
         return better(medians, key=medians.get) if medians else None
 
     def figures(self):
-        """Everything, as JSON: cell, server, figure, [median, least, most]."""
+        """All results as JSON: by cell, server and figure, [median, least, most]."""
         tree = {}
         for (cell, server), rounds in self.rounds.items():
             keys = sorted({key for figures in rounds.values() for key in figures})
@@ -65,8 +65,8 @@ def difference(samples, cell, figure, one, other):
 
 def sign_test_rank(count):
     """How many of the least and of the greatest of `count` values can be left out, so that the median is
-    still within the rest with 95 % probability. By the binomial distribution of fair coins, without
-    assumptions about the noise.
+    still within the rest with 95 % probability. The number follows from the binomial distribution of fair coins,
+    without assumptions about the noise.
     """
     tail, rank = 0.5**count, 0
     while rank < count // 2 and tail <= 0.025:

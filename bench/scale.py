@@ -23,8 +23,8 @@ def run(bench):
 
 
 def allow_files():
-    """Raises the limit of open files. Each connection takes one here, and one in the server, which inherits
-    the limit.
+    """Raises the limit of open files. Each connection takes a file in this process, and one in the server, which
+    inherits the limit.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -71,7 +71,7 @@ def idle(bench):
             most = 0 if cell == IDLE else 1
             bench.at_most("idle: wake-ups per second, the most of all rounds", cell, woken.most, most)
     columns = ["", "server", "wake-ups/s", "CPU us/s", "RSS bytes", "own bytes per connection"]
-    print_table("scale: servers that nobody asks anything", columns, rows)
+    print_table("scale: servers without requests", columns, rows)
 
 
 def unit(bench, cell, name):

@@ -166,7 +166,7 @@ def null_image():
 
 
 def raw_image(directory, name):
-    """A file of its own for each server: QEMU locks it."""
+    """Makes an image file for one server alone, because QEMU locks the file."""
     path = f"{directory}/{name}.img"
     with open(path, "wb") as file:
         file.truncate(SIZE)

@@ -1,6 +1,6 @@
 """The control: a bare loop of clock_nanosleep. `sleeps.py DELAY_NS SECONDS` prints its overshoot as JSON.
 
-It is a process of its own, because timer slack is inherited: a peer started afterwards would get it, too.
+It is a process of its own, because timer slack is inherited: a peer that is started afterwards would get it, too.
 Meanwhile another process spins, as the polling client does beside a server.
 """
 
@@ -29,7 +29,7 @@ def main():
 
 
 def sleep_until(delay_ns, end):
-    """time.sleep is clock_nanosleep to an absolute time since Python 3.11."""
+    """Yields the overshoot of each sleep. Since Python 3.11, time.sleep is clock_nanosleep to an absolute time."""
     delay, now = delay_ns / 1e9, time.monotonic_ns()
     while now < end:
         time.sleep(delay)

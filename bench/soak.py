@@ -7,7 +7,7 @@ twice. At the end the two must be equal, no event may be lost, the observer must
 its instance of tracefs must be gone: otherwise the exit status is 1.
 
 With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
-kernel has finished, or say that it lost it, and must never have been larger than its bound.
+kernel has finished, or say that the recorder lost it, and must never have been larger than its bound.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def parse():
 
 
 class Soak:
-    """An observer, and the facts known about it."""
+    """An observer, and what the soak has read from it."""
 
     def __init__(self, device):
         self.device = device
@@ -173,7 +173,7 @@ class Soak:
 
 
 class RecordSoak(Soak):
-    """A recorder, and the facts known about it."""
+    """A recorder, and what the soak has read from it."""
 
     def __enter__(self):
         self.directory = tempfile.TemporaryDirectory()

@@ -1,4 +1,4 @@
-"""A disk that `dashpot attach` makes a loop device, as the programs above it see it: reads of 50 ms and writes of
+"""Compares what programs see of a disk that `dashpot attach` has made a loop device: reads of 50 ms and writes of
 100 ms, 128 at a time. fio, sysstat's iostat, dashpot's iostat and iolatency look at the same node at the same time.
 
 fio's percentiles have buckets of 1 %, so fio's median is computed from its log. On a busy host all tools
@@ -16,7 +16,7 @@ from lab import daemon, title
 
 DEPTH = 128
 ROUNDS = 3
-# fio begins before the tools look, and ends after them.
+# fio begins before the other tools begin to look at the device, and ends after them.
 SECONDS, BEFORE, LOOK = 9, 1.5, 5
 TOOLS = ["fio", "iostat", "losetup"]
 NODES = ["/dev/fuse", "/dev/loop-control", "/sys/kernel/tracing/events/block"]
@@ -61,7 +61,7 @@ def measure(claims, lab, node, direction, delay_ms):
 
 
 def looked_at(lab, node, direction):
-    """The figures of one run of fio, in the order of the columns."""
+    """Runs fio once, and returns the figures in the order of the columns."""
     fio = started("fio", "--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k",
                   f"--rw=rand{direction}", f"--iodepth={DEPTH}", "--time_based", f"--runtime={SECONDS}",
                   f"--write_lat_log={lab.directory}/job", "--output-format=json")

@@ -15,7 +15,7 @@ SECONDS = 8
 
 
 class Fio:
-    """fio on a disk, at the article's depth, for a while."""
+    """fio, which loads a disk at the article's depth for a while."""
 
     def __init__(self, uri, direction, seconds=SECONDS):
         self.direction = direction

@@ -1,4 +1,4 @@
-"""The common parts of the experiments: a daemon, two columns, and claims that hold or do not."""
+"""The common parts of the experiments: a daemon, output in two columns, and claims that hold or do not."""
 
 import contextlib
 import itertools

@@ -18,13 +18,15 @@ WARM_UP_SECONDS, SECONDS = 30, 60
 # The client goes on until the daemon has reported.
 SPARE_SECONDS = 5
 WAYS = ("simulated", "served")
-# A range from less than one write to more than all writes.
+# The vertical axis goes from less than one write to more than all writes.
 BASE, TOP = 0.5, 1_000_000
 PICTURE = DOCS / "pictures" / "served-latency-at-volume.svg"
 
 
 class Seen:
-    """The IOPS and the p50 of one way, and its writes by the least latency of their octave: 1 us, 2 us, 4 us ..."""
+    """The IOPS and the p50 of one run, served or simulated, and its writes by the least latency of their octave: 1 us,
+    2 us, 4 us ...
+    """
 
     # Bounds of octaves: 4.1 ms and 131 ms.
     FAST_NS, DELAYED_NS = 4_096_000, 131_072_000
@@ -71,7 +73,7 @@ def served(policy):
 
 
 def compare(claims, policy, here, there):
-    """Claims that the served pool and the simulated one did the same."""
+    """Claims that the served pool and the simulated one gave about the same figures."""
     claims.near(f"{policy}: IOPS, served and simulated", here.iops, there.iops, 0.10)
     for band, ours, theirs in zip(("fast", "about 10 ms", "longer"), here.shares(), there.shares()):
         claims(f"{policy}: {band}: {ours:.1f} % served, {theirs:.1f} % simulated, within 2 points", abs(ours - theirs) <= 2)
@@ -87,7 +89,7 @@ def table_of(seen):
 
 
 def draw(seen):
-    """One panel for each throttle, with both ways in it; both axes are logarithmic."""
+    """Draws a panel for each throttle, with the served and the simulated pool; both axes are logarithmic."""
     import matplotlib
     matplotlib.use("svg")
     from matplotlib import pyplot

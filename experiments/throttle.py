@@ -52,7 +52,7 @@ def op(outcome, workload, name):
 
 
 def between(latency, low_ns, high_ns):
-    """How many of 64,000 writes took from `low_ns` to less than `high_ns`."""
+    """How many of each 64,000 writes took from `low_ns` to less than `high_ns`."""
     within = sum(bucket["count"] for bucket in latency["histogram"] if low_ns <= bucket["upto_ns"] < high_ns)
     return round(within * PER / latency["n"])
 
@@ -268,7 +268,7 @@ def tuning(claims):
 
 
 def pictures(claims, write):
-    """The pictures of the pages; checks whether they are those of this run."""
+    """Draws the pictures of the pages, and compares them with the committed ones."""
     for scenario, variants, drawn, words in [
         ("scenario1", POLICIES, ["series"], ["--for", "60s"]),
         ("scenario2", POLICIES, ["latency", "latency-at-volume"], []),
@@ -315,7 +315,7 @@ def run(claims, write=False):
 
 
 class NoClaims(Claims):
-    """Stands in for the claims if the user asked only for a table."""
+    """Takes the place of the claims if the user asked only for a table, and checks nothing."""
 
     def __call__(self, claim, holds):
         pass

@@ -2,8 +2,8 @@
 (2015): one disk with one lane and with sixteen, then two disks of different latency.
 
 The article's writes came from ZFS, which sent them in bursts: 97 a second of 17.08 ms each are 1.7
-in flight on average. Here a closed loop of bursts of one to four makes the same shape: with one lane
-it has about the article's rate and mean, and with sixteen lanes, too, under the same load.
+in flight on average. Here a closed loop of bursts of one to four gives the same shape: under this load, both
+one lane and sixteen lanes have about the article's rate and mean.
 """
 
 import collections
@@ -67,8 +67,7 @@ def parse(text):
 
 
 class Writer(threading.Thread):
-    """A client that writes in bursts until it is told to stop. Each burst waits for the end of the one
-    before."""
+    """A client that writes in bursts until it is told to stop. Each burst waits for the end of the last one."""
 
     def __init__(self, uri, bursts, pause):
         super().__init__()
@@ -107,7 +106,7 @@ class Writer(threading.Thread):
 
 
 def measure(lab, writers, *words):
-    """The reports of dashpot while the writers write."""
+    """Runs the writers, and returns dashpot's reports about their time."""
     for writer in writers:
         writer.start()
     report = lab.start("quantize", "--op", "write", "--for", f"{SECONDS}s", *words)

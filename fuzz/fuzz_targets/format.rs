@@ -1,4 +1,4 @@
-//! A description of records. For any description, the reader reads a field within the record or not at all.
+//! Parses a description of records: whatever it says, a field is read within the record or not at all.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A message of FUSE. For any message, a request lies within the export and its payload within the message.
+//! Decodes a message of FUSE: for any message, a request lies within the export and its payload within the message.
 //!
 //! The first byte chooses the export. The second byte chooses the operation, so that most inputs get past the
 //! header.

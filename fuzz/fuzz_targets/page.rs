@@ -1,5 +1,5 @@
-//! A page of the kernel's ring buffer. For any bytes, the page's events lie within the page, one after the other,
-//! and their number is finite.
+//! Reads a page of the kernel's ring buffer: for any bytes, the page's events lie within the page, one after the
+//! other, and their number is finite.
 //!
 //! The first byte chooses a kernel of 32 or of 64 bits.
 

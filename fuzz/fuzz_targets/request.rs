@@ -1,4 +1,4 @@
-//! A request. For any 28 bytes, an accepted request lies within the export.
+//! Decodes and checks a request of NBD: for any 28 bytes, an accepted request lies within the export.
 //!
 //! The first byte chooses the export and the negotiated options. The target sets the magic number, so that every
 //! input passes its check.

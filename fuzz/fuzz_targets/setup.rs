@@ -1,5 +1,5 @@
-//! The handshake, in pieces: no input may cause a panic or take much memory, and the lengths of the
-//! pieces must not change the result.
+//! Feeds bytes in pieces to the handshake of NBD: no input may cause a panic or take much memory, and the lengths of
+//! the pieces must not change the result.
 //!
 //! The first byte is the number of piece lengths that follow it; the remaining bytes are the client's data.
 

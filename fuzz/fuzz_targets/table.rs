@@ -1,5 +1,5 @@
-//! A table line of the device mapper. The parser refuses any text in one line, or returns a table with valid
-//! rules, which it parses again from the text that it prints.
+//! Parses a table line of the device mapper: the parser refuses a text with an error of one line, or returns a table
+//! with valid rules. It parses the printed table into the same table again.
 
 #![no_main]
 

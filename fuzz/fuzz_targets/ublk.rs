@@ -1,5 +1,5 @@
-//! A description of a request by ublk's driver. For any description, a request lies within the export and
-//! its data within the message.
+//! Decodes how ublk's driver describes a request: for any description, the request lies within the export and its
+//! data within the message.
 //!
 //! The first byte chooses the export. The second byte chooses the operation, so that most inputs get past the head.
 
