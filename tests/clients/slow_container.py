@@ -71,7 +71,7 @@ class Process:
             self.process.kill()
             self.process.wait()
         self.log.close()
-        # A container's /tmp goes with the container, but this one is the host's.
+        # The /tmp of a real container is removed with the container, but here /tmp is the host's.
         shutil.rmtree(self.words[self.words.index("--report") + 1], ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-// Uses the generated TypeScript client; prints what it was told as JSON.
+// Uses the generated TypeScript client; prints the answers as JSON.
 
 import createClient from "openapi-fetch";
 import type { paths } from "./api.js";

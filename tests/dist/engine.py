@@ -1,4 +1,4 @@
-"""Podman with images and containers of its own, which leave with it. Nothing comes from a registry."""
+"""Runs podman with images and containers of its own, which end with it. No image comes from a registry."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ class Podman:
         return run(*self.words, *words, code=code, env=self.environment).stdout.strip()
 
     def load(self):
-        """Loads the release's image, and returns the name that it has then."""
+        """Loads the release's image, and returns the name that the image has in podman."""
         return self("load", "--quiet", "--input", one("dashpot-*.oci.tar")).split(": ")[1]
 
     def load_another(self, name, root):
@@ -60,7 +60,7 @@ class Podman:
 
     @contextlib.contextmanager
     def service(self):
-        """Docker's API at a socket, whose address this gives."""
+        """Serves Docker's API at a socket while the block runs, and gives the socket's address."""
         socket = f"{self.home}/docker.sock"
         words = [*self.words, "system", "service", "--time", "0", f"unix://{socket}"]
         served = subprocess.Popen(words, env=self.environment, stderr=subprocess.DEVNULL)

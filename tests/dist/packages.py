@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 OUT = pathlib.Path(os.environ.get("DIST_OUT", ROOT / "target/dist/out")).resolve()
-# Only a defect takes this long.
+# Commands that take longer than this many seconds are broken.
 LIMIT = 600
 # The architectures of a release, and what Debian and images call them.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -35,14 +35,14 @@ exit $ended
 
 @pytest.fixture
 def root(tmp_path):
-    """An empty root, but for the directory of sockets that an image has, too."""
+    """A root that is empty except for the directory of sockets, which an image has, too."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "tmp").chmod(0o1777)
     return tmp_path
 
 
 def one(pattern):
-    """The only file of the release with such a name. Without it, the test is skipped."""
+    """The only file of the release whose name matches the pattern. Skips the test if there is none."""
     found = sorted(OUT.glob(pattern))
     if len(found) != 1:
         pytest.skip(f"{OUT} has {len(found)} files like {pattern}: make dist")
@@ -56,7 +56,7 @@ def run(*words, code=0, **more):
 
 
 def in_namespaces(script, **variables):
-    """Runs the host's shell in namespaces of its own, so that its programs and mounts end with it."""
+    """Runs a script in namespaces of its own, so that its programs and mounts end with it."""
     unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc"]
     return run(*unshare, "sh", "-c", script, env={"PATH": os.environ["PATH"], **variables})
 

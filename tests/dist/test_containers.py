@@ -14,7 +14,7 @@ from packages import install_program, run
 from test_python_containers import PYTHON, pytestmark as needs_the_library
 
 pytestmark = [*needs_podman, needs_the_library, requires("busybox")]
-# Nothing cleans up behind our back, and the library asks for no bridge between containers.
+# The library starts no container that cleans up after others (ryuk), and asks for no bridge between containers.
 SETTINGS = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_CONNECTION_MODE": "docker_host"}
 
 

@@ -60,7 +60,7 @@ def test_the_image_serves_by_itself(architecture, tmp_path):
 
 
 def test_the_service_of_compose_is_healthy(podman):
-    """Its words and its health check, with the token from the environment."""
+    """The test runs the service's command and its health check, with the token from the environment."""
     text = (INTEGRATIONS / "compose.yml").read_text()
     assert "read_only: true" in text
     command = json.loads(re.search(r"command: (\[.*\])", text)[1])
@@ -72,7 +72,7 @@ def test_the_service_of_compose_is_healthy(podman):
 
 
 def test_the_dockerfile_makes_an_image_whose_syncs_are_slow(podman, tmp_path):
-    """The image of Debian that it begins with is one that debootstrap has made."""
+    """debootstrap makes the image of Debian on which the Dockerfile is based."""
     podman.load_another("docker.io/library/debian:12", debian("bookworm"))
     shutil.copy(INTEGRATIONS / "Dockerfile", tmp_path)
     podman("build", "--quiet", "--isolation", "chroot", "--pull-never", "--tag", "slow", tmp_path)

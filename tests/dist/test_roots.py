@@ -16,7 +16,7 @@ from packages import OUT, in_namespaces, install_program, needs_root, one, root,
 pytestmark = needs_root
 ROOTS = ROOT / "target/dist/roots"
 DEBIAN = ["bookworm", "bullseye"]
-# A user's test, but for pytest: the package of the wheel starts its own program.
+# A user's test, without pytest: the wheel's package starts the wheel's program.
 CAPTIVE = """
 import subprocess, sys, dashpot
 program = dashpot.find_program()

@@ -1,5 +1,5 @@
-"""The wheels of a release: which one pip takes on which system, and how soon a user's first test says that his database
-is wrong.
+"""The wheels of a release: which one pip takes on which system, and how soon a user's first test says that the
+database runs without fsync.
 """
 
 import json
@@ -15,11 +15,11 @@ from packages import OUT, needs_root, one, run
 from test_python_postgresql import AS_POSTGRES, POSTGRES
 from test_roots import musl
 
-# The time that a user needs from nothing to that test, apart from downloads.
+# The most seconds that a user may need from an empty directory to the failing test, apart from downloads.
 A_MINUTE = 60
 DOWNLOAD = ["download", "--no-index", "--no-deps", "--only-binary=:all:", "--find-links", OUT]
 # Prints the platforms of pip's own list for a machine whose C library is musl, the most wanted first. pip asks the C
-# library for its version: so does this.
+# library for its version, and so does this script.
 ALPINE = """
 import json, subprocess, sys
 from pip._vendor.packaging import _musllinux
@@ -60,7 +60,7 @@ def test_pip_takes_the_wheel_of_its_system(pip, platform, architecture, tmp_path
 @requires("apt-get")
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 def test_pip_takes_the_wheel_with_the_program_beside_musl(pip, architecture, tmp_path):
-    """Alpine's pip asks its musl, and so does this, but Python itself is linked with glibc here."""
+    """Like Alpine's pip, the script asks musl for its version, but its Python is linked with this host's glibc."""
     platforms = json.loads(run(pip[0], "-c", ALPINE, musl(), architecture).stdout)
     assert platforms[0] == f"musllinux_1_2_{architecture}"
     assert taken(pip, platforms, tmp_path).endswith(f"musllinux_1_1_{architecture}")
@@ -91,7 +91,9 @@ def test_commits_wait_for_the_log(dashpot):
 @needs_root
 @pytest.mark.skipif(not POSTGRES, reason="postgresql is missing: make deps")
 def test_a_wrong_database_is_found_within_a_minute(tmp_path):
-    """All that a user does, from an empty directory: an environment, the wheel, a cluster without fsync, a test."""
+    """Does all that a user does from an empty directory on: makes an environment, installs the wheel, makes a cluster
+    without fsync, and runs a test.
+    """
     one("dashpot-*-py3-none-any.whl")
     for place in (tmp_path, *tmp_path.parents[:2]):
         place.chmod(0o755)

@@ -230,7 +230,7 @@ stop
 
 
 def test_another_store_is_not_taken_over(guest):
-    """An empty disk below a mounted file system would destroy it. The device ends with errors, and no
+    """An empty disk below a mounted file system would destroy the file system. The device ends with errors, and no
     process is left."""
     said = guest("""
 again() {

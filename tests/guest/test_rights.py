@@ -1,4 +1,4 @@
-"""A daemon behind a block device protects itself against a shortage of memory. This takes all of root's rights,
+"""A daemon behind a block device protects itself against a shortage of memory. The tests need all of root's rights,
 which a container lacks."""
 
 import json

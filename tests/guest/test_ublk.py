@@ -82,7 +82,7 @@ stop
 
 
 def test_data_is_whole_at_every_size_and_errors_arrive_as_they_are(guest):
-    """This includes a write that must be durable, and requests that are too large for the device, which
+    """The test also makes a write that must be durable, and requests that are too large for the device, which
     the kernel splits."""
     said = guest(UBLK + """
 serve -d d=ram,size=64M
@@ -107,8 +107,8 @@ cat /run/job
 
 
 def test_held_io_is_failed_on_request(guest):
-    """This also holds when the daemon has all requests that fit into the queue, so that the kernel waits
-    for nothing else."""
+    """`--fail-held` also works when the daemon has as many requests as fit into the queue, so that the kernel waits
+    only for those."""
     said = guest(UBLK + """
 serve -d d=ram,size=8M
 for depth in 1 256; do
@@ -153,8 +153,8 @@ echo whole
 
 
 def test_the_device_ends_with_its_daemon(guest):
-    """First the device is mounted and has I/O in flight; then the daemon has all requests that fit into
-    the queue."""
+    """The daemon is killed twice: while the device is mounted and has I/O in flight, and while the daemon has as
+    many requests as fit into the queue."""
     said = guest(UBLK + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)

@@ -46,7 +46,7 @@ no_daemon() { ! kill -0 "$daemon" 2>/dev/null; }
 
 @pytest.mark.parametrize("way", ["loop", "nbd", "ublk"])
 def test_a_file_system_on_a_volume(guest, way):
-    """Mounts one under each policy, and checks that the device has the sizes and the flags of the
+    """Mounts a file system under each policy, and checks that the device has the sizes and the flags of the
     volume."""
     said = guest(VOLUMES + f"way={way}" + """
 for policy in through none openzfs legacy; do
