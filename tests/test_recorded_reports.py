@@ -141,7 +141,7 @@ def test_each_report_reads_the_recording(recording):
     (["--in", "REC", "--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00"], "has nothing of that period"),
     (["--in", "REC", "--from", "2020-01-02T00:00", "--to", "2020-01-01T00:00"], "the period ends before it begins"),
     (["--in", "REC", "--from", "noon"], "write a time of day, 03:10"),
-    (["--in", "REC", "--layer", "volume"], "of volumes the recording has none of these"),
+    (["--in", "REC", "--layer", "volume"], "the recording has no such volumes"),
     (["--in", "REC", "--by", "process"], "'process' is unknown here"),
     (["--in", "REC", "-k"], "cannot be used with"),
     (["--from", "03:10"], "no daemon at"),

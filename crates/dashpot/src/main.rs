@@ -1,6 +1,6 @@
 //! dashpot: a slow disk you control, and a microscope for storage latency.
 
-// The standard macros panic when the reader of a pipe is gone. `complain` does not, and `output::print`
+// The standard macros panic when the reader of a pipe is gone. `complain` does not panic, and `output::print`
 // returns an error.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

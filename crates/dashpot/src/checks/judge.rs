@@ -34,7 +34,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct Outcome {
     check: String,
     pub(crate) holds: bool,
-    /// The observation in words; without data, why there is none.
+    /// The observed value in words; if there is no data, the reason.
     observed: String,
     n: Option<u64>,
     observed_ns: Option<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Outcome {
     observed_per_s: Option<f64>,
 }
 
-/// A figure, or the reason that there is none.
+/// A figure, or the reason why there is none.
 enum Observed {
     Figure { value: f64, n: Option<u64> },
     Nothing(String),
@@ -110,7 +110,7 @@ fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
     })
 }
 
-/// The I/O of a device, or of one of its operations, in an interval.
+/// The I/Os of a device that ended in an interval: all of them, or those of one operation.
 struct Done {
     completed: u64,
     failed: u64,
@@ -160,7 +160,8 @@ impl Done {
     }
 }
 
-/// Whether the operation that an expression names means this operation of the device.
+/// Whether `asked`, the operation that an expression names, means `op`, an operation of the device. A flush
+/// and a sync count as the same.
 fn is_same(asked: &str, op: &str) -> bool {
     let set = |word| parse_ops(word).unwrap_or(OpSet::EMPTY);
     set(asked).means(set(op))
@@ -209,7 +210,7 @@ fn observe_latency(latency: &Histogram, figure: Figure) -> Observed {
     }
 }
 
-/// Adds up the rules with one name.
+/// Observes a metric of all rules with this name together.
 fn observe_rules(
     name: &str,
     now: &[RuleLatency],
@@ -267,12 +268,12 @@ fn histogram(one: &RuleLatency, span: Span) -> anyhow::Result<Histogram> {
 }
 
 impl Outcome {
-    /// The expression.
+    /// The expression, as the user typed it.
     pub(super) fn text(&self) -> &str {
         &self.check
     }
 
-    /// The observation in words.
+    /// The observed value in words, or why there is none.
     pub(super) fn observed(&self) -> &str {
         &self.observed
     }
@@ -341,7 +342,7 @@ impl Outcome {
 
 /// The width of the verdict and the gaps.
 const BESIDE_CHECK: usize = 8;
-/// The widest observation on one line. An observation may be a sentence; a wider observation is
+/// The most columns that a line keeps free for its observation. A wider observation, such as a sentence, is
 /// broken into lines.
 const OBSERVED_MOST: usize = 30;
 

@@ -3,7 +3,7 @@
 use dashpot_api::RuleCounters;
 use dashpot_rules::{Decimal, ParseError, parse_bandwidth, parse_duration};
 
-/// A figure of a latency.
+/// A statistic of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
     Mean,
@@ -12,7 +12,7 @@ pub(crate) enum Figure {
     Quantile(u32),
 }
 
-/// A latency of a rule.
+/// A time that a rule measures for each zio that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Span {
     Requested,
@@ -37,7 +37,7 @@ pub(crate) type Counter = fn(&RuleCounters) -> u64;
 /// A metric of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RuleMetric {
-    /// A counter, and whether its value is known if nothing has matched.
+    /// A counter, and whether its value is known even if the rule has matched nothing.
     Counter(Counter, bool),
     Latency(Span, Figure),
 }

@@ -4,7 +4,7 @@ use dashpot_rules::{ParseError, nearest};
 
 use super::metric::{DeviceMetric, RuleMetric};
 
-/// The known names.
+/// The names that an expression may contain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     /// Disks and volumes.
@@ -142,7 +142,7 @@ fn explicit_rule(text: &str) -> Option<(&str, &str)> {
 }
 
 fn no_subject(what: &str, name: &str, known: &[String]) -> ParseError {
-    // An id is not a likely misspelling of a name.
+    // Never propose an id: a user who misspelt a name hardly meant an id.
     let is_name = |known: &&str| known.parse::<u64>().is_err();
     let names = known.iter().map(String::as_str).filter(is_name);
     let remedy = match nearest(name, names) {

@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::judge::Outcome;
 
 /// Everything that a report says. A reader of the JSON first looks at `schema`. A release may add fields
-/// under the same number. If it removes a field or changes what a field means, it raises the number.
+/// without a change of `schema`. A release that removes a field, or changes what a field means, raises
+/// `schema`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     schema: u32,
@@ -77,8 +78,8 @@ impl Report {
         })
     }
 
-    /// A test case for the command, for each check, and for each rule. The case of a rule that injected
-    /// nothing counts as skipped, with the reason.
+    /// JUnit's XML, with a test case for the command, for each check, and for each rule. The case of a rule
+    /// that injected nothing counts as skipped, with the reason.
     pub(crate) fn junit(&self) -> String {
         let mut cases = Vec::new();
         if !self.command.is_empty() {
@@ -246,7 +247,7 @@ fn said(text: &str) -> String {
     format!("<system-out>{}</system-out>", xml(text))
 }
 
-/// Text for XML, which allows no control characters.
+/// Escapes text for XML, which allows no control characters.
 fn xml(text: &str) -> String {
     let each = text.chars().map(|letter| match letter {
         '&' => "&amp;".to_owned(),
@@ -261,7 +262,7 @@ fn xml(text: &str) -> String {
     each.collect()
 }
 
-/// A table; empty if there are no rows.
+/// A table in Markdown; an empty text if there are no rows.
 fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let lines: Vec<String> = rows
         .map(|row| format!("| {} |\n", row.join(" | ")))
@@ -327,7 +328,7 @@ fn escaped(text: &str) -> String {
 const SCHEMA: u32 = 1;
 /// The most annotations that GitHub shows for a step.
 const ANNOTATIONS: usize = 10;
-/// The longest page: a summary may have 1 MiB.
+/// The most bytes of a page. GitHub allows 1 MiB for the summary of a step.
 const PAGE_MOST: usize = 1_000_000;
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(crate) struct AttachArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Like 'dashpot attach', this needs root, and it prints the node. 'dashpot detach'
-undoes both. --mkfs never overwrites a disk that has data on it.
+undoes both steps. --mkfs never overwrites a disk that has data on it.
 
 Example:
   sudo dashpot mount c1t1d0 /mnt --mkfs
@@ -129,8 +129,8 @@ impl With {
 /// Detach block devices, unless they are in use
 #[derive(Args, Debug)]
 #[command(after_help = "\
-It keeps a device that is mounted or open, and names its users. --stale removes
-the devices of daemons that were killed.
+detach keeps a device that is mounted or open, and names its users. --stale
+removes the devices of daemons that were killed.
 
 Examples:
   sudo dashpot detach /dev/loop0

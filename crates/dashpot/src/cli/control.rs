@@ -50,7 +50,7 @@ pub(crate) struct InjectArgs {
 #[command(after_help = "\
 The rule keeps its id, its name and its counters. Latencies and the verdict of
 'proof' then cover only I/Os that match after the update. The I/Os that the rule
-holds at the update end as the rule said before.
+already holds end as the old rule says.
 
 Example:
   dashpot update 1 -D 25ms:2")]
@@ -165,13 +165,13 @@ Examples: a power cut, and the disk afterwards; half of the writes lost, torn
   dashpot crash db --restart
   dashpot crash all --restart --tear 512 --seed 7")]
 pub(crate) struct CrashArgs {
-    /// A disk, a pool, or 'all' with lossy stores, one after another
+    /// A disk, a pool, or 'all' that have lossy stores, one after another
     #[arg(value_name = "DISK|POOL|all")]
     pub(crate) target: String,
     /// End its connections, and refuse new ones until --restart
     #[arg(long, conflicts_with = "restart")]
     pub(crate) off: bool,
-    /// End its connections, and serve what survived; if it is off, do not cut again
+    /// End its connections, and serve what survived; if the power is off, do not cut it again
     #[arg(long)]
     pub(crate) restart: bool,
     /// Unflushed writes that survive: none, all or random

@@ -12,8 +12,8 @@ use super::when::Between;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 An I/O is slow if it took longer than the 99th percentile of the other side, or
-with --slow, if it has those facts. A value differs if it has a far larger share
-of the slow time than of the I/Os.
+with --slow, if it has the given facts. A value differs if it has a far larger
+share of the slow time than of the I/Os.
 
 Examples: five minutes beside the rest; a good day beside a bad one; slow I/Os
   dashpot diff --in today.rec --during 03:10..03:15

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// The directory to write them to
+    /// The directory to write the man pages to
     pub(crate) dir: PathBuf,
 }
 

@@ -11,9 +11,10 @@ use super::words::layer;
 /// List I/Os that have not ended, and who waits for them
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-It watches the kernel's disks for a moment, and lists the I/Os that begin then
-and do not end. The kernel only counts older I/Os. inflight also lists processes
-that wait, with the place in the kernel where they wait.
+inflight watches the kernel's disks for a moment, and lists the I/Os that begin
+then and do not end. Of older I/Os, the kernel knows only how many there are.
+inflight also lists processes that wait, with the place in the kernel where they
+wait.
 
 Example: what a hanging program waits for
   sudo dashpot inflight -d vda

@@ -30,7 +30,7 @@ pub(crate) struct LabArgs {
     /// Memory for finished I/Os, for snoop and heatmap --last [64M]; 0 for none
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) events: Option<u64>,
-    /// Meet deadlines by spinning, auto or never; never under a CPU quota
+    /// Spin to meet deadlines: auto or never; a CPU quota means never
     #[arg(
         long,
         value_name = "WHEN",

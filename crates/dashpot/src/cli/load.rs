@@ -73,7 +73,8 @@ fn parse_many(text: &str) -> Result<u32, ParseError> {
 /// The most requests in flight.
 const DEPTH_MAX: u32 = 1_000_000;
 
-/// The bound protects this program, which keeps each request in memory. A shard takes fewer requests.
+/// Parses how many requests may be in flight. The bound protects this program, which keeps each request in
+/// memory. A shard has a lower limit of its own.
 fn parse_depth(text: &str) -> Result<u32, ParseError> {
     let depth = parse_many(text)?;
     let fits = (depth <= DEPTH_MAX).then_some(depth);

@@ -84,8 +84,8 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// The parsed command line. A mistake ends the program with 2. A mistake in `run` ends the program with
-    /// `run_failed`, because callers would take 2 for the status of the command.
+    /// The parsed command line. A mistake ends the program with exit code 2. A mistake in `run` ends it with
+    /// `run_failed`, because callers would take 2 for the exit code of the command.
     pub(crate) fn parse_or_exit(run_failed: u8) -> Cli {
         let error = match Cli::try_parse() {
             Ok(cli) => return cli,

@@ -11,7 +11,7 @@ use super::no_api::NoApi;
 /// Show a recording in the browser, with heat maps and comparison
 #[derive(Args, Debug)]
 #[command(after_help = "\
-It prints the address of the page, with its token. If the recording is still
+view prints the address of the page, with its token. If the recording is still
 being made, the page follows it. Ctrl-C ends the page.
 
 Example:

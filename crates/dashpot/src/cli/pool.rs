@@ -18,7 +18,7 @@ pub(crate) struct GetArgs {
     /// Only these tunables
     #[arg(value_name = "TUNABLE", value_parser = parse_tunable_name)]
     pub(crate) tunables: Vec<Tunable>,
-    /// Show what each does, too
+    /// Show what each tunable does, too
     #[arg(long)]
     pub(crate) wide: bool,
     /// Print JSON
@@ -29,8 +29,8 @@ pub(crate) struct GetArgs {
 /// Change tunables of a pool while clients use it
 #[derive(Args, Debug)]
 #[command(after_help = "\
-All of them change at once, or none. A number without a unit is in the unit of
-the tunable, as in ZFS. A restart brings the values of the lab back.
+All named tunables change at once, or none. A number without a unit is in the
+unit of the tunable, as in ZFS. A restart brings the values of the lab back.
 
 Examples:
   dashpot set tank zfs_delay_scale=1ms

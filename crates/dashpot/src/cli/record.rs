@@ -32,7 +32,7 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Option<RecordCommand>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// The directory of the recording; it is made, or continued
+    /// The directory of the recording, which is made or continued
     #[arg(short = 'o', long, value_name = "REC", required = true)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct RecordArgs {
     pub(crate) lasts: Option<Duration>,
 }
 
-/// The size of a recording, and the I/Os that it keeps longest.
+/// How large a recording may become, and which I/Os it keeps longest.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeepArgs {
     /// The most bytes of the recording [2G]

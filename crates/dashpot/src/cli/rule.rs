@@ -14,7 +14,7 @@ impl RuleArgs {
         self.0.injection()
     }
 
-    /// The rule that replaces another.
+    /// The rule that the options describe, as the replacement of another rule.
     pub(crate) fn replacement(&self) -> Result<TypedRule, ParseError> {
         self.injection()?.replacement()
     }
@@ -88,7 +88,8 @@ fn arg(option: &'static RuleOption) -> Arg {
     }
 }
 
-/// Checks that the option can read the value. The caller parses the value again, together with all others.
+/// Checks that the option can read the value. `update_from_arg_matches` parses it again, together with the
+/// other options.
 fn checked(option: &RuleOption, value: &str) -> Result<String, ParseError> {
     option.read(value, &mut RuleDraft::default())?;
     Ok(value.to_owned())

@@ -117,7 +117,7 @@ fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     })
 }
 
-/// The error itself, without usage: the usage would name a command that does not exist.
+/// The first line of an error message. clap's usage lines below it would name a command that does not exist.
 fn first_line(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

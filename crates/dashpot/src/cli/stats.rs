@@ -1,4 +1,4 @@
-//! `stats`: the words of statistics.
+//! `stats`: lists the words of statistics.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `top`: the full screen.
+//! The options of `top`, which shows disks on the full screen.
 
 use std::path::PathBuf;
 

@@ -98,7 +98,7 @@ impl FromStr for When {
         if let Ok(moment) = text.parse() {
             return Ok(When::Moment(moment));
         }
-        // Try this before the time of day: that parser accepts a text with a date, too.
+        // Try a date before a time of day, because the parser of `Time` accepts a text with a date, too.
         if let Ok(date_time) = text.parse() {
             return Ok(When::DateTime(date_time));
         }

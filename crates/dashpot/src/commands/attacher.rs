@@ -24,10 +24,10 @@ use super::attach::{Wish, attach_disk, detach_own, give_to};
 use crate::cli::With;
 use crate::sources::Stop;
 
-/// The name under which dashpot starts this process.
+/// The name under which dashpot starts the attacher.
 pub(super) const ATTACHES: &str = "dashpot-attaches";
 
-/// The disks to attach.
+/// A request to attach disks, which a daemon sends to the attacher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     /// The address of the daemon's API.
@@ -49,7 +49,7 @@ pub(super) enum Done {
     Failed(String),
 }
 
-/// A device of an order.
+/// A device that the attacher has made for an order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Device {
     pub(super) disk: String,
@@ -102,12 +102,12 @@ fn serve_order() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for the line to detach. False if the daemon was killed.
+/// Waits for the line that tells the attacher to detach. Returns false if the daemon was killed.
 fn attached_until_told(input: &mut BufReader<File>) -> io::Result<bool> {
     Ok(input.read_line(&mut String::new())? > 0)
 }
 
-/// True if the line to detach has come already, or if the daemon was killed.
+/// Whether the line that tells the attacher to detach has come already, or the daemon was killed.
 fn has_more(input: &BufReader<File>) -> bool {
     let mut watched = [PollFd::new(input.get_ref(), PollFlags::IN)];
     !input.buffer().is_empty() || poll(&mut watched, Some(&AT_ONCE)).is_ok_and(|ready| ready > 0)

@@ -8,7 +8,7 @@ use dashpot_export::reclaim;
 use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities};
 
-/// A user who has become root.
+/// A user who has become root with `sudo`.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     uid: Uid,
@@ -43,8 +43,8 @@ impl Caller {
         (self.uid.as_raw(), self.gid.as_raw())
     }
 
-    /// Gives up the rights of root for good. If the process cannot raise its limit of locked memory, it keeps
-    /// the right to lock memory.
+    /// Gives up the rights of root for good. If the limit of locked memory is finite, keeps the right to lock
+    /// memory.
     pub(super) fn become_again(&self) -> anyhow::Result<()> {
         let keeps = !reclaim::is_unlimited() && reclaim::may_lock();
         set_keep_capabilities(keeps)?;

@@ -53,7 +53,7 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(status(&outcomes))
 }
 
-/// Stdout belongs to the command, so the outcomes go to stderr.
+/// Checks what happens while a command runs. Stdout belongs to the command, so the outcomes go to stderr.
 fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let checks = Checks::parse(client, &args.expressions, true)?;
     let checks = checks.unwrap_or_else(|error| refuse(&error));
@@ -162,8 +162,7 @@ impl Checks {
     }
 }
 
-/// The names of disks, volumes and rules; also the names of cleared rules if an expression may
-/// refer to one.
+/// The names of disks, volumes and rules, and of each cleared rule that an expression may refer to.
 fn names(
     client: &Client,
     volumes: &[String],

@@ -1,7 +1,7 @@
 //! A command that runs under dashpot: `run -- CMD` and `inject … -- CMD`.
 //!
-//! dashpot's exit status is the command's. If the command cannot start, the exit status is the one that
-//! shells, env and timeout use for that. The command ends with dashpot, however dashpot ends.
+//! dashpot's exit status is the command's. If the command cannot start, dashpot's exit status is 126 or 127,
+//! as with shells, env and timeout. The command ends with dashpot, however dashpot ends.
 
 use std::env::ArgsOs;
 use std::ffi::{OsStr, OsString};
@@ -36,12 +36,12 @@ const NOT_FOUND: u8 = 127;
 /// Shells add this to the number of the signal that ended a command.
 const SIGNAL_BASE: i32 = 128;
 
-/// How long a program may take to end after a signal, until dashpot says which call it holds.
+/// How long a program may take to end after a signal before dashpot prints which of its calls it holds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The name by which dashpot starts itself to become the command.
 const BECOMES: &str = "dashpot-becomes-command";
-/// The word that asks the command to end with dashpot.
+/// The word with which dashpot tells its second process that the command must end with dashpot.
 const DIES_ALONG: &str = "dies-along";
 
 /// Begins to catch the signals that dashpot passes on to the command.
@@ -54,15 +54,15 @@ pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
     run_with(command, &[], None, &mut passed_on()?, &Launcher::new()?).await
 }
 
-/// A thread that starts commands. A command inherits the marks of the thread that starts it, and must not
-/// inherit the mark of an I/O flusher. This thread must outlive its commands: the kernel would take its end
-/// for the end of dashpot, and kill them.
+/// A thread that starts commands. A command inherits the flags of the thread that starts it, and must not
+/// inherit `PR_SET_IO_FLUSHER`. This thread must outlive the commands: if it ended, the kernel would take
+/// that for the end of dashpot, and kill them.
 #[derive(Debug)]
 pub(crate) struct Launcher(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 impl Launcher {
-    /// Starts the thread, and waits until it has begun. A thread maps memory as it begins, and the kernel refuses
-    /// that after dashpot has locked its memory and given up root.
+    /// Starts the thread, and waits until it has begun. A thread maps memory as it begins, and the kernel
+    /// refuses to map more once dashpot has locked its memory and given up root.
     pub(crate) fn new() -> io::Result<Launcher> {
         let (orders, ordered) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
         let begun = Arc::new(Barrier::new(2));
@@ -85,7 +85,7 @@ impl Launcher {
             let _entered = runtime.enter();
             drop(answer.send(command.spawn()));
         };
-        // If the thread is gone, the caller gets no answer.
+        // If the thread is gone, `answered` returns an error.
         let _ = self.0.send(Box::new(order));
         answered.await.map_err(io::Error::other)?
     }
@@ -122,19 +122,19 @@ pub(crate) async fn run_with(
     wait_and_reap(pid_of(&child), signals, Some(program)).await
 }
 
-/// Makes the kernel give the orphans of a program to dashpot. Where Yama restricts ptrace(2), a process without
-/// privileges may read the memory of its descendants alone. A daemon would otherwise become a child of the
-/// host's first process.
+/// Makes the kernel give the orphans of a program to dashpot. Where Yama restricts ptrace(2), a process
+/// without privileges may read only the memory of its descendants. A process that the program starts as a
+/// daemon would otherwise become a child of the host's first process, and dashpot could not read its memory.
 fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
 /// Becomes the command, if [`run_with`] has started dashpot for that. Returns only on failure.
 ///
-/// If a signal that dashpot cannot catch kills dashpot, the kernel should end the command, too: the
-/// command would otherwise go on without its disks. The kernel ends a process in this way only if the
-/// process itself has asked for this after the fork. So dashpot starts itself, asks, and then becomes
-/// the command.
+/// If a signal that dashpot cannot catch kills dashpot, the kernel should end the command, too: the command
+/// would otherwise go on without its disks. The kernel ends a process together with its parent only if the
+/// process itself has asked for that after the fork. So dashpot starts a second dashpot, which asks the
+/// kernel, and then becomes the command.
 pub(crate) fn become_command() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     if words.next()? != BECOMES {

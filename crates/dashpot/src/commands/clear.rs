@@ -29,7 +29,8 @@ pub(crate) fn listed(ids: &[u32]) -> String {
     format!("{noun} {}", numbers.join(", "))
 }
 
-/// Clears the rules. No rule has the name of a disk.
+/// Clears the rules that `target` names. The target cannot be ambiguous, because no rule has the name of a
+/// disk.
 fn cleared(client: &Client, target: &str, release: bool) -> Result<Cleared, ClientError> {
     if target == "all" {
         return client.clear_all(release);

@@ -21,7 +21,7 @@ enum Hit {
     Pool(String),
 }
 
-/// The loss of a disk or of a pool.
+/// The lost writes of a disk or of a pool.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Lost {
@@ -76,8 +76,8 @@ impl Hit {
     }
 }
 
-/// A disk or a pool of this name. A volume loses power with its pool. A pool loses power as a whole,
-/// so a disk of a pool cannot lose power alone.
+/// The disk or the pool whose power is cut if the user names `name`. A volume loses power with its pool. A
+/// pool loses power as a whole, so a disk of a pool cannot lose power alone.
 fn hit(client: &Client, name: &str) -> anyhow::Result<Hit> {
     let exports = client.exports()?;
     if exports
@@ -101,7 +101,7 @@ fn hit(client: &Client, name: &str) -> anyhow::Result<Hit> {
     Ok(Hit::Pool(pool))
 }
 
-/// The names that a power cut can be asked for, the pools last.
+/// The names that `crash` accepts; those of pools come last.
 fn names(exports: &[Export]) -> Vec<&str> {
     let own = exports.iter().map(|export| export.name.as_str());
     let pools: BTreeSet<&str> = exports

@@ -30,8 +30,8 @@ pub(super) struct Wanted {
     pub(super) mount: Option<PathBuf>,
 }
 
-/// The disks to serve. dashpot takes a word after `--attach` for a lab file. If there is no such file, the
-/// error says how to write the name of a disk to attach.
+/// The disks to serve. In `--attach WORD`, dashpot takes the word for a lab file. If there is no such file,
+/// the error says how to write the name of a disk to attach.
 pub(super) fn lab_beside(attach: &AttachedArgs, args: &LabArgs) -> anyhow::Result<Lab> {
     Lab::from_args(args).map_err(|error| match (&attach.disks, &args.lab) {
         (Some(disks), Some(word)) if disks.is_empty() && !word.exists() => {
@@ -161,7 +161,7 @@ impl Devices {
         }
     }
 
-    /// The variables by which a command finds the devices.
+    /// The environment variables by which a command finds the devices.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let first = self.devices.first();
         let first = first.map(|device| (DEVICE.to_owned(), device.node.clone()));
@@ -196,7 +196,7 @@ impl Devices {
     }
 }
 
-/// The helper's answer.
+/// Reads the helper's answer.
 fn read(stdout: ChildStdout) -> anyhow::Result<Done> {
     let mut answer = String::new();
     BufReader::new(stdout).read_line(&mut answer)?;

@@ -66,7 +66,7 @@ pub(super) fn place_to_listen<'a>(api: &'a ApiAddress, option: &str) -> anyhow::
     Ok(&api.at)
 }
 
-/// The address of the metrics.
+/// The address at which Prometheus can scrape the metrics.
 pub(super) fn metrics_url(listener: &HttpListener) -> String {
     match listener.address() {
         Address::Tcp(socket) => format!("http://{}/metrics", reachable(*socket)),

@@ -151,7 +151,7 @@ fn disarm(client: &Client, id: u32) {
     }
 }
 
-/// A rule as the daemon parsed it.
+/// A line that shows a rule as the daemon parsed it.
 pub(crate) fn understood(rule: &Rule) -> String {
     let name = rule.name.as_deref();
     let name = name.map_or_else(String::new, |name| format!(" ({name})"));
@@ -166,8 +166,8 @@ pub(crate) fn understood(rule: &Rule) -> String {
     )
 }
 
-/// The request for the rules of one call. Its text is short, because these rules differ only in their first
-/// option and its value.
+/// The request for the rules of one call. These rules differ only in their first option and its value, so the
+/// request has the other options only once.
 fn request(injection: &Injection) -> Inject {
     let words: Vec<String> = injection.rules.iter().map(TypedRule::asked).collect();
     let (all_of_first, others) = match words.split_first() {

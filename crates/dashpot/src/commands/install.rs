@@ -37,7 +37,7 @@ fn copy_self(place: &Path) -> io::Result<()> {
         .mode(0o755)
         .open(place)?;
     io::copy(&mut own, &mut copy)?;
-    // Other users run the copy, too, whatever the umask of this user is.
+    // Let other users run the copy, too, whatever the umask of this user is.
     copy.set_permissions(Permissions::from_mode(0o755))?;
     copy.sync_all()
 }

@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The default memory for finished zios, in bytes.
 const DEFAULT_EVENTS: u64 = 64 << 20;
 
-/// No measurement has shown that more threads help.
+/// The most shards that dashpot starts by default. No measurement has shown that more threads help.
 const SHARDS_MAX: usize = 2;
 
 /// The disks that this process serves.
@@ -43,7 +43,7 @@ pub(crate) struct Running {
     answering: Vec<JoinHandle<()>>,
 }
 
-/// A disk, and the address for its clients.
+/// A disk, and the addresses for its clients.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Export {
     pub(crate) name: String,
@@ -159,7 +159,7 @@ impl Running {
         self.instance.server.handle()
     }
 
-    /// Drains the disks. `hurry` ends the grace period of held zios.
+    /// Drains the disks. When `hurry` completes, the grace period of held zios ends.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
         // Shards that drain take no commands, so the listeners end first. The end of a task closes
         // its listener.
@@ -191,7 +191,7 @@ impl Export {
     }
 }
 
-/// Names the option. The error's text already contains its sources.
+/// Adds the name of the option to an error. The text of the error already contains its sources.
 fn explain(error: StartError) -> anyhow::Error {
     match error {
         StartError::Listen(error) => anyhow!("--nbd {error}"),

@@ -98,7 +98,7 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
 /// How many of each disk's oldest zios `list` searches for zios that hang without an armed rule.
 const LOOKED_AT: usize = 100;
 
-/// Remarks that do not fit the table.
+/// Remarks about the rules, which have no place in the table.
 fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
     let notes = rules
         .iter()
@@ -159,7 +159,7 @@ fn stalls(rules: &[Rule]) -> String {
     by_disk.into_iter().map(line).collect()
 }
 
-/// A note next to the figures of a rule.
+/// A note about a rule that has injected nothing, or that has ended.
 pub(super) fn note(rule: &Rule) -> Option<String> {
     let why = match (&rule.why_nothing, rule.state) {
         (Some(why), _) if rule.present().matched == 0 => why.clone(),

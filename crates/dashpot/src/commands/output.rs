@@ -32,8 +32,8 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_drawn(&lines(text))
 }
 
-/// Prints a picture unescaped, because a picture moves the cursor and changes colours. It must contain no
-/// text from outside.
+/// Prints a picture unescaped, because a picture moves the cursor and changes colours. The picture must
+/// contain no text from outside.
 pub(crate) fn print_drawn(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! The end of the process that started this process: `--exit-with-parent`.
+//! `--exit-with-parent`: notices when the process that started this process ends.
 //!
 //! A descriptor of the parent becomes readable when the parent ends. The kernel's own signal for this,
 //! PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may start this
@@ -39,10 +39,11 @@ impl Parent {
             bail!("--exit-with-parent: the parent has ended");
         }
         let (ended, end) = oneshot::channel();
-        // A thread waits, because the runtime takes no descriptor without `unsafe`.
+        // A thread waits for the parent, because the async runtime cannot watch a descriptor without
+        // `unsafe`.
         let wait = move || {
             wait_for(&process);
-            // If nothing listens any more, this process is ending.
+            // If the receiver is gone, this process is ending anyway.
             let _ = ended.send(());
         };
         let thread = thread::Builder::new().name("parent".to_owned());
@@ -54,8 +55,8 @@ impl Parent {
     pub(super) fn poll_signal(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         match self {
             Parent::Lives(end) => {
-                // An error means that the thread has failed. Treat the error as the parent's end:
-                // do not live on unwatched.
+                // An error means that the thread has failed. Treat the error as the parent's end, because
+                // this process must not run on without watching its parent.
                 let _ended = ready!(Pin::new(end).poll(context));
                 *self = Parent::Ended(Box::pin(sleep(GRACE)));
                 Poll::Ready(Signal::TERM)

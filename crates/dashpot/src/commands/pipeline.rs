@@ -12,7 +12,8 @@ use dashpot_export::complain;
 
 use crate::checks::{Outcome, Report};
 
-/// Makes the directory before the command runs, because the command may take long.
+/// Makes the directory of the report. Callers do this before they run the command, so that a wrong directory
+/// does not cost them a long run.
 pub(super) fn make_directory(directory: Option<&Path>) -> anyhow::Result<()> {
     let Some(directory) = directory else {
         return Ok(());

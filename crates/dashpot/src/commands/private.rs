@@ -1,5 +1,5 @@
-//! A directory of sockets that only this user can enter. The directory is removed when its owner
-//! ends.
+//! A directory of sockets that only this user can enter. The directory belongs to one process, its owner, and
+//! is removed when the owner ends.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
@@ -74,8 +74,8 @@ fn is_left(path: &Path) -> bool {
 }
 
 const PREFIX: &str = "dashpot-";
-/// The name of the lock file. Other directories with similar names have no such file, such as
-/// dashpot-UID, a daemon's default directory.
+/// The name of the lock file. Other directories with similar names, such as a daemon's default directory
+/// dashpot-UID, have no such file.
 const LOCK: &str = "lock";
 
 impl Drop for PrivateDir {

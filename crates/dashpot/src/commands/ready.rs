@@ -15,8 +15,8 @@ use super::instance::Export;
 /// How many random letters the name of a draft has.
 const DRAFT_LETTERS: usize = 8;
 
-/// A ready file, which is removed with its daemon. Before publication, the file is a draft in the
-/// same directory, so that readers never see an incomplete file.
+/// A ready file. Dropping this value removes the file. Before publication, the file is a draft in the same
+/// directory, so that readers never see an incomplete file.
 pub(crate) struct ReadyFile {
     place: PathBuf,
     /// The present path of the file: first that of the draft, then `place`.
@@ -108,7 +108,7 @@ fn remove_stale(place: &Path) -> anyhow::Result<()> {
     fs::remove_file(place).with_context(refused)
 }
 
-/// A name in the same directory that no other user can guess and take.
+/// The path of the draft, in the same directory. No other user can guess its name and take it.
 fn draft(place: &Path) -> anyhow::Result<PathBuf> {
     let Some(name) = place.file_name() else {
         bail!("--ready-file {}: that names no file", place.display());

@@ -44,9 +44,9 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     let devices = open_devices(wanted.as_ref(), &lab)?;
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
-    // If this process is marked as an I/O flusher, the command must not inherit the mark, so the early thread
-    // starts it: that thread has no mark. Otherwise a new thread starts the command, because a new thread may
-    // have the right to lock memory, which this process has kept.
+    // If this process is marked as an I/O flusher, the command must not inherit the mark, so the early
+    // thread, which has no mark, starts the command. Otherwise a new thread starts the command, because a new
+    // thread may have the right to lock memory, which this process has kept.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,
@@ -111,15 +111,15 @@ async fn serve_command(
     ended
 }
 
-/// Names the page on stderr: stdout belongs to the command.
+/// Prints the address of the page on stderr, because stdout belongs to the command.
 fn say_page(door: &Door) {
     if door.access.is_some() {
         complain(format_args!("dashpot: page {}", door.page));
     }
 }
 
-/// The disks to attach; `None` without `--attach` and `--mount`. A command finds its devices in
-/// variables, so the devices need no links, and the names of disks on one host need not differ.
+/// The disks to attach; `None` without `--attach` and `--mount`. A command finds its devices in environment
+/// variables, so the devices need no links, and another daemon on this host may have a disk of the same name.
 fn wanted(args: &RunArgs) -> Option<Wanted> {
     let disks = args.attach.disks.clone();
     let disks = disks.or_else(|| args.mount.as_ref().map(|_| Vec::new()))?;
@@ -200,7 +200,7 @@ async fn run_program(
     Ok(ended?)
 }
 
-/// The command ends with dashpot, unless the user wants something else.
+/// The fate of held calls if dashpot is killed. By default, the command is killed, too.
 fn on_loss(args: &RunArgs) -> OnLoss {
     args.on_loss.unwrap_or(OnLoss::Kill)
 }
@@ -229,7 +229,7 @@ fn check_of_program(args: &RunArgs, lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses two disks with the same variable.
+/// Refuses two disks whose names give the same environment variable.
 fn check_variables(lab: &Lab) -> anyhow::Result<()> {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for disk in &lab.disks {
@@ -243,7 +243,7 @@ fn check_variables(lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The variables that tell the command its disks and their API.
+/// The environment variables that tell the command its disks and their API.
 fn variables(api: &str, exports: &[Export]) -> Vec<(String, String)> {
     let first = exports.first().map(|export| export.uri.clone());
     let mut variables = vec![

@@ -11,8 +11,8 @@ use dashpot_report::table::Room;
 
 use crate::sources::zone_ns;
 
-/// The width for a table on standard output: the terminal's, if there is one and the table need not
-/// be `wide`.
+/// The width for a table on standard output: the width of the terminal, if there is one and the table need
+/// not be `wide`.
 pub(super) fn room(wide: bool) -> Room {
     room_on(&io::stdout(), wide)
 }
@@ -42,7 +42,8 @@ pub(super) fn surface(as_text: bool) -> Surface {
     }
 }
 
-/// The capabilities of standard output for a simulation's report, at its end.
+/// The capabilities of standard output for a simulation's report, which dashpot prints when the simulation
+/// has ended.
 pub(super) fn surface_of_simulation() -> Surface {
     let still = |screen| Screen {
         moving: false,
@@ -65,7 +66,7 @@ pub(super) fn surface_of_file() -> Surface {
     }
 }
 
-/// Standard output, for a moving picture, if it is a terminal that can show one.
+/// The screen for a moving picture; `None` if standard output is not a terminal that can show one.
 fn moving() -> Option<Screen> {
     let says = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_dumb = says("TERM").is_none_or(|term| term == "dumb");
@@ -84,7 +85,7 @@ fn moving() -> Option<Screen> {
     })
 }
 
-/// The assumed width of a file or of any other output without a width.
+/// The assumed size of a file or of any other output without a size.
 const PIPE: Screen = Screen {
     columns: 80,
     lines: 42,

@@ -28,7 +28,7 @@ use crate::cli::reports::DeviceArgs;
 use crate::lab::Lab;
 use crate::sources::Target;
 
-/// Serves until a signal ends it.
+/// Serves disks until a signal comes.
 pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
     // Take the sockets before this process opens other descriptors.
     let handed = handed_sockets()?;
@@ -140,7 +140,7 @@ async fn serve_lab(
     served
 }
 
-/// Attaches disks, if the user asks for it, until a signal comes.
+/// Attaches disks, if the user asks for it, and detaches them when a signal comes.
 async fn attached(
     attacher: Option<Attacher>,
     address: &Address,
@@ -182,7 +182,7 @@ async fn record(args: &ServeArgs, address: &Address) -> anyhow::Result<Option<Ba
     begun.await?.map(Some)
 }
 
-/// Tells the programs that wait for this daemon.
+/// Tells the programs that wait for this daemon that it is ready.
 fn tell_ready(
     door: &Door,
     metrics: Option<&str>,
@@ -219,7 +219,7 @@ fn announcement(door: &Door, metrics: Option<&str>, exports: &[Export]) -> Strin
     )
 }
 
-/// The paths of sockets, and the directories that exist only for them.
+/// Chooses the paths of sockets, and keeps the private directory for the sockets without a path.
 #[derive(Default)]
 struct Places {
     private: Option<PrivateDir>,

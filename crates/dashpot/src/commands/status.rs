@@ -189,7 +189,8 @@ fn disk_row(disk: &Disk) -> Vec<String> {
     ]
 }
 
-/// A disk whose I/Os are calls has no bytes of its own.
+/// The size of a disk; a dash if its I/Os are the calls of a program, because such a disk has no bytes of its
+/// own.
 fn size(disk: &Disk) -> String {
     match disk.store.starts_with(PATH) {
         true => "-".to_owned(),
@@ -370,10 +371,10 @@ fn of_calls(disk: &Disk) -> String {
     )
 }
 
-/// The beginning of the words for a store of calls.
+/// The prefix of a store's description if the disk's I/Os are the calls of a program.
 const PATH: &str = "path:";
 
-/// How many I/Os clients kept in flight.
+/// A line that says how many I/Os clients kept in flight.
 fn depth(io: &DeviceIo) -> String {
     let depth = &io.depth;
     if depth.most == 0 {

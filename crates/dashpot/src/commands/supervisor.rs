@@ -1,5 +1,5 @@
-//! The protocols of systemd, which libnbd and container engines speak, too: a supervisor hands sockets to
-//! the process that it starts (`LISTEN_FDS`). The process sends the message that it is ready
+//! The protocols of systemd, which libnbd and container engines speak, too: a supervisor hands sockets to the
+//! process that it starts (`LISTEN_FDS`), and the process tells the supervisor when it is ready
 //! (`NOTIFY_SOCKET`).
 
 use std::env::{var, var_os};

@@ -1,4 +1,4 @@
-//! The variables by which a command finds its disks.
+//! The environment variables by which a command finds its disks.
 
 /// The variable with the URI of a disk for NBD clients.
 pub(super) const URI: &str = "DASHPOT_URI";

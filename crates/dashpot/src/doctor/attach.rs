@@ -91,7 +91,7 @@ pub(crate) fn ublk_works() -> Result<(), Missing> {
     }
 }
 
-/// This build has no ublk.
+/// Always says that this build has no ublk.
 #[cfg(not(feature = "ublk"))]
 pub(crate) fn ublk_works() -> Result<(), Missing> {
     Err(Missing::new(
@@ -107,7 +107,8 @@ fn needs_root(what: &str) -> Result<(), Missing> {
         return Err(Missing::new(format!("{what} needs root"), "sudo"));
     }
     let has_right = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_ADMIN);
-    // Where the kernel does not tell, the attempt will.
+    // If the kernel does not tell which rights this process has, assume the right. The attempt then shows
+    // whether it is there.
     match capabilities(None).is_ok_and(|sets| !has_right(sets)) {
         true => Err(Missing::new(
             format!("{what} needs CAP_SYS_ADMIN, which root lacks here"),
@@ -117,7 +118,7 @@ fn needs_root(what: &str) -> Result<(), Missing> {
     }
 }
 
-/// The reason that a way does not work on this host, and the remedy.
+/// The reason why a way to a disk does not work on this host, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     pub(crate) why: String,

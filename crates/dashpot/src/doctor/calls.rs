@@ -7,7 +7,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use super::attach::Missing;
 
-/// Tries to install a filter. The filter picks no calls, so nothing else changes.
+/// Tries to install a filter. The filter picks no calls, so it has no effect.
 pub(super) fn calls_work() -> Result<(), Missing> {
     // The kernel binds a filter and the loss of privileges to a thread. Both end with this thread.
     let thread = Builder::new().spawn(|| Listener::install(&[]).map(drop));
@@ -18,7 +18,7 @@ pub(super) fn calls_work() -> Result<(), Missing> {
     }
 }
 
-/// The limits that Yama, a part of the kernel, sets to a look into the memory of a program.
+/// A warning if Yama, a part of the kernel, keeps dashpot from reading the memory of a program.
 pub(super) fn memory_warning() -> Option<&'static str> {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     let is_root = rustix::process::geteuid().is_root();
@@ -37,7 +37,7 @@ fn warning_of(scope: &str, may_trace: bool, is_root: bool) -> Option<&'static st
     }
 }
 
-/// Why there is no filter, and the remedy.
+/// Why the kernel has not installed the filter, and the remedy.
 pub(crate) fn why_not(error: NotInstalled) -> Missing {
     let (why, change) = match error {
         NotInstalled::HasListener => (
@@ -60,7 +60,7 @@ pub(crate) fn why_not(error: NotInstalled) -> Missing {
         NotInstalled::Failed(error) => {
             return Missing::new(
                 format!("the kernel refuses the filter ({error})"),
-                "seccomp(2) has the meaning of this error",
+                "seccomp(2) explains this error",
             );
         }
     };
@@ -70,9 +70,9 @@ pub(crate) fn why_not(error: NotInstalled) -> Missing {
 const UNREADABLE: &str = "Beware: kernel.yama.ptrace_scope keeps dashpot from reading the names in open, \
      unlink, rename and truncate, and the lists of buffers in writev and its kin: such calls go on unheld, \
      and are counted. With 1, or with CAP_SYS_PTRACE and 2, they are held. types=sync needs none of this";
-const UNREADABLE_OF_OTHERS: &str = "Beware: kernel.yama.ptrace_scope is 1, so of a program that drops from \
-     root dashpot cannot read the names in open, unlink, rename and truncate, and the lists of buffers in \
-     writev and its kin, without CAP_SYS_PTRACE: such calls go on unheld, and are counted";
+const UNREADABLE_OF_OTHERS: &str = "Beware: kernel.yama.ptrace_scope is 1. If a program drops from root, \
+     dashpot cannot read the names in open, unlink, rename and truncate, and the lists of buffers in writev \
+     and its kin, without CAP_SYS_PTRACE: such calls go on unheld, and are counted";
 
 #[cfg(test)]
 mod tests {

@@ -44,7 +44,7 @@ impl Host {
         }
     }
 
-    /// How much longer than intended a sleep takes, at the median.
+    /// How much longer than intended the median sleep takes.
     pub(super) fn wake_cost_p50_ns(&self) -> u64 {
         self.wake_cost_p50_ns
     }

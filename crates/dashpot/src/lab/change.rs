@@ -52,7 +52,7 @@ pub(super) const ACTION_KEYS: [Key; 5] = [
         kind: "disk",
         example: "\"c1t1d0\"",
         default: "none",
-        meaning: "Holds all I/O of a disk at once.",
+        meaning: "Holds all new I/O of a disk, until `resume`.",
     },
     Key {
         name: "resume",
@@ -190,7 +190,8 @@ impl State<'_> {
         Ok(inject.into_iter().collect())
     }
 
-    /// The rules that a word names: `all`, a disk, or an id or a name; in this order of precedence.
+    /// The commands that clear the rules which a word names. The word is `all`, or else the name of a disk,
+    /// or else the id or the name of a rule.
     fn clear(&mut self, word: &str) -> Result<Vec<Command>, ParseError> {
         let disk = self.disk_names.iter().position(|name| *name == word);
         let of_disk = |at: usize| word == "all" || disk == Some(at);

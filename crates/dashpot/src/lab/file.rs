@@ -1,4 +1,4 @@
-//! The disks, pools and volumes of a daemon, from a lab file, and its `[serve]`.
+//! Reads from a lab file what a daemon needs: the disks, pools and volumes, and `[serve]`.
 
 use dashpot_rules::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, ParseError, PoolSpec, block_size, check_blocks,

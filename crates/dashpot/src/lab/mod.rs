@@ -99,8 +99,8 @@ const DEFAULT_LAB: &str = include_str!("default.toml");
 
 const LAB_BYTES_MAX: u64 = 16 << 20;
 
-/// Refuses rules that no zio can match, if the lab gives the disk's size. The disk's file is not
-/// open yet.
+/// Refuses rules that no zio can match. dashpot has not opened the disk's file yet, so this function checks
+/// only disks whose size is in the lab.
 fn check_ranges(disk: &LabDisk) -> Result<(), ParseError> {
     let size = disk.config.size.unwrap_or(u64::MAX);
     let mut injections = disk.injections.iter();

@@ -70,9 +70,9 @@ pub(super) struct PoolDraft<'a> {
     tunables: Tunables,
     bitmap: Option<PathBuf>,
     legacy: LegacyConfig,
-    /// The space for volumes.
+    /// How many bytes the pool has for volumes.
     pub(super) capacity: u64,
-    /// The space that volumes have taken.
+    /// How many bytes volumes have taken.
     pub(super) allocated: u64,
     /// The block size of the first volume.
     pub(super) block_size: Option<u32>,

@@ -191,7 +191,7 @@ impl<'a> Section<'a> {
         self.start.clone()
     }
 
-    /// `LINE: [TABLE]`.
+    /// The table's place in the words of an error: `LINE: [TABLE]`.
     pub(super) fn place(&self) -> String {
         format!("{}: {}", line_of(self.text, self.start.start), self.name)
     }
@@ -206,7 +206,7 @@ impl<'a> Section<'a> {
         Err(self.error(self.span_of(key).unwrap_or_default(), key, message))
     }
 
-    /// `LINE: [TABLE] KEY: MESSAGE`.
+    /// An error with its place: `LINE: [TABLE] KEY: MESSAGE`.
     pub(super) fn error(&self, span: Range<usize>, key: &str, message: &str) -> ParseError {
         let line = line_of(self.text, span.start);
         let place = [self.name.as_str(), key].map(str::trim).join(" ");

@@ -30,7 +30,7 @@ pub(crate) struct Lab {
 #[derive(Clone, Debug)]
 pub(crate) struct LabDisk {
     pub(crate) config: DiskConfig,
-    /// Each rule is a group of its own, as if one call of `inject` had armed it alone.
+    /// The rules of each injection are a group, as if one call of `inject` had armed them.
     pub(crate) injections: Vec<Injection>,
 }
 
@@ -72,12 +72,12 @@ impl Lab {
         Ok(&mut self.disks[at])
     }
 
-    /// Whether the I/Os of a disk are the calls of a program.
+    /// Whether the lab has a disk whose I/Os are the calls of a program.
     pub(crate) fn follows_program(&self) -> bool {
         self.program_disk().is_some()
     }
 
-    /// A disk whose I/Os are the calls of a program.
+    /// The first disk whose I/Os are the calls of a program.
     pub(crate) fn program_disk(&self) -> Option<&DiskConfig> {
         let mut disks = self.disks.iter().map(|disk| &disk.config);
         disks.find(|disk| matches!(disk.store, StoreConfig::Path(_)))

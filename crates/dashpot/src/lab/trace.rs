@@ -1,6 +1,6 @@
 //! Traces: a CSV of `time_ns,op,target,offset,length`, with one I/O per line.
 //!
-//! Nothing is quoted, because no name has a comma. The line of titles is optional.
+//! Fields have no quotes, because no name has a comma. The line of titles is optional.
 
 use std::path::Path;
 

@@ -117,14 +117,14 @@ pub(super) const COMMON_KEYS: [Key; 4] = [
         kind: "time",
         example: "\"15s\"",
         default: "none: the end of the run",
-        meaning: "From this time on it begins no more calls; later than `start`.",
+        meaning: "From this time on, the workload begins no more calls. It must be later than `start`.",
     },
     Key {
         name: "link",
         kind: "rate of bytes",
         example: "\"1G\"",
         default: "none: it takes no time",
-        meaning: "Bytes per second of a link between the client and the lab, which all of its bytes pass one after the other.",
+        meaning: "Bytes per second of a link between the client and the lab, which all bytes of the workload pass one after the other.",
     },
     Key {
         name: "trace",
@@ -302,7 +302,7 @@ fn at_most<N: PartialOrd + std::fmt::Display>(
 
 /// The most threads. This many threads fit into the memory of a usual machine.
 pub(super) const THREADS_MAX: u32 = 1_000_000;
-/// The most calls per second: time has no finer unit.
+/// The most calls per second. The virtual clock has no unit finer than a nanosecond.
 pub(super) const RATE_MAX: u64 = 1_000_000_000;
 const DEFAULT_BLOCK: u32 = 8 << 10;
 /// The longest request of NBD.

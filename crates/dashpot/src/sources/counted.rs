@@ -144,8 +144,8 @@ impl<S: Stream> Source for CountedSource<S> {
     }
 }
 
-/// The I/Os of a device in flight. The age of each I/O is the time that it would have taken if it
-/// had ended now.
+/// The number of I/Os in flight on a device, and the age of the oldest: the time that this I/O would have
+/// taken if it had ended now.
 pub(super) fn oldest(ios: &[FinishedIo], device: &str) -> InFlight {
     let own = || ios.iter().filter(|io| &*io.device == device);
     let oldest_ns = own().map(FinishedIo::total_ns).max();

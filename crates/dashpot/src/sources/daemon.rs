@@ -234,8 +234,8 @@ impl Look {
     }
 }
 
-/// The answer of a daemon. Names sizes as ranges. Fails if the daemon's histograms have another layout than
-/// ours.
+/// Checks the answer of a daemon, and names sizes as ranges. Fails if the daemon's histograms have another
+/// layout than ours.
 fn checked(
     answer: Result<DiskLatency, ClientError>,
     asked: Counters,
@@ -252,7 +252,8 @@ fn checked(
     Ok(latency)
 }
 
-/// The I/Os of an operation that failed. The counters have no times of these I/Os, which moved no bytes.
+/// The failed I/Os of an operation. The counters have no times of failed I/Os, and failed I/Os moved no
+/// bytes.
 fn failed(op: OpLatency) -> OpLatency {
     OpLatency {
         completed: op.failed,
@@ -272,7 +273,7 @@ fn check_layout(layout: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The range of sizes. The daemon names a range by its least size.
+/// The name of a range of sizes. The daemon names a range by its least size.
 fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }
@@ -366,7 +367,7 @@ fn depths(look: &DiskLatency) -> DepthTimes {
 /// clients that have since been added to `other`.
 fn before<'a>(op: &OpLatency, later: &DiskLatency, earlier: &'a DiskLatency) -> Vec<&'a OpLatency> {
     let is_same = |one: &OpLatency, other: &OpLatency| one.op == other.op && one.by == other.by;
-    // A name that counts less than before is a new client.
+    // If the count of a name has become smaller, the name now belongs to a new client.
     let goes_on =
         |old: &OpLatency, new: &OpLatency| is_same(old, new) && old.completed <= new.completed;
     let is_added = |old: &OpLatency| !later.ops.iter().any(|new| goes_on(old, new));

@@ -1,7 +1,7 @@
 //! The counters that the kernel always keeps for its block devices: `/proc/diskstats`.
 //!
 //! Source: the kernel's Documentation/admin-guide/iostats.rst. Times are whole milliseconds in 32 bits, and
-//! wrap around. The counters of a device that was replaced start at zero, too.
+//! wrap around. If another device has replaced a device, the counters start again at zero.
 
 use std::collections::HashMap;
 use std::fs;
@@ -41,7 +41,7 @@ pub(super) struct Transfers {
     pub(super) time_ms: u32,
 }
 
-/// Every device's counters, by its number.
+/// The counters of every device, by the number of the device.
 pub(super) fn counters() -> anyhow::Result<HashMap<Number, Counters>> {
     let text = fs::read_to_string(FILE).context(FILE)?;
     Ok(text.lines().filter_map(parse).collect())

@@ -1,5 +1,5 @@
-//! The kernel's disks, watched by a thread of their own. Printing can block on a terminal, a pipe
-//! or a disk, and events that are not read in time are lost.
+//! Watches the kernel's disks in a thread of its own, because printing can block on a terminal, a pipe or a
+//! disk, and the kernel overwrites events that are not read in time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! Turns the kernel's events into intervals.
 //!
 //! An I/O counts in the interval in which it was completed, even if it began before; if its CPU
-//! reported it too late, it counts in the next interval. I/O that the driver got before the watch
-//! began is not seen.
+//! reported it too late, it counts in the next interval. The reader does not see I/O that the driver
+//! got before the watch began.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -126,7 +126,7 @@ impl Reader {
             if is_stopped || self.is_nothing_left() {
                 self.read(u64::MAX)?;
                 let span = self.intervals.close(self.read_ns).unwrap_or_default();
-                // If no device is left, an error follows.
+                // If no device is left, the next call fails.
                 return Ok(Some(self.ended(Span {
                     is_last: is_stopped,
                     ..span
@@ -152,7 +152,8 @@ impl Reader {
         if self.read_ns < due_ns || is_late {
             return Ok(false);
         }
-        // The time of the loss is unknown, so no interval since the last reading may look idle.
+        // The time of the loss is unknown. Count all events that are left in this interval, so that no
+        // interval since the last reading looks idle.
         if progress.lost > 0 {
             self.read(u64::MAX)?;
         }

@@ -61,7 +61,7 @@ impl Memory {
         let told = each.collect::<anyhow::Result<Vec<_>>>()?;
         let since_ns = told.iter().map(|one| one.since_ns).max();
         let end_ns = told.iter().map(|one| one.now_ns).max().unwrap_or(now_ns);
-        // The answer has the seconds that began after that moment.
+        // The answer has the seconds that began after `after_ns`.
         let first = (after_ns / SECOND_NS + 1).max(since_ns.unwrap_or_default() / SECOND_NS);
         Ok(Memory {
             layer,

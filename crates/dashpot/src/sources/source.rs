@@ -5,8 +5,8 @@ use dashpot_observe::{FinishedIo, Seen};
 /// Watches devices, one interval after another. The caller gives a source its question and its schedule
 /// when it makes the source.
 pub(crate) trait Source {
-    /// The I/O of the devices from their start until the first interval; `None` if the source did
-    /// not see it.
+    /// The I/O of the devices from their start until the first interval; `None` if the source does not know
+    /// that I/O.
     fn since_start(&mut self) -> anyhow::Result<Option<Seen>> {
         Ok(None)
     }

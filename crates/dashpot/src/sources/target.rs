@@ -59,7 +59,7 @@ impl Named {
 }
 
 impl Target {
-    /// Finds a target. A path, a number (`7,0`) and everything under `--kernel` means the kernel's
+    /// Finds a target. A path, a number (`7,0`), and every word together with `--kernel` mean the kernel's
     /// disks. A name means the daemon's disk or volume with that name, if there is one, and otherwise the
     /// kernel's disk.
     pub(crate) fn find(api: Option<&ApiAddress>, args: &DeviceArgs) -> anyhow::Result<Target> {
@@ -203,8 +203,8 @@ impl Target {
         }
     }
 
-    /// Refuses facts of volumes and of disks at once that only events or the daemon's memory tell, because the
-    /// reader of these takes one layer.
+    /// Refuses a question about volumes and disks at once that only events or the daemon's memory can answer,
+    /// because dashpot reads events, and the memory, one layer at a time.
     fn check_events(&self, question: &Question) -> Result<(), ParseError> {
         let layers = question.layers();
         let is_both =
@@ -406,7 +406,7 @@ fn watch_syncs<'a>(
 /// systems, or a file that was closed before dashpot looked up its device.
 const ELSEWHERE: &str = "elsewhere";
 
-/// The disks or the volumes. A store's figures are part of its disk's figures.
+/// The names of the devices of a layer. A store's figures are part of its disk's figures.
 fn of_layer<'a>(layer: Layer, disks: &'a [String], volumes: &'a [String]) -> &'a [String] {
     match layer {
         Layer::Volume => volumes,

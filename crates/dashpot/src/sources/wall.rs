@@ -13,7 +13,7 @@ pub(super) fn unix_ns_before(age: Duration) -> u64 {
     unix_ns().saturating_sub(age.as_nanos() as u64)
 }
 
-/// The offset of the local time zone, today.
+/// The present offset of the local time zone from UTC, in nanoseconds.
 pub(crate) fn zone_ns() -> i64 {
     i64::from(jiff::Zoned::now().offset().seconds()) * 1_000_000_000
 }

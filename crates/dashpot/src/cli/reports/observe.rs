@@ -10,7 +10,7 @@ use crate::cli::{BackgroundArgs, PageArgs};
 /// Watch the kernel's disks: rates, percentiles, I/O in flight
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-It needs root, and no daemon. With --metrics it serves the same figures to
+observe needs root, and no daemon. With --metrics it serves the same figures to
 Prometheus until Ctrl-C, as of the end of the last interval. With --record any
 report of the kernel's disks can be asked about the past: --from, --to, --last.
 With --page it prints the address of a page with heat maps of the same disks.

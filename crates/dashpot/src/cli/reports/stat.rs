@@ -1,4 +1,4 @@
-//! `stat`: any statistic.
+//! `stat`: shows any statistic.
 
 use clap::Args;
 use dashpot_observe::Statistic;

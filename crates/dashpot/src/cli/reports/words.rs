@@ -76,7 +76,7 @@ impl PoolArgs {
     }
 }
 
-/// The I/Os of a report.
+/// The conditions for the I/Os of a report.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
     /// Only I/Os with op=write,... (a comma in a name: '\,')
@@ -85,7 +85,7 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The conditions; none for all I/Os.
+    /// The conditions on the I/Os. Without conditions, the report covers all I/Os.
     pub(crate) fn predicates(&self) -> Predicates {
         self.predicates.clone().unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl FilterArgs {
 /// The past that a report is about.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PeriodArgs {
-    /// The I/Os of a recording that 'dashpot record' made
+    /// Report on a recording that 'dashpot record' made
     #[arg(long = "in", value_name = "REC")]
     pub(crate) recording: Option<PathBuf>,
     /// From this time of a recording on, such as 03:10

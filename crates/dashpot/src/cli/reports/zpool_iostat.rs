@@ -13,16 +13,16 @@ use super::words::{HtmlArgs, PoolArgs};
     dashpot sim lab.toml --report 'zpool-iostat -q 1'"
 )]
 pub(crate) struct ZpoolIostatArgs {
-    /// Average waits
+    /// Show average waits
     #[arg(short = 'l')]
     pub(crate) latency: bool,
-    /// Queues at the end of the interval
+    /// Show the queues at the end of the interval
     #[arg(short = 'q')]
     pub(crate) queues: bool,
-    /// Histograms of waits
+    /// Show histograms of waits
     #[arg(short = 'w', conflicts_with_all = ["latency", "queues", "sizes"])]
     pub(crate) waits: bool,
-    /// Histograms of sizes
+    /// Show histograms of sizes
     #[arg(short = 'r', conflicts_with_all = ["latency", "queues"])]
     pub(crate) sizes: bool,
     /// Show all columns, even on a narrow terminal

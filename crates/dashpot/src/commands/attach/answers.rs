@@ -22,7 +22,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Asks the daemons of these attachments, all at once.
+    /// Asks all daemons of these attachments at once.
     pub(super) fn about<'a>(records: impl Iterator<Item = &'a Record>) -> Answers {
         let may_live = records.filter(|record| record.daemon.is_none_or(Process::is_alive));
         let apis: BTreeSet<&str> = may_live.map(|record| record.api.as_str()).collect();

@@ -34,8 +34,8 @@ impl BlockDevice {
         &self.node
     }
 
-    /// Notes the settings that are about to be changed, with their former values. The note in the directory
-    /// of the attachment outlives this process.
+    /// Notes the settings that `attach` is about to change, with their former values. The note is a file in
+    /// the directory of the attachment, so it outlives this process.
     pub(super) fn note(&mut self, before: Before, place: &Place) -> anyhow::Result<()> {
         let changes = Changes {
             node: self.node.clone(),
@@ -47,7 +47,7 @@ impl BlockDevice {
         Ok(())
     }
 
-    /// Leaves the device in place.
+    /// Lets the device outlive this value.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
@@ -79,7 +79,7 @@ pub(super) fn free(
     Ok(())
 }
 
-/// Whether the node is there, and no program has made it a device.
+/// Whether the node exists, and no program has made it a device.
 pub(super) fn is_free(node: &str, mechanism: MechanismWord) -> bool {
     match mechanism {
         MechanismWord::Loop => loop_device::backing_file(node).is_none(),

@@ -22,7 +22,7 @@ use super::target::Target;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
 
-/// Detaches the named devices. Goes on after a failure, and fails at the end.
+/// Detaches the named devices. After a failure it detaches the others, too, and then fails.
 pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
     if !rustix::process::geteuid().is_root() {
         bail!("detach needs root: sudo dashpot detach …");
@@ -79,7 +79,8 @@ pub(crate) fn detach_all_of(client: &Client, fails: Fails) -> anyhow::Result<()>
 pub(crate) enum Fails {
     /// The I/O fails now.
     Now,
-    /// The command waits for the I/O, or refuses. This option would make the I/O fail.
+    /// The command waits for the I/O, or refuses. Its message names this option, with which the I/O would
+    /// fail.
     With(&'static str),
 }
 
@@ -97,7 +98,7 @@ fn is_of(client: &Client, record: &Record) -> bool {
     record.api == client.address()
 }
 
-/// The attachments that a word names. If the word is a name and a path, it means the disk or the volume with
+/// The attachments that a word names. A word that is both a name and a path means the disk or the volume with
 /// that name.
 fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
     let is_own = |record: &Record| is_of(client, record);
@@ -207,12 +208,12 @@ impl Detachment<'_> {
         mounted.filter(|at| file_system::is_mounted(&self.record.node, at))
     }
 
-    /// Mounts the file system again after a refusal. Otherwise programs would write into the directory that
-    /// it covers.
+    /// Mounts the file system again after a refusal. Otherwise programs would write into the directory below
+    /// the mount.
     fn mount_again(&self, mounted: Option<&Path>) -> anyhow::Result<()> {
         let node = &self.record.node;
         let begun = Instant::now();
-        // Even if Ctrl-C is the reason of the refusal, mounting gets a moment.
+        // Even if Ctrl-C caused the refusal, `mount` gets a moment to succeed.
         let gives_up = || (self.is_stopped)() && begun.elapsed() >= CLOSING;
         match mounted {
             Some(at) if self.is_ours() && !file_system::is_mounted(node, at) => {
@@ -228,7 +229,7 @@ impl Detachment<'_> {
         is_ours(self.place, self.record)
     }
 
-    /// Unmounts the file system. A rule may hold the writes of unmounting.
+    /// Unmounts the file system. A rule may hold the writes that unmounting causes.
     fn unmount(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let is_held = || begun.elapsed() >= CLOSING && self.in_flight() > 0;
@@ -243,8 +244,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// Ends a device whose daemon is gone. Unmounting the device first would wait for another
-    /// daemon.
+    /// Frees a device whose daemon is gone, if the caller wants that. Unmounting the device first would wait
+    /// for another daemon.
     fn fail_waiting(&self) -> anyhow::Result<()> {
         let name = &self.record.disk;
         match self.fails {
@@ -255,7 +256,7 @@ impl Detachment<'_> {
         }
     }
 
-    /// Ends the connection to the daemon. If the daemon has ended, it holds no I/O.
+    /// Ends the connection to the daemon, so that held I/O fails. A daemon that has ended holds no I/O.
     fn fail_held_now(&self) -> anyhow::Result<()> {
         if self.in_flight() == 0 {
             return Ok(());
@@ -277,8 +278,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// Fails I/O in flight, if the caller wants that. A program that ends writes what it has in the page
-    /// cache, so I/O may come late.
+    /// Fails I/O in flight, if the caller wants that. Waiting loops repeat this call, because I/O may come
+    /// late: when a program ends, the kernel writes the program's data from the page cache.
     fn fail_if_asked(&self) -> anyhow::Result<()> {
         match self.fails {
             Fails::Now => self.fail_held_now(),
@@ -314,7 +315,7 @@ impl Detachment<'_> {
         }
     }
 
-    /// The message about I/O in flight.
+    /// The part of an error message about I/O in flight.
     fn held(&self) -> String {
         match (self.in_flight(), self.fails) {
             (0, _) => String::new(),

@@ -11,8 +11,8 @@ use super::place::{Place, Record};
 use super::state::is_ours;
 use super::{block_device, fuse_mount, link, sysfs};
 
-/// Frees the node, if dashpot made the device, and removes its files. If the node is free already, an earlier
-/// command may have been killed before it had given the node back.
+/// Frees the node if it still is the attachment's device, and removes the attachment's files. If the node is
+/// free already, restores it, because an earlier command may have been killed before it gave the node back.
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         free(record)?;

@@ -15,7 +15,7 @@ pub(super) struct Exported {
     /// kernel this size.
     #[cfg_attr(not(feature = "ublk"), expect(dead_code))]
     pub(super) block: u32,
-    /// Whether reads may wait for long now, by rules or because a disk is suspended.
+    /// Whether reads may wait for long now, because of rules or because a disk is suspended.
     pub(super) may_hold_reads: bool,
 }
 
@@ -75,7 +75,7 @@ impl Exported {
             served: Served {
                 store_id: volume.store_id.clone(),
                 size: volume.size_bytes,
-                // A volume takes smaller writes than its blocks, as a zvol of ZFS does.
+                // A volume takes writes that are smaller than its blocks, as a zvol of ZFS does.
                 sector: SECTOR_MIN,
                 read_only: false,
             },
@@ -84,12 +84,12 @@ impl Exported {
         })
     }
 
-    /// Its layer and its name, by which the daemon finds it.
+    /// The layer and the name by which the daemon finds this disk or volume.
     pub(super) fn key(&self) -> (LayerWord, &str) {
         (self.layer, &self.name)
     }
 
-    /// Its words in a message: `disk 'd'` or `volume 'tank/v'`.
+    /// How a message names this disk or volume: `disk 'd'` or `volume 'tank/v'`.
     pub(super) fn words(&self) -> String {
         words(self.layer, &self.name)
     }
@@ -138,8 +138,8 @@ fn volumes_of(pool: &Pool) -> String {
     }
 }
 
-/// The prefix of the store's words for a disk whose I/Os are the calls of a program.
+/// The prefix of the store's description if a disk's I/Os are the calls of a program.
 const FILES: &str = "path:";
-/// The sector sizes that all kinds of devices can have.
+/// The smallest and the largest sector size that all kinds of devices can have.
 const SECTOR_MIN: u32 = 512;
 const SECTOR_MAX: u32 = 4096;

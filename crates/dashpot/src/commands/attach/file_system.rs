@@ -30,8 +30,8 @@ pub(super) fn make(
     tool::run(kinds::maker(kind).arg(node), is_stopped).map(drop)
 }
 
-/// The content of a node, in blkid's words. Fails if the content cannot be known: nothing may be written over
-/// it.
+/// The content of a node, in blkid's words. Fails if the content cannot be known, because dashpot must not
+/// overwrite unknown data.
 pub(super) fn found_on(
     client: &Client,
     node: &str,
@@ -51,7 +51,7 @@ pub(super) fn found_on(
             let kinds = String::from_utf8_lossy(&done.stdout);
             Ok(Some(kinds.lines().collect::<Vec<_>>().join(", ")))
         }
-        // blkid treats what it cannot read as empty.
+        // blkid takes a part of the disk that it cannot read for an empty one.
         Some(NOTHING_FOUND) if failed_reads(client, node)? > failed_before => bail!(UNREADABLE),
         Some(NOTHING_FOUND) => Ok(None),
         _ => {
@@ -77,7 +77,8 @@ fn failed_reads(client: &Client, node: &str) -> anyhow::Result<u64> {
 fn read_ends(node: &str, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<File> {
     let sectors = attribute(node, "size").and_then(|sectors| sectors.parse::<u64>().ok());
     let size = sectors.context("its size is unknown")? * SECTOR;
-    // The first program that opens a node may wait for I/O, and dashpot can give up only another process.
+    // The first program that opens a node may wait for I/O. dashpot can give up waiting for another process,
+    // but not its own call, so another process opens the node first.
     read_part(node, (0, SECTOR), is_stopped)?;
     let open = File::open(node).with_context(|| format!("{node} cannot be opened"))?;
     for start in [0, size.saturating_sub(END_BYTES)] {
@@ -86,7 +87,7 @@ fn read_ends(node: &str, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<File> 
     Ok(open)
 }
 
-/// Reads bytes of a node into the page cache: the first of them, and how many.
+/// Reads `length` bytes of a node, from byte `start` on, into the page cache.
 fn read_part(
     node: &str,
     (start, length): (u64, u64),
@@ -188,7 +189,7 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
 const NOTHING_FOUND: i32 = 2;
 /// How many bytes this module reads at each end of a disk: all common signatures lie there.
 const END_BYTES: u64 = 1 << 20;
-/// The API's name of the operation.
+/// The API's name for reads.
 const READ: &str = "read";
 const UNREADABLE: &str =
     "the disk cannot be read, so it may have data: clear the rules that fail its reads";

@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::doctor::FUSE;
 
-/// A mount. Dropping this value unmounts the file, unless it was [kept](FuseMount::keep).
+/// The mount of one file. Dropping this value unmounts the file, unless it was [kept](FuseMount::keep).
 #[derive(Debug)]
 pub(super) struct FuseMount {
     at: PathBuf,
@@ -44,7 +44,7 @@ impl FuseMount {
         &self.at
     }
 
-    /// Leaves the mount in place.
+    /// Lets the mount outlive this value.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }

@@ -25,7 +25,7 @@ use super::process::Process;
 use super::state::waits_now;
 use super::sysfs::queue_of;
 
-/// The name under which dashpot starts this process. The argument of the process is the node.
+/// The name (`argv[0]`) under which dashpot starts the guard. The guard's only argument is the node.
 const GUARDS: &str = "dashpot-guards";
 
 /// Starts the guard of a device.
@@ -106,7 +106,7 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether each check has found I/O in flight, for longer than the kernel keeps new I/O.
+/// Whether all checks since `since` have found I/O in flight, and for longer than the kernel keeps new I/O.
 fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
     if queue_of(node).is_none_or(|queue| queue.in_flight == 0) {
         *since = None;
@@ -116,7 +116,7 @@ fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
     since.elapsed() >= Duration::from_secs(RECONNECT_SECONDS) + MARGIN
 }
 
-/// Disconnects the device, unless another daemon has it meanwhile.
+/// Disconnects the device, unless another daemon has taken it over meanwhile.
 fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
     let is_meant = |record: &Record| record.node == node && record.daemon == Some(daemon);
     for (place, record) in Place::meant(is_meant)? {

@@ -65,7 +65,7 @@ impl Left {
     }
 }
 
-/// Reads the time that is left for a device from the kernel's messages, the oldest first.
+/// Reads from the kernel's messages how much time a device has left. The oldest message comes first.
 fn left(messages: &[String], name: &str, now: Duration) -> Left {
     let mut left = Left::Unknown;
     for message in messages {

@@ -58,7 +58,7 @@ fn refuse(link: &Path, owner: &Record, api: &str) -> anyhow::Result<()> {
     )
 }
 
-/// Something that exists in the place of a link, or of one of its directories.
+/// The path of a file that exists where the link, or one of the link's directories, should be.
 fn in_the_way(link: &Path) -> Option<&Path> {
     let own = link.ancestors();
     let mut own = own.take_while(|path| *path != Path::new(LINKS));

@@ -100,5 +100,5 @@ fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
     tool::run(Command::new("losetup").args(words), never_gives_up)
 }
 
-/// A request is at most one FUSE message, so that it becomes one I/O of the disk.
+/// The setting that limits a request to the size of one FUSE message, so that it becomes one I/O of the disk.
 const REQUEST: (&str, &str) = ("queue/max_sectors_kb", "1024");

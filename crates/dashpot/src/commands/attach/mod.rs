@@ -77,7 +77,7 @@ pub(crate) struct Attached {
     pub(crate) mechanism: MechanismWord,
     /// Why dashpot chose no other mechanism.
     pub(crate) why_not_others: Vec<String>,
-    /// The time that was left, if the node waited for a daemon; null if the node is new.
+    /// How much time was left when this daemon took the waiting node over; null if the node is new.
     pub(crate) took_over: Option<Left>,
     /// The protection that the daemon lacks against a shortage of memory.
     pub(crate) lacks: Vec<String>,
@@ -127,8 +127,8 @@ fn told(client: &Client, attached: &Attached, printed: anyhow::Result<()>) -> an
     }
 }
 
-/// Makes a link to an attached node. The link goes with the device, because another device may get the node
-/// then.
+/// Makes a link to an attached node. `detach` removes the link with the device, because another device may
+/// then get the node.
 pub(crate) fn put_link(node: &str, link: &Path) -> anyhow::Result<()> {
     place::change(node, |record| record.link = Some(link.to_owned()))?;
     link::make(link, node)
@@ -371,12 +371,12 @@ impl Attempt<'_> {
     }
 }
 
-/// A device, and the mount of the file behind it. Dropping this value undoes both, the device
-/// first.
+/// A device, and the mount of the file behind it if it is a loop device. Dropping this value frees the
+/// device, and then unmounts the file.
 struct Made(BlockDevice, Option<FuseMount>);
 
 impl Made {
-    /// Leaves the device and the mount in place.
+    /// Lets the device and the mount outlive this value.
     fn keep(self) {
         self.0.keep();
         if let Some(mount) = self.1 {
@@ -395,8 +395,8 @@ struct Waited {
 }
 
 impl Waited {
-    /// Says once that the device waits. If the caller gives up, fails the kernel's first I/O:
-    /// nothing else ends it.
+    /// Prints once that the device waits. If the user gives up, fails the kernel's first I/O, because nothing
+    /// else would end that I/O.
     fn go_on(&mut self, attempt: &Attempt<'_>, node: &str) {
         let begun = *self.begun.get_or_insert_with(Instant::now);
         if begun.elapsed() >= UNSAID && !std::mem::replace(&mut self.has_said, true) {
@@ -414,5 +414,5 @@ impl Waited {
 
 /// How many nodes `attach` tries.
 const TRIES: usize = 8;
-/// How long a device waits before `attach` says so.
+/// How long a device waits before `attach` prints that it waits.
 const UNSAID: Duration = Duration::from_secs(1);

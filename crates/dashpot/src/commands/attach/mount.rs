@@ -109,7 +109,7 @@ pub(crate) fn mount_for_run(
     Ok(is_new)
 }
 
-/// Like `is_stopped`, but also says once that mounting takes long: a rule may hold each of its I/Os.
+/// Wraps `is_stopped`, and prints once that mounting takes long, because rules may hold the I/Os of mounting.
 fn says_that_it_waits<'a>(
     node: &'a str,
     is_stopped: &'a dyn Fn() -> bool,

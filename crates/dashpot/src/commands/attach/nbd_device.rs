@@ -24,7 +24,7 @@ pub(super) struct WantedNbd<'a> {
     pub(super) may_hold_reads: bool,
 }
 
-/// Whether a node is free, so that no process has made it a device.
+/// Whether a node is free: no process has made it a device.
 pub(super) fn is_free(node: &str) -> bool {
     attribute(node, "pid").is_none()
 }
@@ -74,7 +74,7 @@ pub(super) fn configure(
     Ok(())
 }
 
-/// Gives a device whose daemon is gone another connection. `own` is the other end of `peer`.
+/// Gives a device whose daemon is gone a new connection. `own` is the other end of `peer`.
 pub(super) fn reconnect(
     node: &str,
     backend: &Path,
@@ -84,7 +84,7 @@ pub(super) fn reconnect(
     let reconnected = client()?.reconnect(index(node)?, &backend.to_string_lossy(), peer.as_fd());
     reconnected.with_context(|| format!("{node} takes no other connection"))?;
     drop(peer);
-    // If the kernel has not taken `peer`, no process has the other end any more.
+    // If the kernel has not taken `peer`, then `peer` is closed now, and a read of `own` finds the end.
     match recv(own, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
         Ok((0, _)) => bail!("{node} still has a connection: see 'dashpot status', and try again"),
         _ => Ok(()),

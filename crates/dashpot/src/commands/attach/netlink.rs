@@ -46,7 +46,7 @@ impl NbdClient {
         })
     }
 
-    /// Makes a device of a connected socket. [`Errno::BUSY`]: the device is in use.
+    /// Makes a device of a connected socket. Fails with [`Errno::BUSY`] if the device is in use.
     pub(super) fn connect(&self, order: &NbdOrder<'_>, peer: BorrowedFd<'_>) -> Result<(), Errno> {
         let message = Message::new(self.family, CONNECT)
             .attribute(INDEX, &order.index.to_ne_bytes())
@@ -63,9 +63,9 @@ impl NbdClient {
         ask(&self.socket, message).map(|_| ())
     }
 
-    /// Gives a device another socket in place of a closed socket. If the device's socket is not
-    /// closed, the kernel takes no other socket and says nothing. [`Errno::INVAL`]: the device is not
-    /// in use, or it has another `backend`.
+    /// Gives a device a new socket in place of a closed one. If the device's socket is not closed, the kernel
+    /// does not take the new socket, and reports no error. Fails with [`Errno::INVAL`] if the device is not
+    /// in use or has another `backend`.
     pub(super) fn reconnect(
         &self,
         index: u32,

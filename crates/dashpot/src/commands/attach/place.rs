@@ -24,7 +24,7 @@ pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
 const CHANGES: &str = "changes";
-/// The names of files that are not whole yet.
+/// The names of the lock and of the record until they are complete.
 const LOCK_UNNAMED: &str = "lock.new";
 const UNNAMED: &str = "record.new";
 /// The directory's own files.
@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The record of an attachment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The disk or the volume.
+    /// The name of the disk or the volume.
     pub(super) disk: String,
     /// The layer of the disk or the volume. Records of older versions lack the layer, and are of disks.
     #[serde(default = "disk_layer")]
@@ -46,13 +46,13 @@ pub(super) struct Record {
     pub(super) mechanism: MechanismWord,
     /// The daemon that serves the device; `None` if this process cannot see that daemon.
     pub(super) daemon: Option<Process>,
-    /// The address of that daemon's API.
+    /// The address of the API of the daemon that serves the device.
     pub(super) api: String,
     /// The properties of the disk or the volume. Records of older versions lack this field, and then no
     /// daemon can take the device over.
     #[serde(default)]
     pub(super) served: Served,
-    /// The changed settings of the node, with their former values.
+    /// The settings of the node that `attach` has changed, with their former values.
     pub(super) before: Before,
     /// The user and the group that the node belonged to before dashpot gave it to another user.
     pub(super) owner_before: Option<(u32, u32)>,
@@ -69,7 +69,7 @@ impl Record {
         (self.layer, &self.disk)
     }
 
-    /// The words for the disk or the volume in a message.
+    /// How a message names the disk or the volume.
     pub(super) fn words(&self) -> String {
         words(self.layer, &self.disk)
     }
@@ -81,11 +81,11 @@ impl Record {
 pub(super) struct Changes {
     pub(super) node: String,
     pub(super) mechanism: MechanismWord,
-    /// The former values.
+    /// The settings, with their former values.
     pub(super) before: Before,
 }
 
-/// The words for a disk or a volume in a message: `disk 'd'` or `volume 'tank/v'`.
+/// How a message names a disk or a volume: `disk 'd'` or `volume 'tank/v'`.
 pub(super) fn words(layer: LayerWord, name: &str) -> String {
     match layer {
         LayerWord::Disk => format!("disk '{name}'"),
@@ -132,8 +132,8 @@ impl Place {
         })
     }
 
-    /// All directories that no other process has locked. A half-made directory has no record. If a record
-    /// cannot be read, another version wrote it, and the list omits its directory.
+    /// All directories that no other process has locked. A half-made directory has no record. If dashpot
+    /// cannot parse a record, another version wrote it, and the list omits its directory.
     pub(super) fn all() -> Vec<(Place, Option<Record>)> {
         let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
         let places = entries.filter_map(|entry| Place::locked(entry.path()));
@@ -146,8 +146,9 @@ impl Place {
             .collect()
     }
 
-    /// Locks the attachments that a caller means. A command that lists all attachments locks each for a
-    /// moment, so this waits for a lock. Fails if another command keeps an attachment locked for longer.
+    /// Locks the attachments for which `is_meant` is true. A command that lists all attachments locks each
+    /// for a moment, so this function waits for a lock. Fails if another command keeps an attachment locked
+    /// for longer.
     pub(super) fn meant(
         is_meant: impl Fn(&Record) -> bool,
     ) -> anyhow::Result<Vec<(Place, Record)>> {
@@ -230,18 +231,18 @@ impl Place {
         self.write_whole(RECORD, record)
     }
 
-    /// Writes down the settings that are about to be changed.
+    /// Writes down the settings that `attach` is about to change.
     pub(super) fn note(&self, changes: &Changes) -> anyhow::Result<()> {
         self.write_whole(CHANGES, changes)
     }
 
-    /// The settings that were about to be changed, or were changed.
+    /// The settings that `attach` was about to change, and perhaps has changed.
     pub(super) fn changes(&self) -> Option<Changes> {
         let text = fs::read_to_string(self.path.join(CHANGES)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Writes a file. A reader finds the whole file or none.
+    /// Writes a file atomically: a reader finds the whole file or none.
     fn write_whole(&self, name: &str, content: &impl Serialize) -> anyhow::Result<()> {
         let (unnamed, named) = (self.path.join(UNNAMED), self.path.join(name));
         fs::write(&unnamed, serde_json::to_vec(content)?)
@@ -249,7 +250,7 @@ impl Place {
             .with_context(|| format!("cannot write {}", named.display()))
     }
 
-    /// Leaves the directory in place.
+    /// Lets the directory outlive this value.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
@@ -285,8 +286,8 @@ fn record_in(place: &Path) -> Option<Record> {
     serde_json::from_str(&text).ok()
 }
 
-/// The file of a disk. A disk may have the name of one of the directory's own files: its first letter is then
-/// percent-encoded.
+/// The file of a disk. If the disk has the name of one of the directory's own files, the first letter of the
+/// name is percent-encoded.
 fn file_in(place: &Path, disk: &str) -> PathBuf {
     let name = dashpot_rules::segment(disk);
     match (OWN.contains(&name.as_str()), name.as_bytes()) {
@@ -300,8 +301,8 @@ impl Drop for Place {
         if self.kept {
             return;
         }
-        // A file with a mount cannot be removed, and keeps its directory. A later cleaning tries
-        // again.
+        // A file on which something is mounted cannot be removed, so its directory stays. A later cleaning
+        // tries again.
         for file in self.files() {
             if fs::remove_file(&file).is_err() {
                 return;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// A process that was alive.
+/// A process that was alive when this value was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::commands) struct Process {
     pid: u32,
@@ -17,7 +17,7 @@ impl Process {
     pub(in crate::commands) fn of(pid: u32) -> Option<Process> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (state, began) = state_and_begin(&stat)?;
-        // A zombie has no descriptors any more.
+        // A zombie counts as dead, because it has no descriptors any more.
         (state != 'Z').then_some(Process { pid, began })
     }
 

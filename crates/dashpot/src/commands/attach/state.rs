@@ -35,14 +35,14 @@ pub(super) fn waits(place: &Place, record: &Record, answers: &Answers) -> bool {
         && is_stale(place, record, answers)
 }
 
-/// Like [`waits`], after asking the attachment's daemon alone.
+/// Like [`waits`], but asks the attachment's daemon itself.
 pub(super) fn waits_now(place: &Place, record: &Record) -> bool {
     record.mechanism == MechanismWord::Nbd
         && waits(place, record, &Answers::about(std::iter::once(record)))
 }
 
-/// A sentence for each device of the daemon at this address of the API, except `own`: what becomes of it when
-/// the daemon ends.
+/// Sentences that say what becomes of the devices of a daemon when the daemon ends. `api` is the address of
+/// the daemon's API. Leaves out the devices in `own`.
 pub(crate) fn left_at(api: &str, own: &[&str]) -> Vec<String> {
     let left = records().into_iter().filter(|(path, record)| {
         record.api == api
@@ -67,7 +67,7 @@ pub(crate) fn left_at(api: &str, own: &[&str]) -> Vec<String> {
     sentences.collect()
 }
 
-/// Whether a program would notice the end of the node.
+/// Whether a program has the node open or I/O of the node is in flight.
 pub(super) fn is_used(record: &Record) -> bool {
     let in_flight = queue_of(&record.node).map_or(0, |queue| queue.in_flight);
     in_flight > 0 || !device_users(&record.node).is_empty()

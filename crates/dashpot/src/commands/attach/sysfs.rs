@@ -12,9 +12,9 @@ use anyhow::Context;
 /// Settings that `attach` may change, with their former values.
 pub(super) type Before = Vec<(String, String)>;
 
-/// Changes the settings of a node. First gives the former values to `note`, so that they can be restored
-/// whatever happens later. A change of one setting may change another: a new scheduler changes the number of
-/// requests.
+/// Changes the settings of a node. First gives all former values to `note`, so that dashpot can restore them
+/// whatever happens later, and because a change of one setting may change another: a new scheduler changes
+/// the number of requests.
 pub(super) fn change(
     node: &str,
     settings: &[(&str, &str)],
@@ -93,9 +93,9 @@ pub(crate) fn queue_of(node: &str) -> Option<Queue> {
 }
 
 /// Settings of a node's queue, which a former user of the node may have changed: no scheduler changes the
-/// order, the disk does not rotate, and up to 128 I/Os are in flight. If the former user lowered that number,
-/// and then set and removed a scheduler, the kernel reports 128 but takes fewer, until the number changes. So
-/// `attach` sets 127 first.
+/// order of I/Os, the disk does not rotate, and up to 128 I/Os are in flight. If the former user lowered
+/// `nr_requests`, and then set and removed a scheduler, the kernel reports 128 but takes fewer I/Os until
+/// `nr_requests` changes. So `attach` sets 127 first.
 pub(super) const QUEUE: [(&str, &str); 4] = [
     ("queue/scheduler", "none"),
     ("queue/rotational", "0"),
@@ -103,7 +103,7 @@ pub(super) const QUEUE: [(&str, &str); 4] = [
     ("queue/nr_requests", "128"),
 ];
 
-/// How long the kernel may be busy with a device.
+/// How long dashpot tries to change an attribute while the kernel is busy with the device.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -19,15 +19,15 @@ use super::process::Process;
 use super::state::{is_used, waits_now};
 use super::{block_device, guard, nbd_device};
 
-/// A device that has waited for a daemon, and that a daemon serves again.
+/// A device that was waiting for a daemon, and that this daemon now serves.
 pub(super) struct TakenOver {
     pub(super) node: String,
     /// How long the kernel would still have kept the device's I/O.
     pub(super) left: Left,
 }
 
-/// Looks for a device of a disk or a volume that is in use and whose daemon is gone, and takes it over. Fails
-/// if the daemon does not serve the bytes that the device was made from.
+/// Looks for a device of this disk or volume that is in use and whose daemon is gone, and takes the device
+/// over. Fails if the new daemon does not serve the bytes that the device was made from.
 pub(super) fn take_over(
     exported: &Exported,
     client: &Client,
@@ -83,8 +83,8 @@ fn difference(layer: LayerWord, former: &Served, served: &Served) -> Option<&'st
     (former != served).then_some("its size, its blocks or its access have changed")
 }
 
-/// Connects the device to the returned socket. The kernel may not have noticed the end of the former
-/// connection yet.
+/// Connects the device to the returned socket. Tries again for a moment, because the kernel may not have
+/// noticed yet that the former connection has ended.
 fn connect(place: &Place, record: &Record) -> anyhow::Result<UnixStream> {
     let begun = Instant::now();
     loop {

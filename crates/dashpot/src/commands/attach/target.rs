@@ -1,4 +1,4 @@
-//! The target of `detach`: a name, or any path of a device.
+//! The target of `detach`: the name of a disk or a volume, or any path of its device.
 
 use std::fs;
 use std::path::{Path, PathBuf, absolute};
@@ -29,8 +29,8 @@ impl Target<'_> {
         }
     }
 
-    /// Whether the word is a path of an attachment: its node, its link, another path to one of these, or the
-    /// directory where dashpot has mounted its file system.
+    /// Whether the word is a path of an attachment: its node, its link, another path to the node or the link,
+    /// or the directory where dashpot has mounted the attachment's file system.
     pub(super) fn is_path_of(&self, record: &Record) -> bool {
         let is_named = Path::new(&record.node) == self.path
             || record.link.as_ref() == Some(&self.path)

@@ -16,9 +16,9 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Waits until no other attachment has its turn, `is_stopped` returns true, or [`PATIENCE`] is
-    /// over: the attachment that has the turn may wait for a stuck daemon. An attachment without a
-    /// turn may lose its device to another attachment, and then tries again.
+    /// Waits until no other attachment has its turn, until `is_stopped` returns true, or for [`PATIENCE`],
+    /// because the attachment that has the turn may wait for a stuck daemon. An attachment that goes on
+    /// without a turn may lose its device to another attachment, and then tries again.
     pub(super) fn wait(is_stopped: &dyn Fn() -> bool) -> Turn {
         let end = Instant::now() + PATIENCE;
         let file = File::open(BASE).ok();

@@ -117,7 +117,7 @@ const PREFIX: &str = "/dev/ublkb";
 const CHARACTERS: &str = "/sys/class/ublk-char";
 /// The first half of every mark that dashpot makes.
 const OWN: u32 = u32::from_be_bytes(*b"dash");
-/// No scheduler changes the order.
+/// The settings of the node's queue: no scheduler changes the order of I/Os.
 const SETTINGS: [(&str, &str); 1] = [("queue/scheduler", "none")];
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub(super) fn start(
         .arg(&ready)
         .env_remove("DASHPOT_API")
         .current_dir("/")
-        // Ctrl-C is for this command alone.
+        // Ctrl-C should end this command, but not the daemon.
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
@@ -94,7 +94,7 @@ fn wait(
     Ok(true)
 }
 
-/// Why a daemon did not start: its last line, without the name of the program.
+/// Why a daemon did not start: the last line of its log, without the name of the program.
 fn reason(log: &str) -> &str {
     let line = log.lines().last().unwrap_or("the daemon did not start");
     line.strip_prefix("dashpot: ").unwrap_or(line)

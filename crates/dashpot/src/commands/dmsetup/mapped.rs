@@ -85,7 +85,7 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// The device with this name. The path of the device's link or node is a name, too.
+    /// The device that a word names. The word is the device's name, or the path of its link or node.
     pub(super) fn find(word: &str) -> anyhow::Result<Mapped> {
         let found = Mapped::find_any(word)?;
         if !found.is_made() {
@@ -108,23 +108,23 @@ impl Mapped {
         })
     }
 
-    /// The devices, by name.
+    /// The devices, sorted by name.
     pub(super) fn all() -> anyhow::Result<Vec<Mapped>> {
         let all = Mapped::directories()?.into_iter();
         Ok(all.filter(Mapped::is_made).collect())
     }
 
-    /// The node, unless the daemon is gone: another device may have that node by now.
+    /// The node; `None` if the daemon is gone, because another device may have the node by now.
     pub(super) fn present_node(&self) -> Option<&str> {
         self.is_alive().then_some(self.node.as_str())
     }
 
-    /// Whether `create` has come as far as the block device.
+    /// Whether `create` has made the block device.
     fn is_made(&self) -> bool {
         !self.node.is_empty()
     }
 
-    /// The devices, and the remains of killed `create` commands, by name.
+    /// The devices, and the remains of killed `create` commands, sorted by name.
     fn directories() -> anyhow::Result<Vec<Mapped>> {
         let entries = match fs::read_dir(BASE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -153,7 +153,7 @@ impl Mapped {
         }
     }
 
-    /// Makes the link of the device, and keeps the device.
+    /// Makes the link of the device, and lets the device outlive this value.
     pub(super) fn publish(mut self) -> anyhow::Result<()> {
         self.write()?;
         put_link(&self.node, &link(&self.name))?;
@@ -174,8 +174,8 @@ impl Mapped {
             .with_context(|| format!("cannot write {}", named.display()))
     }
 
-    /// Ends the device's daemon, and removes the link and the directory. Nothing may use the device
-    /// any more.
+    /// Ends the device's daemon, and removes the link and the directory. No program may use the device any
+    /// more.
     pub(super) fn remove(self) -> anyhow::Result<()> {
         if let Some(daemon) = self.daemon {
             daemon::end(daemon)?;
@@ -208,8 +208,8 @@ impl Mapped {
         self.write()
     }
 
-    /// The error of a daemon that has ended at once. The table gave the device and the size of the disk, so
-    /// such an error names the word of the table.
+    /// The error if a daemon has ended at once. If the daemon's message is about the device or the size of
+    /// the disk, the error names the word of the table that gave it.
     fn not_started(&self, table: &Table, why: &str) -> anyhow::Error {
         match why.strip_prefix(&format!("disk `{}`: ", self.name)) {
             Some(why) => anyhow!(table.refuse(Word::Device, why)),
@@ -225,7 +225,7 @@ impl Mapped {
         let word = |text: &str| serde_json::to_string(text);
         let (name, store) = (word(&self.name)?, word(&self.state.store)?);
         let mut lab = format!("[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\n");
-        // A store in memory has no bytes before the disk.
+        // A store in memory has no bytes before the disk, so it takes no offset.
         if self.state.start > 0 && self.state.store != RAM {
             let offset = self.state.start * SECTOR;
             writeln!(lab, "offset = \"{offset}\"")?;
@@ -237,7 +237,7 @@ impl Mapped {
         self.daemon.is_some_and(Process::is_alive)
     }
 
-    /// Access to the device's daemon.
+    /// A client of the device's daemon.
     pub(super) fn client(&self) -> anyhow::Result<Client> {
         if !self.is_alive() {
             let name = &self.name;
@@ -248,7 +248,7 @@ impl Mapped {
         Client::at(Address::Unix(self.path("api.sock")), None)
     }
 
-    /// A file in the device's directory.
+    /// The path of a file in the device's directory.
     fn path(&self, file: &str) -> PathBuf {
         directory(&self.name).join(file)
     }

@@ -42,7 +42,7 @@ pub(super) fn resolve(table: &Table) -> anyhow::Result<Resolved> {
     })
 }
 
-/// The medium that a word names.
+/// The medium that a word of a table names.
 struct Found {
     medium: Medium,
     store: String,
@@ -83,7 +83,8 @@ fn of_numbers(numbers: (u32, u32)) -> anyhow::Result<Found> {
     })
 }
 
-/// The size of the block device with these numbers, and of its blocks. A partition has the queue of its disk.
+/// The size of the block device with these numbers, and the size of its blocks. For a partition, sysfs has
+/// the size of blocks only in the directory of the whole disk.
 fn extent_of((major, minor): (u32, u32)) -> Option<Extent> {
     let device = Path::new("/sys/dev/block").join(format!("{major}:{minor}"));
     let number = |name: &str| -> Option<u64> {
@@ -98,7 +99,7 @@ fn extent_of((major, minor): (u32, u32)) -> Option<Extent> {
     })
 }
 
-/// The path without links, from the root.
+/// The absolute path, without links.
 fn whole(path: &str) -> anyhow::Result<String> {
     let whole = fs::canonicalize(path).context("it cannot be used")?;
     let whole = whole.into_os_string().into_string();

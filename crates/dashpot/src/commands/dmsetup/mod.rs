@@ -110,8 +110,8 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     mapped.write()
 }
 
-/// Waits for the I/O in flight. dm-delay would release this I/O at once, but here no I/O may end
-/// early.
+/// Suspends a device, and waits for its I/O in flight. dm-delay would release this I/O at once, but dashpot
+/// lets no I/O end early.
 fn suspend(mapped: &Mapped) -> anyhow::Result<()> {
     let waits = Suspend {
         for_ns: None,
@@ -169,5 +169,5 @@ fn remove(mapped: Mapped, force: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// More bytes than a table of one line can have.
+/// The most bytes that dashpot reads of a table: more than a table of one line can have.
 const LONGEST: u64 = 64 << 10;

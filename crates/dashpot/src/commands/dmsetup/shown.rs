@@ -70,7 +70,8 @@ pub(super) fn info(name: Option<&str>) -> anyhow::Result<()> {
     print_each(&all, "\n", block)
 }
 
-/// Prints what there is to say of each device. Then fails if the daemon of one is gone.
+/// Prints the text of each device. Then fails if there is no text for some devices, because their daemons are
+/// gone.
 fn print_each(
     all: &[Mapped],
     between: &str,
@@ -90,8 +91,8 @@ fn print_each(
     }
 }
 
-/// The state of a device. The open count has only the users that this process can see. Events are
-/// not counted.
+/// The state of a device, in the layout of `dmsetup info`. The open count has only the users that this
+/// process can see. dashpot counts no events.
 fn block(mapped: &Mapped) -> anyhow::Result<String> {
     let state = match mapped.client()?.disk(&mapped.name, 0)?.suspended {
         Some(_) => "SUSPENDED",

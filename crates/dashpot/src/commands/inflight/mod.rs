@@ -30,7 +30,7 @@ pub(super) fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow:
     save(file, &shown.text(Room(None)), &[shown])
 }
 
-/// The I/O that has not ended.
+/// The I/Os that have not ended, and the threads that wait.
 #[derive(Debug, Serialize)]
 struct Inflight {
     /// The I/Os or the calls, the oldest first.
@@ -62,7 +62,7 @@ impl Inflight {
         let is_kernels = matches!(target, Target::Kernel(..));
         let lasts = match is_kernels {
             true => args.lasts,
-            // A daemon knows all I/Os in flight at once.
+            // A daemon can list all of its I/Os in flight, so `inflight` need not watch it.
             false => Duration::ZERO,
         };
         let mut watched = Watched::default();
@@ -137,7 +137,7 @@ impl Watched {
     }
 }
 
-/// The reads and writes in flight by the kernel's count; none if the device has vanished.
+/// How many reads and writes are in flight by the kernel's count; 0 if the device has vanished.
 fn counted(device: &str) -> u64 {
     let counts =
         fs::read_to_string(format!("/sys/class/block/{device}/inflight")).unwrap_or_default();

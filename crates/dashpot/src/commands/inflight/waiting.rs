@@ -42,13 +42,13 @@ const FIELDS: [Field<Waiting>; 4] = [
     }),
 ];
 
-/// The entries of a directory that are numbers. A process may end meanwhile.
+/// The names in a directory that are numbers; none if the directory is gone, because its process has ended.
 fn numbers(directory: impl AsRef<Path>) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The thread, if it waits.
+/// The thread with these ids, if it is in uninterruptible sleep.
 fn thread(pid: u32, tid: u32) -> Option<Waiting> {
     let base = format!("/proc/{pid}/task/{tid}");
     let process = waiting_process(&fs::read_to_string(format!("{base}/stat")).ok()?)?;

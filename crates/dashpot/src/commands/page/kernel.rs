@@ -81,7 +81,7 @@ fn watch(
             return Ok(());
         };
         let (now, unix) = (now_ns(), unix_ns());
-        // The kernel's events come with a delay, out of the buffers of several CPUs.
+        // The kernel's events arrive late, from the buffers of several CPUs, so the page's clock runs behind.
         told.clock.now_ns = before_ns.saturating_sub(LATE_NS).max(told.clock.started_ns);
         told.clock.unix_ns = unix.saturating_sub(now.saturating_sub(told.clock.now_ns));
         memory.add(seen.ios, seen.lost, told.clone());

@@ -55,7 +55,7 @@ impl Page {
             stop: Some(stop),
             thread: Some(thread.spawn(move || {
                 runtime.block_on(answer);
-                // The answer to a browser may still be read from a long recording.
+                // Do not wait for a thread that still reads a long recording to answer a browser.
                 runtime.shutdown_background();
             })?),
         })
@@ -72,5 +72,5 @@ impl Drop for Page {
     }
 }
 
-/// The bytes of I/Os that a source keeps in memory for its page.
+/// The most bytes of I/Os that a source keeps in memory for its page.
 const MEMORY: usize = 256 << 20;

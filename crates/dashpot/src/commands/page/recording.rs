@@ -149,7 +149,7 @@ fn grows(recorded: &Recorded) -> bool {
 
 /// How often to open the files again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A recorder seals a file at least every 10 s. A recorder that writes nothing for longer than this
-/// was killed.
+/// A recorder that has written nothing for this long was killed, because a recorder seals a file at least
+/// every 10 s.
 const SILENT_NS: u64 = 60_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;

@@ -99,5 +99,5 @@ fn tell_time(told: &mut Remembering, now: Instant) {
 
 /// The most virtual time that is simulated before the page gets the results.
 const PIECE: Duration = Duration::from_millis(100);
-/// The pause of a simulation that is ahead of its speed.
+/// How long a simulation sleeps if it is ahead of the speed that the user asked for.
 const NAP: Real = Real::from_millis(5);

@@ -46,5 +46,5 @@ pub(super) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
     first.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// The byte that lets a process go on.
+/// The byte that tells a waiting process to go on.
 pub(super) const GO: u8 = b'g';

@@ -51,12 +51,12 @@ impl Keeper {
         Ok(Keeper(near))
     }
 
-    /// Another end of the same socket.
+    /// A second handle of the same end of the socket.
     pub(super) fn share(&self) -> io::Result<Keeper> {
         self.0.try_clone().map(Keeper)
     }
 
-    /// From here on, the keeper lets calls go on.
+    /// Tells the keeper to let all calls go on from now on.
     pub(super) fn take_over(&self) {
         // A keeper that is gone was killed, or had no process left to answer.
         let _ = (&self.0).write_all(&[GO]);
@@ -102,7 +102,7 @@ struct Keeping {
 }
 
 impl Keeping {
-    /// Waits for dashpot or for a call; false once dashpot has ended.
+    /// Waits for dashpot or for a call. Returns false once dashpot or the last filtered process has ended.
     fn meet(&mut self, dashpot: &mut UnixStream, ledger: &Ledger) -> io::Result<bool> {
         let [of_dashpot, of_calls] = self.wait(Some(dashpot))?;
         if !of_dashpot.is_empty() {
@@ -189,7 +189,7 @@ impl Keeping {
     }
 }
 
-/// The name under which dashpot starts this process.
+/// The name under which dashpot starts the keeper.
 const KEEPS: &str = "dashpot-keeps-calls";
 
 #[cfg(test)]

@@ -19,12 +19,12 @@ pub(super) struct Ledger {
     has_first: bool,
 }
 
-/// A call that was received.
+/// A call that dashpot received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) id: CallId,
-    /// The thread that made the call. `None` if later calls have overwritten the call's note, or it has
-    /// none yet.
+    /// The thread that made the call. `None` if later calls have overwritten the call's note, or if the call
+    /// has no note yet.
     pub(super) thread: Option<Pid>,
 }
 
@@ -106,9 +106,10 @@ fn read_note(note: &[u8]) -> Option<Received> {
 const NOTES: u64 = 1 << 16;
 /// The bytes of a note.
 const NOTE: u64 = 16;
-/// The place of the first call's id.
+/// The offset of the first call's id in the file.
 const FIRST: u64 = NOTES * NOTE;
-/// There is one receiver, so at most one call has no note yet.
+/// How many ids after the last note count as received, too. dashpot has one receiver, so at most one call has
+/// no note yet.
 const UNNOTED: u64 = 2;
 
 #[cfg(test)]

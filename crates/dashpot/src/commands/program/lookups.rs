@@ -32,8 +32,8 @@ impl Lookups {
     pub(super) fn ask(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         if !self.readers.contains_key(user) {
-            // Only root can become another user. The program may use any number of users, so
-            // readers are bounded.
+            // Only root can become another user. The program may use any number of users, so dashpot bounds
+            // the number of readers.
             if !rustix::process::geteuid().is_root() || self.readers.len() == READERS_MAX {
                 return Err(Errno::ACCESS);
             }
@@ -94,7 +94,7 @@ pub(crate) fn become_reader() -> Option<ExitCode> {
     })
 }
 
-/// Gives up root for a user with groups. The standard library starts no process with several groups.
+/// Gives up root for a user with groups. The standard library cannot start a process with several groups.
 fn become_user(ids: impl Iterator<Item = OsString>) -> io::Result<()> {
     let ids = ids.map(|id| id.to_string_lossy().parse().ok());
     let ids: Option<Vec<u32>> = ids.collect();
@@ -103,14 +103,14 @@ fn become_user(ids: impl Iterator<Item = OsString>) -> io::Result<()> {
     };
     let (uid, gid) = (Uid::from_raw(*uid), Gid::from_raw(*gid));
     let groups: Vec<Gid> = groups.iter().map(|group| Gid::from_raw(*group)).collect();
-    // This process has no other thread, so these calls change the process.
+    // This process has no other thread, so these calls of one thread change the whole process.
     set_thread_groups(&groups)?;
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)?;
     Ok(())
 }
 
-/// Answers until dashpot has ended.
+/// Answers dashpot's questions until dashpot has ended.
 fn answer_all(mut dashpot: UnixStream) -> io::Result<()> {
     loop {
         let (_, question) = receive(&mut dashpot)?;
@@ -141,11 +141,12 @@ fn receive(from: &mut impl Read) -> io::Result<(u32, Vec<u8>)> {
     Ok((u32::from_ne_bytes(word), bytes))
 }
 
-/// The name under which dashpot starts this process.
+/// The name under which dashpot starts a reader.
 const READS: &str = "dashpot-reads-proc";
-/// How long a reader may take, on a busy host.
+/// How long a reader may take to answer on a busy host.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most readers. A program rarely has more than two users.
+/// The most readers. The processes of a program rarely run as more than two users.
 const READERS_MAX: usize = 16;
-/// The longest answer: a process can have 65,530 mappings, and a line is rarely longer than 250 bytes.
+/// The most bytes of an answer. A process can have 65,530 mappings, and the line of a mapping is rarely
+/// longer than 250 bytes.
 const LENGTH_MAX: u32 = 16 << 20;

@@ -35,14 +35,14 @@ use self::ledger::Ledger;
 use self::lookups::Lookups;
 use crate::cli::OnLoss;
 
-/// The wait for the process that becomes the program, and then for the end of the program.
+/// The program that `run` starts, from the wait for its first process until that process has ended.
 pub(super) struct Program {
     handle: Handle,
-    /// Where commands reach dashpot.
+    /// The address at which commands reach dashpot's API.
     api: Address,
     socket: PathBuf,
     on_loss: OnLoss,
-    /// The types of calls that the filter notifies.
+    /// The types of calls of which the filter notifies dashpot.
     types: OpSet,
     following: JoinHandle<anyhow::Result<Option<Following>>>,
 }
@@ -54,7 +54,7 @@ struct Following {
 }
 
 impl Program {
-    /// Awaits the process that becomes the program. `directory` is dashpot's private directory.
+    /// Begins to wait for the process that becomes the program. `directory` is dashpot's private directory.
     pub(super) fn awaited(
         directory: &Path,
         api: &Address,
@@ -88,12 +88,12 @@ impl Program {
         })
     }
 
-    /// Where the process connects.
+    /// The socket to which the process that becomes the program connects.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The types of calls that the program's filter notifies, in words.
+    /// The types of calls of which the program's filter notifies dashpot, in words.
     pub(super) fn types(&self) -> String {
         format_types(self.types)
     }
@@ -103,7 +103,8 @@ impl Program {
         self.on_loss == OnLoss::Kill
     }
 
-    /// Says which disk has held a call for this long: a thread gets its signals after the call.
+    /// Prints which disks have held a call for at least this long. A thread gets most signals only when its
+    /// call has ended, so the program may seem to ignore them.
     pub(super) async fn say_what_holds(&self, least: Duration) {
         for (number, disk) in self.handle.disks().iter().enumerate() {
             let age = match disk.followed {
@@ -131,12 +132,12 @@ impl Program {
         Some(snapshot.at.since(oldest.arrived).as_nanos())
     }
 
-    /// The program's first process has ended. From here on the keeper lets the calls of the program's
-    /// descendants go on.
+    /// Stops receiving calls, because the program's first process has ended. From now on, the keeper lets the
+    /// calls of the program's descendants go on.
     pub(super) async fn end(mut self) {
         match timeout(BEGINNING, &mut self.following).await {
             Ok(Ok(Ok(Some(following)))) => following.end(),
-            // The process could not install its filter, and has said why.
+            // The process could not install its filter, and has printed why.
             Ok(Ok(Ok(None))) => {}
             Ok(Ok(Err(error))) => complain(format_args!("dashpot: {error:#}")),
             // The thread has panicked, and has printed its message.
@@ -243,7 +244,8 @@ struct ForProgram {
     keeper: Keeper,
 }
 
-/// Nothing receives calls any more. If the program runs on, its calls must not wait for ever.
+/// When dashpot drops the follower, it receives no more calls. If the program runs on, its calls must not
+/// wait for ever.
 impl Drop for ForProgram {
     fn drop(&mut self) {
         self.keeper.take_over();

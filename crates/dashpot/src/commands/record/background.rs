@@ -75,7 +75,7 @@ fn run(
     begun: &Sender<anyhow::Result<()>>,
     over: &AtomicBool,
 ) {
-    // The caller waits for each of these answers.
+    // This cannot fail, because the caller waits for the answer.
     let answer = |answer| drop(begun.send(answer));
     let target = match find() {
         Ok(target) => target,

@@ -15,7 +15,7 @@ pub(super) struct Changes<'a> {
     look_ns: u64,
 }
 
-/// Something that can change.
+/// A rule or a disk, whose changes a recording marks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     /// A rule, by its disk and number.
@@ -24,7 +24,7 @@ enum Subject {
     Disk(String),
 }
 
-/// A change.
+/// A change of a rule or of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) event: Event,
@@ -53,7 +53,7 @@ impl<'a> Changes<'a> {
             return Vec::new();
         };
         self.look_ns = now_ns.saturating_add(LOOK_EVERY_NS);
-        // If the daemon does not answer, the source of the I/Os says so.
+        // If the daemon does not answer, the source of the I/Os reports that.
         let (Ok(rules), Ok(disks)) = (client.rules(), client.disks()) else {
             return Vec::new();
         };

@@ -122,7 +122,8 @@ impl Recording {
             run_first();
         }
         self.mark_watched(target);
-        // Readers know the devices from now on, and not only when the first file is sealed.
+        // Let readers of the recording know the devices from now on, before the recorder seals a file with
+        // I/Os.
         self.recorder.seal(&[]);
         let mut changes = Changes::of(target);
         loop {
@@ -226,7 +227,7 @@ pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String 
 
 /// The least value of `--keep`. Even one file of a busy disk is larger.
 const KEEP_LEAST: u64 = 1 << 20;
-/// How much a recording keeps without `--keep`.
+/// How many bytes a recording keeps without `--keep`.
 const KEEP_BYTES: u64 = 2 << 30;
 /// If the recorder takes more than this share of one CPU, it leaves single I/Os out for a minute.
 const CPU_PERCENT: u64 = 25;

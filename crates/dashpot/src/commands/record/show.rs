@@ -29,7 +29,7 @@ struct Shown {
     /// When the first and the last I/O of the recording ended, in nanoseconds since 1970.
     first_ns: u64,
     last_ns: u64,
-    /// For how many seconds of that time the recording has only counts.
+    /// For how many seconds between these two moments the recording has only counts.
     counted_seconds: u64,
     disks: Vec<String>,
     volumes: Vec<String>,
@@ -41,7 +41,7 @@ struct Shown {
 /// An event during the recording.
 #[derive(Debug, Serialize)]
 struct ShownMark {
-    /// When it happened, in nanoseconds since 1970.
+    /// When the event happened, in nanoseconds since 1970.
     at_ns: u64,
     event: &'static str,
     device: Option<String>,

@@ -19,7 +19,7 @@ pub(in crate::commands) trait Asked {
     /// The devices or pools that the report is about.
     fn devices(&self) -> Result<DeviceArgs, ParseError>;
 
-    /// The conditions on the report's I/Os; none for all I/Os.
+    /// The conditions on the report's I/Os. Without conditions, the report covers all I/Os.
     fn predicates(&self) -> Predicates {
         Predicates::default()
     }
@@ -130,7 +130,7 @@ pub(in crate::commands) enum Format {
     Text,
     /// A line of JSON for each page.
     JsonLines,
-    /// A line for each row of each page, below one head.
+    /// Comma-separated values: one line of names, and then a line for each row of each page.
     Csv,
     /// Indented JSON, for a report of one interval.
     Json,
@@ -155,7 +155,7 @@ impl Format {
     }
 }
 
-/// Ends the program if the user's words are refused.
+/// Returns the parsed value, or ends the program with the parser's error.
 pub(super) fn refuse<T>(parsed: Result<T, ParseError>) -> T {
     parsed.unwrap_or_else(|error| usage(&error))
 }

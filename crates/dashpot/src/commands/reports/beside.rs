@@ -78,7 +78,7 @@ impl Beside {
         }
     }
 
-    /// Prints the sums.
+    /// Prints how many intervals were missed and how many events were lost in all.
     pub(super) fn sum_up(&self) {
         if self.missed > 0 {
             let missed = self.missed;

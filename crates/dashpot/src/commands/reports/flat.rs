@@ -9,7 +9,7 @@ pub(super) struct Flat {
     pub(super) rows: Vec<Vec<String>>,
 }
 
-/// The rows of a page. Objects with other figures have a table of their own.
+/// The rows of a page. Objects with different columns go into separate tables.
 pub(super) fn flat(page: &Value) -> Vec<Flat> {
     let mut tables: Vec<Flat> = Vec::new();
     let mut put = |cells: &[(String, String)]| {
@@ -32,7 +32,7 @@ pub(super) fn flat(page: &Value) -> Vec<Flat> {
 /// A cell: its column, and its text.
 type Cell = (String, String);
 
-/// Calls `put` for each innermost object of an object.
+/// Calls `put` with the cells of each innermost object of an object.
 fn rows(object: &Map<String, Value>, prefix: &str, around: &[Cell], put: &mut impl FnMut(&[Cell])) {
     let mut cells = around.to_vec();
     let mut inner: Vec<(String, &Vec<Value>)> = Vec::new();

@@ -54,7 +54,7 @@ impl HtmlFile {
         *self.lost.get_or_insert(0) += seen.lost;
     }
 
-    /// Takes pages.
+    /// Adds pages to the file. Once the file is too large, only counts the pages.
     pub(super) fn take(&mut self, pages: &Pages) -> anyhow::Result<()> {
         for page in pages {
             if self.bytes > BYTES_MAX {

@@ -1,4 +1,4 @@
-//! The places for a report's pages.
+//! The places that take a report's pages: standard output and memory.
 
 use dashpot_export::complain;
 use dashpot_report::report::{Page, Pages, Rows};
@@ -11,7 +11,7 @@ use super::flat::{Flat, flat};
 use crate::commands::output::{print, print_drawn, print_json};
 use crate::commands::screen::{self, surface_of_simulation};
 
-/// A place for a report's pages.
+/// A place that takes a report's pages.
 pub(in crate::commands) trait Out {
     /// The present capabilities of the place. The size of a terminal may change.
     fn surface(&self) -> Surface;
@@ -24,18 +24,19 @@ pub(in crate::commands) trait Out {
         None
     }
 
-    /// Takes pages.
+    /// Takes the next pages.
     fn put(&mut self, pages: &Pages) -> anyhow::Result<()>;
 }
 
 /// Standard output, in a format.
 pub(in crate::commands) struct Stdout {
     format: Format,
-    /// The head of the CSV that has been printed.
+    /// The names of columns that were last printed as a line of CSV.
     head: Vec<String>,
 }
 
-/// Memory: a simulation's reports are printed when all of them are complete.
+/// Memory for the pages of a simulation's report, because dashpot prints the reports of a simulation when all
+/// of them are complete.
 pub(in crate::commands) struct Kept {
     words: String,
     surface: Surface,
@@ -76,7 +77,8 @@ impl Stdout {
             .try_for_each(|table| self.print_table(table))
     }
 
-    /// Prints rows, below a head if their columns differ from the columns of the rows before.
+    /// Prints rows. If their columns differ from those of the rows before, first prints the names of the
+    /// columns.
     fn print_table(&mut self, Flat { head, rows }: Flat) -> anyhow::Result<()> {
         let mut csv = csv::WriterBuilder::new()
             .flexible(true)

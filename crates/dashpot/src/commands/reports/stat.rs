@@ -41,5 +41,5 @@ impl Asked for StatArgs {
     }
 }
 
-/// The default interval of the other reports.
+/// The default interval, as in most other reports.
 const INTERVAL: Duration = Duration::from_secs(1);

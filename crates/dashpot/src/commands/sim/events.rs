@@ -82,7 +82,7 @@ impl Names {
         names.get(at as usize).unwrap_or(&self.other)
     }
 
-    /// Clients without a separate identity share a name.
+    /// The name of a client. Clients without a separate id share one name.
     fn client(&self, device: Device, client: ClientId) -> &Arc<str> {
         let clients = match device {
             Device::Disk(disk) => self.clients.get(disk.0 as usize),

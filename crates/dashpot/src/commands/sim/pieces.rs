@@ -4,7 +4,7 @@ use std::time::{Duration, Instant as WallClock};
 
 use dashpot_engine::Instant;
 
-/// Pieces of virtual time. A piece takes about as long as an eye needs to notice a change.
+/// Chooses pieces of virtual time that take about as much real time as an eye needs to notice a change.
 pub(super) struct Pieces {
     length: dashpot_engine::Duration,
     began: Option<WallClock>,
@@ -35,7 +35,7 @@ impl Pieces {
     }
 }
 
-/// A piece should take longer than this.
+/// If a piece took less real time than this, the next piece is longer.
 const SHORT: Duration = Duration::from_millis(20);
-/// A piece should take less than this.
+/// If a piece took more real time than this, the next piece is shorter.
 const LONG: Duration = Duration::from_millis(100);

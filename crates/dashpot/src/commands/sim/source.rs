@@ -29,7 +29,7 @@ pub(super) struct SimSource<'s, 'e> {
     tap: Option<TapId>,
 }
 
-/// The state at one moment.
+/// The state of a simulation at one moment.
 struct Snapshot {
     disks: Vec<DeviceSnapshot>,
     volumes: Vec<DeviceSnapshot>,
@@ -67,7 +67,7 @@ impl<'s, 'e> SimSource<'s, 'e> {
         due_ns.map_or(Instant::NEVER, Instant::from_nanos)
     }
 
-    /// The I/O since the last snapshot.
+    /// Takes a snapshot, and returns the I/O since the last one.
     fn seen(&mut self, span: Span, stage: &mut Stage<'_>) -> Result<Seen, ParseError> {
         let look = Snapshot::new(&self.question, &self.names, stage.simulation())?;
         let mut tap = self.tap.and_then(|id| stage.tap(id));
@@ -114,7 +114,7 @@ impl Source for SimSource<'_, '_> {
     }
 }
 
-/// The I/O of devices between two snapshots. If the figures come from events, a tap has them.
+/// The I/O of devices between two snapshots. If there is a tap, it has the figures by operation.
 fn between(
     later: &[DeviceSnapshot],
     earlier: &[DeviceSnapshot],
@@ -243,5 +243,5 @@ fn check_intervals(schedule: &Schedule, simulation: &Simulation) -> Result<(), P
     }
 }
 
-/// The most intervals. A report keeps up to 10 KB for each interval.
+/// The most intervals of a report, which keeps up to 10 KB for each interval.
 const INTERVALS_MAX: u64 = 100_000;

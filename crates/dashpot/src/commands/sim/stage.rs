@@ -25,7 +25,7 @@ pub(super) struct Stage<'a> {
     progress: Progress,
 }
 
-/// The place of a tap.
+/// Identifies a tap of a stage.
 #[derive(Clone, Copy)]
 pub(super) struct TapId(usize);
 
@@ -80,7 +80,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Whether the simulation has ended.
+    /// Whether the simulation has ended or was interrupted.
     pub(super) fn is_over(&self) -> bool {
         self.simulation.done() || self.interrupted.load(Ordering::Relaxed)
     }

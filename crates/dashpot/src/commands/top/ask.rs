@@ -1,4 +1,4 @@
-//! The screen's requests, and the news that it gets.
+//! The requests that the screen sends to the source of the disks, and the news that the source sends back.
 
 use std::time::Duration;
 
@@ -33,6 +33,6 @@ pub(super) enum News {
     Frame(Box<Frame>),
     /// The source could not make a frame, and will try again.
     Down(String),
-    /// A request is done, or refused.
+    /// The answer to a request: what was done, or why the source refused the request.
     Answer(Ask, Result<String, String>),
 }

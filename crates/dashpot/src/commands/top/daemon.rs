@@ -35,7 +35,7 @@ impl Daemon {
         }
     }
 
-    /// Ends an interval.
+    /// Makes a frame that ends an interval.
     pub(super) fn frame(&mut self) -> anyhow::Result<Frame> {
         let status = self.client.status(1)?;
         self.pools.end_interval(&status);
@@ -135,7 +135,7 @@ impl Daemon {
     }
 }
 
-/// Whether the same run of the daemon has counted for both frames.
+/// Whether the counters of both frames come from the same run of the daemon.
 fn is_of_one_life(before: &[DiskLatency; 2], now: &[DiskLatency; 2]) -> bool {
     let mut pairs = before.iter().zip(now);
     pairs.all(|(before, now)| before.since_ns == now.since_ns)
@@ -198,7 +198,7 @@ fn volume_frame(volume: &Volume) -> DiskFrame {
     }
 }
 
-/// The figures that disks and volumes share.
+/// The part of a frame that disks and volumes have in common.
 fn device_frame(io: &DeviceIo) -> DiskFrame {
     let oldest = io.oldest.first();
     let clients = io.clients.iter().map(|client| ClientFrame {

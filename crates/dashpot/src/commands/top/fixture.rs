@@ -15,7 +15,7 @@ pub(super) fn frame() -> Frame {
     frame_after(0)
 }
 
-/// The same disks, `second` intervals later.
+/// The disks of [`frame`], `second` intervals later.
 pub(super) fn frame_after(second: u64) -> Frame {
     Frame {
         disks: vec![c1t1d0(second), c1t2d0(second), log()],

@@ -46,7 +46,7 @@ pub(super) struct DiskFrame {
     pub(super) clients: Vec<ClientFrame>,
     pub(super) in_flight: u64,
     pub(super) oldest_ns: Option<u64>,
-    /// The reason that the oldest zio waits.
+    /// Why the oldest zio waits.
     pub(super) wait: Option<String>,
     pub(super) done: Option<Done>,
 }
@@ -180,7 +180,7 @@ impl ClientFrame {
 }
 
 impl Condition {
-    /// A word for a table.
+    /// The word for the condition in a table.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Condition::Vanished => "vanished",
@@ -213,7 +213,7 @@ impl Frame {
         self.notes.extend(length.and_then(|length| length.line()));
     }
 
-    /// Whether this is the last frame.
+    /// Whether this is the last frame of a simulation.
     pub(super) fn is_last(&self) -> bool {
         self.moment.is_some_and(|moment| moment.is_over())
     }

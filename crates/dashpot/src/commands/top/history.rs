@@ -11,11 +11,12 @@ pub(super) struct History {
     columns: VecDeque<Column>,
 }
 
-/// One interval.
+/// The figures of one interval.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) per_second: u64,
-    /// For fewer than 100 I/Os this is the largest latency, which is the p99 by nearest rank.
+    /// The p99 of the interval. With fewer than 100 I/Os, it is the largest latency, which is the p99 by
+    /// nearest rank.
     pub(super) p99_ns: Option<u64>,
     pub(super) heat: heatmap::Column,
 }
@@ -39,5 +40,5 @@ impl History {
     }
 }
 
-/// The most columns: no terminal is wider.
+/// The most columns that a history keeps. No terminal is wider.
 const COLUMNS_MAX: usize = 512;

@@ -70,7 +70,7 @@ pub(crate) fn check_api(api: Option<&ApiAddress>, args: &TopArgs) {
     }
 }
 
-/// A state and its connections.
+/// The state of the screen, and its link to the disks.
 struct Session {
     state: State,
     theme: Theme,

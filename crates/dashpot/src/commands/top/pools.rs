@@ -18,7 +18,7 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Ends an interval.
+    /// Ends an interval, and works out the clients' rates of writes in it.
     pub(super) fn end_interval(&mut self, status: &Status) {
         self.written.clear();
         for pool in &status.pools {
@@ -47,7 +47,8 @@ impl Pools {
     }
 }
 
-/// The rates between two frames; `None` if no time has passed, or if another daemon counts now.
+/// The rates between two frames; `None` if no time has passed, or if the counters have become smaller,
+/// because another daemon counts now.
 fn written_between(before: (u64, TrafficSum), now: (u64, TrafficSum)) -> Option<(f64, f64)> {
     let elapsed = Duration::from_nanos(now.0.checked_sub(before.0)?);
     let done = Traffic {

@@ -17,7 +17,7 @@ pub(super) struct Prompt {
     pub(super) sent: Option<Ask>,
 }
 
-/// The purpose of the words.
+/// The purpose of the typed words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Arm { disk: String },
@@ -34,7 +34,7 @@ impl Prompt {
         }
     }
 
-    /// Takes a refusal: the user can correct the line.
+    /// Shows why the source refused the request, and lets the user correct the line.
     pub(super) fn refused(&mut self, why: String) {
         self.error = Some(why);
         self.sent = None;

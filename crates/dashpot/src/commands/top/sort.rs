@@ -53,7 +53,7 @@ impl SortKey {
         }
     }
 
-    /// The word in `sorted by …`.
+    /// The word for the key in the title of the table, such as `disks by p99`.
     pub(super) fn word(self) -> &'static str {
         match self {
             SortKey::Name => "name",
@@ -70,7 +70,7 @@ impl SortKey {
         SortKey::ALL[to as usize]
     }
 
-    /// Sorts volumes before disks, and both kinds by this key. The sort is stable.
+    /// Sorts volumes before disks, and the devices of each kind by this key. The sort is stable.
     pub(super) fn sorted(self, disks: &[DiskFrame]) -> Vec<&DiskFrame> {
         let mut sorted: Vec<&DiskFrame> = disks.iter().collect();
         match self {

@@ -1,5 +1,5 @@
-//! The screen's state: the known facts, the selection, and the meaning of keys. Keys and news go in;
-//! deeds come out. The state has no clock and no terminal.
+//! The screen's state: the known facts, the selection, and the meaning of keys. The state takes in keys and
+//! news, and returns deeds for the caller to carry out. It has no clock and no terminal.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub(super) enum Message {
     Refused(String),
 }
 
-/// An effect of a key outside of the state.
+/// A deed that a key asks the caller of the state for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     Ask(Ask),
@@ -336,7 +336,7 @@ fn neighbour<T: PartialEq>(all: &[T], now: Option<T>, by: isize) -> Option<&T> {
     all.get(to.min(all.len().saturating_sub(1)))
 }
 
-/// The offered intervals, in milliseconds.
+/// The intervals that the keys `+` and `-` can select, in milliseconds.
 const INTERVALS: [u64; 9] = [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
 
 const KERNELS: &str =

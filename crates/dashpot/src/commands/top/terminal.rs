@@ -1,4 +1,4 @@
-//! The terminal: taken for the full screen, and restored however the program ends.
+//! Takes over the terminal for the full screen, and restores it however the program ends.
 
 use std::io::{self, IsTerminal, Stdout, stdin, stdout};
 use std::panic;

@@ -1,4 +1,4 @@
-//! The I/Os of the kernel's disks.
+//! Gives the I/Os of the kernel's disks as records.
 
 use dashpot_engine::OpSet;
 use dashpot_observe::{FinishedIo, VanishedDevice, Wanted};
@@ -10,7 +10,7 @@ use crate::sources::priority;
 use crate::sources::signals::now_ns;
 use crate::sources::vanished::Vanished;
 
-/// The I/Os of the kernel's disks.
+/// A stream of the I/Os of the kernel's disks.
 pub(in crate::sources) struct KernelStream<'a> {
     tracer: Tracer,
     devices: &'a [Device],

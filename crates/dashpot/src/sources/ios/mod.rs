@@ -19,14 +19,14 @@ pub(super) use zios::{Texts, ZioStream, in_flight_of};
 
 /// Finished I/Os, in the order in which their source reports them.
 pub(super) trait Stream {
-    /// The present time of the clock that dates the I/Os.
+    /// The present time of the clock by which the stream dates I/Os.
     fn now_ns(&self) -> anyhow::Result<u64>;
 
     /// Appends the I/Os that have finished since the last call. The call does not wait for I/Os, so
     /// call it 20 times a second.
     fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
 
-    /// The I/Os in flight, if the stream knows them, as if they ended at this moment of its clock.
+    /// The I/Os in flight, if the stream knows them, as if they ended at `now_ns` of the stream's clock.
     fn in_flight(&mut self, _now_ns: u64) -> Vec<FinishedIo> {
         Vec::new()
     }
@@ -53,7 +53,8 @@ pub(super) struct IoSource<S> {
     /// The time at which the watch ends, and the maximum number of I/Os.
     ends_ns: u64,
     left: usize,
-    /// The end on the stream's clock, once it has come: later I/Os do not count.
+    /// The end of the watch on the stream's clock; `None` while the watch goes on. I/Os that ended later do
+    /// not count.
     last_ns: Option<u64>,
     next: Next,
 }
@@ -158,7 +159,7 @@ mod tests {
     use dashpot_engine::Duration;
     use dashpot_observe::{IoWaits, Kind, Layer};
 
-    /// I/Os end faster than they are read: more are always ready.
+    /// A stream whose I/Os end faster than the source reads them, so that more are always ready.
     struct Endless(u64);
 
     impl Stream for Endless {

@@ -5,7 +5,7 @@ use dashpot_observe::FinishedIo;
 use super::{KernelStream, Progress, Stream, SyncStream};
 use crate::sources::signals::now_ns;
 
-/// The I/Os of the kernel's disks, and calls.
+/// A stream of the I/Os of the kernel's disks, and of the calls that sync files.
 pub(in crate::sources) struct SyncedStream<'a> {
     pub(in crate::sources) disks: KernelStream<'a>,
     pub(in crate::sources) calls: SyncStream<'a>,

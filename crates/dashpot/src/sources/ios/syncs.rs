@@ -13,7 +13,7 @@ use crate::sources::errno::errno_name;
 use crate::sources::priority;
 use crate::sources::signals::now_ns;
 
-/// The calls that sync files.
+/// A stream of the calls that sync files.
 pub(in crate::sources) struct SyncStream<'a> {
     tracer: SyncTracer,
     places: Places<'a>,

@@ -1,4 +1,4 @@
-//! The zios of a daemon's disks or volumes.
+//! Gives the zios of a daemon's disks or volumes as records.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use dashpot_rules::format_ops;
 
 use super::{Progress, Stream};
 
-/// The zios of a daemon's disks or volumes.
+/// A stream of the zios of a daemon's disks or volumes.
 pub(in crate::sources) struct ZioStream<'a> {
     client: &'a Client,
     /// The names of the disks or volumes.
@@ -19,7 +19,7 @@ pub(in crate::sources) struct ZioStream<'a> {
     wanted: WantedZios,
     texts: Texts,
     next: u64,
-    /// The start of the daemon to which the cursor belongs.
+    /// When the daemon started. The cursor `next` is valid only until the daemon is started again.
     since_ns: u64,
     /// How many events the daemon had dropped at the last reading.
     dropped: u64,
@@ -82,7 +82,7 @@ impl Stream for ZioStream<'_> {
 }
 
 /// The oldest zios in flight of each device, as if they ended now. If the daemon does not answer, the list is
-/// empty, and the next reading says why.
+/// empty, and the next reading fails with the reason.
 pub(in crate::sources) fn in_flight_of(
     client: &Client,
     names: &[String],
@@ -118,7 +118,7 @@ pub(in crate::sources) struct Texts {
 }
 
 impl Texts {
-    /// No names yet, for zios of this layer.
+    /// Begins without names, for zios of this layer.
     pub(in crate::sources) fn of(layer: Layer) -> Texts {
         Texts {
             layer,

@@ -77,7 +77,7 @@ pub(super) fn answer(question: &Question) -> bool {
         && question.predicates.dimensions().all(is_counted)
 }
 
-/// The counts of a device with one operation.
+/// The counts of one operation of a device.
 #[derive(Default)]
 struct Sums {
     buckets: BTreeMap<u64, u64>,

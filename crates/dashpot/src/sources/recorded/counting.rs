@@ -1,6 +1,6 @@
-//! The I/Os of an interval, counted block by block. For a question about names only, all I/Os with the same
-//! names are counted at once. For a question about latencies, each I/O's latency is read. For any other
-//! question, the whole of each I/O is read.
+//! Counts the I/Os of an interval, block by block. For a question about names only, this module counts all
+//! I/Os with the same names at once. For a question about latencies, it reads the latency of each I/O. For
+//! any other question, it reads the whole of each I/O.
 
 use dashpot_observe::{Alike, FinishedIo, Needs, Question, Tally};
 use dashpot_recording::Selected;
@@ -17,7 +17,7 @@ pub(super) struct Counting<'a> {
     pub(super) in_flight: Vec<FinishedIo>,
 }
 
-/// The facts about the I/Os of a block with the same names.
+/// The facts about those I/Os of a block that have the same names.
 struct Shape {
     is_named: bool,
     alike: Alike,

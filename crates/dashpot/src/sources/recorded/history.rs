@@ -11,13 +11,14 @@ use super::spans::Period;
 /// The history of a recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    /// The devices that were watched, by layer, and whether they are the kernel's.
+    /// The devices that recorders watched, by layer.
     pub(super) devices: BTreeSet<(Layer, String)>,
+    /// Whether the devices are the kernel's or a daemon's; `None` if no mark tells.
     pub(super) knows: Option<Knows>,
     /// The times in which the recording was made. An end of `u64::MAX` means that the recording has
     /// no mark for this end.
     sessions: Vec<Period>,
-    /// The conditions of a part that was cut from another recording.
+    /// The conditions of the cut; `None` if the recording is not a part of another recording.
     pub(super) cut: Option<String>,
 }
 

@@ -114,13 +114,14 @@ impl<'a> RecordedIntervals<'a> {
 }
 
 impl RecordedIntervals<'_> {
-    /// Whether no single I/O counts in seconds of which the recording has only counts. The counts stand for these
-    /// I/Os, or the whole second is left out, so that it does not look idle.
+    /// Whether no single I/O counts in seconds of which the recording has only counts. Either the counts
+    /// stand for the I/Os of such a second, or the answer leaves the whole second out, so that the second
+    /// does not look idle.
     fn has_counted(&self) -> bool {
         (self.counts || self.busy.is_some()) && !self.recorded.counted.is_empty()
     }
 
-    /// How much of a period the answer is about.
+    /// How many nanoseconds of a period the answer covers.
     fn known_ns(&self, period: Period) -> u64 {
         match self.busy {
             Some(_) => {

@@ -14,7 +14,7 @@ pub(super) struct RecordedIos<'a> {
     wanted: Wanted,
     predicates: Predicates,
     left: usize,
-    /// I/Os that the recorder lost and that are still to be reported.
+    /// How many I/Os the recorder lost; 0 once the report has got this number.
     lost: u64,
     has_ended: bool,
 }

@@ -109,7 +109,7 @@ impl Recorded {
             (true, Some((other, device))) => {
                 let (asked, others, other) = (plural(layer), plural(*other), other.word());
                 Err(ParseError::new(format!(
-                    "--in: of {asked} the recording has none of these, but {others} such as '{device}': ask \
+                    "--in: the recording has no such {asked}, but {others} such as '{device}': ask \
                      about --layer {other}, or a statistic such as {other}.ops"
                 )))
             }
@@ -293,8 +293,8 @@ impl Recorded {
         pauses.map(|pause| (pause.from_ns, pause.to_ns)).collect()
     }
 
-    /// The number of I/Os without a single record in each of these seconds: the recorder lost them, or the
-    /// second has only counts.
+    /// For each of these seconds, how many I/Os have no record of their own, because the recorder lost them
+    /// or the recording has only the counts of the second.
     pub(crate) fn losses(&self, seconds: &Range<u64>) -> anyhow::Result<Vec<(u64, u64)>> {
         let lost = self.marks.iter().filter(|mark| mark.event == Event::Lost);
         let lost = lost.filter_map(|mark| {
@@ -345,7 +345,7 @@ impl Recorded {
         self.recording.blocks(query)
     }
 
-    /// Begins another query, with the blocks of an earlier query.
+    /// Begins another query, and reuses what `blocks` still has from an earlier query.
     pub(super) fn ask(&self, query: Query, blocks: &mut Blocks) {
         self.recording.ask(query, blocks);
     }

@@ -41,7 +41,7 @@ pub(super) struct WorkloadSummary {
     oldest_wait: Option<&'static str>,
     /// How long the oldest unfinished call has waited at that place.
     oldest_wait_ns: Option<u64>,
-    /// The target: the volume, the disk, or both.
+    /// The words for the workload's target: the volume, the disk, or, if the workload has both, the device.
     #[serde(skip)]
     pub(super) device: &'static str,
     pub(super) ops: Vec<OpSummary>,
@@ -61,7 +61,7 @@ pub(super) struct OpSummary {
     pub(super) client: Latency,
     /// The time from the submission of a call to the volume or disk until the reply.
     pub(super) device: Latency,
-    /// The time at the client, of the calls that failed.
+    /// The time from the beginning to the end of the calls that failed.
     failed_client: Option<Latency>,
     in_flight: usize,
     /// The unfinished calls that have already taken longer than ended calls took.
@@ -77,7 +77,7 @@ pub(super) struct Latency {
     stddev_ns: Option<u64>,
     #[serde(flatten)]
     percentiles: Percentiles,
-    /// Set if the latencies are of two kinds.
+    /// The two modes of the latencies; null if the latencies do not have two.
     modes: Option<TwoModes>,
     #[serde(serialize_with = "buckets")]
     pub(super) histogram: Histogram,
@@ -97,9 +97,9 @@ struct PoolSummary {
     #[serde(flatten)]
     levels: Levels,
     admissions: AdmissionsSummary,
-    /// Dirty bytes at the end.
+    /// How many bytes are dirty at the end of the simulation.
     dirty_bytes: u64,
-    /// How many writes wait at the end.
+    /// How many writes the throttle holds back at the end of the simulation.
     throttled: u32,
 }
 

@@ -47,7 +47,7 @@ fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     names
 }
 
-/// The smallest round time whose columns have room for a name.
+/// The smallest round time between two names at which each name has enough columns.
 fn step(elapsed: &[Duration]) -> Option<Duration> {
     let all: Duration = elapsed.iter().sum();
     let least = all * APART / u32::try_from(elapsed.len()).ok()?;

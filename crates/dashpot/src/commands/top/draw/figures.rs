@@ -1,4 +1,4 @@
-//! Figures with few characters.
+//! Writes figures in few characters.
 
 use dashpot_rules::short_time;
 
@@ -22,7 +22,7 @@ pub(super) fn count(value: f64) -> String {
     format!("{scaled:.decimals$}{letter}")
 }
 
-/// A rate in at most seven characters, in digits as long as they fit.
+/// A rate in at most seven characters: all of its digits if they fit, or else as [`count`] writes it.
 pub(super) fn whole(value: f64) -> String {
     match value < 9_999_999.5 {
         true => format!("{value:.0}"),

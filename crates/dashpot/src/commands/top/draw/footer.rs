@@ -1,4 +1,4 @@
-//! The last lines: the keys, a question, or the result of the last command.
+//! The last lines of the screen: the keys, a question, or the result of the last command.
 
 use ratatui::text::{Line, Span};
 
@@ -7,10 +7,10 @@ use super::columns::clip;
 use crate::commands::top::prompt::{Prompt, Purpose};
 use crate::commands::top::state::{Message, Mode, State};
 
-/// The last lines, and the place of the cursor in them.
+/// The last lines of the screen, and the place of the cursor in these lines.
 pub(super) struct Footer {
     pub(super) lines: Vec<Line<'static>>,
-    /// The row and the column.
+    /// The row and the column of the cursor; `None` if no line takes input.
     pub(super) cursor: Option<(u16, u16)>,
 }
 

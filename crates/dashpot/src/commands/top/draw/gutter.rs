@@ -1,4 +1,4 @@
-//! The words to the left of a picture.
+//! The labels to the left of a chart.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

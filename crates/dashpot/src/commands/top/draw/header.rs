@@ -31,7 +31,7 @@ pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static
 fn first(state: &State, theme: Theme) -> Line<'static> {
     let whose = match &state.source {
         Origin::Daemon(address) => address.clone(),
-        Origin::Kernel => "of the kernel; rules are of dashpot's own".to_owned(),
+        Origin::Kernel => "of the kernel; only dashpot's own disks have rules".to_owned(),
         Origin::Simulation(lab) => lab.clone(),
     };
     let mut spans = vec![
@@ -155,7 +155,7 @@ fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
     promises.iter().enumerate().filter_map(line).collect()
 }
 
-/// The worst promise, and the number of other doubtful promises.
+/// The worst promise, and how many promises are broken or doubtful in all.
 fn promises(promises: &[Promise], theme: Theme) -> Option<Line<'static>> {
     let broken = promises.iter().find(|one| one.can_hold == CanHold::No);
     let worst = broken.or_else(|| promises.first())?;

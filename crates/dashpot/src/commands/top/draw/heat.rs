@@ -10,8 +10,8 @@ use ratatui::layout::Rect;
 use super::Theme;
 use super::gutter::gutter;
 
-/// Draws a map from the bottom. The bands of the map share the height, so some bands may be a row
-/// higher than other bands.
+/// Draws a map from the bottom. The bands of the map share the height, so some bands may be a row taller than
+/// others.
 pub(super) fn draw(map: &Map, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let count = map.bands.len();
     let edge = |band: usize| area.bottom() - (band * usize::from(area.height) / count) as u16;
@@ -19,7 +19,7 @@ pub(super) fn draw(map: &Map, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let start = area.right().saturating_sub(map.columns.len() as u16);
     for (at, band) in map.bands.iter().enumerate() {
         let rows = edge(at + 1)..edge(at);
-        // A band is named by its lower edge. The lowest band always has a name.
+        // The name of a band is its lower edge. The lowest band always has a name.
         let round = band.round_ns.map(|ns| Duration::from_nanos(ns).to_string());
         let name = round.or_else(|| (at == 0).then(|| short_time(band.from_ns)));
         if let (Some(name), false) = (name, rows.is_empty()) {

@@ -47,7 +47,8 @@ fn lines(text: Vec<(&'static str, &str)>, width: usize, theme: Theme) -> Vec<Lin
     lines
 }
 
-/// The text. A simulation has pools as well, and ends with the program.
+/// The text of the help. In a simulation, it also explains pools, and says that the simulation ends with the
+/// program.
 fn text(simulated: bool) -> Vec<(&'static str, &'static str)> {
     let mut text = TEXT.to_vec();
     if simulated {

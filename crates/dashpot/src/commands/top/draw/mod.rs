@@ -61,7 +61,7 @@ struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// Draws everything. Returns the place of the cursor, if the user types.
+    /// Draws all panels. Returns the place of the cursor, if the user types.
     fn draw(&self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         let width = usize::from(area.width);
         let header = header::lines(self.state, self.theme, area.height >= TALL);
@@ -257,7 +257,7 @@ fn lines(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
 
 const WIDTH_MIN: u16 = 60;
 const HEIGHT_MIN: u16 = 12;
-/// On a screen of at least this height, every promise that does not hold is shown.
+/// On a screen of at least this height, the header shows every promise that does not hold.
 const TALL: u16 = 36;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::Theme;
 use super::columns::{Cell, Column, Fit, clip};
 
-/// A table and its surroundings.
+/// A table with its title and its note.
 pub(super) struct Table<'a> {
     pub(super) focused: bool,
     pub(super) title: String,

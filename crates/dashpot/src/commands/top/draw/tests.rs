@@ -196,7 +196,7 @@ fn the_last_lines_are_what_is_asked() {
     );
 }
 
-/// The same simulation after forty frames.
+/// The state after forty frames of a simulation.
 fn simulated() -> State {
     let lab = "scenario3-openzfs".to_owned();
     let mut state = State::new(Origin::Simulation(lab), Duration::from_secs(1));
@@ -283,7 +283,7 @@ fn no_colour_means_none() {
     }
 }
 
-/// Everything that colour shows is visible without it, too.
+/// Everything that colour shows is visible without colour, too.
 #[test]
 fn colours_say_nothing_alone() {
     let symbols = |colour| {

@@ -28,7 +28,7 @@ impl Theme {
         }
     }
 
-    /// Heads of tables and names of panes.
+    /// For the heads of tables and the names of panes.
     pub(super) fn title(self) -> Style {
         self.fore(Color::Cyan)
     }
@@ -68,7 +68,7 @@ impl Theme {
         self.fore(Color::Yellow)
     }
 
-    /// A cell of the heat map, from cold (0) to hot.
+    /// For a cell of the heat map, from cold (0) to hot.
     pub(super) fn heat(self, shade: usize) -> Style {
         let colour = HEAT[shade.min(HEAT.len() - 1)];
         self.fore(Color::Indexed(colour))

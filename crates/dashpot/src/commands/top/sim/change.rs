@@ -11,7 +11,7 @@ use crate::commands::top::ask::Ask;
 use crate::commands::top::said;
 use crate::lab::check_range;
 
-/// The result, or the reason of a refusal.
+/// The words for what was done, or the reason why the simulation refused the request.
 type Outcome = Result<String, String>;
 
 impl Sim {

@@ -28,14 +28,14 @@ pub(in crate::commands::top) struct Live {
     behind: Option<Behind>,
     /// How much the simulation advances between two readings of the clock.
     piece: VirtualTime,
-    /// Whether the end has been reported.
+    /// Whether the screen has got the last frame of the simulation.
     has_ended: bool,
     asked: Receiver<Ask>,
     news: UnboundedSender<News>,
 }
 
 impl Live {
-    /// Begins now.
+    /// Prepares the thread. The pace and the first interval begin now.
     pub(in crate::commands::top) fn new(
         sim: Sim,
         speed: Speed,
@@ -125,7 +125,8 @@ impl Live {
     }
 
     /// Simulates up to the present in pieces, so that the thread stops soon after the screen is gone. If
-    /// catching up takes longer than an interval, the simulation does not make up for the rest.
+    /// catching up takes longer than an interval, the simulation never makes up for the virtual time that is
+    /// still missing.
     fn catch_up(&mut self) -> Result<(), Violation> {
         let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());
@@ -152,7 +153,7 @@ impl Live {
     }
 }
 
-/// The progress of a simulation in an interval.
+/// How far a simulation got in an interval, and how far it should have got.
 struct Behind {
     simulated: VirtualTime,
     due: VirtualTime,

@@ -37,7 +37,7 @@ pub(super) struct Sim {
     written: Vec<Option<(f64, f64)>>,
 }
 
-/// The state at one moment: volumes before disks.
+/// The state of the devices and the pools at one moment. Volumes come before disks.
 struct Snapshot {
     devices: Vec<DeviceSnapshot>,
     pools: Vec<PoolSnapshot>,
@@ -83,7 +83,7 @@ impl Sim {
         Instant::ZERO + self.simulation.scenario().lasts
     }
 
-    /// Ends an interval.
+    /// Makes a frame that ends an interval.
     pub(super) fn frame(&mut self) -> Frame {
         let seen = Snapshot::new(&self.simulation);
         let last = std::mem::replace(&mut self.last, seen);
@@ -196,7 +196,7 @@ impl Sim {
         }
     }
 
-    /// A rule, if it is armed.
+    /// The present state of a rule; `None` if the rule is not armed.
     fn rule(&self, record: &Record) -> Option<Rule> {
         let engine = self.simulation.engine();
         let mut armed = engine.rules(DiskId(record.disk as u32), self.now());

@@ -1,11 +1,11 @@
-//! The pace of a simulation: how many simulated seconds pass in a second.
+//! The pace of a simulation: how many simulated seconds pass in a real second.
 
 use std::time::Instant as WallClock;
 
 use dashpot_engine::Instant;
 use dashpot_rules::Speed;
 
-/// A moment of both clocks, and their ratio.
+/// A moment on the wall clock, the moment of virtual time that belongs to it, and the speed from then on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     wall: WallClock,

@@ -27,7 +27,7 @@ fn begin(path: &Path) -> Sim {
     Sim::new(lab.begin().expect("a simulation"), rules).expect("no violation")
 }
 
-/// A lab of the repository.
+/// A simulation of a lab in the repository's directory `labs`.
 fn of_repository(name: &str) -> Sim {
     let labs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../labs");
     begin(&labs.join(name))
