@@ -14,7 +14,7 @@ pub struct LoadReport {
     /// The figures of reads, writes and flushes, in the order of [`Op`].
     pub ops: [OpReport; 3],
     /// Requests without a reply when [`super::DRAIN_MAX`] has passed after the end. No latency includes
-    /// them.
+    /// these requests.
     pub unanswered: u32,
     /// The error that ended the load early, if there was one. The rest of the report covers the time
     /// before the error.
@@ -84,7 +84,7 @@ pub enum LoadError {
     TooSmall {
         /// The export's size.
         size: u64,
-        /// The block.
+        /// The size of a block.
         block: u32,
     },
     /// The server closed the connection.
@@ -96,7 +96,7 @@ pub enum LoadError {
     /// The server sent bytes that are not a reply.
     #[error("the server sent something that is not a reply; the connection cannot go on")]
     OutOfStep,
-    /// A histogram cannot keep this many digits.
+    /// A histogram cannot keep `DIGITS` digits.
     #[error("latencies cannot be kept to {DIGITS} digits")]
     Digits,
 }

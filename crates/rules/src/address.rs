@@ -46,7 +46,7 @@ pub struct ApiAddress {
     pub token: Option<String>,
 }
 
-/// The address of an API.
+/// Parses the address of an API.
 pub fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
     let Some(url) = text.strip_prefix("http://") else {
         let at = parse_listen(text)?;

@@ -4,8 +4,8 @@ use super::ParseError;
 
 const LENGTH_MAX: usize = 128;
 
-/// Parses a name: letters, digits and `. _ / -`. At least one must be a letter, so that a name
-/// differs from the id of a rule. It must not look like an option, and must not be `all`.
+/// Parses a name: letters, digits and `. _ / -`. At least one character must be a letter, so that a name
+/// differs from the id of a rule. A name must not look like an option, and must not be `all`.
 pub fn parse_name(text: &str) -> Result<String, ParseError> {
     let shown = text.escape_debug();
     let refuse = |why: &str| Err(ParseError::new(format!("'{shown}' is not a name: {why}")));

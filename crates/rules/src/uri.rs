@@ -73,7 +73,7 @@ pub fn segment(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
 }
 
-/// The characters to encode in a segment: all except RFC 3986's unreserved ones.
+/// The characters to encode in a segment: all except RFC 3986's unreserved characters.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

@@ -22,11 +22,11 @@ pub(crate) struct Call {
     pub(crate) thread: u32,
     pub(crate) request: Request,
     pub(crate) began: Instant,
-    /// When the call reached the lab, if it has.
+    /// When the call reached the lab; `None` if it has not reached the lab.
     pub(crate) submitted: Option<Instant>,
     pub(crate) failed: bool,
     pub(crate) stage: Stage,
-    /// Whether the call's connection is lost. Then the next step of the call forgets the call.
+    /// Whether the call's connection is lost. If so, the next step of the call forgets the call.
     pub(crate) orphan: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Unfinished {
     pub target: Target,
     /// When the call began.
     pub began: Instant,
-    /// When the call reached the lab, if it has.
+    /// When the call reached the lab; `None` if it has not reached the lab.
     pub submitted: Option<Instant>,
     pub(crate) zio: ZioId,
     pub(crate) stage: Stage,

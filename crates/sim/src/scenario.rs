@@ -36,8 +36,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The clients of a disk, with their names, in the order of their ids: the volumes of its pool, or every
-    /// workload. Clients beyond the bound share one identity, and have no name.
+    /// The clients of a disk, with their names, in the order of their ids: the volumes of its pool, or
+    /// every workload. Clients beyond the engine's bound share one identity, and have no name.
     pub fn clients_of(&self, disk: usize) -> Vec<(ClientId, &str)> {
         let mut pools = self.pools.iter();
         let pool = pools.position(|pool| pool.disks().any(|own| own == disk));
@@ -165,7 +165,7 @@ pub struct Calls {
     /// The first byte and the number of bytes of the region that the calls stay in; `None` for the
     /// whole target.
     pub region: Option<(u64, u64)>,
-    /// The bytes of each call. Offsets are multiples of this number, counted from the beginning of
+    /// How many bytes each call has. Offsets are multiples of this number, counted from the beginning of
     /// the region.
     pub block: u32,
     /// The share of reads. All other calls are writes.
@@ -181,7 +181,7 @@ pub struct Calls {
 /// The order of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Any block, uniformly.
+    /// Random blocks, all equally likely.
     Random,
     /// One block after the other. After the last block, the first one comes again. All threads of the
     /// workload share one position.

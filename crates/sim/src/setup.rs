@@ -150,7 +150,7 @@ fn in_sectors(load: &Load) -> bool {
     }
 }
 
-/// The kinds of parts that have random streams of their own.
+/// The kinds of parts of a scenario that have random streams of their own.
 #[derive(Clone, Copy)]
 enum Seeds {
     Rules,

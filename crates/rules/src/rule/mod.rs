@@ -30,7 +30,7 @@ pub struct TypedRule {
     asks_floor: bool,
 }
 
-/// The rules that one call of `inject` arms. All of them are one group.
+/// The rules that one call of `inject` arms. All of these rules are one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Injection {
     /// The rules, at least one. Several `-D` options make several rules, which share one set of lanes.

@@ -1,4 +1,5 @@
-//! Rules on disks with blocks. They may not use operations and errors that only calls of programs have.
+//! Rules on disks with blocks. Such rules may not use operations and errors that only calls of programs
+//! have.
 
 use dashpot_engine::inject::Effect;
 use dashpot_engine::{Op, OpSet};

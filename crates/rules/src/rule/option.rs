@@ -28,7 +28,7 @@ pub struct RuleOption {
     /// All possible values, if there are only a few.
     pub choices: &'static [&'static str],
     /// Whether the command line accepts a value that begins with a hyphen, so that the option's own parser
-    /// refuses it with its message.
+    /// refuses the value with its own message.
     pub takes_hyphens: bool,
     /// Whether the option may be given several times.
     pub repeats: bool,

@@ -12,7 +12,7 @@ pub(super) struct Words {
 pub(super) enum GetoptError {
     /// The letter is not in the list.
     Unknown(char),
-    /// The letter is the last one, but needs a value.
+    /// The letter needs a value, but no word follows.
     NoValue(char),
 }
 

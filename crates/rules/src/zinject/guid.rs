@@ -1,5 +1,5 @@
-//! GUIDs of disks. ZFS draws GUIDs at random and writes them to labels. A name identifies a dashpot disk, so
-//! its GUID is a hash of the name, and is the same in every daemon.
+//! GUIDs of disks. ZFS draws GUIDs at random and writes them to labels. A name identifies a dashpot disk,
+//! so the disk's GUID is a hash of the name, and is the same in every daemon.
 
 use std::fmt;
 
@@ -66,7 +66,7 @@ impl fmt::Display for Device {
 }
 
 impl Serialize for Guid {
-    /// Serialises to a string, because numbers in JSON lose the low digits.
+    /// Serialises to a string, because a number in JSON can lose its low digits.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

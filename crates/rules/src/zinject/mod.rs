@@ -1,10 +1,10 @@
 //! zinject: the flags, the refusals and the tables of OpenZFS's fault injector.
 //!
-//! The sources are zinject's manual and its output, in OpenZFS 2.4. The tables of OpenZFS up to 2.3 come from
-//! Prakash Surya's article of 2015. The differences exist because a block device is not a pool. dashpot
-//! refuses flags for labels, objects, pools and the ARC by name. The pool at the end of the command line may
-//! be any word, and dashpot only prints it back, because its rules are for disks. GUIDs are hashes of names.
-//! zinject ignores text after the lanes of `-D`; dashpot refuses it.
+//! The sources are zinject's manual and its output, in OpenZFS 2.4. The tables of OpenZFS up to 2.3 come
+//! from Prakash Surya's article of 2015. The differences exist because a block device is not a pool.
+//! dashpot refuses flags for labels, objects, pools and the ARC by name. The pool at the end of the command
+//! line may be any word, and dashpot only prints it back, because dashpot's rules are for disks. GUIDs are
+//! hashes of names. zinject ignores text after the lanes of `-D`; dashpot refuses it.
 
 mod getopt;
 mod guid;

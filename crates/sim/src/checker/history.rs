@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use super::sectors::{Content, Sparse};
 
-/// A moment. Submissions and replies are numbered in their order.
+/// A moment: the number of a submission or of a reply. They are numbered together, in their order.
 pub(crate) type Moment = u64;
 
 /// The history of one disk or volume, as its clients know it.
@@ -164,7 +164,7 @@ impl History {
         Ok(())
     }
 
-    /// Notes that the flush submitted at that moment has succeeded.
+    /// Notes that the flush submitted at the moment `submitted` has succeeded.
     pub(crate) fn flushed(&mut self, submitted: Moment) {
         self.flushed = self.flushed.max(submitted);
     }

@@ -127,8 +127,8 @@ impl Layout {
         }
     }
 
-    /// The disks that hold a sector, each with the sector's place on it, if that is known. A sector that no
-    /// disk has been given reads as zeroes.
+    /// The disks that hold a sector, each with the sector's place on it, if the place is known. A sector
+    /// that no disk has been given reads as zeroes.
     pub(crate) fn places(&self, target: Target, sector: u64) -> Vec<(usize, Option<u64>)> {
         if let Target::Disk(disk) = target {
             return vec![(disk, Some(sector))];

@@ -73,7 +73,7 @@ impl Media {
         self.write_back();
     }
 
-    /// The contents after a loss of power now.
+    /// The contents that the disk would have after a loss of power now.
     pub(crate) fn after_power_loss(&self, random: &mut Random) -> Sparse<Content> {
         let mut left = self.durable.clone();
         for cached in &self.cache {

@@ -7,7 +7,7 @@
 //! - At most one write to a block of a pool's disk is in flight. Under the static layout, each place on a
 //!   disk belongs to one place of one volume for ever.
 //! - After a loss of power the disks hold all data that was flushed, or written with FUA. All sides of a
-//!   mirror hold it.
+//!   mirror hold this data.
 //! - In the end, the sides of each mirror hold the same contents.
 //! - The figures of a pool are consistent ([`views`]).
 
@@ -33,7 +33,7 @@ use memory::Memory;
 use sectors::Content;
 use views::Views;
 
-/// All that is known about contents.
+/// Everything that the checker knows about contents.
 #[derive(Debug)]
 pub(crate) struct Checker {
     histories: BTreeMap<Target, History>,
@@ -43,7 +43,7 @@ pub(crate) struct Checker {
     views: Views,
     /// For each zio, the work that a client waits for.
     clients: Vec<Option<ClientWork>>,
-    /// The work of disks.
+    /// The work that disks have begun and not ended, by zio.
     disks: BTreeMap<ZioId, DiskWork>,
     /// The block size of each volume.
     block_sizes: Vec<u32>,
@@ -231,7 +231,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Learns the size of a buffer that a client of a volume fills or reads: it is the volume's block size.
+    /// Learns the size of a buffer that a client of a volume fills or reads: the buffer has the volume's
+    /// block size.
     fn learn_size(&mut self, zio: ZioId, span: Span) -> Checked {
         if let Target::Volume(volume) = self.client(zio)?.request.target {
             self.memory.learn_size(span.buf, self.block_sizes[volume]);
@@ -387,7 +388,7 @@ impl Checker {
     }
 }
 
-/// The checks that the simulation asks for between events.
+/// Does the checks that the simulation asks for between events.
 impl Checker {
     /// Checks that the figures of the pools are consistent.
     pub(crate) fn check_views(&mut self, engine: &Engine) -> Checked {

@@ -9,7 +9,7 @@ use crate::error::Violation;
 use crate::scenario::Target;
 use crate::workload::Turn;
 
-/// The steps of a call from the client to the lab.
+/// Moves a call from the client to the lab.
 impl Simulation {
     /// Carries out a thread's turn.
     pub(super) fn turn(&mut self, workload: u32, thread: u32) -> Result<(), Violation> {
@@ -116,7 +116,7 @@ impl Simulation {
     }
 }
 
-/// The steps of a call from the lab to the client.
+/// Moves a call from the lab to the client.
 impl Simulation {
     /// Puts the lab's reply on the link to the client.
     pub(super) fn complete(&mut self, zio: ZioId, outcome: Outcome) -> Result<(), Violation> {

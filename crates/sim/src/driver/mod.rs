@@ -121,7 +121,7 @@ impl Simulation {
         &self.scenario
     }
 
-    /// The engine, for its views.
+    /// The engine, so that callers can read its state.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -188,8 +188,8 @@ impl Simulation {
         &self.answers
     }
 
-    /// Checks that all flushed data would be on the disks if the power were lost now. The seed
-    /// decides what else is lost. A scenario without checks always passes.
+    /// Checks that all flushed data would be on the disks if the power were lost now. The seed decides
+    /// which other data is lost. A scenario without checks always passes.
     pub fn check_power_loss(&self, seed: u64) -> Result<(), Violation> {
         let checker = self.checker.as_ref();
         let checked = checker.map_or(Ok(()), |checker| checker.check_power_loss(seed));
@@ -370,8 +370,8 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// More calls than can end at one moment, not counting the calls of `crowd`: a throttle
-/// admits fewer calls at once. If more end, the simulator is in an endless loop.
+/// More calls than can end at one moment, not counting the calls of `crowd`: a throttle admits fewer calls
+/// at once. If more calls end, the simulator is in an endless loop.
 const ENDED_NOW_MAX: u64 = 1 << 22;
 /// More events than a lab can have at one moment. If there are more, the simulator is in an endless
 /// loop.

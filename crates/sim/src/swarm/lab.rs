@@ -223,6 +223,6 @@ fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSp
     (0..count).map(volume).collect()
 }
 
-/// The sizes of disks are multiples of this. One unit has room for three volumes with the largest
+/// The sizes of disks are multiples of this unit. One unit has room for three volumes with the largest
 /// blocks.
 const DISK_UNIT: u64 = 64 << 10;

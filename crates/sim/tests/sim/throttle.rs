@@ -123,7 +123,7 @@ fn legacy_delays_nobody_from_the_second_cycle_on_if_the_disk_keeps_up() {
     let before = after(&mut simulation, 20);
     let since = after(&mut simulation, 60).since(&before);
     assert_eq!(since.count() / 40, 12_799);
-    // Sometimes a write finds a txg full just before the next one opens.
+    // Sometimes a write finds a txg full just before the next txg opens.
     assert!(since.max().unwrap() < 1_000_000, "{:?}", since.max());
     assert!(since.quantile(999_900).unwrap() < 1_000);
 }

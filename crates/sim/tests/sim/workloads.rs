@@ -135,7 +135,7 @@ fn calls_that_fail_are_in_no_latency() {
     });
     let simulation = run(scenario(disk(slow(ms(2)), vec![fails]), client, ms(80)));
     let seen = simulation.results(0).unwrap().op(Op::Write);
-    // A call that works takes 5 ms, and one that fails at once takes 3 ms.
+    // A call that works takes 5 ms, and a call that fails at once takes 3 ms.
     assert_eq!((seen.calls, seen.failed, seen.bytes), (20, 10, 10 * 8192));
     let figures = |latencies: &Option<Box<Histogram>>| {
         let latencies = latencies.as_ref().unwrap();
