@@ -1,4 +1,4 @@
-//! No zio allocates in steady state: an allocator that counts shows it.
+//! Checks, with an allocator that counts, that no zio allocates memory in the steady state.
 
 #![allow(unsafe_code, reason = "a global allocator needs unsafe code")]
 

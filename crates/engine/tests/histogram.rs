@@ -12,7 +12,7 @@ const SAMPLES: usize = 4_000_000;
 /// The lowest value in the last row of a view.
 const END_NS: u64 = 1 << 42;
 const SECOND_NS: u64 = 1_000_000_000;
-/// The octaves of a second for which the layout has exponential boundaries.
+/// The octaves, counted from one second, for which the layout has exponential boundaries.
 const OCTAVES: std::ops::RangeInclusive<i32> = -30..=11;
 
 #[test]

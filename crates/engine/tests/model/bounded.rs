@@ -218,7 +218,7 @@ fn what_has_waited_for_its_disk_is_issued_in_parts_and_at_once() {
     }
 }
 
-/// Zios that arrive while others are issued keep their order, and a suspension begins at once.
+/// Zios that arrive while other zios are issued keep their order, and a suspension begins at once.
 #[test]
 fn what_comes_while_a_disk_resumes_is_issued_behind() {
     let mut engine = suspended(None);

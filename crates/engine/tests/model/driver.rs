@@ -134,7 +134,7 @@ impl<M: Machine> Driver<M> {
         Some(ZioId(at as u32))
     }
 
-    /// The serials that the machine still has.
+    /// The serials of the zios that the machine still has.
     pub(crate) fn alive(&self) -> Vec<usize> {
         let mut alive: Vec<usize> = self.ids.iter().filter_map(|held| *held).collect();
         alive.sort();
@@ -215,7 +215,7 @@ impl<M: Machine> Driver<M> {
         let due = [done, self.machine.next_deadline()];
         let due = due.into_iter().flatten().min()?.as_nanos();
         let grain = self.grain.as_nanos();
-        // Time may end before the driver wakes up.
+        // The next multiple of `grain` may be after the end of time.
         due.checked_next_multiple_of(grain).map(Instant::from_nanos)
     }
 

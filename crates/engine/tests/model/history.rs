@@ -23,7 +23,7 @@ const BLOCK: u64 = 512;
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) seed: u64,
-    /// How late the driver is.
+    /// The driver's grain. A late driver wakes up only at multiples of its grain.
     pub(crate) grain: Duration,
     /// Rules armed at the start, each with its group.
     pub(crate) rules: Vec<(u32, RuleSpec)>,
@@ -161,7 +161,8 @@ fn clients() -> impl Strategy<Value = ClientId> {
 
 fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
     let ops = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 2 => select(Op::ALL.to_vec())];
-    // Stores that finish just before or just after a target, so that a wrong order of the two shows.
+    // Stores that finish just before or just after a target, so that a wrong order of these two moments
+    // shows.
     let nearly = (round_spans(), 0..3_u64)
         .prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
     let store = prop_oneof![3 => Just(Duration::ZERO), 2 => nearly];
@@ -197,8 +198,8 @@ fn round_spans() -> impl Strategy<Value = Duration> {
 }
 
 fn spans(scope: Scope) -> impl Strategy<Value = Duration> {
-    // Apart from waits that never end, no sum comes so close to the end of time that the clock
-    // reaches it.
+    // Apart from waits that never end, no sum comes so close to the end of time that the clock reaches the
+    // end.
     let edges = select(vec![0, 1, 1 << 63, u64::MAX - (1 << 40), u64::MAX]);
     let edges = edges.prop_map(Duration::from_nanos);
     prop_oneof![2 => round_spans(), scope.weight_of_extremes() => edges]

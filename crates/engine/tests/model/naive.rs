@@ -50,8 +50,8 @@ struct Booking {
 struct Transfer {
     number: u64,
     rule: RuleId,
-    /// Whether later transfers wait for this one. Later transfers no longer wait once the rule of
-    /// this transfer, or the rule's bandwidth, is removed.
+    /// Whether later transfers wait for this transfer. Later transfers no longer wait once the rule of this
+    /// transfer, or the rule's bandwidth, is removed.
     queued: bool,
     reached: Instant,
     service: Duration,
@@ -80,7 +80,7 @@ struct Charge {
     released: Instant,
     /// The rules that took the zio.
     takers: Vec<RuleId>,
-    /// Whether this is the flush after a FUA write.
+    /// Whether the charge is that of the flush after a FUA write.
     flush: bool,
 }
 

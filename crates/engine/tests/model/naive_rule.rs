@@ -10,11 +10,11 @@ pub(crate) struct Rule {
     pub(crate) spec: RuleSpec,
     pub(crate) armed: Instant,
     pub(crate) random: Random,
-    /// Zios matched since the rule was armed or updated.
+    /// How many zios have matched since the rule was armed or updated.
     pub(crate) counted: u64,
     pub(crate) state: RuleState,
-    /// The number of the last zio issued before the rule was armed or updated, and the counters
-    /// over the zios after it.
+    /// The number of the last zio issued before the rule was armed or updated, and the counters over the
+    /// zios after that one.
     pub(crate) updated_after: u64,
     pub(crate) since_update: RuleState,
 }

@@ -219,8 +219,8 @@ fn add_up(rule: &RuleState) -> Result<u64, TestCaseError> {
     let states = rule.held + rule.overrun + rule.failed + rule.aborted + rule.now;
     prop_assert!(rule.chosen <= passed, "{:?}", rule);
     prop_assert!(states <= rule.chosen, "{:?}", rule);
-    // A matched zio was either chosen or beaten within its group. A chosen zio is either in one of
-    // the states or was beaten by another group.
+    // A matched zio was either chosen or beaten within its group. A chosen zio is either in one of the
+    // states or was beaten by a rule of another group.
     let left = (passed - states).checked_sub(rule.beaten);
     prop_assert!(left.is_some(), "{:?}", rule);
     Ok(left.unwrap_or_default())

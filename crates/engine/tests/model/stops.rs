@@ -95,7 +95,7 @@ impl Bench {
 fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
     for mode in [Mode::Floor, Mode::Add] {
         let mut bench = Bench::new(mode);
-        // The holds are due at 100, 110, 200 and 300; the driver is stopped from 150 to 250.
+        // The holds are due at 100, 110, 200 and 300 ns; the driver is stopped from 150 to 250 ns.
         for (now, id) in [(0, 0), (10, 1), (100, 2)] {
             bench.submit(now, id);
         }

@@ -1,4 +1,4 @@
-//! The dynamic layout: new blocks go to the member with the least queued.
+//! The dynamic layout: new blocks go to the member with the fewest bytes queued.
 
 use dashpot_engine::pool::{Layout, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{DiskId, Errno, Op};

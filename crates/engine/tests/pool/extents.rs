@@ -1,4 +1,5 @@
-//! Trims and zeroes of whole blocks: each is charged as one block, and written with one zio for each disk.
+//! Trims and zeroes of whole blocks: each trim or zero is charged as one block, and written with one zio
+//! for each disk.
 
 use dashpot_engine::pool::{Layout, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{Errno, Op, PoolId, VolumeId, Wait, Zio, ZioId};

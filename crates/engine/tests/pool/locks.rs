@@ -10,7 +10,7 @@ fn wait_of(hand: &Hand, id: u32) -> Option<Wait> {
     Some(zio.wait)
 }
 
-/// A pool whose throttle is full: later writes wait.
+/// A pool with so much dirty data that later writes wait.
 fn full() -> Hand {
     let limit = [(Tunable::DirtyDataMax, BLOCK)];
     let mut hand = Hand::volume(&[1], ThrottleConfig::None, &limit);

@@ -35,7 +35,7 @@ pub(crate) struct Machine {
     random: Random,
     /// For each disk, how many of 16 writes, zeroes and trims fail.
     pub(crate) bad: Vec<u64>,
-    /// Whether the same share of reads fails.
+    /// Whether the same share of reads fails, too.
     pub(crate) bad_reads: bool,
     /// The most microseconds that a sync takes.
     pub(crate) sync_takes: u64,
@@ -179,7 +179,7 @@ impl Machine {
         self.start_from_record();
     }
 
-    /// Fills a disk with other bytes.
+    /// Fills a disk with other bytes, as if another disk had replaced it.
     pub(crate) fn replace(&mut self, disk: usize) {
         self.disks[disk].fill(0xbb);
         self.caches[disk] = Cache::new(self.disks[disk].len());
@@ -410,7 +410,7 @@ impl Machine {
         }
     }
 
-    /// Notes a zio that is a sync. Returns whether it is one.
+    /// Notes the zio if it is a sync. Returns whether it is a sync.
     fn note_sync(&mut self, id: ZioId) -> bool {
         let zio = self.engine.child(id).filter(|zio| zio.op == Op::Flush);
         if let Some(zio) = &zio {

@@ -80,8 +80,8 @@ impl Run {
         }
     }
 
-    /// Reads a block. If the block might hold several contents, it must hold the content that was read from
-    /// now on.
+    /// Reads a block. If the block might hold several contents, from now on it must hold the content that
+    /// was read.
     fn read(&mut self, which: usize) {
         if let Ok(found) = self.ask(Op::Read, false, USED[which], vec![0xdd; BLOCK]) {
             let may_hold = &mut self.may_hold[which];

@@ -49,8 +49,8 @@ impl Naive {
         Ok(Answer::Done)
     }
 
-    /// Lanes that remain keep their bookings. Zios on removed lanes keep their targets. The same is true of
-    /// the bandwidth.
+    /// Lanes that remain keep their bookings. Zios on removed lanes keep their targets. If the rule has no
+    /// bandwidth any more, the zios of its transfers keep their targets, and no other zio waits for them.
     pub(super) fn update(&mut self, id: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
         let rule = self.rules.iter_mut().find(|rule| rule.state.id == id);
         let rule = rule.ok_or(CommandError::UnknownRule(id))?;
@@ -102,7 +102,7 @@ impl Naive {
         decided.count() as u64
     }
 
-    /// Whether a rule decides a zio at present; `None` if it has not taken the zio.
+    /// Whether a rule decides a zio at present; `None` if the rule has not taken the zio.
     pub(super) fn decides(&self, ticket: &Ticket, rule: RuleId) -> Option<bool> {
         let charge = ticket.charge.as_ref()?;
         let taken = charge.takers.contains(&rule);

@@ -89,8 +89,8 @@ impl Naive {
         }
     }
 
-    /// Books the lane of one group that would finish soonest; of equal lanes, the lane of the older
-    /// rule.
+    /// Books, of all lanes of a group, the lane that would finish soonest; of equal lanes, the lane of the
+    /// older rule.
     pub(super) fn choose(&mut self, candidates: &[usize], charge: &mut Charge) {
         let finish = |rule: &usize| {
             let rule = &self.rules[*rule];

@@ -11,7 +11,7 @@ impl Naive {
         target.max(charge.released)
     }
 
-    /// The sum of the zio's `add` lanes.
+    /// How long the zio's `add` lanes hold the zio in total.
     pub(super) fn held_before(&self, charge: &Charge) -> Duration {
         let mut sum = Duration::ZERO;
         for booking in self.winners(charge, Mode::Add) {

@@ -163,8 +163,8 @@ fn a_distribution_is_sampled_once<M: Machine>() {
             lanes: None,
         })
     };
-    // Of two equal rules, the older wins every tie of nominal services. If both drew a sample, the
-    // shorter would win, and three of four zios would be short.
+    // Of two equal rules, the older wins every tie of nominal services. If both rules drew a sample, the
+    // shorter sample would win, and three of four zios would be short.
     let mut driver = pool::<M>(&[delay(), delay()]);
     let ends = reads(&mut driver, &[0; 300]);
     let short = ends.iter().filter(|end| **end == 10).count();
