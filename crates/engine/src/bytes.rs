@@ -1,4 +1,4 @@
-//! Buffers by name. The engine decides which bytes go where; the driver holds and moves them.
+//! The names of buffers. The engine decides which bytes go where; the driver holds and moves them.
 //!
 //! A [`Buf`] always has the size of a block of its volume. Only the engine allocates and frees the
 //! names. When a name is first used, or used again after [`Move::Free`], its content is undefined. A

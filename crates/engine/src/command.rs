@@ -33,8 +33,8 @@ pub enum Input<'a> {
     /// The connection of these zios is gone. The engine answers each zio with [`Action::Drop`]: at once, or
     /// when the store has finished its work.
     Abort(&'a [ZioId]),
-    /// A client of a disk or a volume gets a name. Rules match the clients of their disk. The clients of a
-    /// pool's disks are the pool's volumes, so no rule matches a client of a volume.
+    /// A client of a disk or a volume gets a name. A rule matches clients of its disk by their names. The
+    /// clients of a pool's disks are the pool's volumes, so no rule matches a client of a volume.
     Join {
         /// The client's device.
         device: Device,
@@ -95,14 +95,14 @@ pub enum Command {
         /// The rules in the order of their registration, with ids larger than any before.
         rules: Vec<(RuleId, RuleSpec)>,
     },
-    /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of the lanes that
-    /// remain. Its limit counts from one again.
+    /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of the lanes
+    /// that remain. The count for the rule's limit begins again.
     Update(RuleId, RuleSpec),
     /// Removes rules.
     Clear {
         /// The rules to remove.
         target: Target,
-        /// Whether the zios that the rules hold complete now. If not, the zios stay held. For a whole disk,
+        /// Whether to complete the zios that the rules hold. If not, the zios stay held. For a whole disk,
         /// this also releases the zios that are still held by rules that were removed earlier.
         release: bool,
     },

@@ -29,8 +29,8 @@ pub(crate) struct Deadlines {
     issued: u64,
 }
 
-/// A moment in the high bits of one integer, and the order of issue in the low bits, because the engine
-/// compares deadlines more often than anything else.
+/// A deadline in one integer, because the engine compares deadlines more often than anything else: the
+/// moment is in the high bits, and the order of issue in the low bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 

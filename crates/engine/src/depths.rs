@@ -1,8 +1,8 @@
 //! The time that a device has spent with each number of zios in flight.
 //!
-//! The clients determine the depth, and many clients limit it without reporting the limit. With such a limit,
-//! lanes and delays may have no effect. A mean hides the limit. The time spent at each depth shows it, and so
-//! does the difference between two readings of these times.
+//! The clients determine the depth, and many clients limit it without reporting the limit. If a client
+//! limits the depth, lanes and delays may have no effect. The mean depth does not show the limit. The time
+//! spent at each depth shows the limit, and so does the difference between two readings of these times.
 
 use alloc::vec::Vec;
 
@@ -11,9 +11,8 @@ use crate::time::Duration;
 /// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] stands for all larger
 /// numbers.
 ///
-/// The engine adds to these times twice for each zio, so it must be cheap to add: it takes one addition.
-/// The engine computes how long the device was busy, and how many zios it had in that time, only when a
-/// caller asks.
+/// The engine adds to these times twice for each zio, so this must be cheap: it is one addition. The engine
+/// computes how long the device was busy, and how many zios it had in that time, only when a caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
     /// The nanoseconds spent with each number of zios, from 0 to the greatest number so far. The list grows

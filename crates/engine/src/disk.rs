@@ -161,8 +161,9 @@ impl Disk {
         }
     }
 
-    /// Begins the second half of a write, zero or trim with FUA: a flush. Rules charge the flush when the
-    /// write has ended. The store has already made the write durable, so the flush is only a hold.
+    /// Begins the second half of a write, zero or trim with FUA: a flush. The disk asks its rules about the
+    /// flush when the write has ended. The store has already made the write durable, so the flush is only a
+    /// hold.
     #[cold]
     fn flush_after_write(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         flight.flushing = true;

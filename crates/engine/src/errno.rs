@@ -1,6 +1,6 @@
 //! The errors of system calls, by their names and numbers on Linux.
 
-/// An error that a system call can return, though NBD may not know it.
+/// An error that a system call can return, even if NBD cannot carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallErrno(u8);
 

@@ -22,7 +22,8 @@ pub struct Event {
     pub client: ClientId,
     /// The zio's class in the queue of a pool's disk.
     pub class: Option<Class>,
-    /// Whether the zio's pool synced a txg while it had the zio. `None` for a zio of a disk without a pool.
+    /// Whether the zio's pool synced a txg at any time between the zio's arrival and end. `None` for a zio
+    /// of a disk without a pool.
     pub txg_syncing: Option<bool>,
     /// The zio's operation.
     pub op: Op,
@@ -71,7 +72,7 @@ pub enum Device {
 }
 
 impl Event {
-    /// The event of a new zio. All moments of the event are the moment of its arrival.
+    /// The event of a new zio. All moments of the event are the moment of the zio's arrival.
     pub(crate) fn of<D>(zio: &Zio<D>, device: Device) -> Event {
         Event {
             number: 0,

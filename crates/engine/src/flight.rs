@@ -34,7 +34,7 @@ pub(crate) struct Transfer {
     pub(crate) rate: u64,
     pub(crate) rule: RuleId,
     pub(crate) mode: Mode,
-    /// The zio's booking in the bandwidth, once the zio has reached it.
+    /// The zio's booking in the bandwidth, once the zio has reached the bandwidth.
     pub(crate) place: Option<BookingId>,
 }
 
@@ -313,8 +313,8 @@ const NOWHERE: Link = Link {
 const NOBODY: u32 = u32::MAX;
 /// The value of `ahead` in the link of a zio that is in the set and not in the list.
 const LATE: u32 = NOBODY - 1;
-/// The table puts a zio ahead of at most this many later zios in the list. With more, the zio goes
-/// into the set.
+/// The table puts a zio ahead of at most this many later zios in the list. If there are more later zios,
+/// the zio goes into the set.
 const PASSED_MAX: u32 = 64;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-/// Children of a node.
+/// How many children a node has.
 const ARITY: usize = 4;
 /// The place of an item that is not in the heap.
 const ABSENT: u32 = u32::MAX;

@@ -1,8 +1,8 @@
 //! The holds of one rule: the requested times, the achieved times, and their lateness.
 //!
-//! Most rules hold every zio for a constant time: the achieved time is the constant plus the lateness. So the
-//! engine records only lateness until a hold asks for a different time. The engine computes the other times
-//! when a caller asks for them.
+//! Most rules hold every zio for a constant time: the achieved time is the constant plus the lateness. So
+//! the engine records only the lateness until a hold has a different service time. It computes the
+//! requested and the achieved times when a caller asks for them.
 
 use alloc::boxed::Box;
 
@@ -96,7 +96,8 @@ impl Holds {
         }
     }
 
-    /// The histograms of requested and achieved times, as if no constant had been assumed.
+    /// The histograms of requested and achieved times, as if the service time had varied from the first
+    /// hold on.
     fn various(&self) -> Box<Various> {
         Box::new(Various {
             requested: self.requested().unwrap_or_default(),

@@ -81,8 +81,8 @@ pub struct DiskStats {
     pub aborted: u64,
     /// How long the zios that were replied to had waited for the disk to resume, in total.
     pub suspended: Duration,
-    /// The time spent with each number of zios in flight; its summary has the time that the disk
-    /// was busy, and the integral.
+    /// The time spent with each number of zios in flight; its summary has the time that the disk was busy,
+    /// and the integral of the number of zios.
     pub depths: DepthTimes,
 }
 
@@ -150,8 +150,8 @@ impl RuleStats {
         self.beaten_by = winner;
     }
 
-    /// Adds the counters of zios that the rule met later. The code names all fields, so that none is
-    /// forgotten.
+    /// Adds the counters of zios about which the rule was asked later. The code names all fields, so that
+    /// none is forgotten.
     fn merge(&mut self, later: &RuleStats) {
         let RuleStats {
             matched,
@@ -196,17 +196,17 @@ impl RuleStats {
 const LATE: Duration = Duration::from_millis(1);
 const LATE_SHARE: u64 = 20;
 
-/// The counters of a rule for some of the zios that it met.
+/// The counters of a rule for some of the zios about which it was asked.
 #[derive(Clone, Debug, Default)]
 pub struct RuleCounts {
-    /// The fates of these zios.
+    /// Counts of the fates of these zios.
     pub stats: RuleStats,
     /// How many of these zios are in flight now, and have a target or error that this rule decides.
     pub now: u64,
 }
 
 impl RuleCounts {
-    /// Adds the counters of zios that the rule met later.
+    /// Adds the counters of zios about which the rule was asked later.
     pub(crate) fn merge(&mut self, later: &RuleCounts) {
         self.stats.merge(&later.stats);
         self.now += later.now;
@@ -224,17 +224,17 @@ pub struct RuleView<'a> {
     pub spec: &'a RuleSpec,
     /// When the rule was armed or last updated.
     pub armed: Instant,
-    /// The counters of the zios that the rule met since it was armed or last updated.
+    /// The counters of the zios about which the rule was asked since it was armed or last updated.
     pub present: &'a RuleCounts,
-    /// The counters of the zios that the rule met before its last update. A former version of the rule may
-    /// still hold some of these zios. `None` if the rule was never updated.
+    /// The counters of the zios about which the rule was asked before its last update. A former version of
+    /// the rule may still hold some of these zios. `None` if the rule was never updated.
     pub past: Option<&'a RuleCounts>,
     /// How long until the rule's first lane is free or, if this is later, until the disk's bandwidth is free.
     pub backlog: Duration,
 }
 
 impl RuleView<'_> {
-    /// The rule's counters for all zios that it met.
+    /// The rule's counters for all zios about which it was asked.
     pub fn all(&self) -> RuleCounts {
         let Some(past) = self.past else {
             return self.present.clone();
@@ -244,7 +244,8 @@ impl RuleView<'_> {
         all
     }
 
-    /// The rule's counters for the zios that it met since its last update. `None` if it was never updated.
+    /// The rule's counters for the zios about which it was asked since its last update. `None` if the rule
+    /// was never updated.
     pub fn since_update(&self) -> Option<&RuleCounts> {
         self.past.map(|_| self.present)
     }

@@ -6,7 +6,8 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
-/// A moment, in nanoseconds since an origin of the caller's choice. It never decreases.
+/// A moment, in nanoseconds since an origin of the caller's choice. The moments that a caller passes in
+/// never go back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 

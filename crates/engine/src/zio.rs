@@ -58,7 +58,7 @@ pub enum Op {
     Flush,
     /// Gives the space of a range back.
     Trim,
-    /// Writes zeroes without carrying them.
+    /// Writes zeroes, which the request does not carry.
     Zero,
     /// Asks the device to read a range in advance.
     Cache,
@@ -150,7 +150,7 @@ impl OpSet {
         OpSet(1 << op as u16)
     }
 
-    /// The members of both sets.
+    /// The members of `self` and those of `other`.
     pub const fn union(self, other: OpSet) -> OpSet {
         OpSet(self.0 | other.0)
     }

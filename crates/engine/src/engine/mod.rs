@@ -1,4 +1,4 @@
-//! The root: routes each input to its disk or volume, and wakes zios at their deadlines.
+//! The engine: it routes each input to its disk or volume, and wakes zios at their deadlines.
 
 mod commands;
 mod part;
@@ -369,7 +369,7 @@ impl Engine {
         }
     }
 
-    /// The zios of one connection belong to one disk, but nothing here depends on that.
+    /// The zios of one connection belong to one disk, but this function does not rely on that.
     #[cold]
     fn abort(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
         self.abort_of_volumes(zios, actions);

@@ -54,8 +54,9 @@ impl Engine {
         self.pools.get(pool)?.base_of(place)
     }
 
-    /// Makes the driver keep a durable record of a pool's mirrors. `starts` says what is known of each
-    /// member, in the order of the members. The pool uses its mirrors after [`crate::Command::Repair`].
+    /// Makes the driver keep a durable record of a pool's mirrors. `starts` says what the driver knows of
+    /// each member, in the order of the members. The pool uses its mirrors after
+    /// [`crate::Command::Repair`].
     pub fn record_mirrors(&mut self, pool: PoolId, starts: &[MirrorStart]) {
         let mut actions = core::mem::take(&mut self.owed);
         let record = |pool: &mut Pool, step: &mut Step<'_>| pool.record_mirrors(starts, step);
@@ -95,7 +96,7 @@ impl Engine {
         segments.into_iter().flatten()
     }
 
-    /// The size in bytes of a buffer that the engine has named. It never changes.
+    /// The size in bytes of a buffer that the engine has named. The size never changes.
     pub fn buffer_size(&self, buf: Buf) -> Option<u32> {
         self.buffers.size(buf)
     }
@@ -169,8 +170,8 @@ impl Engine {
     }
 }
 
-/// The inputs for pools. These functions are not inlined into [`Engine::step`], because they would slow
-/// down zios of disks outside of pools.
+/// Handles the inputs for pools. These functions are not inlined into [`Engine::step`], because they would
+/// slow down zios of disks outside of pools.
 impl Engine {
     pub(super) fn with_pool<T>(
         &mut self,
@@ -241,7 +242,7 @@ impl Engine {
     }
 }
 
-/// The zios between pools and their disks.
+/// Carries zios between pools and their disks.
 impl Engine {
     #[inline(never)]
     pub(super) fn child_done(&mut self, id: ZioId, outcome: Outcome) {

@@ -25,7 +25,7 @@ pub use sparse::{BadBucket, Sparse};
 pub struct Histogram {
     counts: [u64; BUCKETS],
     count: u64,
-    /// `u64::MAX` until a value is recorded.
+    /// The smallest value; `u64::MAX` until a value is recorded.
     min: u64,
     max: u64,
     nanos: Moments,

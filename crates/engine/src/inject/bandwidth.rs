@@ -45,7 +45,7 @@ impl Bandwidth {
         gap
     }
 
-    /// Takes out a transfer, if it was in service.
+    /// Takes a transfer out of the queue, and frees the time that the transfer has booked.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         self.queue.vacate(id, bookings);
     }

@@ -65,7 +65,7 @@ impl Injector {
         None
     }
 
-    /// The first rule that decides an error or a hang.
+    /// The first rule that makes the zio fail or hang.
     fn find_fault(&mut self, now: Instant, flight: &Flight, ops: OpSet) -> Option<usize> {
         (0..self.rules.len()).find(|rule| {
             let rule = &mut self.rules[*rule];
@@ -99,7 +99,7 @@ impl Injector {
         (!work).then_some(errno)
     }
 
-    /// Finds the rule of each group that would finish soonest. The older rule wins a tie.
+    /// Finds for each group the rule that would finish the zio soonest. The older rule wins a tie.
     fn choose(&mut self, now: Instant, flight: &mut Flight, ops: OpSet) {
         self.soonest.clear();
         for index in 0..self.rules.len() {

@@ -151,8 +151,7 @@ impl Lane {
     /// Takes a booking out of the queue, and frees its time.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         let booking = bookings.get(id);
-        // If both starts are equal, the earlier booking took no time, or both starts are at the end of
-        // time.
+        // If both starts are equal, the earlier booking took no time, or neither booking ever starts.
         let is_first = |gap| booking.start < bookings.get(gap).start;
         if self.gap.is_none_or(is_first) {
             self.gap = booking.behind;
@@ -259,7 +258,7 @@ mod tests {
     #[test]
     fn those_behind_gaps_move_up() {
         let (mut lane, mut bookings, ids) = queue(8);
-        // The places are in no order. Two of them are neighbours, and one is the last.
+        // The places are in no order. Two of the places are neighbours, and one is the last.
         for at_place in [5, 2, 7, 3] {
             assert!(lane.leave(ids[at_place], at(5), &mut bookings));
         }

@@ -22,9 +22,9 @@ pub(crate) struct Rule {
     pub(crate) lanes: Option<Lanes>,
     /// How often the rule was updated. A zio's booking has the version of its rule.
     pub(super) version: u32,
-    /// The counters of the zios that met this version of the rule.
+    /// The counters of the zios about which the rule was asked in its present version.
     pub(super) present: RuleCounts,
-    /// The counters of the zios that met earlier versions, if the rule was updated.
+    /// The counters of the zios about which the rule was asked in earlier versions, if it was updated.
     past: Option<Box<RuleCounts>>,
     pub(crate) random: Random,
     /// The service time that lane choice uses.
@@ -78,7 +78,7 @@ impl Rule {
         self.arm(now, clients);
     }
 
-    /// Computes what follows from the specification, as of `now`.
+    /// Computes the fields that follow from the specification, as of `now`.
     fn arm(&mut self, now: Instant, clients: &Clients) {
         self.armed = now;
         self.counted = 0;
@@ -109,7 +109,7 @@ impl Rule {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
-    /// Whether the rule applies to `zio`, seen as `ops`. Counts a zio that matches.
+    /// Whether the rule applies to `zio`, which counts as the operations `ops`. Counts a zio that matches.
     #[inline]
     pub(crate) fn triggers(&mut self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         if !self.matches(now, zio, ops) {
@@ -129,7 +129,7 @@ impl Rule {
         drawn
     }
 
-    /// Whether the zio, seen as `ops`, matches the rule at `now`.
+    /// Whether the zio, which counts as the operations `ops`, matches the rule at `now`.
     pub(crate) fn matches(&self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         self.spec.ops.meets(ops)
             && self.begins <= now
@@ -155,7 +155,7 @@ impl Rule {
         }
     }
 
-    /// The counters for a zio that met the rule at `version`.
+    /// The counters for a zio about which the rule was asked in this `version`.
     #[inline]
     pub(super) fn counts(&mut self, version: u32) -> &mut RuleCounts {
         match &mut self.past {

@@ -13,9 +13,9 @@ use crate::time::Duration;
 /// The time that one zio spends in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Always the same.
+    /// Always the same time.
     Constant(Duration),
-    /// Drawn from a table.
+    /// A time drawn from a table.
     Quantiles(Arc<QuantileTable>),
 }
 

@@ -37,7 +37,7 @@ pub struct RuleSpec {
     /// The matching zios that the rule may take: all, the first N, or every Nth. The count begins when the
     /// rule is armed or updated.
     pub limit: Limit,
-    /// The bytes `start..end` of the disk. The zio must touch one of them.
+    /// The bytes `start..end` of the disk. The zio must touch one of these bytes.
     pub range: Option<(u64, u64)>,
     /// A glob that the client's name must match.
     pub client: Option<String>,
@@ -79,7 +79,7 @@ pub enum Limit {
     Always,
     /// The first N matching zios.
     First(u64),
-    /// Every Nth: the Nth, the 2Nth, and so on.
+    /// Every Nth matching zio: the Nth, the 2Nth, and so on.
     Every(u64),
 }
 
@@ -147,7 +147,7 @@ impl RuleSpec {
         })
     }
 
-    /// Refuses specifications that cannot be carried out.
+    /// Refuses specifications that the engine cannot carry out.
     pub fn check(&self) -> Result<(), SpecError> {
         if let Effect::Delay {
             lanes: Some(lanes), ..
