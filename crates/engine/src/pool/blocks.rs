@@ -28,7 +28,7 @@ impl Content {
     }
 }
 
-/// An `Option<Content>` in four bytes, because a volume has several for each of its blocks.
+/// An `Option<Content>` in four bytes, because a volume has several of these for each of its blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Version(u32);
 
@@ -75,7 +75,7 @@ impl Block {
         self.versions[slot].content()
     }
 
-    /// Replaces a version. Returns the old one.
+    /// Replaces a version. Returns the old version.
     pub(super) fn set_version(&mut self, slot: usize, content: Option<Content>) -> Option<Content> {
         let before = self.versions[slot].content();
         self.versions[slot] = Version::new(content);
@@ -88,7 +88,8 @@ impl Block {
         self.write.checked_sub(1)
     }
 
-    /// Notes whether the block's last write to the disks failed. Returns the old note.
+    /// Notes whether the block's last write to the disks failed. Returns whether a failure had been noted
+    /// before.
     pub(super) fn set_failing(&mut self, failing: bool) -> bool {
         core::mem::replace(&mut self.failing, failing)
     }

@@ -25,10 +25,10 @@ pub struct PoolConfig {
 /// How a pool chooses the member of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// By the block's number: the members take turns. A block is always at the same place.
+    /// The block's number decides: the members take turns. A block is always at the same place.
     #[default]
     Static,
-    /// By the queues when the block is first written: the member with the fewest bytes queued takes the
+    /// The queues decide when the block is first written: the member with the fewest bytes queued takes the
     /// block, and keeps it until a trim. All volumes of the pool have the same block size.
     Dynamic,
 }
@@ -61,7 +61,7 @@ pub struct LegacyConfig {
     /// How many delays can run at the same time: in ZFS, a delay held a lock of its processor. With `None`,
     /// the delays of writers are independent.
     pub delay_slots: Option<u32>,
-    /// If set, the pool starts with one full txg that syncs and another that waits for it. The value is the
+    /// If set, the pool starts with two full txgs: one syncs, and the other waits for it. The value is the
     /// throughput in bytes per millisecond from which the first limit follows.
     pub full_pipeline: Option<u64>,
 }

@@ -232,8 +232,8 @@ impl Pool {
         }
     }
 
-    /// Notes that the write of an extent has failed. The extent stays on its way, and the pool will write it
-    /// again. Notifies the requests that wait for the extent, or for newer data behind it.
+    /// Notes that the write of an extent has failed. The extent stays on its way, and the pool will write
+    /// it again. Notifies the requests that wait for the extent, or for newer data that must follow it.
     fn extent_failed(&mut self, id: u32, txg: u64, step: &mut Step<'_>) {
         let write = &mut self.writes[id];
         let retired = core::mem::take(&mut write.retired);
@@ -262,7 +262,7 @@ impl Pool {
     }
 }
 
-/// Requests that wait until extents are on the disks.
+/// Makes requests wait until extents are on the disks.
 impl Pool {
     /// Makes a request wait until an extent in memory has been written to the disks.
     pub(super) fn watch_extent(
@@ -300,7 +300,8 @@ impl Pool {
 }
 
 impl Volume {
-    /// Takes the requests that wait for an extent on its way, or for newer data behind it in memory.
+    /// Takes the requests that wait for an extent on its way, or for newer data in memory that must follow
+    /// it.
     fn take_watchers(&mut self, start: u32, end: u32) -> Vec<ZioId> {
         let on_way = self.extents.on_way(start);
         let mut zios = on_way.map_or_else(Default::default, |extent| {

@@ -147,7 +147,7 @@ impl Extents {
         gaps.len() as u32
     }
 
-    /// Takes a block out of the extent in memory that has it, if there is one.
+    /// Takes a block out of the extent in memory that has it, if there is such an extent.
     pub(super) fn carve(&mut self, block: u32) -> Option<Carved> {
         let start = at(&self.dirty, block)?.0;
         let extent = self.dirty.remove(&start)?;

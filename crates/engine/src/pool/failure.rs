@@ -36,7 +36,7 @@ impl Pool {
         self.go_on(step);
     }
 
-    /// Resumes the stalled writes, once no disk fails.
+    /// Resumes the stalled writes, once no disk fails any more.
     pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
         while !self.is_degraded()
             && let Some(id) = self.stalled.pop_front()

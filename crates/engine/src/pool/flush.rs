@@ -1,5 +1,5 @@
-//! FLUSH, and writes with FUA: the pool writes the blocks that a request waits for to the disks at once, and
-//! then the disks sync.
+//! FLUSH, and writes with FUA: the pool at once writes to the disks all blocks that a request waits for,
+//! and then the disks sync.
 //!
 //! These writes replace ZFS's intent log, which would write the data a second time. A flush waits only for
 //! dirty data of its own volume.

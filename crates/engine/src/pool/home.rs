@@ -184,7 +184,7 @@ impl Pool {
                 self.one_less(zio, outcome, step);
                 return;
             }
-            // The pool handles the end of an extent's write elsewhere.
+            // `extent_written` handles the end of an extent's write.
             Cause::Replaced | Cause::Extent(_) => free_content(write.content, step),
             Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
             // The whole block is dirty again, although some sides have written it, because other sides have
@@ -268,7 +268,7 @@ pub(super) fn free_content(content: Content, step: &mut Step<'_>) {
     }
 }
 
-/// Requests that wait until a block is on the disks.
+/// Makes requests wait until blocks are on the disks.
 impl Pool {
     /// Makes a request wait until a block's versions are on the disks.
     pub(super) fn watch(&mut self, volume: usize, block: u32, zio: ZioId, step: &mut Step<'_>) {

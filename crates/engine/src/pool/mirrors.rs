@@ -102,7 +102,7 @@ impl Mirrors {
         regions.is_none_or(|regions| regions.is_in_sync(offset))
     }
 
-    /// Whether a region is out of sync.
+    /// Whether any region is out of sync.
     pub(super) fn differ(&self) -> bool {
         let mut regions = self.regions.iter().flatten();
         regions.any(|regions| regions.nosync() > 0)
@@ -175,7 +175,7 @@ impl Mirrors {
         }
     }
 
-    /// Begins no more pieces.
+    /// Ends the repairs: no more pieces begin.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
         if let Some(recovery) = self.recovery
@@ -242,7 +242,7 @@ impl Mirrors {
         1 << (end - recovery.at).clamp(1, PIECE).ilog2()
     }
 
-    /// Ends a piece of this length: goes on to the next one, or ends the repair of the region.
+    /// Ends a piece of this length: goes on to the next piece, or ends the repair of the region.
     pub(super) fn piece_copied(&mut self, recovery: Recovery, length: u32, now: Instant) {
         self.not_before = now + PACE;
         self.repaired += u64::from(length);

@@ -23,7 +23,7 @@ pub(super) struct Placement {
     places: Vec<Table<Option<Place>>>,
 }
 
-/// The place of a block: eight bytes.
+/// The place of a block. It takes eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) row: u32,

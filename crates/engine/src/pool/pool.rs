@@ -350,8 +350,8 @@ impl Pool {
         let waiting = self
             .requests
             .ids(|phase| matches!(phase, Phase::Locking(_)));
-        // Fail the zios that wait for locks first, because each zio that fails gives its own locks to such
-        // a zio.
+        // First fail the zios that wait for locks. Otherwise they would get the locks of the zios that fail
+        // below.
         for id in waiting {
             if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
                 self.leave_lock_queue(id, next);

@@ -86,7 +86,7 @@ impl Pool {
         true
     }
 
-    /// Asks a side that has not failed for a block. Returns false if all sides have failed.
+    /// Sends the read of a block to a side that has not failed. Returns false if all sides have failed.
     fn read_from_a_side(&mut self, id: u32, step: &mut Step<'_>) -> bool {
         let read = self.reads[id];
         let Some(side) = self.choose_side(&read) else {

@@ -229,8 +229,8 @@ impl Regions {
 
 /// Repairs regions.
 impl Regions {
-    /// Forgets the writes in flight. Every dirty region is then out of sync. If there is a durable record, so
-    /// is every region in the record.
+    /// Forgets the writes in flight. Every dirty region is then out of sync. If there is a durable record,
+    /// every region in the record is out of sync, too.
     pub(super) fn power_cut(&mut self) {
         let is_recorded = self.is_recorded;
         self.change_all(|region| *region = region.after_power_cut(is_recorded));
@@ -254,8 +254,8 @@ impl Regions {
         }
     }
 
-    /// Changes all regions that are not in their initial state. This makes no list of them, because a list
-    /// would take memory for each record.
+    /// Changes all regions that are not in their initial state. This function makes no list of them,
+    /// because a list would take memory for each record.
     fn change_all(&mut self, change: impl Fn(&mut Region)) {
         let mut from = 0;
         while let Some(at) = self.table.next_used(from..u32::MAX) {

@@ -94,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Queues some of the released writes. Returns whether all are queued.
+    /// Queues some of the released writes. Returns whether all of them are queued.
     pub(super) fn queue_released(&mut self, step: &mut Step<'_>) -> bool {
         while let Some(mirrors) = &mut self.mirrors
             && !mirrors.released.is_empty()

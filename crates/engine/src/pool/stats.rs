@@ -7,7 +7,7 @@ use crate::histogram::Histogram;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op};
 
-/// The state of a pool, and its counters since it was made.
+/// The state of a pool, and its counters since the pool was made.
 #[derive(Clone, Debug, Default)]
 pub struct PoolStats {
     /// Acknowledged bytes that are not yet on the disks.
@@ -20,7 +20,7 @@ pub struct PoolStats {
     pub write_limit: Option<u64>,
     /// How close the throttle is to holding writes back.
     pub level: ThrottleLevel,
-    /// How writes were admitted.
+    /// How many writes the throttle has admitted, and how.
     pub admissions: Admissions,
     /// The operations that clients asked of the volumes.
     pub volumes: Traffic,
@@ -48,7 +48,7 @@ pub struct MirrorStats {
     pub nosync_bytes: u64,
     /// The bytes that were copied to other sides since the pool was made.
     pub repaired_bytes: u64,
-    /// Copies that failed. The pool repeats each of them.
+    /// Copies that failed. The pool repeats each failed copy.
     pub failed_pieces: u64,
     /// Sides that were replaced. The mirrors must not read a replaced side where it is out of sync.
     pub stale_sides: u32,
@@ -98,7 +98,7 @@ pub struct QueueState {
     pub active: [u32; Class::ALL.len()],
 }
 
-/// How writes were admitted (OpenZFS: the `dmu_tx` kstat).
+/// How many writes the throttle has admitted, and how (OpenZFS: the `dmu_tx` kstat).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admissions {
     /// Writes that were admitted (`dmu_tx_assigned`).
@@ -260,7 +260,7 @@ pub struct ClassStats {
     pub disk_wait: Option<Box<Histogram>>,
     /// The time in the queue (`syncq_wait`, `asyncq_wait`, `trim`).
     pub queue_wait: Option<Box<Histogram>>,
-    /// Sizes in bytes of zios that went alone (`ind`).
+    /// Sizes in bytes of zios that went to the disk alone (`ind`).
     pub alone: Option<Box<Histogram>>,
     /// Sizes in bytes of joined zios (`agg`).
     pub joined: Option<Box<Histogram>>,

@@ -83,7 +83,7 @@ pub(crate) enum Work {
     Picked(PickedId),
     /// A sync of the disk. As in ZFS, the sync does not go through the queue.
     Sync { who: SyncFor, covers: Covers },
-    /// No work any more, because the pool has crashed.
+    /// The child has no work any more, because the pool has crashed.
     Orphan,
 }
 

@@ -31,7 +31,7 @@ pub enum Unit {
 pub struct TunableInfo {
     /// The tunable's name, which is ZFS's if ZFS has the tunable.
     pub name: &'static str,
-    /// The unit of its value.
+    /// The unit of the tunable's value.
     pub unit: Unit,
     /// The smallest value that the tunable can have.
     pub min: u64,
@@ -150,7 +150,7 @@ tunables! {
 /// fits into 64 bits.
 const MOST_ACTIVE: u64 = 10_000;
 
-/// A tenth of the memory, but at most a quarter of it, and at most 4 GiB.
+/// As in ZFS, a tenth of the memory, but at most a quarter of the memory, and at most 4 GiB.
 fn dirty_data_max(ram: u64) -> u64 {
     let cap = (4 * GIB).min(ram / 4);
     (ram / 10).min(cap)

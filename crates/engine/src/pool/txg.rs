@@ -1,9 +1,9 @@
 //! Transaction groups: open, quiescing, syncing (OpenZFS: `txg.c`).
 //!
-//! At most one txg of each kind lives at a time. A txg begins to sync when the one before it is on
-//! the disks and there is a reason: its dirty data, the time since the last sync began, or a
-//! request that waits. Unlike ZFS, the pool skips txgs without dirty data, so that an idle pool
-//! never wakes up: the timer runs on as if the skipped txgs had synced in no time.
+//! At most one txg of each kind lives at a time. A txg begins to sync when the txg before it is on the
+//! disks and there is a reason: its dirty data, the time since the last sync began, or a request that
+//! waits. Unlike ZFS, the pool skips txgs without dirty data, so that an idle pool never wakes up: the
+//! timer runs on as if the skipped txgs had synced in no time.
 
 use alloc::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub(super) struct Txgs {
     /// Dirty blocks and extents that are not on the disks yet, by txg.
     standing: [u32; TXGS],
     last_sync: Instant,
-    /// When the last txg was on the disks.
+    /// When the last committed txg had reached the disks.
     last_committed: Option<Instant>,
     /// Whether a request waits for the open txg to sync.
     sync_wanted: bool,
@@ -124,7 +124,7 @@ impl Txgs {
         self.quiesce_wanted = true;
     }
 
-    /// Whether the open txg can be closed and there is a reason to.
+    /// Whether the open txg can be closed and there is a reason to close it.
     pub(super) fn is_to_quiesce(&self, now: Instant, timeout: Duration) -> bool {
         let due = self.syncing.is_none() && (self.sync_wanted || self.is_due(now, timeout));
         self.closed.is_none() && (due || self.quiesce_wanted)

@@ -32,12 +32,12 @@ pub(crate) struct Limits {
     /// The most I/Os of all classes together (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
     pub(crate) min: [u32; Class::ALL.len()],
-    /// The maximum of each class. The maximum of async writes is not used, because the caller gives
-    /// a limit at each pick, which follows the dirty data.
+    /// The maximum of each class. The maximum of async writes is not used, because at each pick the caller
+    /// gives a limit that follows the dirty data.
     pub(crate) max: [u32; Class::ALL.len()],
     /// The most bytes in an aggregate; with 0 nothing is joined (`zfs_vdev_aggregation_limit`).
     pub(crate) aggregation_limit: u32,
-    /// The largest gap between two reads that may be read along with them
+    /// The largest gap between two reads that the disk may read, too, so that the queue can join the reads
     /// (`zfs_vdev_read_gap_limit`).
     pub(crate) read_gap_limit: u32,
 }

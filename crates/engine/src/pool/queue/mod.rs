@@ -1,5 +1,5 @@
-//! The queue of one disk of a pool. The queue decides which I/O goes to the disk next, and which
-//! other I/O it joins with that one.
+//! The queue of one disk of a pool. The queue decides which I/O goes to the disk next, and which other I/O
+//! the queue joins with it.
 //!
 //! The model is OpenZFS's `vdev_queue.c`, in version 2.2 and later. Each class has a minimum and a
 //! maximum of I/O at the disk. I/O that a client waits for is served in the order of arrival. Other

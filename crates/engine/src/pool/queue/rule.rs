@@ -3,8 +3,8 @@
 use super::io::Limits;
 use crate::pool::stats::{Class, ClassStats};
 
-/// Classes that have less at the disk than their minimum take turns. If there is no such class, the
-/// highest class with less than its maximum is served.
+/// Classes that have less I/O at the disk than their minimum take turns. If there is no such class, the
+/// queue serves the class with the highest priority that has less I/O at the disk than its maximum.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// The class that has the first turn, as an index into [`Class::ALL`].

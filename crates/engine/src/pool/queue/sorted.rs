@@ -118,7 +118,7 @@ impl<K: Copy + Ord> Sorted<K> {
         }
     }
 
-    /// The last chunk that begins at or below `key`, or else the first.
+    /// The last chunk that begins at or below `key`, or else the first chunk.
     #[inline]
     fn chunk_of(&self, key: &K) -> usize {
         let begins_above = |at| self.chunks.get(at).is_none_or(|chunk| chunk.low > *key);

@@ -111,7 +111,7 @@ impl Regions {
         self.idle
     }
 
-    /// The bytes of a region; the last one may have fewer.
+    /// The bytes of a region; the last region may have fewer.
     pub(in super::super) fn region_size(&self) -> u64 {
         1 << self.shift
     }

@@ -11,7 +11,7 @@ const SIDES: usize = 2;
 #[derive(Default)]
 struct Naive {
     moment: u64,
-    /// Writes: their range, and when they ended.
+    /// The range of each write, and when the write ended.
     writes: Vec<(Range<u64>, Option<u64>)>,
     /// For each side, when its completed FLUSHes began.
     flushes: [Vec<u64>; SIDES],

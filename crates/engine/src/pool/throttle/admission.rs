@@ -144,7 +144,7 @@ impl Throttle {
         self.signal(now);
     }
 
-    /// Notes that this much of a txg is no longer dirty: the disks have it, or the pool has given it up.
+    /// Notes that `bytes` of a txg are no longer dirty: the disks have them, or the pool has given them up.
     pub(crate) fn retired(&mut self, now: Instant, txg: u64, bytes: u64) {
         self.dirty.take(txg, bytes);
         self.signal(now);
@@ -164,7 +164,8 @@ impl Throttle {
         }
     }
 
-    /// Takes the next writer that may go. The pool makes its blocks dirty before it calls again.
+    /// Takes the next writer that may go. The pool makes the writer's blocks dirty before it asks for the
+    /// next writer.
     pub(crate) fn pop_admitted(&mut self, now: Instant) -> Option<ZioId> {
         loop {
             let tx = match self.ready.pop_front() {
@@ -228,7 +229,7 @@ impl Throttle {
         self.dirtied(now, txg, bytes);
     }
 
-    /// Makes retired bytes dirty again, because another part of their block failed.
+    /// Makes retired bytes dirty again, because the write of another part of their block failed.
     pub(crate) fn dirty_again(&mut self, txg: u64, bytes: u32) {
         self.dirty.add(txg, u64::from(bytes));
     }
@@ -273,7 +274,7 @@ impl Throttle {
         }
     }
 
-    /// Whether the open txg is full and writers wait for the next one.
+    /// Whether the open txg is full and writers wait for the next txg.
     pub(crate) fn wants_quiesce(&self) -> bool {
         matches!(self.policy, Policy::Legacy(_)) && !self.stopped.is_empty()
     }
@@ -345,8 +346,8 @@ impl Throttle {
 impl Throttle {
     fn assign(&mut self, tx: Tx) {
         self.admissions.assigned += 1;
-        // The write becomes dirty before the next one is admitted. Bytes that the write does not use are not
-        // kept for another write.
+        // The write becomes dirty before the next write is admitted. Bytes that the write does not use are
+        // not kept for another write.
         self.promised = tx.bytes;
     }
 
@@ -446,7 +447,7 @@ impl Throttle {
 }
 
 impl Policy {
-    /// Ends the delay of a write, or forgets the write if it is gone.
+    /// Ends the delay of a write, or forgets the write if it was aborted.
     fn slept(&mut self, tx: Tx) {
         if let Policy::Legacy(legacy) = self {
             legacy.slept(tx.bytes);

@@ -132,7 +132,7 @@ impl Legacy {
         }
     }
 
-    /// Ends the delay of a write, or forgets the write if it is gone.
+    /// Ends the delay of a write, or forgets the write if it was aborted.
     pub(crate) fn slept(&mut self, bytes: u64) {
         self.reserved -= bytes;
         self.asleep -= 1;

@@ -10,7 +10,8 @@ const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 32 * MIB;
 const NOW: u64 = 1_000;
 
-/// A throttle for which one txg syncs, another waits for it, and the open txg has `dirty` bytes.
+/// The throttle of a pool with a txg that syncs, a txg that waits for it, and an open txg with `dirty`
+/// bytes.
 fn full_pipeline(delay_slots: Option<u32>, dirty: u64) -> Throttle {
     let config = LegacyConfig {
         delay_slots,

@@ -51,8 +51,8 @@ fn drain(throttle: &mut Throttle, now: Instant, txg: u64, bytes: u64) -> Vec<u32
     admitted
 }
 
-/// Wakes at each moment that the throttle names. Returns the writes that the throttle let go, each with its
-/// moment.
+/// Wakes at each moment that the throttle names. Returns the writes that the throttle let go, each with the
+/// moment at which the throttle let it go.
 fn run(throttle: &mut Throttle, txg: u64, bytes: u64) -> Vec<(u32, Instant)> {
     let mut admitted = Vec::new();
     while let Some(now) = throttle.next_wake() {
