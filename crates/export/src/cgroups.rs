@@ -71,7 +71,7 @@ impl Group {
     }
 }
 
-/// The number after a name at the start of a line.
+/// The number in the line of `text` that begins with this name.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     let mut line = lines.find(|line| line.clone().next() == Some(name))?;

@@ -224,7 +224,8 @@ impl Dealt {
         Ok(())
     }
 
-    /// How a mirror starts. `None` if the member is not a mirror, or if no side outlives the daemon.
+    /// How a member of a pool starts as a mirror. `None` if the member is not a mirror, or if the bytes of no
+    /// side outlive the daemon.
     fn assemble_mirror(
         &self,
         shard: usize,

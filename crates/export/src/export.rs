@@ -31,7 +31,7 @@ pub struct ExportInfo {
     pub preferred: u32,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// Whether the export has power. All clones of an export share it.
+    /// Whether the export has power. All clones of an `ExportInfo` share this value.
     pub power: Power,
 }
 
@@ -46,8 +46,8 @@ pub enum Mechanism {
     Ublk,
 }
 
-/// The owner of a program, which gets the events of the program's calls. The receiver drops it when the
-/// receiver gets no more calls.
+/// The owner of a program, which gets the events of the program's calls. The receiver drops this value when
+/// the receiver gets no more calls.
 pub trait Follower: Send {
     /// Notes a call that dashpot has received and has not yet acted on.
     fn received(&mut self, call: &Call);
@@ -64,7 +64,8 @@ pub trait Follower: Send {
 pub enum Uring {
     /// Dashpot counts the ring, and tells the user.
     Count,
-    /// Dashpot does the same, and the program's call fails with `ENOSYS`. Most programs then use other calls.
+    /// Dashpot counts the ring, tells the user, and lets the program's call fail with `ENOSYS`. Most programs
+    /// then use other calls.
     Refuse,
 }
 
@@ -76,7 +77,7 @@ pub struct Followed {
     counts: Arc<Counts>,
 }
 
-/// The numbers of a program's calls that reached its files without becoming zios.
+/// How many of a program's calls reached files of disks without becoming zios.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Calls that dashpot did not hold because it did not know their files.

@@ -38,7 +38,7 @@ impl<M> Mailbox<M> {
         Ok(())
     }
 
-    /// All messages since the last call.
+    /// Takes all messages that have come since the last call.
     pub(crate) fn take(&self) -> Vec<M> {
         let mut rings = [0; 8];
         // The descriptor may have nothing to read. The call empties the queue in any case.

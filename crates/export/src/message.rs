@@ -55,7 +55,7 @@ pub(crate) type CommandAnswer = Box<dyn FnOnce(Result<Answer, CommandError>) + S
 pub(crate) struct Handover {
     pub(crate) session: Session,
     pub(crate) export: ExportId,
-    /// The client at the other end.
+    /// The name of the client at the other end.
     pub(crate) peer: String,
     /// The bytes that the client has sent after the handshake: the beginning of its first requests.
     pub(crate) left_over: Vec<u8>,

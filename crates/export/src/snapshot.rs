@@ -34,7 +34,7 @@ pub struct DiskSnapshot {
     pub clients: Vec<ClientView>,
     /// The disk's attachments: the block devices of the host that are made of the disk.
     pub attachments: Vec<AttachmentView>,
-    /// Connections that the shard does not read now, because of its memory bound.
+    /// How many connections the shard does not read now, because of its memory bound.
     pub stalled: u32,
     /// How often the shard stopped reading a connection because of its memory bound, since the start.
     pub stalls: u64,
@@ -78,7 +78,7 @@ pub struct RuleSnapshot {
     pub armed: Instant,
     /// The rule's counters.
     pub stats: RuleStats,
-    /// Zios in flight that the rule currently decides.
+    /// How many zios in flight the rule currently decides.
     pub now: u64,
     /// The rule's counters since its last update; `None` if the rule was never updated.
     pub since_update: Option<Box<RuleCounts>>,
@@ -138,9 +138,9 @@ pub struct Counted {
 pub struct ClientView {
     /// The engine's id of the client, as in [`InFlight::client`].
     pub id: ClientId,
-    /// `uid=0 pid=7`, an address, or `other`.
+    /// The client's name: `uid=0 pid=7`, an address, or `other`.
     pub name: String,
-    /// The client's connections to this disk.
+    /// How many connections the client has to this disk.
     pub connections: u32,
 }
 

@@ -26,7 +26,7 @@ struct Served {
     server: Server,
 }
 
-/// A mirror of two disks with one write-back volume of this size.
+/// Serves a pool that has a mirror of two disks, and one write-back volume of this size.
 fn serve(store: StoreConfig, size: u64) -> Served {
     let directory = tempfile::tempdir().unwrap();
     let disk = |name: &str| DiskConfig {

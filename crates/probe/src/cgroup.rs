@@ -20,7 +20,7 @@ pub(crate) struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// The hierarchy of this host; `None` if the host has no cgroups.
+    /// Finds the hierarchy that governs I/O on this host; `None` if the host has no cgroups.
     pub(crate) fn find() -> Option<Hierarchy> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let namespace = fs::read_link("/proc/self/ns/cgroup").ok();

@@ -39,9 +39,9 @@ pub struct Device {
 /// The events that show a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// Events of requests.
+    /// Events of requests, for devices that have requests.
     Request,
-    /// Events of bios: dm, md, zram and some other devices have no requests.
+    /// Events of bios, for devices without requests: dm, md, zram and some others.
     Bio,
 }
 
@@ -102,7 +102,7 @@ impl Device {
     fn is_idle_in(&self, sys: &Path) -> bool {
         let Number { major, minor } = self.disk;
         let home = sys.join(format!("dev/block/{major}:{minor}"));
-        // A disk that no longer exists has neither file, and nothing in flight.
+        // A disk that no longer exists has neither of these files, and nothing in flight.
         let read = |file| fs::read_to_string(home.join(file)).unwrap_or_default();
         let counts = read("queue/iostats").trim() != "0";
         counts && read("inflight").split_whitespace().all(|many| many == "0")

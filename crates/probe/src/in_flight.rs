@@ -8,9 +8,9 @@ use crate::io::{Rwbs, Submitter};
 pub struct InFlight {
     /// The disk.
     pub device: Number,
-    /// The operation.
+    /// The operation, in the kernel's letters.
     pub rwbs: Rwbs,
-    /// First sector.
+    /// The first sector.
     pub sector: u64,
     /// Number of bytes, as far as events have shown it.
     pub bytes: u64,

@@ -34,7 +34,7 @@ pub struct Record {
     pub at_ns: u64,
     /// The disk.
     pub device: Number,
-    /// First sector.
+    /// The first sector.
     pub sector: u64,
     /// Number of sectors.
     pub sectors: u32,

@@ -44,8 +44,8 @@ impl Handshaking {
         self.has_output() || matches!(self.progress, Progress::More)
     }
 
-    /// Sends the output, then reads and answers. Stops when sending or receiving would block, or after
-    /// some reads, so that the acceptor can serve the other clients.
+    /// Sends the output, then reads the client's bytes and answers them. Stops when sending or receiving
+    /// would block, or after some reads, so that the acceptor can serve the other clients.
     pub(super) fn advance(&mut self) -> rustix::io::Result<()> {
         for _ in 0..READS_PER_TURN {
             if !self.send()? || !matches!(self.progress, Progress::More) {

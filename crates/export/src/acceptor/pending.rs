@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use dashpot_engine::{Duration, Instant};
 
-/// Handshakes by number. A later client gets a larger number, so the map is in the order in which the
-/// clients connected.
+/// The handshakes in progress, by number. A later client gets a larger number, so the map is in the order in
+/// which the clients connected.
 #[derive(Debug)]
 pub(super) struct Pending<T> {
     pending: BTreeMap<u64, Place<T>>,

@@ -44,5 +44,5 @@ pub(crate) fn rings(
     (recorders, EventReader::new(consumers, bell))
 }
 
-/// How many records a ring holds: 6 MiB. At a million events per second the ring lasts for 65 ms.
+/// How many records a ring holds. The ring takes 6 MiB. At a million events per second, it fills up in 65 ms.
 pub(crate) const RING: usize = 1 << 16;

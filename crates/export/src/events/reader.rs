@@ -37,7 +37,7 @@ impl EventReader {
             let mut left = ring.slots();
             any |= left > 0;
             // The reader gives the ring's space back in small parts, so that each part is still in the
-            // cache.
+            // processor's cache.
             while let Ok(chunk) = ring.read_chunk(left.min(PART))
                 && left > 0
             {

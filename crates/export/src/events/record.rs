@@ -32,7 +32,7 @@ pub enum EventRecord {
         device: DeviceId,
         /// The id of the client.
         client: ClientId,
-        /// `uid=0 pid=7`, or an address.
+        /// The client's name: `uid=0 pid=7`, or an address.
         name: Box<str>,
     },
 }
@@ -46,7 +46,8 @@ pub struct FinishedZio {
     pub offset: u64,
     /// The number of the volume's zio that this zio is, or is a part of; or [`NO_FAMILY`].
     family: u64,
-    /// The time in the queue of a pool's disk. For other zios, the time to receive them.
+    /// For a zio of a pool's disk, its time in the disk's queue. For other zios, the time that it took to
+    /// receive them.
     before: Duration,
     /// The time for which the throttle of a volume's pool held the zio back. For zios of disks, the
     /// time while the disk was suspended.
@@ -106,7 +107,7 @@ impl Place {
 }
 
 impl FinishedZio {
-    /// The record of a zio.
+    /// Makes the record of a finished zio.
     #[inline]
     pub fn of(event: &Event, device: DeviceId) -> FinishedZio {
         let waits = event.waits();

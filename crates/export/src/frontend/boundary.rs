@@ -238,9 +238,9 @@ pub enum NotServed {
 /// length of its longest message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveLimits {
-    /// The usual room.
+    /// The usual room, in bytes.
     pub(crate) usual: usize,
-    /// The room while the connections of the shard keep the most bytes that they may.
+    /// The room in bytes while the connections of the shard keep as many bytes as they may.
     pub(crate) short: usize,
 }
 

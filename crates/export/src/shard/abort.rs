@@ -63,7 +63,7 @@ impl Shard {
         }
     }
 
-    /// Aborts all zios of the connections to an export that are gone.
+    /// Aborts all zios that connections to an export have left behind.
     pub(super) fn abort_departed_at_once(&mut self, export: ExportId) {
         for departure in self.departures.take_of(export) {
             self.abort(departure, usize::MAX);

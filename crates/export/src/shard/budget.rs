@@ -24,7 +24,7 @@ use crate::held::{BEYOND_MAX, Held, KEPT_MAX, PAYLOAD_MAX, ZIOS_MAX};
 #[derive(Debug)]
 pub(super) struct Budget {
     taken: Taken,
-    /// The share of each export.
+    /// The share of each export in the budget.
     exports: Vec<Share>,
     /// Whether a part of the budget was given back since the shard last checked the stalled
     /// connections.
@@ -38,7 +38,7 @@ pub(super) struct Budget {
     kept: u64,
 }
 
-/// The share of one export.
+/// The share of one export in the budget.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: Taken,

@@ -38,9 +38,8 @@ impl Intake {
         self.queue.pop_front()
     }
 
-    /// A buffer to receive into. The buffer is `short` while connections keep the most bytes that they
-    /// may. Frontends share the buffers, so a buffer may be up to twice as long as this frontend asks
-    /// for.
+    /// A buffer to receive into. The buffer is `short` while connections keep as many bytes as they may.
+    /// Frontends share the buffers, so a buffer may be up to twice as long as this frontend asks for.
     pub(super) fn buffer(&mut self, limits: ReceiveLimits, short: bool) -> Vec<u8> {
         if short {
             return Vec::with_capacity(limits.short);

@@ -141,7 +141,7 @@ impl Parts {
 struct Seconds {
     /// When the current second began.
     start: Instant,
-    /// The times in the current second so far, and in the previous second.
+    /// The times of work and of stops in the current second so far, and in the previous second.
     this: Parts,
     last: Parts,
     armed: bool,

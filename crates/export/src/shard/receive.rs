@@ -175,7 +175,7 @@ impl Shard {
         }
     }
 
-    /// The bytes that the shard holds for a read until the reply.
+    /// The number of bytes that the shard holds for a read until the reply.
     fn read_holds(&self, device: Device, request: &Request) -> u64 {
         let store = self.stores.of(device);
         match request.operation {

@@ -167,7 +167,7 @@ impl Slot {
         std::mem::take(&mut self.charged)
     }
 
-    /// The flag that a thread of the pool checks before it starts the zio's work.
+    /// The flag that a worker thread checks before it starts the zio's work.
     pub(super) fn cancellation(&mut self) -> Arc<AtomicBool> {
         Arc::clone(self.cancelled.insert(Arc::default()))
     }

@@ -1,4 +1,4 @@
-//! The result of an attempt.
+//! The result of an attempt to do an operation of a store at once.
 
 use dashpot_engine::Outcome;
 

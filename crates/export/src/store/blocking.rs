@@ -1,4 +1,4 @@
-//! The operations of a store that wait for its medium. Threads of the pool call these operations, and
+//! The operations of a store that wait for its medium. Worker threads call these operations, and
 //! so do other callers that may wait.
 
 use std::fmt;

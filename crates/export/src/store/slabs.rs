@@ -210,12 +210,12 @@ fn map() -> Pages {
     slab
 }
 
-/// The chunks in a mapping of 64 MiB. A mapping is that large because before Linux 6.7 the kernel uses only
-/// huge pages that lie within one mapping.
+/// The number of chunks in a mapping of 64 MiB. A mapping is that large because before Linux 6.7 the kernel
+/// uses only huge pages that lie within one mapping.
 const CHUNKS_PER_SLAB: u32 = 1024;
-/// The chunks in 2 MiB, which is a huge page on most processors.
+/// The number of chunks in 2 MiB, which is a huge page on most processors.
 const CHUNKS_PER_GROUP: u32 = 32;
-/// The chunks in 4 MiB: to free less memory, moving chunks is not worth the work.
+/// The number of chunks in 4 MiB: to free less memory, moving chunks is not worth the work.
 const FEW: usize = 64;
 
 #[cfg(test)]

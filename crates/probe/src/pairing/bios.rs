@@ -27,7 +27,7 @@ use super::table::{Seen, Table};
 pub(super) struct Bios {
     start: Start,
     queued: Table<Bio>,
-    /// Completions of bios whose queueing the probe has not seen.
+    /// The number of completions of bios whose queueing the probe has not seen.
     pub(super) unmatched: u64,
 }
 

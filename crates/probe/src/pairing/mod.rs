@@ -65,18 +65,19 @@ impl Pairing {
         self.bios.lost(at_ns);
     }
 
-    /// Gives up doubtful I/Os of a disk whose last event was before `before_ns`.
+    /// Gives up those doubtful I/Os of a disk that had their last event before `before_ns`.
     pub(crate) fn give_up(&mut self, disk: Number, before_ns: u64) {
         self.requests.give_up(disk, before_ns);
         self.bios.give_up(disk, before_ns);
     }
 
-    /// Completions whose beginning the probe has not seen: the beginning came before the watch, or was lost.
+    /// The number of completions of I/Os whose beginning the probe has not seen: it came before the watch, or
+    /// was lost.
     pub(crate) fn unmatched(&self) -> u64 {
         self.requests.unmatched + self.bios.unmatched
     }
 
-    /// I/Os given up: their ends were lost, or there was no room to remember them.
+    /// The number of I/Os given up: their ends were lost, or there was no room to remember them.
     pub(crate) fn dropped(&self) -> u64 {
         self.requests.dropped() + self.bios.dropped()
     }

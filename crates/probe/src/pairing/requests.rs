@@ -52,7 +52,7 @@ pub(super) struct Requests {
     waiting: Table<Request>,
     /// Requests that the driver has now, by their first sector that is not complete.
     issued: Table<Request>,
-    /// Completions of requests whose issue the probe has not seen.
+    /// The number of completions of requests whose issue the probe has not seen.
     pub(super) unmatched: u64,
 }
 

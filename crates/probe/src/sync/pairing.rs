@@ -13,12 +13,12 @@ use foldhash::fast::RandomState;
 use super::{FileId, Sync, SyncCall};
 use crate::io::Comm;
 
-/// An event of a thread.
+/// An event that a thread raises: a call that syncs begins or ends, or the file system syncs a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SyncEvent {
     /// When the event happened.
     pub(crate) at_ns: u64,
-    /// The thread.
+    /// The thread that raises the event.
     pub(crate) pid: i32,
     /// The kind of event.
     pub(crate) what: SyncWhat,

@@ -89,7 +89,7 @@ impl Answers {
         }
     }
 
-    /// Whether a disk holds a call.
+    /// Whether disks hold any calls.
     pub(super) fn has_held(&self) -> bool {
         !self.lock().is_empty()
     }

@@ -26,7 +26,7 @@ use crate::store::Mount;
 #[derive(Debug)]
 pub(super) struct Files {
     disks: Vec<OfDisk>,
-    /// The types of calls of all disks.
+    /// The types of calls that at least one disk holds.
     types: OpSet,
 }
 
@@ -39,7 +39,7 @@ struct OfDisk {
     mount: u64,
 }
 
-/// A disk that a call is for.
+/// A disk that must hold a call, and the zio that the call becomes there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) disk: usize,
@@ -67,12 +67,12 @@ impl Files {
         })
     }
 
-    /// The types of calls of a disk.
+    /// The types of calls that a disk holds.
     pub(super) fn types_of(&self, disk: usize) -> OpSet {
         self.disks[disk].files.types
     }
 
-    /// The disks that a call is for.
+    /// The disks that must hold a call.
     pub(super) fn find(
         &self,
         call: &Call,
@@ -104,7 +104,7 @@ impl Files {
         Ok(found)
     }
 
-    /// The disks that have the file.
+    /// The disks to which the target of a call belongs.
     pub(super) fn reached(
         &self,
         target: Target,

@@ -93,7 +93,7 @@ impl Class<'_> {
     }
 }
 
-/// Whether the glob matches any end of a path.
+/// Whether the glob matches a path, or what remains of the path after some of its first parts.
 fn parts_match_on(glob: &[&[u8]], path: &[&[u8]]) -> bool {
     (0..=path.len()).any(|from| parts_match(glob, &path[from..]))
 }

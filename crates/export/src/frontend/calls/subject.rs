@@ -39,7 +39,8 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Whether this process itself may not look at the thread.
+    /// Whether this process may not look at the thread, so that a process of the thread's user did the
+    /// lookup.
     pub(super) fn is_of_other(&self) -> bool {
         self.is_of_other
     }

@@ -45,7 +45,7 @@ fn started(stat: &str) -> Option<u64> {
 
 /// `USER_HZ`, which is 100 on all machines whose calls are known here.
 const TICKS_PER_SECOND: i64 = 100;
-/// The place of `starttime` after the state. See proc(5).
+/// How many fields after the state the field `starttime` comes. See proc(5).
 const STARTED: usize = 19;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 pub(super) struct Message {
     /// The kernel's name for the call.
     pub(super) id: u64,
-    /// The first byte, and the number of bytes.
+    /// The offset of the first byte, and the number of bytes.
     pub(super) offset: u64,
     pub(super) length: u32,
     /// The place of the operation in [`Op::ALL`], or [`WITHDRAWN`].
@@ -49,7 +49,7 @@ pub(super) struct Reply {
     pub(super) error: u64,
 }
 
-/// Takes the place of the operation if no thread waits for the call any more.
+/// Stands in place of the operation if no thread waits for the call any more.
 pub(super) const WITHDRAWN: u32 = u32::MAX;
 pub(super) const MESSAGE: usize = size_of::<Message>();
 pub(super) const REPLY: usize = size_of::<Reply>();

@@ -42,7 +42,7 @@ pub fn decode(received: &[u8], export: &ExportInfo) -> Decoded {
     }
 }
 
-/// The request for bytes of the file.
+/// Turns a message about a range of the file's bytes into a request.
 #[inline]
 fn io(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
     let cookie = message.header.unique;

@@ -39,7 +39,7 @@ pub(super) fn refusal(cookie: u64, errno: Errno, reason: &str, features: Feature
     reply
 }
 
-/// The reply to block status.
+/// The reply to a request for block status.
 pub(super) fn block_status(cookie: u64, extents: &[Extent]) -> Vec<u8> {
     let state = |hole| if hole { STATE_HOLE | STATE_ZERO } else { 0 };
     let pairs = extents

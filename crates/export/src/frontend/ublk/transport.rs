@@ -13,7 +13,7 @@ use super::handshake::DEPTH;
 use super::wire::{DATA_MAX, Head, MESSAGE_MAX, Reply, SECTOR};
 use crate::frontend::boundary::{Arrival, NotServed};
 
-/// A device, which this process serves by the device's queue.
+/// A device that this process serves through the device's queue.
 pub(super) struct Device {
     queue: Box<Queue>,
     /// Whether the device answers every request with an error.

@@ -34,9 +34,9 @@ pub(in crate::store) struct DeviceRequest<'a> {
 pub(in crate::store) struct OpenDevice {
     pub(in crate::store) store: DeviceStore,
     pub(in crate::store) size: u64,
-    /// The smallest read or write.
+    /// The smallest read or write, in bytes.
     pub(in crate::store) block: u32,
-    /// The smallest write that the device does without reading.
+    /// The smallest write that the device does without reading, in bytes.
     pub(in crate::store) physical: u32,
     pub(in crate::store) read_only: bool,
 }

@@ -173,7 +173,7 @@ fn is_claimed(node: &str) -> bool {
     opened.is_err_and(|error| error.kind() == std::io::ErrorKind::ResourceBusy)
 }
 
-/// The numbers of a block device.
+/// The major and minor number of a block device.
 pub fn device_numbers(node: &str) -> Option<(u32, u32)> {
     let found = fs::metadata(node).ok()?;
     let number = found.rdev();

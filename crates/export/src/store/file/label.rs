@@ -40,7 +40,7 @@ pub(super) fn read(file: &File) -> io::Result<Option<String>> {
     }
 }
 
-/// The label of a file as a mirror's side, if the file has such a label. An error of the kind
+/// The label of a file as a mirror's side, if the file has such a label. Fails with
 /// [`io::ErrorKind::Unsupported`] if the file system has no attributes.
 pub(super) fn read_mirror(file: &File) -> io::Result<Option<String>> {
     let mut label = vec![0; LONGEST];

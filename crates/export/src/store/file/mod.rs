@@ -114,7 +114,7 @@ impl FileStore {
         }
     }
 
-    /// The start of the next data, but at most `end`.
+    /// The offset from `at` on at which the next data begins, but at most `end`.
     fn next_data(&self, at: u64, end: u64) -> u64 {
         match seek(&self.file, SeekFrom::Data(at)) {
             Ok(data) => data.min(end),
@@ -123,7 +123,7 @@ impl FileStore {
         }
     }
 
-    /// The start of the next hole after data at `at`, but at most `end`.
+    /// The offset at which the next hole begins after the data at `at`, but at most `end`.
     fn next_hole(&self, at: u64, end: u64) -> u64 {
         match seek(&self.file, SeekFrom::Hole(at)) {
             Ok(hole) if hole > at => hole.min(end),
@@ -131,7 +131,7 @@ impl FileStore {
         }
     }
 
-    /// The label of the file as a mirror's side, if the file has one. An error of the kind
+    /// The label of the file as a mirror's side, if the file has one. Fails with
     /// [`io::ErrorKind::Unsupported`] if the file system keeps no labels.
     pub(crate) fn mirror_label(&self) -> io::Result<Option<String>> {
         label::read_mirror(&self.file)

@@ -113,7 +113,8 @@ fn errors_are_those_that_clients_know() {
 #[test]
 fn a_refused_write_is_not_tried_again() {
     let (_directory, file) = file_of(4096);
-    // Whether the file system refuses or not, the result agrees with the bytes.
+    // Whether the file system refuses `RWF_NOWAIT` or not, the file's bytes agree with the result of the
+    // attempt.
     match file.try_write(0, &[1]) {
         Attempt::Done(outcome) => assert_eq!(outcome, Ok(())),
         Attempt::WouldBlock => assert_eq!(file.try_write(0, &[1]), Attempt::WouldBlock),

@@ -25,7 +25,7 @@ use super::pieces::pieces;
 
 /// The smallest unit at which a write is torn, in bytes.
 pub(super) const SECTOR: u64 = 512;
-/// The most versions of sectors in the cache: 64 MiB.
+/// The most versions of sectors in the cache. They take 64 MiB.
 const MOST: usize = 128 << 10;
 
 type Sector = [u8; SECTOR as usize];
@@ -59,7 +59,7 @@ pub(crate) struct Lossy<M> {
 pub(crate) struct Asker {
     pub(crate) zio: ZioId,
     pub(crate) client: Arc<str>,
-    /// When the shard asked the store.
+    /// When the shard asked the store for the write.
     pub(crate) at: Instant,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Asker {
 #[derive(Debug)]
 struct Unsynced {
     client: Arc<str>,
-    /// When the shard asked the store.
+    /// When the shard asked the store for the write.
     at: Instant,
     offset: u64,
     length: u64,

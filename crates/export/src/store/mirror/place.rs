@@ -1,4 +1,4 @@
-//! The places of the labels of sides.
+//! The places where the labels of mirrors' sides are kept.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -9,7 +9,7 @@ use dashpot_engine::pool::MirrorStart;
 
 use super::{Label, Side};
 
-/// A mirror as it starts.
+/// The state in which a mirror starts, and its sides.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) known: MirrorStart,

@@ -7,7 +7,7 @@ use crate::tracefs::format::FormatError;
 /// The time and the record of each event.
 type Events = Vec<(u64, Vec<u8>)>;
 
-/// The content of a page.
+/// A piece of a page's content.
 #[derive(Clone, Debug)]
 enum Piece {
     Event { delta: u64, words: u32 },

@@ -37,7 +37,7 @@ pub enum Refused {
     Reply {
         /// The error.
         errno: Errno,
-        /// The reason, for people.
+        /// The reason, as text for people.
         reason: &'static str,
         /// The number of bytes that follow the request, and that must be discarded before the next
         /// request.
