@@ -31,7 +31,7 @@ impl Pool {
         self.some_of(job, step)
     }
 
-    /// Goes on with the jobs, once in each tick.
+    /// Continues the jobs, once in each tick.
     pub(crate) fn go_on_with_jobs(&mut self, step: &mut Step<'_>) {
         self.jobs.begin_anew(step.now);
         if !self.has_jobs() {
@@ -58,7 +58,7 @@ impl Pool {
     }
 }
 
-/// Zeroes and trims.
+/// Makes the blocks of zeroes and trims dirty.
 impl Pool {
     /// Makes the blocks of an admitted zero or trim dirty. If that takes several steps, the request holds its
     /// locks meanwhile.
@@ -105,8 +105,8 @@ impl Pool {
 }
 
 impl Volume {
-    /// The first part of a piece: as much of a run as touches at most `most` blocks and as many extents. Also
-    /// returns how many blocks and extents the part touches.
+    /// The first part of a piece: as much of a run as touches at most `most` blocks and at most `most`
+    /// extents. Also returns how many blocks and extents the part touches.
     fn first_part(&self, piece: Piece, most: u32) -> (Piece, u32) {
         if !piece.is_run() {
             return (piece, 0);
@@ -128,7 +128,7 @@ impl Volume {
     }
 }
 
-/// Writes to the disks.
+/// Queues writes to the disks.
 impl Pool {
     fn send_some_home(&mut self, mut home: Home, step: &mut Step<'_>) -> Option<Home> {
         let Home { zio, volume, .. } = home;

@@ -1,8 +1,8 @@
 //! Jobs: work on many blocks, which takes more than one step.
 //!
-//! In one step the jobs of a pool touch at most 256 blocks and as many extents, so no client of the same
-//! shard waits for a whole flush, sync or trim. Ticks do the rest, and the jobs take turns. A driver with
-//! virtual time ticks at once, so the parts take no time there.
+//! In one step the jobs of a pool touch at most 256 blocks and at most 256 extents, so no client of the
+//! same shard waits for a whole flush, sync or trim. Ticks do the rest, and the jobs take turns. A driver
+//! with virtual time ticks at once, so the parts take no time there.
 
 use alloc::collections::VecDeque;
 
@@ -12,7 +12,8 @@ use crate::zio::ZioId;
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     pub(super) waiting: VecDeque<Job>,
-    /// How many blocks and extents the jobs have touched since the last tick, or since this time.
+    /// How many blocks and extents the jobs have touched, and since when. The count begins anew with each
+    /// tick, and with a new job at a later time.
     pub(super) touched: u32,
     pub(super) since: Instant,
 }
@@ -21,7 +22,7 @@ pub(super) struct Jobs {
 pub(super) enum Job {
     /// Makes the blocks of a zero or trim dirty, from this byte of the zio on.
     Zero { zio: ZioId, from: u32 },
-    /// Writes the blocks and extents that a request waits for to the disks.
+    /// Writes to the disks the blocks and extents that a request waits for.
     Home(Home),
     /// Queues the dirty blocks and extents of a txg.
     Sync(Sync),
@@ -45,14 +46,14 @@ pub(super) struct Home {
     pub(super) is_parted: bool,
 }
 
-/// The things that a [`Home`] looks for, one kind after the other.
+/// The stages of a [`Home`]. Each stage looks for one kind of blocks or extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Extents that were on their way when the job began.
     OnWay,
     /// Extents in memory.
     Extents,
-    /// Extents that the pool has begun to write meanwhile.
+    /// Extents that the pool has begun to write since the job began.
     Begun,
     /// Blocks with versions of their own. This stage is the last, because a block of an extent can get a
     /// version of its own, but an extent never takes the place of a block that the job still has to look at.
@@ -89,7 +90,7 @@ impl Jobs {
         self.touched < TOUCHED_MAX
     }
 
-    /// Takes the room to touch one block or extent, if there is any.
+    /// Counts one more block or extent as touched, if there is room for it. Returns whether there is.
     pub(super) fn touch(&mut self) -> bool {
         let has_room = self.has_room();
         self.touched += u32::from(has_room);
@@ -109,5 +110,5 @@ impl Jobs {
     }
 }
 
-/// How many blocks and extents the jobs of a pool touch in one step.
+/// Once the jobs of a pool have touched this many blocks and extents in one step, they touch no more in it.
 pub(super) const TOUCHED_MAX: u32 = 256;
