@@ -1,4 +1,4 @@
-//! Where blocks are on the disks, and where new ones go.
+//! Where blocks are on the disks, and where new blocks go.
 //!
 //! With the static layout, the members take blocks in turn. The dynamic layout gives a new block to the
 //! member with the fewest bytes queued. While all members have many I/Os queued, new blocks wait, and then go
@@ -27,7 +27,7 @@ pub(super) struct Part {
     pub(super) rows: u32,
 }
 
-/// Places.
+/// Finds the places of blocks.
 impl Pool {
     /// The member of a block, and where the block begins there. `None` if no disk has the block, so that the
     /// block is zeroes.
@@ -77,7 +77,7 @@ impl Pool {
         part.offset..part.end(self.volumes[self.writes[id].volume].block_size)
     }
 
-    /// How many sides a write goes to; none if the write needs a place first, or if no disk has its blocks.
+    /// How many sides a write goes to; 0 if the write needs a place first, or if no disk has its blocks.
     #[inline]
     pub(super) fn sides_of(&self, write: &BlockWrite) -> u32 {
         let sides = |member: usize| self.members[member].len() as u32;
@@ -181,7 +181,7 @@ fn part_of(place: Place, block_size: u32) -> Part {
     }
 }
 
-/// Places of one write, joined where one row follows another.
+/// The parts of a write with these places. Places whose rows follow one another become one part.
 fn runs_of(mut places: Vec<Place>, block_size: u32) -> Vec<Part> {
     places.sort_unstable_by_key(|place| (place.member(), place.row));
     let mut parts: Vec<Part> = Vec::new();
@@ -202,7 +202,7 @@ impl Part {
     }
 }
 
-/// New blocks.
+/// Gives places to new blocks.
 impl Pool {
     /// Whether a write can go into the queues of its disks now. If the write needs a place first, it waits
     /// for the place. If no disk has any of its blocks, there is nothing to write.
@@ -222,7 +222,7 @@ impl Pool {
         false
     }
 
-    /// Gives places to new blocks, while a member has a short queue. Returns whether it gave any.
+    /// Gives places to new blocks, while a member has a short queue. Returns whether a block got a place.
     pub(super) fn place_new(&mut self, step: &mut Step<'_>) -> bool {
         let mut placed = false;
         while let Some(id) = self.next_unplaced()
@@ -255,8 +255,8 @@ impl Pool {
         }
     }
 
-    /// The member with the least queued, of the members that have room and a short queue. Of members with
-    /// equally little, the one with the most room.
+    /// Of the members that have room and a short queue, the member with the fewest bytes queued. If several
+    /// have equally few, the member of these with the most room.
     fn member_for_new(&self) -> Option<usize> {
         let most = self.queue_depth();
         let members = self.placement.iter().flat_map(Placement::left).enumerate();
@@ -280,7 +280,8 @@ impl Pool {
         (percent * active / 100).max(1)
     }
 
-    /// Ends a write that has nothing to do, because no disk has its blocks.
+    /// Ends a write that has nothing to do, because no disk has its blocks. Returns whether there was such
+    /// a write.
     pub(super) fn end_done_at_once(&mut self, step: &mut Step<'_>) -> bool {
         let id = self.done_at_once.pop_front();
         if let Some(id) = id {
@@ -290,7 +291,7 @@ impl Pool {
     }
 }
 
-/// The ends of writes and syncs.
+/// Handles the ends of writes and syncs.
 impl Pool {
     /// Notes that a write has ended on all sides: it has filled the places of its blocks, or freed them.
     #[inline(never)]
