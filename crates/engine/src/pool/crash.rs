@@ -15,8 +15,8 @@ use crate::bytes::Buf;
 use crate::command::Action;
 
 impl Pool {
-    /// Loses all that is in memory. Returns the txgs that are lost, each with its dirty bytes. The zios at
-    /// the disks are orphans already.
+    /// Loses all that is in memory. Returns the txgs that are lost, each with its dirty bytes. The engine
+    /// has made orphans of the zios at the disks before.
     pub(crate) fn crash(&mut self, step: &mut Step<'_>) -> Vec<(u64, u64)> {
         let dirty_of = |(txg, _)| (txg, self.throttle.dirty_of(txg));
         let lost = self.txgs.live().map(dirty_of);
@@ -55,7 +55,7 @@ impl Pool {
         let copied = self.mirrors.iter().filter_map(|mirrors| mirrors.buf());
         let all = contents.chain(edges).chain(reads).chain(copied);
         let mut buffers: Vec<Buf> = all.collect();
-        // A version on its way to a disk is in the block table, too.
+        // A version on its way to a disk is in the block table, too, so its buffer may occur twice.
         buffers.sort_unstable();
         buffers.dedup();
         buffers

@@ -110,8 +110,8 @@ impl Pool {
 }
 
 impl Volume {
-    /// Locks the blocks of a piece from `first` on. If another request uses one of them, or waits for
-    /// it, the error names the first such block: the blocks before that one are locked then.
+    /// Locks the blocks of a piece from `first` on. If another request uses one of these blocks, or waits
+    /// for one, the error names the first such block. The blocks before it are locked then.
     fn lock_from(&mut self, first: u32, piece: Piece, has_turn: bool) -> Result<(), u32> {
         if !piece.is_run() {
             return match self.lock(piece, has_turn) {
@@ -160,8 +160,8 @@ impl Volume {
         queues.map(|(block, _)| *block).collect()
     }
 
-    /// Takes the lock of a piece of a block. False if another request uses its bytes, or if other requests
-    /// wait for the block and it is not this request's turn.
+    /// Takes the lock of a piece of a block. Returns false if another request uses the piece's bytes, or if
+    /// other requests wait for the block and it is not this request's turn.
     fn lock(&mut self, piece: Piece, has_turn: bool) -> bool {
         let whole = self.locks_whole(piece);
         let block = self.blocks.get(piece.block);
