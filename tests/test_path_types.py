@@ -137,10 +137,10 @@ def test_a_type_that_was_not_named_is_refused(places):  # noqa: F811
     wal, _ = places
     done = run(BINARY, "run", "-d", f"wal=path:{wal}", "-r", "-D 1ms -T write", "--", "true", code=None)
     assert done.returncode == 125
-    assert "this disk can hold sync alone" in done.stderr and "path:DIR,types=sync,write" in done.stderr
+    assert "this disk can hold only sync" in done.stderr and "path:DIR,types=sync,write" in done.stderr
     inject = '"$0" inject wal -D 1ms -T open'
     done = path_run(wal, "sh", "-c", inject, BINARY, code=None)
-    assert done.returncode != 0 and "this disk can hold sync alone" in done.stderr
+    assert done.returncode != 0 and "this disk can hold only sync" in done.stderr
     for words, message in [
         (["-d", f"wal=path:{wal},types=trim"], "is not a type of call"),
         (["-d", "d=ram", "-r", "-D 1ms -T open"], "only the calls of a program have that"),

@@ -202,7 +202,7 @@ impl fmt::Display for CommandError {
             CommandError::Tunable(error) => write!(f, "{error}"),
             CommandError::UnknownRule(rule) => write!(f, "no rule {}", rule.0),
             CommandError::Resumed => f.write_str(
-                "the disk was resumed while I/O that had begun before was still in flight",
+                "the disk was resumed while I/O from before the suspension was still in flight",
             ),
             CommandError::InvalidRule(why) => f.write_str(why),
             CommandError::TooManyRules { limit } => {

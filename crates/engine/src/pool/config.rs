@@ -145,8 +145,8 @@ impl fmt::Display for PoolError {
             ),
             PoolError::OtherBlockSize { wanted, others } => write!(
                 f,
-                "a volume with blocks of {wanted} bytes in a pool with the dynamic layout, where others \
-                 have blocks of {others}: choose {others}, or the static layout"
+                "a volume with blocks of {wanted} bytes in a pool with the dynamic layout, where the \
+                 other volumes have blocks of {others}: choose {others}, or the static layout"
             ),
             PoolError::TooManyBlocks(size) => write!(
                 f,

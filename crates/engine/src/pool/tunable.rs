@@ -125,15 +125,15 @@ tunables! {
     AggregationLimitNonRotating "zfs_vdev_aggregation_limit_non_rotating" Unit::Bytes, 0, 16 * MIB, |_| 128 * KIB,
         "The most bytes that are joined into one zio, on disks without a head that moves.";
     ReadGapLimit "zfs_vdev_read_gap_limit" Unit::Bytes, 0, 16 * MIB, |_| 32 * KIB,
-        "The largest gap that is read along to join two reads.";
+        "The largest gap between two reads that is read, too, so that the reads can be joined.";
     WriteLimitShift "zfs_write_limit_shift" Unit::Count, 0, 63, |_| 3,
-        "Legacy throttle: one txg takes at most the memory divided by two to the power of this.";
+        "Legacy throttle: one txg takes at most the memory divided by two to the power of this number.";
     WriteLimitMin "zfs_write_limit_min" Unit::Bytes, 4 * KIB, PIB, |_| 32 * MIB,
         "Legacy throttle: one txg takes at least this; also its limit before anything was measured.";
     WriteLimitOverride "zfs_write_limit_override" Unit::Bytes, 0, PIB, |_| 0,
         "Legacy throttle: the limit of every txg, in place of the measured one; 0 is off.";
     WriteLimitInflation "zfs_write_limit_inflation" Unit::Count, 1, 24, |_| 1,
-        "Legacy throttle: every byte counts as this many, the worst case with copies and parity (ZFS: 24).";
+        "Legacy throttle: every byte counts as this many bytes, the worst case with copies and parity (ZFS: 24).";
     TxgSynctimeMs "zfs_txg_synctime_ms" Unit::Milliseconds, 1, 600_000, |_| 5_000,
         "Legacy throttle: how long one sync should take (5000 until 2010, 1000 after).";
     ThrottleDelay "zfs_throttle_delay" Unit::Nanoseconds, 1, 10_000_000_000, |_| 10_000_000,

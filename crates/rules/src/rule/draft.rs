@@ -101,8 +101,8 @@ impl RuleDraft {
     fn failure(&self, errno: Errno) -> Result<Effect, ParseError> {
         if self.mode == Some(ModeWord::Add) {
             return Err(ParseError::new(
-                "--mode add does not go with -e: the store never does a zio that fails or, with \
-                 --mode floor, does it first",
+                "--mode add does not go with -e: for a zio that fails, the store does no work or, with \
+                 --mode floor, works first",
             ));
         }
         Ok(Effect::Fail {

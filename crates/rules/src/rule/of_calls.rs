@@ -72,12 +72,12 @@ fn check_types(ops: OpSet, types: OpSet) -> Result<(), ParseError> {
     if !known.contains(ops) {
         let words = CALL_TYPES.map(|(word, _)| word).join(", ");
         return Err(ParseError::new(format!(
-            "-T {asked}: a path disk has calls of the types {words} alone; this one was started with {armed}"
+            "-T {asked}: a path disk has calls of the types {words} only; this disk was started with {armed}"
         )));
     }
     let wider = format_types(types.union(ops));
     Err(ParseError::new(format!(
-        "-T {asked}: this disk can hold {armed} alone, which was fixed when the program started: start it with \
+        "-T {asked}: this disk can hold only {armed}, which was fixed when the program started: start it with \
          path:DIR,types={wider}"
     )))
 }
@@ -158,7 +158,7 @@ mod tests {
             (
                 "sync",
                 "-D 20ms -T write",
-                "-T write: this disk can hold sync alone, which was fixed when the program started: start it \
+                "-T write: this disk can hold only sync, which was fixed when the program started: start it \
                  with path:DIR,types=sync,write",
             ),
             (

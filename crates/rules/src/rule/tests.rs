@@ -109,8 +109,8 @@ fn what_is_refused_names_option_value_and_remedy() {
         ("-D '1ms", "'-D '1ms' has a quote that does not end"),
         (
             "-e EIO --mode add",
-            "--mode add does not go with -e: the store never does a zio that fails or, with --mode floor, \
-             does it first",
+            "--mode add does not go with -e: for a zio that fails, the store does no work or, with \
+             --mode floor, works first",
         ),
     ] {
         assert_eq!(refusal(text), message, "{text}");

@@ -143,7 +143,7 @@ pub(super) fn parse_iotype(text: &str) -> Result<IoType, Refusal> {
         return Err(Refusal::usage(
             1,
             format!(
-                "I/O type '{text}' stays inside ZFS, no block device sees it: give read, write, \
+                "I/O type '{text}' stays inside ZFS, and no block device sees it: give read, write, \
              flush, trim or all"
             ),
         ));
