@@ -150,8 +150,8 @@ impl Server {
     }
 
     /// Lets clients in, and begins to repair mirrors. The caller first arms the rules that the first
-    /// request must find. This call also labels the files of disks, so that a start that fails earlier leaves
-    /// the files as they were.
+    /// request must find. It is this call that labels the files of disks, and not [`Server::start`], so that
+    /// a start that fails leaves the files as they were.
     pub fn open(&self) -> Result<(), StartError> {
         for adoption in &self.adoptions {
             adoption.adopt()?;

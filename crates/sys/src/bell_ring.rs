@@ -50,8 +50,8 @@ impl BellRing {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// The kernel's next completion, if the ring has at most `in_flight` operations. If the kernel
-    /// keeps completions back, this method makes calls to get them.
+    /// The kernel's next completion. The ring must have at most `in_flight` operations. If the kernel keeps
+    /// completions back, this method makes calls to get them.
     ///
     /// A call may give no completion although the kernel keeps more back. Since Linux 6.13 a call runs at
     /// most 20 pieces of work, and a piece may complete nothing: if its operation would block, the piece

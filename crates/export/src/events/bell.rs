@@ -3,8 +3,8 @@
 //! The reader announces that it is about to sleep, and then looks for events once more. A shard publishes
 //! events, and then checks whether the reader is about to sleep. The reader and the shard each put a full
 //! fence between their two steps. So at least one of the two sees the other's action, and the reader
-//! misses no event (Dekker's argument). While there are events to read, a shard reads one flag per pass.
-//! An idle daemon sleeps.
+//! misses no event (Dekker's argument). While the reader has events to read, a shard only reads one flag per
+//! pass. In an idle daemon, the reader sleeps.
 //!
 //! A reader can also nap while events come in. During a nap, a shard wakes the reader only when a ring
 //! fills up. A nap needs no fence: a shard that misses the beginning of a nap rings the bell in its

@@ -8,9 +8,9 @@
 //!
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call
 //! of [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room
-//! (see [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). The
-//! frontend of a ring turns completions into messages of its own. This frontend turns a reply's
-//! head into a command, and queues the command until [`Frontend::flush`].
+//! (see [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). The frontend
+//! of a ring turns completions into messages of its own. It turns a reply's head into a command, which it
+//! queues until [`Frontend::flush`].
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;

@@ -1,6 +1,6 @@
-//! The list of frontends. Each frontend is a folder with the same file names: `wire` (layout),
-//! `handshake` (how a client connects), `decode` (requests), `encode` (replies) and `transport` (the
-//! descriptor). No file outside this folder names a frontend.
+//! The list of frontends. Each frontend is a folder, and the files in each folder have the same names: `wire`
+//! (layout), `handshake` (how a client connects), `decode` (requests), `encode` (replies) and `transport`
+//! (the descriptor). No file outside this folder names a frontend.
 //!
 //! To add a frontend, change only this file in the data path: add a variant of [`Session`], which a
 //! shard serves. If clients of the frontend connect to a socket, add a variant of [`Handshake`]. If a

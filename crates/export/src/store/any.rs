@@ -89,9 +89,9 @@ impl Store {
         }
     }
 
-    /// Puts the extents of a range into `out`: at most `limit`, each unlike its neighbours. The extents
-    /// may cover only the beginning of the range. For a file, the store asks the file system, which
-    /// answers from memory, or in rare cases from the medium.
+    /// Puts the extents of a range into `out`: at most `limit` extents, in which data and holes alternate.
+    /// The extents may cover only the beginning of the range. For a file, the store asks the file system,
+    /// which answers from memory, or in rare cases from the medium.
     pub(crate) fn extents(&self, offset: u64, length: u64, limit: usize, out: &mut Vec<Extent>) {
         let found = Found::new(out, limit);
         match self {

@@ -73,7 +73,7 @@ pub enum StoreError {
     },
     /// The kernel, or another process, uses the device.
     #[error(
-        "disk `{disk}`: {path} is in use: {}; end that, or name another device",
+        "disk `{disk}`: {path} is in use: {}; end that use, or name another device",
         .users.join(", "), path = .path.display()
     )]
     Busy {

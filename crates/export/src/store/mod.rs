@@ -1,8 +1,8 @@
 //! Stores: the actual bytes of disks.
 //!
 //! A [`Store`] belongs to one shard, which must never wait. So every operation is an *attempt*. An
-//! attempt is done at once, or it [would block](Attempt::WouldBlock). Then the shard hands the
-//! operation to a thread of the [`Pool`], which repeats the operation on the same file.
+//! attempt is done at once, or it [would block](Attempt::WouldBlock). Then the shard hands the operation to a
+//! worker thread of the [`Pool`], which repeats the operation on the same file.
 //!
 //! Stores trust the ranges of their callers: all ranges must lie within the size that [`open_all`]
 //! returned.

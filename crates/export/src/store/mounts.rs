@@ -1,5 +1,5 @@
-//! Mounts. A directory of a file system can be mounted at several places. A file in it has another path
-//! at each place.
+//! Mounts. A directory of a file system can be mounted at several places. A file in the directory then has
+//! another path at each place.
 //!
 //! Each line of `/proc/PID/mountinfo` names a place, and the directory of the file system that is
 //! mounted there. So dashpot can translate a path from one mount to another. See proc(5).

@@ -2,7 +2,7 @@
 //!
 //! No event names its request. So the pairing identifies requests by the disk, their remaining sectors,
 //! and the letter of the operation. Requests that agree in all of these are paired in the order in which
-//! they began. Of two such requests, each may get the other's end, but no time is lost or invented.
+//! they began. Two such requests may get each other's ends, but the sum of their times is still right.
 //!
 //! There is no time-out: an I/O may last for hours. The probe can miss an end only if the kernel loses
 //! events. I/Os in flight at the time of a loss are doubtful: an end that matches a doubtful I/O may belong

@@ -1,4 +1,4 @@
-//! System calls that wait until data is on its disk, such as `fsync`.
+//! System calls that wait until data is on the disk, such as `fsync`.
 //!
 //! The kernel's events show the beginning and the end of each call. The events of file systems, if the
 //! kernel has them, show the file. No event shows the calls of 32-bit programs on a 64-bit kernel. io_uring,

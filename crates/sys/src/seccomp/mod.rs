@@ -3,8 +3,8 @@
 //! This is the user notification of seccomp, seccomp_unotify(2), and needs no privilege. A thread that
 //! is about to become a program [installs](Listener::install) a filter, which holds for as long as the
 //! thread and its descendants live. A call that the filter notifies waits in the kernel until an owner
-//! of the [`Listener`] answers the call. The answer is an error, or it lets the call go on. Once the
-//! last owner has ended, such calls fail with ENOSYS.
+//! of the [`Listener`] answers the call. The answer is an error, or it lets the call go on. Once the last
+//! owner has ended, the calls that the filter notifies fail with ENOSYS.
 
 mod abi;
 mod facts;

@@ -210,7 +210,7 @@ fn the_filter_picks_what_the_tables_say() {
     for always in [false, true] {
         let calls = SystemCall::ALL.map(|call| Notified { call, always });
         let program = program(&calls);
-        assert!(program.len() < 4096, "the kernel takes no longer one");
+        assert!(program.len() < 4096, "the kernel takes no longer program");
         let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();
         architectures.push(0xdead_beef);
         for architecture in architectures {

@@ -4,9 +4,9 @@
 //! privilege. A thread of this frontend receives the calls ([`kinds`]), and finds the files that they
 //! mean ([`files`]). A call on a file of a disk becomes a request of that disk, and the reply lets the
 //! call go on or fail. All other calls go on at once. The kernel, not a store, does the work of the
-//! disk, after the reply. So dashpot does not learn when a call ends, and a latency is only the delay
-//! before the call. A sync is an exception: dashpot can do it itself first ([`syncs`]). dashpot only counts
-//! calls that reach a file in a way that it cannot hold ([`counted`]).
+//! disk, after the reply. So dashpot does not learn when a call ends, and the latency of a call is only the
+//! delay before the kernel does it. A sync is an exception: dashpot can do it itself first ([`syncs`]).
+//! dashpot only counts calls that reach a file in a way that it cannot hold ([`counted`]).
 //!
 //! The thread hands each call to the shard over a socket, because the thread must not wait on the
 //! shard, and the shard must not wait for `/proc`. The layout of these messages in [`wire`] is

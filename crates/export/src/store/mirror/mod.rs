@@ -1,9 +1,9 @@
 //! The durable record of mirrors: where their sides may differ after an unclean stop, and which files
 //! belong to the same mirror.
 //!
-//! Each side has a [label](Label) in an extended attribute of its file, where the label of a disk is,
-//! too. Block devices have no attributes: the labels of their sides are in the pool's `bitmap`, a file
-//! like the one of mdadm's `--bitmap=FILE`. At every start, a side without a place for a label is made
+//! Each side has a [label](Label) in an extended attribute of its file, beside the label that names the
+//! file's disk. Block devices have no attributes: the labels of their sides are in the pool's `bitmap`, a
+//! file like the one of mdadm's `--bitmap=FILE`. At every start, a side without a place for a label is made
 //! equal to the other sides.
 
 mod keeper;

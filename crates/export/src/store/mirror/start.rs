@@ -106,7 +106,7 @@ fn note(found: &[Found], stale: u64, differ: &[Range<u64>]) -> Option<String> {
         .any(|(at, (side, ..))| stale >> at & 1 == 1 && !side.has_place())
     {
         true => {
-            "nothing tells where it differs; if it is a block device, give the pool bitmap = \"FILE\""
+            "no label says where it differs; if it is a block device, give the pool bitmap = \"FILE\""
         }
         false => "it has no label of this mirror, or an old one",
     };
