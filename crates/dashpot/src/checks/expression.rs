@@ -13,7 +13,8 @@ pub(crate) struct Expression {
     pub(crate) text: String,
     pub(crate) subject: Subject,
     pub(crate) comparison: Comparison,
-    /// The value: nanoseconds for a time, bytes per second for a rate, otherwise a number.
+    /// The value with which the figure is compared: nanoseconds for a time, bytes per second for a rate of
+    /// bytes, otherwise a plain number.
     pub(crate) value: f64,
 }
 

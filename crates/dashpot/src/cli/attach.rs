@@ -94,7 +94,7 @@ impl Default for FileSystem {
 impl FromStr for FileSystem {
     type Err = String;
 
-    /// The name becomes a part of the name of a program, `mkfs.NAME`.
+    /// Accepts only a plain word, because the name becomes a part of the name of a program, `mkfs.NAME`.
     fn from_str(name: &str) -> Result<FileSystem, String> {
         let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         match !name.is_empty() && name.bytes().all(is_word) {

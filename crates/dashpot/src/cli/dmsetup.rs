@@ -21,7 +21,7 @@ pub(crate) struct DmsetupArgs {
     pub(crate) action: DmAction,
 }
 
-/// A command for devices.
+/// A subcommand of `dmsetup`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DmAction {
     /// Make /dev/mapper/NAME
@@ -79,7 +79,7 @@ pub(crate) enum DmAction {
     Ls,
 }
 
-/// A table.
+/// The table of a device, on the command line or in a file.
 #[derive(Args, Debug)]
 pub(crate) struct TableArgs {
     /// The table

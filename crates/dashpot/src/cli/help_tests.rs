@@ -29,7 +29,7 @@ fn every_help_fits_a_screen_and_ends_with_an_example() {
     }
 }
 
-/// clap would break longer lines at the wrong places.
+/// Each line has at most 80 columns, because clap would break a longer one at the wrong place.
 #[test]
 fn the_lines_below_the_options_are_as_they_were_written() {
     let root = Cli::command();

@@ -104,7 +104,7 @@ Example:
   dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]
 pub(crate) struct RunArgs {
     /// Where the API of the disks listens [a private socket]
-    // Other commands ask the daemon that $DASHPOT_API names. This command starts one.
+    // Unlike other commands, `run` starts a daemon of its own, so it does not ask the one in $DASHPOT_API.
     #[arg(id = "api", long = "api", value_name = "ADDR", value_parser = parse_api)]
     pub(crate) api: Option<ApiAddress>,
     #[command(flatten)]

@@ -69,7 +69,7 @@ pub(crate) struct BackgroundArgs {
     pub(crate) kept: KeepArgs,
 }
 
-/// A command for a recording.
+/// A subcommand of `record`, about a recording that exists.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum RecordCommand {
     Cut(CutArgs),

@@ -1,9 +1,9 @@
 //! The process that makes the block devices of `run --attach` and `serve --attach`, and removes the devices
 //! when these commands end. This process stays root, while the daemon becomes the user who typed `sudo`.
 //!
-//! The attacher is a second process of the same program. It reads an order as a line of JSON, answers with
-//! a line of JSON, and waits for one more line to detach. If its input ends without that line, the daemon
-//! was killed, and the devices stay for the next start.
+//! The attacher is a second process of the same program. It reads an order as a line of JSON, answers with a
+//! line of JSON, and waits for one more line, which tells it to detach. If its input ends without that line,
+//! the daemon was killed, and the devices stay for the next start.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};

@@ -106,8 +106,8 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Parses expressions against the daemon's names. A command may arm rules that do not exist
-    /// yet.
+    /// Parses expressions against the daemon's names. If `rules_may_come`, an expression may name a rule that
+    /// does not exist yet, because a command may arm it.
     pub(super) fn parse(
         client: &Client,
         texts: &[String],
@@ -231,7 +231,7 @@ fn refuse(error: &ParseError) -> ! {
     usage(&error)
 }
 
-/// The empty file in the current directory that stdout goes to.
+/// The name of the file that stdout goes to, if the file is empty and in the current directory.
 fn eaten() -> Option<String> {
     let path: PathBuf = read_link("/proc/self/fd/1").ok()?;
     let is_here = path.parent() == current_dir().ok().as_deref();

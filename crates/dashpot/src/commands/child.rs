@@ -33,7 +33,7 @@ pub(crate) const FAILED: u8 = 125;
 const CANNOT_RUN: u8 = 126;
 /// The exit status if there is no such command.
 const NOT_FOUND: u8 = 127;
-/// Shells add this to the number of the signal that ended a command.
+/// If a signal ended a command, the exit status is the number of the signal plus this number, as in shells.
 const SIGNAL_BASE: i32 = 128;
 
 /// How long a program may take to end after a signal before dashpot prints which of its calls it holds.

@@ -176,7 +176,7 @@ impl Devices {
         self.devices.iter().map(line).collect()
     }
 
-    /// The nodes.
+    /// The nodes of the devices.
     pub(super) fn nodes(&self) -> Vec<&str> {
         let nodes = self.devices.iter().map(|device| device.node.as_str());
         nodes.collect()

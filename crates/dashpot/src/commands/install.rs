@@ -22,7 +22,7 @@ pub(super) fn install(dir: &Path) -> anyhow::Result<PathBuf> {
     let path = dir.join("dashpot");
     let moved = copy_self(&draft).and_then(|()| fs::rename(&draft, &path));
     if moved.is_err() {
-        // The draft may not exist.
+        // If even the draft could not be made, there is nothing to remove.
         let _ = fs::remove_file(&draft);
     }
     moved.with_context(cannot)?;

@@ -154,7 +154,7 @@ impl Running {
         &self.instance.exports
     }
 
-    /// Access to the shards.
+    /// A handle through which callers reach the shards.
     pub(crate) fn handle(&self) -> Handle {
         self.instance.server.handle()
     }
@@ -217,7 +217,7 @@ fn collector(server: &mut Server, lab: &Lab) -> anyhow::Result<Collector> {
     started.with_context(|| {
         let size = format_size(bytes);
         format!(
-            "--events {size}: no memory or no thread to keep them; give less, or 0 to keep none"
+            "--events {size}: no memory or no thread to keep I/Os; give less, or 0 to keep none"
         )
     })
 }

@@ -35,7 +35,8 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     verdict(report)
 }
 
-/// Fails if the disk has not served the load.
+/// Fails if the load ended early, requests were not answered, reads gave wrong data, or all requests of an
+/// operation failed.
 fn verdict(report: LoadReport) -> anyhow::Result<()> {
     let wrong = report.ops.iter().map(|op| op.wrong).sum::<u64>();
     if let Some(broken) = report.broken {

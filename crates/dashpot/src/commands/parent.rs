@@ -1,8 +1,8 @@
 //! `--exit-with-parent`: notices when the process that started this process ends.
 //!
-//! A descriptor of the parent becomes readable when the parent ends. The kernel's own signal for this,
-//! PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may start this
-//! process from a thread that ends early.
+//! A descriptor of the parent becomes readable when the parent ends. The kernel's own signal for the end of a
+//! parent, PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may
+//! start this process from a thread that ends early.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -51,7 +51,7 @@ impl Parent {
         Ok(Parent::Lives(end))
     }
 
-    /// SIGTERM when the parent has ended, and SIGKILL if this process still lives after [`GRACE`].
+    /// Gives SIGTERM when the parent has ended, and SIGKILL if this process still lives after [`GRACE`].
     pub(super) fn poll_signal(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         match self {
             Parent::Lives(end) => {

@@ -52,7 +52,7 @@ pub(super) fn surface_of_simulation() -> Surface {
     Surface {
         room: room(false),
         pictures: Pictures::Still(moving().map_or(PIPE, still)),
-        // A simulation begins at midnight.
+        // The virtual clock of a simulation begins at midnight, in no time zone.
         zone_ns: 0,
     }
 }

@@ -1,4 +1,4 @@
-//! `update`: replaces the words of a rule.
+//! `update`: replaces a rule.
 
 use dashpot_api::{Client, Update};
 

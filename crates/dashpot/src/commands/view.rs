@@ -1,4 +1,4 @@
-//! `view`: a recording on the page.
+//! `view`: shows a recording on the page.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

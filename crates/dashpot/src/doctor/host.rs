@@ -15,7 +15,7 @@ use serde::Serialize;
 const SLEEPS: usize = 200;
 const SLEEP_NS: u64 = 1_000_000;
 
-/// The findings.
+/// The findings about this host.
 #[derive(Debug, Serialize)]
 pub(super) struct Host {
     /// How much longer than 1 ms a sleep of 1 ms takes: the median and the 99th percentile.

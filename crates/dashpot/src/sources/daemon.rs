@@ -101,7 +101,7 @@ impl<'a> DaemonSource<'a> {
         let last = std::mem::replace(&mut self.last, now);
         let now = &self.last;
         let pools = last.pools.iter().zip(&now.pools);
-        // The counters of the data path lose nothing.
+        // Unlike events, the counters of the data path lose nothing.
         let lost = match self.misses_dropped {
             true => now.dropped().saturating_sub(last.dropped()),
             false => 0,

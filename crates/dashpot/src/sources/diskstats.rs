@@ -111,7 +111,7 @@ impl Counters {
 }
 
 impl Counters {
-    /// The same figures in the form of a device's interval. The kernel keeps only the sums of latencies.
+    /// These counters in the form of a device's interval. The kernel keeps only the sums of latencies.
     pub(super) fn interval(&self, device: &str, elapsed: Duration) -> DeviceInterval {
         DeviceInterval {
             device: device.to_owned(),

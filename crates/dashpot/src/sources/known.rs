@@ -8,7 +8,7 @@ pub(crate) fn check_known(question: &Question, knows: Knows) -> Result<(), Parse
     check_dimensions(question.dimensions(), knows)
 }
 
-/// Refuses the first of these facts that the source does not know.
+/// Fails if the source does not know one of these facts, and names the first such fact.
 pub(crate) fn check_dimensions(
     mut asked: impl Iterator<Item = Dimension>,
     knows: Knows,

@@ -88,5 +88,5 @@ pub(crate) fn now_ns() -> u64 {
     dashpot_export::now().as_nanos()
 }
 
-/// The longest time that a signal, or events in the kernel's buffers, may have to wait.
+/// How long a signal, or events in the kernel's buffers, may have to wait until a thread looks for them.
 const MOMENT: Duration = Duration::from_millis(50);

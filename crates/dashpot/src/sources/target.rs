@@ -179,7 +179,7 @@ impl Target {
         }
     }
 
-    /// Whether a source of these disks can answer the question.
+    /// Refuses a question that no source of this target can answer.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
         let mut layers = question.layers().iter();
         layers.try_for_each(|layer| self.check_layer(*layer))?;

@@ -115,7 +115,7 @@ impl PeriodArgs {
     }
 }
 
-/// The file of a report.
+/// The HTML file of a report.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct HtmlArgs {
     /// Also save the report and its data as one HTML file

@@ -25,7 +25,7 @@ pub(crate) enum Left {
     Seconds(u64),
     /// The time is over: I/O fails.
     Over,
-    /// This user may not read the kernel's log, or the kernel has overwritten the lines.
+    /// This user may not read the kernel's log, or the kernel has overwritten the lines about the device.
     Unknown,
 }
 

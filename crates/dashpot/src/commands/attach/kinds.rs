@@ -60,7 +60,7 @@ fn program(kind: &FileSystem) -> String {
     format!("mkfs.{}", kind.name())
 }
 
-/// Whether a list in the form of `/proc/filesystems` has a kind.
+/// Looks a kind up in a list that has the form of `/proc/filesystems`.
 fn known(list: &str, name: &str) -> Known {
     let mut lines = list.lines().filter_map(|line| line.split_once('\t'));
     match lines.find(|(_, known)| *known == name) {

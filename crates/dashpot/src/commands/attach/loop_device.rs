@@ -91,8 +91,8 @@ pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
 
 /// Runs `losetup`, of util-linux. While losetup runs, this function calls `waits` again and again.
 fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
-    // Never kill losetup: a loop device that it has made would have no owner. `waits` can end what losetup
-    // waits for.
+    // Never kill losetup: a loop device that it has made would have no owner. `waits` can end the I/O that
+    // losetup waits for.
     let never_gives_up = || {
         waits();
         false

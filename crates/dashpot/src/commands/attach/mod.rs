@@ -197,7 +197,7 @@ pub(crate) fn attach_disk(
         mechanism: choice.mechanism,
         why_not_others: choice.why_not_others,
         took_over,
-        // The disk is attached by now, whatever the answer is.
+        // The disk is attached by now, whatever the daemon answers.
         lacks: match client.status(0) {
             Ok(status) => status.reclaim.lacks,
             Err(error) => vec![format!("dashpot cannot tell what protects it: {error}")],

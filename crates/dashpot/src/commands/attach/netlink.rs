@@ -16,7 +16,7 @@ pub(super) struct NbdClient {
     family: u16,
 }
 
-/// A device of the kernel's NBD client.
+/// An order to make a device of the kernel's NBD client.
 #[derive(Debug)]
 pub(super) struct NbdOrder<'a> {
     /// The number in the name of the device.
@@ -249,7 +249,7 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(parts(&whole[..length], attribute_header).count(), 0);
         }
-        // A length that is smaller than the length of its own header.
+        // Here the length is 0, and thus smaller than the header.
         assert_eq!(parts(&[0; 64], attribute_header).count(), 0);
     }
 

@@ -27,15 +27,14 @@ pub(super) fn io_of(client: &Client, record: &Record) -> Option<DeviceIo> {
     client.io(layer, name).ok()
 }
 
-/// Whether the attachment's daemon is gone, and I/O waits in the kernel's NBD client for another
-/// daemon.
+/// Whether the attachment's daemon is gone, so that I/O waits in the kernel's NBD client for another daemon.
 pub(super) fn waits(place: &Place, record: &Record, answers: &Answers) -> bool {
     record.mechanism == MechanismWord::Nbd
         && is_ours(place, record)
         && is_stale(place, record, answers)
 }
 
-/// Like [`waits`], but asks the attachment's daemon itself.
+/// Like [`waits`], but first asks the attachment's daemon whether it still serves the node.
 pub(super) fn waits_now(place: &Place, record: &Record) -> bool {
     record.mechanism == MechanismWord::Nbd
         && waits(place, record, &Answers::about(std::iter::once(record)))

@@ -1,7 +1,7 @@
 //! A device of the kernel's ublk driver.
 //!
 //! The driver keeps a number with each device, in which `attach` puts the name of the attachment's
-//! directory. So a device that has this number is dashpot's.
+//! directory. So a device that has such a number is dashpot's.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;

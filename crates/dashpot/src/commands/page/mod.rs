@@ -28,7 +28,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Begins to answer.
+    /// Begins to answer browsers.
     pub(super) fn start(args: &PageArgs, memory: Arc<dyn Memory>) -> anyhow::Result<Page> {
         let address = match args.listen() {
             Listen::At(address @ Address::Tcp(_)) => address,

@@ -11,7 +11,7 @@ use dashpot_daemon::http::make_private_dir;
 
 use crate::sources::Target;
 
-/// A link. Dropping this value removes the link, unless another link has replaced it.
+/// A link to a recording. Dropping this value removes the link, unless another link has replaced it.
 pub(super) struct Link {
     path: PathBuf,
     root: PathBuf,

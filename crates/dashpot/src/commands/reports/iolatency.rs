@@ -15,7 +15,7 @@ impl Asked for IolatencyArgs {
         Ok(Box::new(IolatencyReport {
             layers: self.at.layers(),
             schedule: over.schedule(&self.pace, INTERVAL),
-            // A simulation ends by itself.
+            // Only a report over live disks can go on for ever, because a simulation ends by itself.
             endless: matches!(over, Over::Live(_)) && self.pace.count.is_none(),
             past: over.past(&self.period, false),
             queued: self.queued,

@@ -34,7 +34,7 @@ pub(in crate::commands) struct Showing<O> {
 }
 
 impl<O: Out> Showing<O> {
-    /// A report, and the places for its pages.
+    /// Prepares to show a report. `out` and `files` take its pages.
     pub(in crate::commands) fn new(report: Box<dyn Report>, out: O, files: Files) -> Showing<O> {
         // JSON has fields for missing figures, but a user at the terminal would not see them.
         let tells = report.tells();

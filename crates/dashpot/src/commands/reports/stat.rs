@@ -1,4 +1,4 @@
-//! `stat`: any statistic, once per interval.
+//! `stat`: shows any statistic, once per interval.
 
 use dashpot_engine::Duration;
 use dashpot_observe::Statistic;

@@ -1,4 +1,4 @@
-//! Pieces of virtual time.
+//! Divides virtual time into pieces.
 
 use std::time::{Duration, Instant as WallClock};
 

@@ -1,4 +1,4 @@
-//! The lines of pictures over time.
+//! The lines of the pictures that show figures over time.
 
 use dashpot_engine::pool::TxgStats;
 use dashpot_report::chart::Line;

@@ -101,7 +101,7 @@ fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
 
 fn in_flight_of_disk(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
     let engine = simulation.engine();
-    // The engine lists zios in the order of their slots.
+    // The engine lists zios in the order of their slots, and not by age.
     let oldest = engine.in_flight(disk);
     let oldest = oldest.min_by_key(|zio| (zio.arrived, zio.zio));
     in_flight(

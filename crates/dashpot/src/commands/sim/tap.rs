@@ -54,7 +54,7 @@ impl Tap {
         }
     }
 
-    /// The zios of the interval that ends, and the number of zios beyond the bound.
+    /// The zios of the interval that ends, and the number of zios beyond [`ZIOS_MAX`].
     pub(super) fn end_interval(&mut self) -> (Vec<FinishedIo>, u64) {
         match self {
             Tap::Tally(tally) => {

@@ -58,7 +58,7 @@ impl Link {
             asked,
             news,
         };
-        // The receiver lives until this message arrives.
+        // Sending cannot fail, because the receiver lives until this message arrives.
         let thread = spawn(move || kernel.run(|outcome| drop(begun.send(outcome))))?;
         begins.recv()??;
         Ok(Link {

@@ -1,4 +1,4 @@
-//! The results of requests, in one line, for every source.
+//! The lines that tell the user the results of requests, in the same words for every source.
 
 use dashpot_api::Rule;
 

@@ -58,7 +58,7 @@ pub(super) enum Mode {
     Confirm(u32),
 }
 
-/// A line for the user.
+/// The result of a request, which the last line of the screen shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Done(String),
@@ -329,7 +329,7 @@ impl Pane {
     }
 }
 
-/// The element `by` places further, or the last element in that direction.
+/// The element that is `by` places after `now`, or the last element in that direction.
 fn neighbour<T: PartialEq>(all: &[T], now: Option<T>, by: isize) -> Option<&T> {
     let at = all.iter().position(|one| Some(one) == now.as_ref());
     let to = at.map_or(0, |at| at.saturating_add_signed(by));

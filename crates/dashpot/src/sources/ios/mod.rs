@@ -50,7 +50,7 @@ pub(super) struct IoSource<S> {
     predicates: Predicates,
     /// The offset from the stream's clock to nanoseconds since 1970.
     ahead_ns: u64,
-    /// The time at which the watch ends, and the maximum number of I/Os.
+    /// The time at which the watch ends, and how many more I/Os the source may give.
     ends_ns: u64,
     left: usize,
     /// The end of the watch on the stream's clock; `None` while the watch goes on. I/Os that ended later do

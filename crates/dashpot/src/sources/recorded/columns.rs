@@ -13,8 +13,8 @@ const ALWAYS: [usize; 6] = [
     column::OUTCOME,
 ];
 
-/// The columns for all times. An I/O's total time is the sum of its waits and of the remaining
-/// time.
+/// The columns with the times of an I/O. The total time of an I/O is the sum of its waits and of the
+/// remaining time.
 const TIMES: &[usize] = &[
     column::AT,
     column::STORE,

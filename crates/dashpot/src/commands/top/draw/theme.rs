@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// The styles.
+/// The styles of the screen, with or without colours.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::commands::top) struct Theme {
     colour: bool,
