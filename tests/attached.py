@@ -79,7 +79,7 @@ def own_loop(tmp_path_factory, monkeypatch):
 
 
 def can_write(attribute, value):
-    """New kernels refuse a change while another one is under way."""
+    """Writes a value, and returns whether the kernel took it: new kernels refuse a change while another is under way."""
     try:
         attribute.write_text(value)
         return True

@@ -35,7 +35,7 @@ can_run_containers = [
 
 
 def profile():
-    """The profile as the runtime takes it: the rows for this machine and these capabilities."""
+    """Podman's profile in the form that runc takes: the rows for this machine and these capabilities."""
     written = json.loads(PROFILE.read_text())
     architecture, name = ARCHITECTURES[platform.machine()]
     others = next(row["subArchitectures"] for row in written["archMap"] if row["architecture"] == name)
@@ -101,7 +101,7 @@ class Container:
         )
 
     def end(self):
-        """Waits for its end, and returns its exit status and what it printed."""
+        """Waits for the end of the container, and returns its exit status and what it printed."""
         out, err = self.started.communicate(timeout=HANG_LIMIT)
         return self.started.returncode, out, err
 
@@ -115,7 +115,7 @@ class Container:
         run(*self._runc(), "kill", self.name, signal)
 
     def processes(self):
-        """The processes of this host that belong to it: the kernel writes its name into the paths of their cgroups."""
+        """The processes of this host that are in the container: the paths of their cgroups have the container's name."""
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if self.name in (process / "cgroup").read_text():

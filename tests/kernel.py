@@ -63,7 +63,7 @@ class Loop:
         return dict(zip(FIELDS, map(int, words)))
 
     def limit(self, kilobytes):
-        """Makes the kernel split larger requests."""
+        """Makes the kernel split requests of more kilobytes than this."""
         pathlib.Path(f"/sys/block/{self.name}/queue/max_sectors_kb").write_text(str(kilobytes))
 
     def number(self):

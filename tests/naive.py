@@ -10,7 +10,7 @@ BYTES = ["size", "offset"]
 COUNTS = ["depth", "rule", "lane", "pid", "inode"]
 TXG = {None: None, True: "syncing", False: "open"}
 NUMBERS = TIMES + BYTES + COUNTS
-# Ids are no amounts, so no metric.
+# Ids are no amounts, so they are no metrics.
 MEASURES = TIMES + BYTES + ["depth"]
 OPERATIONS = {"R": "read", "W": "write", "D": "trim"}
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -72,7 +72,7 @@ class Statistic:
         assert (told["n"], told["max"]) == (len(numbers), most), (self.name, told)
 
     def parts(self, by, values, ios):
-        """Each value that the answer tells, with its I/Os: all I/Os have one."""
+        """Each value in the answer, with its I/Os. Checks that each I/O has one of these values."""
         if by is None:
             return []
         assert len({value["value"] for value in values}) == len(values)
@@ -142,7 +142,7 @@ def one(random, layer, ios, dimensions):
 
 
 def condition(random, dimension, ios):
-    """A condition in words, and a function."""
+    """A random condition in words, and a function that says whether an I/O meets it."""
     value = random.choice([io[dimension] for io in ios if io.get(dimension) is not None])
     if dimension not in NUMBERS:
         start = value[:random.randrange(1, len(value) + 1)]

@@ -23,7 +23,9 @@ inside = {os.stat(path).st_ino for it in directories if it.startswith("/in") for
 
 
 def path_to(path, start):
-    """A name of a path: absolute, or relative to a directory. Some names go up beyond the root, where they stay."""
+    """A name of a path: absolute, or relative to a directory. Some names have more `..` than there are directories,
+    and so stay at the root.
+    """
     if draws.random() < 0.4:
         return path
     up = "../" * (start.count("/") + draws.randrange(3))

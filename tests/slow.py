@@ -3,7 +3,7 @@ dashpot's disks.
 
 nbdfuse shows dashpot's disk as a file, and the loop device reads and writes that file without the page cache.
 (With the page cache, the loop device would do one I/O at a time.) nbdfuse has libfuse's 10 threads with one
-request each, so at most 10 I/Os are at the disk at once, and more wait before it. There are as many
+request each, so at most 10 I/Os are at the disk at once, and further ones wait before it. There are as many
 connections, because the threads of one connection share a lock. No deadlock is possible: dashpot's disk is in
 memory, and no page of the file is ever dirty.
 """

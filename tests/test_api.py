@@ -231,7 +231,7 @@ def test_tcp_health_wants_nothing_and_says_nothing(tcp):
     "Origin: http://localhost:5173", "Origin: https://127.0.0.1",
 ])
 def test_tcp_refuses_foreign_pages(tcp, header):
-    """Protects against DNS rebinding and cross-site requests, even with the token."""
+    """The daemon refuses requests of DNS rebinding and of other sites, even with the token."""
     status, body = curl("-H", header, "-H", f"Authorization: Bearer {tcp.token}", f"http://{tcp.address}/v1/disks")
     assert status == 403
     assert "--allow-host" in body or "Origin" in header

@@ -66,7 +66,7 @@ def test_bytes_flushes_zeroes_and_discards_arrive_as_such(daemon, attach):
 
 
 def lower_the_depth(node):
-    """After this, the kernel says that the device takes 128 requests, but it takes only 16."""
+    """Makes the kernel say that the device takes 128 requests, although it takes only 16."""
     queue = pathlib.Path("/sys/block", os.path.basename(node), "queue")
     for name, value in [("nr_requests", "16"), ("scheduler", "mq-deadline"), ("scheduler", "none")]:
         eventually(lambda: can_write(queue / name, value), name)
@@ -75,7 +75,7 @@ def lower_the_depth(node):
 @requires("fio")
 @pytest.mark.parametrize("depth, former", [(64, False), (128, False), (128, True)])
 def test_depth_arrives_whole(daemon, attach, own_loop, depth, former):
-    """This holds even if a former user of the device has lowered its depth."""
+    """All I/Os arrive at once, even if a former user of the device has lowered its depth."""
     if former:
         lower_the_depth(own_loop)
     node = attach(daemon)
@@ -95,7 +95,7 @@ def test_depth_arrives_whole(daemon, attach, own_loop, depth, former):
 
 @requires("fio")
 def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
-    """The disk has as many I/Os as the device can have, so none waits above it."""
+    """The disk has as many I/Os as the device can have, so no I/O waits above the device."""
     node = attach(daemon)
     daemon.cli("inject", "d", "-D", "100ms", "-T", "read")
     fio(node, "--rw=randread", "--iodepth=128", "--number_ios=1024")
@@ -133,8 +133,8 @@ def test_the_client_is_the_node(daemon, attach):
 
 
 def test_attached_and_detached_200_times_leaves_nothing(serve, attach):
-    """Four programs do so at the same time: every command that looks for stale devices locks each device
-    for a moment, and still each program finds its own."""
+    """Four programs attach and detach disks at the same time: every command that looks for stale devices locks
+    each device for a moment, and still each program finds its own."""
     disks = [f"d{i}" for i in range(4)]
     daemon = serve(*[word for disk in disks for word in ("-d", f"{disk}=ram,size=1M")])
 
@@ -308,7 +308,8 @@ def test_a_disk_that_holds_the_first_flush_can_be_given_up(daemon, attach, held)
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("held", ["read", "write"])
 def test_an_interrupted_mkfs_leaves_nothing(daemon, attach, tmp_path, held):
-    """A rule holds mkfs, or the tool that looks for an existing file system: both end with the disk."""
+    """A rule holds mkfs, or the tool that looks for an existing file system. When Ctrl-C removes the device, that
+    tool ends, too."""
     daemon.cli("inject", "d", "--hang", "-T", held)
     helper = daemon.start("mount", "d", tmp_path, "--mkfs", "--with", "loop")
     eventually(lambda: daemon.disk()["in_flight"] > 0, "I/O that hangs")

@@ -56,7 +56,7 @@ def test_without_a_device_of_the_kernel_it_says_what_helps_and_what_works_withou
 
 @requires("setpriv")
 def test_root_without_the_right_to_mount_is_told_so_before_anything_is_made(daemon, attach):
-    """As in most containers."""
+    """Root lacks this right in most containers, too."""
     environment = {"DASHPOT_API": f"unix:{daemon.api}"}
     under = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", BINARY]
     refused = run(*under, "attach", "d", "--with", "loop", code=1, env=environment).stderr
@@ -96,7 +96,7 @@ done
 "$DASHPOT" attach d --with loop
 """
 
-# losetup makes the device all the same.
+# Without sysfs, losetup still makes the device.
 SYSFS_IS_MISSING = """
 mount -t tmpfs tmpfs /sys
 "$DASHPOT" attach d --with loop

@@ -50,14 +50,14 @@ SEEDS = {"30%": range(6), "10%": [44, 68, 69, 84, 94, 99, 100]}
 
 @pytest.mark.parametrize("share, seed", [(share, seed) for share in SEEDS for seed in SEEDS[share]])
 def test_nor_is_one_whose_reads_fail_now_and_then(precious, share, seed):
-    """With few failures the disk can be read, and then blkid cannot read it, and finds nothing there."""
+    """If few reads fail, dashpot can read the disk first, and then reads of blkid fail, so that blkid finds nothing."""
     image, at = precious
     done = mounted_run(image, at, "--seed", seed, "-r", f"-e EIO -T read -f {share}")
     assert has_its_file(image), done.stderr
 
 
 def test_data_of_two_kinds_is_not_overwritten(precious):
-    """An ext4 file system with the signature of another kind before it."""
+    """The disk has an ext4 file system, and before it the signature of another kind of data."""
     image, at = precious
     with open(image, "r+b") as file:
         file.write(b"XFSB")

@@ -1,4 +1,4 @@
-"""Attachments whose daemon, whose helper, or both are killed at random moments, with a mounted file system under load.
+"""Kills the daemon, the helper, or both at random moments, while a file system on an attached disk is under load.
 
 The helper is the `mount` that makes the device, a `detach` that takes it away, or the process of root that stays
 beside `run --mount` under sudo.
@@ -54,7 +54,7 @@ def none_waits_for_ever():
 
 
 def load(at):
-    """Direct and buffered writes, with flushes, until they fail."""
+    """Makes direct and buffered writes, with flushes, until they fail."""
     words = ["fio", "--thread", f"--directory={at}", "--size=4M", "--rw=randwrite", "--bs=4k", "--time_based", "--runtime=600"]
     jobs = ["--name=direct", "--ioengine=libaio", "--direct=1", "--iodepth=16", "--fsync=8", "--name=buffered",
             "--fsync=16"]
@@ -62,7 +62,7 @@ def load(at):
 
 
 def kill(*victims):
-    """Kills all of them at once, if they still live. The caller collects them."""
+    """Kills all these processes at once, if they still live. The caller waits for their ends."""
     for pid in victims:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -198,7 +198,7 @@ def program(pid):
     try:
         return os.path.realpath(f"/proc/{pid}/exe", strict=True)
     except OSError:
-        return None  # It has ended.
+        return None  # The process has ended.
 
 
 def is_alive(pid):

@@ -147,7 +147,7 @@ def test_a_disk_that_is_not_there_is_named_before_anything_is_done(attach, direc
 
 
 def test_serve_opens_the_devices_below_before_it_becomes_the_user(attach, user, device):
-    """The user may not open the device, and root does it for that user."""
+    """The user may not open the device, so root opens it for that user."""
     uid, env = user
     node, ready = device(), f"/tmp/dashpot-{uid}/ready"
     os.chmod(node, 0o600)

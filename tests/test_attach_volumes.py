@@ -71,7 +71,7 @@ def test_bytes_flushes_zeroes_and_discards_arrive_as_such(serve, attach, directo
     assert completed(daemon)["write"] > 0 and completed(daemon)["flush"] > 0
     run("blkdiscard", "--offset", "8192", "--length", "8192", node)
     assert completed(daemon)["trim"] == 1
-    # This zeroes only a part of a block: the rest of the block stays.
+    # This call of blkdiscard zeroes only a part of a block: the rest of the block stays.
     run("blkdiscard", "--zeroout", "--offset", "20480", "--length", "4096", node)
     assert completed(daemon)["zero"] == 1
     with open(node, "rb") as device:

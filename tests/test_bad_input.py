@@ -92,7 +92,7 @@ def test_a_file_that_is_a_directory(refused, directory):
 
 
 def test_a_file_that_cannot_be_written(refused, store):
-    """Root may write to any file, so this takes that capability away."""
+    """Root may write to any file, so the test takes that capability away."""
     store.chmod(0o444)
     under = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
     names(refused("-d", f"d=file:{store}", under=under), "`d`", store, "ro")

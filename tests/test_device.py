@@ -20,7 +20,7 @@ SIZE = 64 << 20
 
 @pytest.fixture
 def device(directory):
-    """Makes loop devices over sparse files. Each has `.file`."""
+    """Makes loop devices over sparse files. Each device has the path of its file in `.file`."""
     nodes = []
 
     class Node(str):
@@ -152,7 +152,7 @@ def reads(node):
 @requires("iostat")
 @pytest.mark.parametrize("pattern", ["randread", "read"])
 def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern):
-    """This holds for neighbouring reads, too: dashpot gives the kernel no cause to merge them, and a busy
+    """Neighbouring reads arrive one by one, too: dashpot gives the kernel no cause to merge them, and a busy
     device rarely does."""
     below = device()
     daemon = serve("-d", f"d=dev:{below}")

@@ -134,7 +134,8 @@ def test_a_table_comes_from_a_file(created, directory):
 @pytest.mark.parametrize("medium", ["file", "dev"])
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_a_device_begins_at_a_sector_of_its_medium(created, device, directory, medium, parts):
-    """Reads, writes, discards and zeroes reach its bytes alone: those before and behind it stay as they were."""
+    """Reads, writes, discards and zeroes reach only the device's bytes: those before and behind them stay as they
+    were."""
     start, sectors = 2048 + 8, 4096
     file = node = directory / "disk.img"
     if medium == "dev":
@@ -303,7 +304,7 @@ def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
     node = created("0 4096 delay ram:2M 0 0", other).resolve()
     assert not os.path.lexists(f"/dev/mapper/{dead}")
     assert f"{dead}\t(its daemon is gone)" in dm("ls").stdout.splitlines()
-    # The node is a name of the device that has it, and what there is to say of each device is said.
+    # A node names the device that has it now. `status` and `info` report about that device and about the dead one.
     assert dm("table", node).stdout == "0 4096 delay ram:2M 0 0\n"
     for command in ["status", "info"]:
         done = dm(command, code=1)
@@ -324,7 +325,7 @@ def test_io_in_flight_fails_when_a_device_is_removed_by_force(created):
 
 @pytest.mark.parametrize("moment", ["directory", "lab.toml", "nbd.sock", "ready", "state", "/dev/mapper"])
 def test_what_a_killed_create_leaves_is_removed(created, moment):
-    """All that it had made is removed, even a daemon that it had not noted yet."""
+    """`remove` removes all that the killed `create` had made, even a daemon that it had not noted yet."""
     home = BASE / NAME
     step = {"directory": home, "/dev/mapper": pathlib.Path(f"/dev/mapper/{NAME}")}.get(moment, home / moment)
     create = subprocess.Popen([BINARY, "dmsetup", "create", NAME, "--table", "0 2048 delay ram:1M 0 0"])

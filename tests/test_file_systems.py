@@ -22,7 +22,7 @@ CHECKS = {"ext4": ["fsck.ext4", "-fn"], "xfs": ["xfs_repair", "-n"]}
 
 
 def change(daemon, rng):
-    """One change at random of the rules of disk `d`. An update or a clear of a rule that is not there is refused."""
+    """Makes a random change to the rules of disk `d`. An update or a clear of a rule that is not there is refused."""
     delay = rng.choice(["2ms", "1ms:8", "lognormal=500us..5ms", "p50=1ms,p99=20ms"])
     ops = rng.choice(["read", "write", "flush", "read,write,flush", "all"])
     words = rng.choice([

@@ -1,5 +1,5 @@
-"""The questions of fleet/, each the same text on DuckDB, ClickHouse and Spark, over recordings that the program made:
-all engines give the rows that a naive computation gives.
+"""Asks each question of fleet/, with the same text, of DuckDB, ClickHouse and Spark, over recordings that the program
+made: all engines give the rows that a naive computation gives.
 """
 
 import datetime
@@ -42,7 +42,7 @@ for table in ("ios", "seconds"):
 
 
 def record(daemon, into, work, earlier_ns=0):
-    """Records what `work` does, as if it had done so earlier."""
+    """Records what `work` does, as if `work` had done it earlier by `earlier_ns`."""
     process = daemon.start("record", "-o", into)
     assert "until Ctrl-C" in process.stdout.readline()
     work()

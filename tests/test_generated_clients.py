@@ -30,7 +30,7 @@ NEEDED = {
 
 
 def needs(*tools):
-    """Skips the test by the name of the tool that it lacks."""
+    """Skips the test if one of the tools is missing, and names the tool."""
     missing = [str(tool) for tool in tools if shutil.which(str(tool)) is None]
     return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is missing: `make deps` installs it")
 

@@ -20,7 +20,7 @@ has_postgresql = pytest.mark.skipif(
 
 
 def needs(*marks):
-    """Skips a test where one of these is missing."""
+    """Puts all these marks on a test: each skips the test where something is missing."""
     def mark_all(test):
         for mark in marks:
             test = mark(test)

@@ -27,7 +27,7 @@ def rule(daemon, number=1):
 
 
 def never_early(requests, targets):
-    """The k-th answer comes no earlier than the k-th target after the first request was sent."""
+    """Checks that the k-th answer comes no earlier than the k-th target, counted from the first request."""
     start = min(request.sent for request in requests)
     answers = sorted(request.answered - start for request in requests)
     assert all(answer >= target * MS for answer, target in zip(answers, sorted(targets), strict=True)), answers
@@ -469,7 +469,7 @@ def test_lanes_are_charged_at_resume(daemon, client):
 
 
 def test_a_client_that_leaves_gives_its_lane_back(daemon):
-    """Its zios leave the lane: the next zio waits only for its own service."""
+    """The zios of a client that leaves also leave the lane: the next zio waits only for its own service."""
     daemon.cli("inject", "d", "-D", "60m:1")
     leaver = Client(daemon)
     held = [leaver.read() for _ in range(5)]

@@ -92,7 +92,7 @@ def words_of(instruction):
 
 
 def test_the_words_of_the_dockerfile_make_syncs_slow(directory):
-    """`make test-dist` builds the image."""
+    """This test runs the Dockerfile's commands here; `make test-dist` builds the image."""
     (directory / "data").mkdir()
     entry, command = words_of("ENTRYPOINT"), words_of("CMD")
     assert entry[0] == "dashpot" and entry[-1] == "--"

@@ -33,7 +33,7 @@ class Watching:
         eventually(lambda: is_watching(self.process.pid) or self.process.poll() is not None, "the watch")
 
     def end(self):
-        """Ends it as Ctrl-C does. Returns its stdout and stderr."""
+        """Ends the report as Ctrl-C does. Returns its stdout and stderr."""
         self.process.send_signal(signal.SIGINT)
         said = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, said

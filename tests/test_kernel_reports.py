@@ -67,7 +67,7 @@ class Watching:
         return self
 
     def end(self, how=signal.SIGINT, code=0):
-        """Its output, after its end."""
+        """Ends the report with a signal, and returns its output."""
         self.process.send_signal(how)
         text, errors = self.process.communicate(timeout=120)
         self.errors += errors
@@ -76,7 +76,7 @@ class Watching:
 
 
 def iolatency(*words):
-    """Returns once iolatency has begun: its first line comes when everything is in place."""
+    """Starts iolatency, and returns once it watches: its first line comes when everything is in place."""
     return Watching("iolatency", *words)
 
 

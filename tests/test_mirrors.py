@@ -35,7 +35,7 @@ def repaired(daemon):
 
 
 def write_one_side(daemon, directory, text):
-    """Leaves writes at the first side that do not reach the other one."""
+    """Leaves writes on the first side of the mirror that have not reached the other side."""
     daemon.cli("inject", "b", "--hang", "-T", "write")
     client = connect(daemon)
     for at in (0, 3 * MIB):

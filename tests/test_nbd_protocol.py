@@ -143,7 +143,7 @@ def test_a_read_only_disk(serve, command):
 
 
 def test_libnbd_sees_the_same_errors(daemon):
-    """The same through a client that negotiates structured replies."""
+    """libnbd negotiates structured replies, and gets the same errors."""
     handle = libnbd(daemon)
     assert handle.get_structured_replies_negotiated()
     fails(EINVAL, handle.pread, 1024, SIZE - 512)

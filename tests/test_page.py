@@ -40,7 +40,7 @@ def served(serve):
 
 
 def look(scenario, address, *words):
-    """Looks at the page. A scenario that fails prints why."""
+    """Runs a scenario of web/tests/look.mjs on the page. If the scenario fails, it prints the reason."""
     command = ["node", "tests/look.mjs", scenario, address, *words]
     done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, timeout=80)
     assert done.returncode == 0, done.stdout + done.stderr

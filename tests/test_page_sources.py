@@ -1,4 +1,4 @@
-"""The page without a daemon: a recording, a simulation, the kernel's disks. And reports as HTML files."""
+"""The page of a recording, of a simulation and of the kernel's disks, without a daemon; and reports as HTML files."""
 
 import hashlib
 import base64
@@ -149,7 +149,7 @@ def test_a_simulation_keeps_its_speed(directory, page):
 
 @takes_a_kernel
 def test_a_rectangle_finds_a_process_on_a_kernel_disk(directory, loop, page):
-    """Two processes read one disk; the I/Os in the rectangle are those of the one with the large reads."""
+    """Two processes read one disk; the I/Os in the rectangle are those of the process with the large reads."""
     large = directory / "largereader"
     shutil.copy(shutil.which("dd"), large)
     address = page("observe", "--page", loop.path, "1")

@@ -77,7 +77,7 @@ def test_an_ordinary_user_without_capabilities_can_do_it(places, tmp_path):
     assert len(lasted) == 3 and min(lasted) >= 20_000_000
 
 
-# Everything that containers give to root by default, without CAP_SYS_PTRACE.
+# The capabilities that containers give to root by default. CAP_SYS_PTRACE is not among them.
 OF_CONTAINERS = "+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
 
 

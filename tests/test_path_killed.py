@@ -11,7 +11,7 @@ import pytest
 from conftest import BINARY, HANG_LIMIT, eventually, run
 from test_path import PYTHON, places  # noqa: F401
 
-# A child makes a call. The parent prints the child's number, and waits for the end of its standard input.
+# A child makes a call. The parent prints the child's process id, and waits for the end of its standard input.
 CHILD = """
 import os, sys
 child = os.fork()
@@ -82,8 +82,8 @@ def test_a_signal_that_waits_for_a_held_call_is_explained(places, tmp_path):  # 
         process.wait()
 
 
-# A child's call is held for a while. Then the child is killed, and another child with the same number makes the same
-# call. Prints how long this call takes.
+# A child's call is held for a while. Then the child is killed, and another child with the same process id makes the
+# same call. Prints how long the second call takes.
 REUSED = """
 import json, os, subprocess, sys, time
 

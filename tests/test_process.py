@@ -22,7 +22,7 @@ def number(name):
 
 
 def runs(pid):
-    """Whether a process still exists. The exit status alone would not show that."""
+    """Whether a process still runs. (A zombie does not: it has ended, and its parent has not asked for its status.)"""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def test_a_signal_that_ends_the_command_is_its_status(start, directory, name):
 
 
 def test_a_command_does_not_outlive_its_disks(start, directory):
-    """This holds even if dashpot is killed and cannot clean up."""
+    """The command ends even if dashpot is killed and cannot clean up."""
     process, _place = start("sh", "-c", f"echo $$ > {directory}/pid; exec sleep 1000")
     file = directory / "pid"
     pid = int(eventually(lambda: file.exists() and file.read_text().strip(), "the command runs"))
@@ -155,7 +155,7 @@ def test_a_command_does_not_outlive_its_disks(start, directory):
 
 
 def test_what_nohup_ignores_the_command_ignores(start):
-    """A signal that dashpot catches would have its default action again in the command."""
+    """If dashpot caught a signal that nohup ignores, the signal would have its default action again in the command."""
     ignoring = f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({BINARY!r}, sys.argv[1:])"
     command = [BINARY, "run", "-d", "d=ram,size=1M", "--", "grep", "SigIgn", "/proc/self/status"]
     done = run(sys.executable, "-c", ignoring, *command)

@@ -1,5 +1,5 @@
-"""dashpot.testcontainers: the real library with a Docker client that runs the container's words as a process. What
-Docker itself does with them is not tested here.
+"""dashpot.testcontainers: the real library with a Docker client that runs the container's words as a process. No test
+here runs Docker itself.
 """
 
 import json

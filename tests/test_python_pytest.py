@@ -64,7 +64,7 @@ def found(place, name):
             if open(f"{process}/comm").read().strip() == name and f"TMPDIR={place}\0".encode() in environ:
                 pids.append(int(process.split("/")[2]))
         except OSError:
-            pass  # It has ended, or is another user's.
+            pass  # The process has ended, or belongs to another user.
     return pids
 
 

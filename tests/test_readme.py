@@ -28,7 +28,7 @@ def typed(block):
 
 
 def bash(script, directory):
-    """Runs commands as typed, but with the test's own sockets. Stops at the first that fails."""
+    """Runs commands as typed, but with the test's own sockets. Stops at the first command that fails."""
     script = script.replace("/tmp/nbd.sock", f"{directory}/nbd.sock")
     # A user types slower than a daemon starts.
     script = re.sub(r"^(dashpot serve .*&)$", r"\1\ndashpot status --wait 60s >/dev/null", script, flags=re.MULTILINE)

@@ -46,7 +46,7 @@ def asked(recording, statistic, *words):
 
 
 def counts(document):
-    """I/Os and bytes, of all and of each value."""
+    """The I/Os and bytes of the whole answer and of each value in it."""
     values = {value["value"]: (value["count"], value["bytes"]) for value in document["values"]}
     return document["count"], document["bytes"], values
 
@@ -94,7 +94,7 @@ def recording(serve, directory):
 
 
 def test_a_recording_that_may_not_be_read_is_told_from_a_stranger(recording):
-    """Root may read any directory, so this takes those capabilities away."""
+    """Root may read any directory, so the test takes those capabilities away."""
     recording.chmod(0)
     under = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     refused = run(*under, BINARY, "stat", "disk.ops", "--in", recording, code=1).stderr

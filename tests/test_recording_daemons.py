@@ -173,7 +173,7 @@ def asked(recording, *words, code=0):
 
 
 def test_a_disk_that_hangs_all_the_time_is_in_the_recording(daemon, directory):
-    """No I/O of it ever finished: the reports still have its name and its I/Os in flight."""
+    """No I/O of the disk ever finished: the reports still have the disk's name and its I/Os in flight."""
     recording = directory / "rec"
     daemon.cli("inject", "d", "--hang", "-T", "read")
     client = Client(daemon, "d")
@@ -248,7 +248,8 @@ def test_words_that_would_answer_nothing_are_refused(daemon, directory, words, m
 
 
 def test_a_recorder_that_cannot_write_counts_what_it_lost(daemon, directory):
-    """Its folder is gone before the first file: none of the I/Os is recorded, and the last line says so."""
+    """The recording's folder is removed before its first file is written: no I/O is recorded, and the last line says
+    so."""
     recording = directory / "rec"
     client = Client(daemon, "d")
     recorder = daemon.start("record", "-o", recording)

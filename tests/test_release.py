@@ -1,6 +1,6 @@
 """The packages of a release, made of a small program: what Debian's tools, pip and the specifications find in them.
 
-`make test-dist` tries the real ones.
+`make test-dist` tries the packages of the real program.
 """
 
 import gzip

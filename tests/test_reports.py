@@ -104,7 +104,7 @@ def test_iolatency_names_what_is_still_in_flight(daemon, client):
 
 
 def test_the_last_interval_names_what_it_did_not_see_end(daemon, client):
-    """This applies to young I/O, too, because no later interval can count it. Ctrl-C makes this interval the last."""
+    """The last interval names young I/O, too, because no later interval can count it. Ctrl-C ends that interval."""
     daemon.cli("inject", "d", "--hang")
     report = daemon.start("iolatency", "600")
     report.stdout.readline()

@@ -69,7 +69,7 @@ def test_a_thousand_scrapes_at_once_are_all_answered(scraped):
 
 
 def memory(daemon, what):
-    """Memory in KiB."""
+    """A figure of the daemon's memory in /proc/PID/status, such as VmRSS, in KiB."""
     status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
     return int(re.search(rf"^{what}:\s+(\d+) kB", status, re.MULTILINE).group(1))
 

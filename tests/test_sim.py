@@ -127,7 +127,7 @@ def test_what_is_in_flight_names_the_wait_it_is_in_and_since_when(lab):
 
 
 def test_reads_that_writes_cause_are_counted_against_the_writes(lab):
-    """Writes of 8 KiB to blocks of 128 KiB: each first reads the rest of its block."""
+    """The client writes 8 KiB to blocks of 128 KiB, so each write first reads the rest of its block."""
     pool = ('[disk.a]\nstore = "null"\nsize = "256M"\nbandwidth = "400M"\n[pool.tank]\ndisks = ["a"]\n'
             '[volume."tank/v"]\nsize = "256M"\nblock_size = "128K"\nwrite = "openzfs"\n[workload.w]\n'
             'target = "tank/v"\nrate = 100\nread = "%s"\n[sim]\nlasts = "3s"\n')
@@ -488,7 +488,7 @@ TABLES = [(page, name) for page in ("write-throttle.md", "tuning.md")
 
 @pytest.mark.parametrize("page, name", TABLES)
 def test_pages_name_the_commands_that_print_their_tables(page, name):
-    """`make experiments` runs all of them."""
+    """`make experiments` runs these commands."""
     before, table = (ROOT / "docs" / page).read_text().split(f"<!-- {name} -->\n")
     table = table.split("<!-- end -->")[0]
     command = "served.py" if name == "served" else f"throttle.py {name}"

@@ -101,8 +101,8 @@ def test_columns_are_what_the_single_ios_add_up_to(ten):
 
 
 def test_both_memories_tell_the_same_latencies(ten):
-    """The daemon answers the first question from its memory of seconds, and the second from single I/Os, all of
-    which meet its condition."""
+    """The daemon answers the question without a condition from its memory of seconds, and the question with one from
+    single I/Os, all of which meet the condition."""
     one = columns(ten, "disk.latency[op]", **ten.during)
     other = columns(ten, "disk.latency[size>=0][op]", **ten.during)
     assert one["columns"] == other["columns"] != []

@@ -17,7 +17,7 @@ READ_MS, WRITE_MS = 20, 30
 
 
 def fio(node):
-    """Reads and writes, and how many of each."""
+    """Reads and writes the node, and returns the number of each."""
     done = subprocess.run([
         "fio", "--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randrw",
         "--iodepth=8", f"--number_ios={COUNT}", "--output-format=json",

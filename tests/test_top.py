@@ -16,7 +16,7 @@ pytestmark = requires("tmux")
 
 
 class Terminal:
-    """A terminal of its own tmux, with a shell that shows its settings before and after."""
+    """A terminal in a tmux of its own, with a shell that shows the terminal's settings before and after."""
 
     def __init__(self, directory, size, command, env):
         self.socket = directory / "tmux"
@@ -53,7 +53,7 @@ class Terminal:
         self.tmux("send-keys", "-l", "--", text)
 
     def pid(self):
-        """The process of the screen."""
+        """The id of the process of `dashpot top`."""
         shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
         return int(run("pgrep", "-P", shell, "-f", "dashpot").stdout.split()[0])
 

@@ -157,7 +157,7 @@ for at in range(0, SIZE, 16 << 20):
 @requires("nbdcopy")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_volume_on_files_has_its_bytes_after_an_orderly_restart(serve, directory, policy):
-    """It has even the bytes that no flush has covered, because an orderly end writes everything to the
+    """The volume has even the bytes that no flush has covered, because an orderly end writes everything to the
     disks."""
     path, _ = lab(directory, policy, "both", "file:{disk}.img")
     image, back = directory / "image", directory / "back"

@@ -59,11 +59,11 @@ class Client:
         return request
 
     def close(self):
-        """Closes at once, even with requests in flight."""
+        """Closes the connection at once, even with requests in flight."""
         del self.handle
 
     def wait(self, *requests):
-        """Waits until all of them are answered. Raises an error if libnbd reports one meanwhile."""
+        """Waits until all these requests are answered. Raises an error if libnbd reports one meanwhile."""
         while any(request.answered is None for request in requests):
             self.handle.poll(1000)
         return requests[0] if len(requests) == 1 else requests

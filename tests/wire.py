@@ -134,7 +134,7 @@ class Wire:
 
 
 def export(name, infos=()):
-    """The data of INFO and GO."""
+    """The data of an option INFO or GO for an export."""
     name = name.encode()
     return struct.pack(">I", len(name)) + name + struct.pack(f">H{len(infos)}H", len(infos), *infos)
 
