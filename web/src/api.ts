@@ -11,7 +11,7 @@ export class Refused extends Error {
   }
 }
 
-/** No answer came. */
+/** The daemon sent no answer. */
 export class NoContact extends Error {}
 
 const PATIENCE_MS = 8_000;
@@ -41,7 +41,7 @@ export class Api {
     return this.read<T>(answer);
   }
 
-  /** Opens a stream. The caller reads it until one of the two sides ends it. */
+  /** Opens a stream. The caller reads it until the caller or the daemon ends it. */
   async open(path: string, body: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const headers: Record<string, string> = { "Content-Type": "application/json" };
     if (this.token !== null) headers.Authorization = `Bearer ${this.token}`;
@@ -61,5 +61,5 @@ export class Api {
 /** Asks for a change, and then shows the words of `done`; after a power cut, these depend on the answer. */
 export type Send = (method: string, path: string, body: unknown, done: string | ((crashed: Schemas["Crashed"]) => string)) => Promise<boolean>;
 
-/** A name as a part of a path. */
+/** Encodes a name as a part of a URL's path. */
 export const part = encodeURIComponent;

@@ -24,7 +24,7 @@ function trim(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
 
-/** Three significant digits. */
+/** A number with three significant digits, or a larger one as a whole number. */
 export function three(value: number): string {
   if (value >= 1_000) return thousands(Math.round(value));
   if (value >= 99.95) return value.toFixed(0);
@@ -86,7 +86,7 @@ function join(large: number, unit: string, small: number, of: string): string {
   return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${of}`;
 }
 
-/** A number with its noun. */
+/** A count with its noun, in the singular or the plural. */
 export function plural(count: number, noun: string): string {
   return `${thousands(count)} ${noun}${count === 1 ? "" : "s"}`;
 }

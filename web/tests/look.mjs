@@ -22,7 +22,7 @@ page.on("request", (request) => asked.push(request.url()));
 const counted = (more = 0) => page.waitForFunction((least) => Number(document.querySelector(".plot")?.dataset.count) > least, more);
 const text = (selector) => page.locator(selector).first().innerText();
 
-/** The second since 1970 by the daemon's clock. */
+/** The seconds since 1970 by the daemon's clock. */
 async function now() {
   const { origin, hash } = new URL(address);
   const headers = { Authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get("token")}` };
@@ -329,7 +329,7 @@ const scenarios = {
     process.stdout.write(JSON.stringify({ count, p50, p90, p99, max }));
   },
 
-  /** From slow volumes to the volume whose writes are amplified, in five clicks: the path of the storage story. */
+  /** Five clicks lead from slow volumes to the volume whose writes are amplified. */
   async walks() {
     await page.goto(address);
     await counted(20);
@@ -406,7 +406,7 @@ const scenarios = {
     }
   },
 
-  /** Pictures for a reader's eyes. */
+  /** Saves pictures of all views, for a person to look at. */
   async pictures() {
     const [directory] = rest;
     for (const [name, width, height] of [["1280", 1280, 720], ["1920", 1920, 1080], ["phone", 390, 844]]) {

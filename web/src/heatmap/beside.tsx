@@ -76,7 +76,7 @@ interface BreakdownProps {
   at: number | null;
   /** Shows the I/Os of one value alone. */
   only: (value: string) => void;
-  /** Whether a condition selects a value. */
+  /** Whether a condition can select a value. */
   can: (value: string) => boolean;
   /** The amplification of a volume's writes, if it is large. */
   factor: (value: string) => number | null;
@@ -106,7 +106,7 @@ export function Breakdown({ table, by, unit, chosen, choose, dark, at, only, can
             <tr key={name} class={chosen.includes(name) ? "chosen" : ""}>
               <th scope="row">
                 {by === null ? "all" : (
-                  <button class="plain value" aria-pressed={chosen.includes(name)} title={`${name}: a click colours it, with Shift several`} onClick={(event) => (event.altKey ? only(name) : click(name, event.shiftKey))}>
+                  <button class="plain value" aria-pressed={chosen.includes(name)} title={`${name}: a click colours it, Shift+click colours several`} onClick={(event) => (event.altKey ? only(name) : click(name, event.shiftKey))}>
                     <i class="swatch" style={chosen.includes(name) ? { background: hueOf(name, dark), borderColor: hueOf(name, dark) } : {}} />{cut(name, 15)}
                   </button>
                 )}

@@ -60,7 +60,7 @@ export interface Grid extends Table {
   all: Histogram;
 }
 
-/** Sums the seconds in view; `of` gives the amount of a part that counts. */
+/** Sums the seconds in view; `of` gives the amount that a part adds to a sum. */
 export function tabulate(past: Past, series: Series, view: View, of: (part: Part) => number): Table {
   const width = Math.max(1, Math.ceil((view.to - view.from) / view.step));
   const table: Table = { view, columns: [], values: new Map() };
@@ -83,7 +83,7 @@ export function tabulate(past: Past, series: Series, view: View, of: (part: Part
   return table;
 }
 
-/** All numbers in view. */
+/** The histogram of all numbers in view. */
 export function histogramOf(layout: Layout, series: Series, from: number, to: number): Histogram {
   const all = new Histogram(layout);
   for (let second = from; second < to; second += series.step) {
@@ -114,7 +114,7 @@ export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all:
   return { scale, zoomed: false, edges, of };
 }
 
-/** Rows as narrow as buckets, or as narrow as the room allows. */
+/** The rows of a zoomed axis: as narrow as buckets, or as narrow as the plot's height allows. */
 function zoomedRows(layout: Layout, scale: YScale, all: Histogram, zoom: Zoom): Rows {
   const first = layout.bucketAt(zoom.from);
   const end = Math.min(Math.max(layout.bucketAt(zoom.to ?? all.max) + (zoom.to === null ? 1 : 0), first + 1), layout.buckets - 1);

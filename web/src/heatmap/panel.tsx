@@ -245,7 +245,7 @@ function spoken(feed: Feed, figures: Figures, unit: string | null): string {
   return `${clock(feed.past!.wall(figures.column.from))}, ${range}, ${plural(figures.count, "I/O")}, ${percent(figures.count / figures.column.count)} of the column`;
 }
 
-/** The largest count: this grows at once and shrinks only after ten seconds, so that the colours do not flicker. */
+/** The largest count, which grows at once and shrinks only after ten seconds, so that the colours do not flicker. */
 function useSteadyMost(most: number, live: boolean): number {
   const held = useRef({ most: 0, at: 0 });
   const now = Date.now();

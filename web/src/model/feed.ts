@@ -20,7 +20,7 @@ export type Contact =
   | { kind: "lost"; since: number; retryAt: number; why: string }
   | { kind: "refused"; status: number; why: string; remedy: string | null };
 
-/** Something that happened, for the lane of events. */
+/** An event that the lane of events shows. */
 export interface Happening {
   second: number;
   /** The second at which it ended; null while it lasts. */
@@ -55,7 +55,7 @@ export class Feed {
   /** The latencies of each device, by layer. */
   readonly devices = new Map<Layer, Series>();
   happenings: Happening[] = [];
-  /** The status of the last minute, the newest last. */
+  /** The statuses of the last minute, the newest last. */
   statuses: { second: number; status: Status }[] = [];
   /** Whether the daemon now serves a newer version of the page. */
   outdated = false;
@@ -63,7 +63,7 @@ export class Feed {
   answeredAt = 0;
   private startedNs: number | null = null;
   private pageTag: string | null = null;
-  /** The next second of the devices to read. */
+  /** The next second whose figures of all devices the feed reads. */
   private next = 0;
   private failures = 0;
   private timer = 0;
@@ -87,7 +87,7 @@ export class Feed {
     for (const listener of [...this.listeners]) listener();
   }
 
-  /** Tries again with another token. */
+  /** Asks the source again, with another token. */
   useToken(token: string): void {
     this.api.token = token;
     this.contact = { kind: "connecting" };
@@ -244,7 +244,7 @@ function keyOf(rule: Rule): string {
   return `${rule.id} ${rule.disk} ${rule.rule}`;
 }
 
-/** The tag of the page that the daemon has now. */
+/** The ETag of the page that the daemon serves now. */
 async function pageTag(): Promise<string | null> {
   const answer = await fetch("/page.js", { method: "HEAD", cache: "no-store" }).catch(() => null);
   return answer?.headers.get("ETag") ?? null;

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 const KEYS = [
   ["Space", "live or paused"], ["← →", "cursor by a column (Shift: by ten)"], ["↑ ↓", "cursor by a row"],
   ["[ ]", "back, forward"], ["+ −", "zoom"], ["0", "to now"], ["1 5 h d", "1 min, 5 min, 1 h, 1 d"],
-  ["m, n", "the slowest, the next slowest"], ["E", "single I/Os stand out"], ["y", "scale: logarithmic, linear"],
+  ["m, n", "to the slowest I/Os, to the next slowest"], ["E", "single I/Os stand out"], ["y", "scale: logarithmic, linear"],
   ["c", "colour: logarithmic, linear, rank"], ["o", "leave the greatest out of the axis"],
   ["v, V", "zoom the axis to the rectangle or the cursor; show all numbers"],
   ["Shift+Enter", "first one corner of a rectangle, then the opposite corner"], ["a", "add a statistic"], ["g, then w c p r", "Worksheet, Control, Pools, Proof"], ["t", "light or dark"], ["Esc", "close"],

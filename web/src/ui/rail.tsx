@@ -38,7 +38,7 @@ export function Rail({ feed, route }: { feed: Feed; route: Route }) {
     <aside class="rail" aria-label="Sources">
       <Sources title="Disks" layer="disk" names={feed.namesOf("disk")} feed={feed} shown={shown} />
       {volumes.length > 0 && <Sources title="Volumes" layer="volume" names={volumes} feed={feed} shown={shown} />}
-      <p class="note">A click shows a source; with Shift it is added.</p>
+      <p class="note">A click shows one source; Shift+click adds a source.</p>
     </aside>
   );
 }

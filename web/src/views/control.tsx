@@ -127,7 +127,7 @@ function Arm({ feed, disk: { name: disk, store }, rule, send, close }: { feed: F
       )}
       <p class="command">dashpot {rule ? `update ${rule.id}` : `inject ${disk}`} {asked}</p>
       {!rule && <Expected feed={feed} disk={disk} rule={asked} />}
-      <p class="note">{rule ? "Its counters go on." : "Without lanes no I/O waits for another. Without a time the rule stays until it is cleared."}</p>
+      <p class="note">{rule ? "The rule's counters go on." : "Without lanes no I/O waits for another. Without a time the rule stays until it is cleared."}</p>
       <button class="primary">{rule ? "Change" : lasts.trim() === "" ? "Arm" : `Arm for ${lasts.trim()}`}</button> <button type="button" onClick={close}>Cancel</button>
     </form>
   );

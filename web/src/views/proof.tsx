@@ -43,7 +43,7 @@ function Row({ feed, rule }: { feed: Feed; rule: Rule }) {
       <td>{thousands(now.matched)}</td><td>{thousands(now.held)}</td><td>{thousands(now.late)}</td><td>{thousands(now.overrun)}</td>
       <td>{p(now.requested, "p50_ns")}</td><td>{p(now.achieved, "p50_ns")}</td><td>{p(now.requested, "p99_ns")}</td><td>{p(now.achieved, "p99_ns")}</td>
       <td>{p(now.lateness, "p50_ns")}</td><td>{p(now.lateness, "p99_ns")}</td><td class="late-history"><Lateness feed={feed} rule={rule} /></td>
-      <td title="the number in flight that was most usual, and the greatest">{rule.depth.usual}, at most {rule.depth.most}</td>
+      <td title="the most usual number of I/Os in flight, and the greatest">{rule.depth.usual}, at most {rule.depth.most}</td>
       <td>{thousands(rule.stalls)}</td>
     </tr>
   );
@@ -56,7 +56,7 @@ function verdict(rule: Rule): string {
   const [asked, got] = [now.requested.p50_ns, now.achieved.p50_ns];
   const off = asked && got ? `Off by ${latency(Math.abs(got - asked))} at p50 (${percent(Math.abs(got - asked) / asked)}). ` : "";
   const beaten = now.beaten > 0 ? ` ${thousands(now.beaten)} were decided by other rules.` : "";
-  return `${off}${thousands(now.held)} of ${thousands(now.matched)} that matched were held.${beaten}`;
+  return `${off}${thousands(now.held)} of ${thousands(now.matched)} I/Os that matched were held.${beaten}`;
 }
 
 function capitalized(text: string): string {

@@ -29,7 +29,7 @@ function section(feed: Feed, statistic: Statistic, view: View): string {
   const grid = isOfNumbers(statistic.metric) ? makeGrid(past, feed.layout!, series, view, "log", 0, []) : null;
   const table = grid ?? countsOf(past, series, view, unitOf(statistic));
   const known = table.columns.filter((column) => column.known === "known").length;
-  const unknown = known < table.columns.length ? `<p>${known} of ${table.columns.length} columns are known; the others are empty in the picture, and not in the data.</p>` : "";
+  const unknown = known < table.columns.length ? `<p>${known} of ${table.columns.length} columns are known; the picture shows the others as empty, and the data leaves them out.</p>` : "";
   return `<h2>${escape(sentence(statistic))}</h2>
 ${svg({ statistic, table, grid, past, unit: series.unit, colour: "log" })}
 ${unknown}<p><code>${escape(written(statistic))}</code></p>

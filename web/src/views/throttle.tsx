@@ -13,7 +13,7 @@ interface ThrottleProps {
 }
 
 const WIDTH = 760;
-/** The room for the words on the left. */
+/** The width of the words on the left. */
 const MARGIN = 90;
 const HEIGHT = 180;
 /** Delays from 1 µs to 100 ms, as OpenZFS bounds them. */
@@ -22,7 +22,7 @@ const HIGH_NS = 1e8;
 const POINTS = 200;
 /** How many past places of the live point its trail shows. */
 const TRAIL = 12;
-/** The transaction groups that are drawn, and the lengths of their time axis. */
+/** The most transaction groups that are drawn, and the lengths that their time axis can have. */
 const TXGS = 12;
 const TXG_SECONDS = [5, 15, 60];
 
