@@ -114,7 +114,8 @@ impl Source for SimSource<'_, '_> {
     }
 }
 
-/// The I/O of devices between two snapshots. If there is a tap, it has the figures by operation.
+/// The I/O of devices between two snapshots. If the tap is a tally, the figures by operation are those of the
+/// tally.
 fn between(
     later: &[DeviceSnapshot],
     earlier: &[DeviceSnapshot],
