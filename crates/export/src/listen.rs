@@ -209,7 +209,7 @@ const BACKLOG: i32 = i32::MAX;
 
 /// How long a connection is idle before the kernel probes its peer.
 const IDLE: Duration = Duration::from_secs(60);
-/// How often the kernel probes such a peer, and how many failed probes end the connection.
+/// How often the kernel probes the peer of an idle connection, and how many failed probes end the connection.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
 

@@ -9,9 +9,9 @@ pub struct Options {
     pub devices: Vec<Device>,
     /// The event at which an I/O begins.
     pub start: Start,
-    /// Whether each I/O names its submitter: the process that queued its oldest bio. This needs the
-    /// events of [`Start::Queue`]. If `io.max` has held an I/O back, a kernel thread queues it, and is
-    /// its submitter.
+    /// Whether each I/O names its submitter: the process that queued its oldest bio. To know submitters, the
+    /// probe needs the events of [`Start::Queue`]. If `io.max` has held an I/O back, a kernel thread queues
+    /// it, and is its submitter.
     pub submitters: bool,
     /// Whether each submitter has the cgroup that governed its I/O when it asked for the I/O. For this,
     /// the probe needs an event whenever a task of the host is made, is moved or ends, and looks at all

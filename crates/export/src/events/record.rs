@@ -200,8 +200,8 @@ impl FinishedZio {
         }
     }
 
-    /// The number of the volume's zio that this zio is, or is a part of. Writes of a txg have no such
-    /// number, because no client waits for them.
+    /// The number of the volume's zio that this zio is, or is a part of. `None` for writes of a txg, because
+    /// no client waits for them.
     pub fn family(&self) -> Option<u64> {
         (self.family != NO_FAMILY).then_some(self.family)
     }

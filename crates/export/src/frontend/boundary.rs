@@ -53,7 +53,7 @@ pub(crate) trait Frontend: AsFd {
     fn send_limits(&self) -> SendLimits;
 
     /// Begins the work that the frontend itself does for a request of a [call](Operation::Call), and
-    /// calls `done` when this work ends. Returns `done` if there is no such work.
+    /// calls `done` when this work ends. Returns `done` if the frontend has no work to do.
     fn begin(&mut self, _request: &Request, done: Done) -> Option<Done> {
         Some(done)
     }

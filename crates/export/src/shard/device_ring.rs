@@ -87,7 +87,7 @@ impl DeviceRing {
     }
 }
 
-/// The work of a request at a place on the device. `None` if the ring does not do such work.
+/// The work of a request at a place on the device. `None` if the ring cannot do this work.
 fn work<'a>(request: &Request, offset: u64, payload: &'a [u8]) -> Option<Work<'a>> {
     match request.operation {
         Operation::Read => Some(Work::Read {

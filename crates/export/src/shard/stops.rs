@@ -10,7 +10,7 @@
 //! connected, the shard asks to be woken every 20 ms, or every second after a second without requests.
 //! A stop may be longer than the counted time by up to this interval. The kernel does not record when
 //! bytes arrive on a unix stream socket, so the shard cannot use that time. Under some hypervisors the
-//! kernel counts a stop as CPU time of the thread. The shard takes such a stop for work.
+//! kernel counts a stop as CPU time of the thread. There, the shard takes a stop for work.
 
 use dashpot_engine::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 //!
 //! The kernel's events show the beginning and the end of each call. The events of file systems, if the
 //! kernel has them, show the file. No event shows the calls of 32-bit programs on a 64-bit kernel. io_uring,
-//! and writes to files that were opened with `O_SYNC` or `O_DSYNC`, sync without such a call.
+//! and writes to files that were opened with `O_SYNC` or `O_DSYNC`, sync without one of these calls.
 
 mod pairing;
 mod tracer;

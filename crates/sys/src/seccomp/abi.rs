@@ -156,8 +156,8 @@ impl SystemCall {
         (numbering.numbers)(self.row())
     }
 
-    /// The flags that a call must have, or must not have, to be notified. Empty if every such call is
-    /// notified.
+    /// The flags that a call must have, or must not have, to be notified. Empty if the call is notified
+    /// whatever its flags are.
     pub(super) fn conditions(self) -> &'static [Condition] {
         match self {
             SystemCall::Msync => const { &[any(2, libc::MS_SYNC)] },

@@ -13,9 +13,9 @@ use super::abi::{Condition, NUMBERINGS, Numbering, SystemCall};
 pub struct Notified {
     /// The call.
     pub call: SystemCall,
-    /// Whether every such call is notified. Otherwise the filter notifies only calls whose flags make
-    /// data durable or, for a mapping, let stores change a file. Calls that cannot have such flags are
-    /// notified in any case.
+    /// Whether the filter notifies the call whatever its flags are. Otherwise the filter notifies it only if
+    /// its flags make data durable or, for a mapping, let stores change a file. A call without flags of this
+    /// kind is notified in any case.
     pub always: bool,
 }
 

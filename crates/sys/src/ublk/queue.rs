@@ -90,8 +90,8 @@ impl Queue {
     }
 
     /// Answers a request: with the number of bytes that were read or written, with 0 for other operations, or
-    /// with an error. Does nothing if the server has no such request. The driver takes the answer with the
-    /// next [`Queue::submit`].
+    /// with an error. Does nothing if the server has no request with this tag. The driver takes the answer
+    /// with the next [`Queue::submit`].
     pub fn finish(&mut self, tag: u16, result: Result<u32, Errno>) -> io::Result<()> {
         let at = usize::from(tag);
         if self.held.get(at) != Some(&true) {

@@ -152,8 +152,8 @@ fn ring(call: &Call, uring: Uring, counts: &Counts) -> Counted {
 
 /// A sentence about an executed file with a set-ID bit. The sentence is only a hint, so this function skips a
 /// file that this process may not look at. Nor may this process look into a process that has just changed its
-/// user, as in a container image that starts as root. It may do so again once that process has executed a
-/// program.
+/// user, as in a container image that starts as root. This process may look into that process again once that
+/// process has executed a program.
 fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Counted> {
     let (directory, path) = match it {
         SystemCall::Execve => (None, 0),

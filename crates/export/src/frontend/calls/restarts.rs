@@ -1,7 +1,7 @@
-//! Calls that a signal interrupts while disks hold them. Kernels before 5.19 cannot make such a signal
-//! wait. The call begins again after the signal's handler, as a call with another name. The call keeps
-//! its deadline if the deadline falls after the handler has ended. Otherwise the disk holds the call
-//! anew.
+//! Calls that a signal interrupts while disks hold them. Kernels before 5.19 cannot make the signal wait
+//! until the call is answered. The call begins again after the signal's handler, as a call with another name.
+//! The call keeps its deadline if the deadline falls after the handler has ended. Otherwise the disk holds
+//! the call once more, as a new call.
 
 use std::collections::HashMap;
 

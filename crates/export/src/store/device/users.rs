@@ -120,7 +120,7 @@ fn openers(numbers: (u32, u32)) -> Vec<String> {
     openers.map(|name| format!("open by {name}")).collect()
 }
 
-/// The processes that use files of the file system on a node, such as their working directory.
+/// The processes that use files of the file system on a node, for example as their working directory.
 pub fn device_file_users(node: &str) -> Vec<String> {
     let Some(numbers) = device_numbers(node) else {
         return Vec::new();

@@ -13,8 +13,8 @@
 //!   disk's file, and starts without a label.
 //!
 //! The server labels an unlabelled file if clients may write to the disk, after the server has opened
-//! every disk of the lab. On file systems without such attributes (FAT; tmpfs before Linux 6.6) there
-//! is no protection.
+//! every disk of the lab. On file systems without extended attributes (FAT; tmpfs before Linux 6.6) there is
+//! no protection.
 
 use std::fs::File;
 use std::io;

@@ -3,8 +3,8 @@
 //!
 //! Each side has a [label](Label) in an extended attribute of its file, beside the label that names the
 //! file's disk. Block devices have no attributes: the labels of their sides are in the pool's `bitmap`, a
-//! file like the one of mdadm's `--bitmap=FILE`. At every start, a side without a place for a label is made
-//! equal to the other sides.
+//! file like that of mdadm's option `--bitmap=FILE`. At every start, a side without a place for a label is
+//! made equal to the other sides.
 
 mod keeper;
 mod label;

@@ -1,7 +1,8 @@
 //! A naive block device makes events of random requests and knows the truth about them.
 //!
 //! The device never has two requests for the same sectors of a disk at once, because events could not
-//! distinguish the two requests. Another test makes such twins, and asserts less about them.
+//! distinguish the two requests. Another test makes several requests for the same sectors, and asserts less
+//! about them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
