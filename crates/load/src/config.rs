@@ -22,7 +22,7 @@ pub struct LoadConfig {
     pub writes_ppm: u32,
     /// How many of a million requests are flushes.
     pub flushes_ppm: u32,
-    /// Whether offsets follow one another. Otherwise they are random.
+    /// Whether offsets follow one another. Otherwise offsets are random.
     pub sequential: bool,
     /// When requests start.
     pub pace: Pace,

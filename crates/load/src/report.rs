@@ -34,7 +34,7 @@ pub struct OpReport {
     pub wrong: u64,
     /// Latencies in nanoseconds, including the latencies of requests that failed.
     pub latency: Histogram<u64>,
-    /// The least latency. It is exact, because rounding must not make a reply look early.
+    /// The least latency. This latency is exact, because rounding must not make a reply look early.
     pub least: Option<Duration>,
 }
 

@@ -1,5 +1,5 @@
-//! The address of a socket: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`. The address of an API
-//! is one of these, or `http://HOST:PORT/?token=TOKEN`, as a daemon prints it.
+//! The address of a socket: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`. The address of an API is the
+//! address of a socket, or `http://HOST:PORT/?token=TOKEN`, as a daemon prints it.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -13,7 +13,7 @@ use super::name::nearest;
 /// filter cannot change after the program has started, so the types cannot change either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFiles {
-    /// The directory that contains the files. Before the disk is opened, this may be a glob.
+    /// The directory that contains the files. Before the disk is opened, the path may be a glob.
     pub path: PathBuf,
     /// The glob that the files' paths match; `None` for all files below the directory.
     pub glob: Option<PathBuf>,

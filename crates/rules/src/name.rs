@@ -33,7 +33,7 @@ pub fn parse_name(text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-/// The known name that `text` probably stands for. At most a third of its letters may be mistyped.
+/// The known name that `text` probably stands for. At most a third of the name's letters may be mistyped.
 pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typos = |name: &&str| strsim::damerau_levenshtein(text, name);
     let near = known.into_iter().min_by_key(typos)?;

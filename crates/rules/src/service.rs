@@ -56,7 +56,7 @@ fn parse_lanes(lanes: &str, text: &str) -> Result<u32, ParseError> {
     })
 }
 
-/// Parses a service time. Also returns its words in canonical form.
+/// Parses a service time. Also returns the words of the service time in canonical form.
 pub fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
     if let Some(span) = text.strip_prefix("uniform=") {
         let (low, high) = parse_span(span, text)?;

@@ -1,4 +1,4 @@
-//! The tunables of a pool. They have ZFS's names, and their values have units.
+//! The tunables of a pool. Tunables have ZFS's names, and their values have units.
 
 use dashpot_engine::Duration;
 use dashpot_engine::pool::{Tunable, Unit};

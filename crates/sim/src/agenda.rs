@@ -1,9 +1,9 @@
 //! The agenda: all future events of disks, workloads and the scenario.
 //!
 //! Most events are set in the order in which they fall due, because most sources of events have a constant
-//! delay. An entry goes to the end of the first run whose last entry is not later. An entry that fits no run
-//! goes to a heap. The next event is the earliest entry at the front of a run or of the heap. As with the
-//! engine's deadlines, this costs almost nothing while there are enough runs.
+//! delay. An entry goes to the end of the first run whose last entry is not later. An entry that fits no
+//! run goes to a heap. The next event is the earliest entry at the front of a run or of the heap. As with
+//! the engine's deadlines, an entry costs almost nothing while there are enough runs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -139,7 +139,7 @@ enum Front {
 
 /// One run for the disks, one for each wait of a client, and a spare one.
 const RUNS: usize = 4;
-/// The position of the class in a key. The bits below it hold the order.
+/// The position of the class in a key. The bits below the class hold the order.
 const CLASS_SHIFT: u32 = 62;
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ pub struct Calls {
 pub enum Pattern {
     /// Random blocks, all equally likely.
     Random,
-    /// One block after the other. After the last block, the first one comes again. All threads of the
+    /// One block after the other. After the last block, the first block comes again. All threads of the
     /// workload share one position.
     Sequential,
 }

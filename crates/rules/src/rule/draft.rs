@@ -46,7 +46,7 @@ impl ModeWord {
 }
 
 impl RuleDraft {
-    /// The rules of the draft. An engine can carry out each of them.
+    /// The rules of the draft. An engine can carry out each of these rules.
     pub fn injection(&self) -> Result<Injection, ParseError> {
         let mut rules = Vec::new();
         for (effect, service) in self.effects()? {

@@ -77,8 +77,8 @@ impl TypedRule {
         }
     }
 
-    /// The words for a daemon. They include `--mode floor` if the user gave it, because only the daemon
-    /// knows whether the rule's disk is a path disk, where `add` is the default.
+    /// The words for a daemon. These words include `--mode floor` if the user gave it, because only the
+    /// daemon knows whether the rule's disk is a path disk, where `add` is the default.
     pub fn asked(&self) -> String {
         let has_it = matches!(self.spec.effect, Effect::Fail { .. }) || !self.asks_floor;
         match has_it {

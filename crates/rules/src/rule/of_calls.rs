@@ -14,9 +14,9 @@ const FLUSH: OpSet = OpSet::of(Op::Flush);
 
 impl TypedRule {
     /// The same rule for the calls of a program, of which the kernel reports these `types` to dashpot. If
-    /// the rule names no types, it is for all of `types`. The rule holds a call before the kernel does it,
-    /// because the kernel does not report the end of a call. Only a sync can be done before the hold,
-    /// because dashpot itself can do a sync.
+    /// the rule names no types, the new rule is for all of `types`. The rule holds a call before the kernel
+    /// does it, because the kernel does not report the end of a call. Only a sync can be done before the
+    /// hold, because dashpot itself can do a sync.
     pub fn of_calls(self, types: OpSet) -> Result<TypedRule, ParseError> {
         let TypedRule { spec, service, .. } = self;
         let ops = match spec.ops {

@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 
 use super::sectors::{Content, Sparse};
 
-/// A moment: the number of a submission or of a reply. They are numbered together, in their order.
+/// A moment: the number of a submission or of a reply. Submissions and replies are numbered together, in
+/// their order.
 pub(crate) type Moment = u64;
 
 /// The history of one disk or volume, as its clients know it.

@@ -24,7 +24,8 @@ struct Bounds {
     writing: u64,
     /// The largest value of `writing` so far.
     most_writing: u64,
-    /// Whether the tunable bounds dirty data. In the legacy throttle, the tunable does not bound it.
+    /// Whether the tunable bounds dirty data. In the legacy throttle, the tunable does not bound dirty
+    /// data.
     bounded: bool,
     /// The oldest txg that was live at the last check.
     oldest_txg: u64,

@@ -131,8 +131,8 @@ impl Simulation {
         self.engine.record_events(on);
     }
 
-    /// Takes the events of the zios that have finished since the last call. Events stay in memory
-    /// until this call, so call it often.
+    /// Takes the events of the zios that have finished since the last call. Events stay in memory until
+    /// this function takes them, so call the function often.
     pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.engine.events()
     }

@@ -231,8 +231,8 @@ const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
     None => panic!("nothing of one is a ratio"),
 };
-/// The least time that a client thinks between calls. It bounds the number of calls when disks take no
-/// time.
+/// The least time that a client thinks between calls. This time bounds the number of calls when disks take
+/// no time.
 const THINK_LEAST: Duration = Duration::from_micros(500);
 /// The time at which rules are cleared and clients end, in percent of the whole time.
 const CLEARED: u64 = 80;
