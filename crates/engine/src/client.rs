@@ -1,8 +1,9 @@
 //! The clients of zios. A client is a peer identity (uid and pid, or an address), not a connection. The
 //! clients of a pool's disks are the pool's volumes.
 //!
-//! The engine distinguishes at most [`CLIENTS_TOLD_APART`] clients per disk; the others share one
-//! identity. The caller chooses the ids. The engine keeps the names, because rules match them by glob.
+//! The engine distinguishes at most [`CLIENTS_TOLD_APART`] clients per disk; the others share one identity.
+//! The caller chooses the ids. The engine keeps the names of clients, because the globs of rules match
+//! names.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -76,8 +77,9 @@ pub fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
     })
 }
 
-/// Whether `text` matches `glob`, in which `*` stands for any run of bytes. `one` tells how many bytes at the
-/// beginning of a glob stand for one byte of the text. `None` if they do not stand for this byte.
+/// Whether `text` matches `glob`, in which `*` stands for any run of bytes. `one` tells how many bytes at
+/// the beginning of a glob stand for one byte of the text. `None` if the beginning of the glob does not
+/// stand for this byte.
 pub fn glob_matches_by(glob: &[u8], text: &[u8], one: impl Fn(&[u8], u8) -> Option<usize>) -> bool {
     let (mut g, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -15,15 +15,15 @@ use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 /// Everything that can happen to an engine.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// Issue a complete zio. Its id must not be in use.
+    /// Issue a complete zio. The zio's id must not be in use.
     Submit(Zio),
     /// Issue a complete zio of a volume. Zios of volumes and of disks share one space of ids.
     SubmitToVolume(Zio<VolumeId>),
     /// The store has finished the work of [`Action::Start`].
     Done(ZioId, Outcome),
-    /// The reply of [`Action::Complete`] has left: the transport accepted its last byte. `offered` is
-    /// the moment at which the driver first offered the whole reply to the transport. The time after this
-    /// moment is the client's and does not count as lateness.
+    /// The reply of [`Action::Complete`] has left: the transport accepted its last byte. `offered` is the
+    /// moment at which the driver first offered the whole reply to the transport. The time after `offered`
+    /// is the client's and does not count as lateness.
     Replied {
         /// The zio of the reply.
         zio: ZioId,
@@ -45,9 +45,9 @@ pub enum Input<'a> {
     },
     /// A change of rules or of a disk's state.
     Command(CommandId, Command),
-    /// The host kept the driver from running. The driver reports this before the first step that handles
-    /// deadlines from this time. Held zios that are late mostly because of stops have separate counts; see
-    /// [`crate::Holds::stopped`].
+    /// The host kept the driver from running. The driver reports the stop before the first step that
+    /// handles deadlines from the time of the stop. Held zios that are late mostly because of stops have
+    /// separate counts; see [`crate::Holds::stopped`].
     Stopped {
         /// The moment at which the driver should have run.
         from: Instant,
@@ -73,7 +73,7 @@ pub enum Action {
     /// The engine has forgotten a zio that was aborted.
     Drop(ZioId),
     /// Make the present [`crate::Engine::mirror_records`] of this pool durable, then report
-    /// [`Input::Recorded`]. The engine asks for this only after [`crate::Engine::record_mirrors`].
+    /// [`Input::Recorded`]. The engine asks for records only after [`crate::Engine::record_mirrors`].
     Record(PoolId),
     /// A command took effect, or was refused.
     Answer(CommandId, Result<Answer, CommandError>),
@@ -90,7 +90,7 @@ pub enum Command {
     Inject {
         /// The disk.
         disk: DiskId,
-        /// The group of the rules. The rules join the group if it exists.
+        /// The group of the rules. The rules join the group if the group exists.
         group: GroupId,
         /// The rules in the order of their registration, with ids larger than any before.
         rules: Vec<(RuleId, RuleSpec)>,
@@ -103,7 +103,7 @@ pub enum Command {
         /// The rules to remove.
         target: Target,
         /// Whether to complete the zios that the rules hold. If not, the zios stay held. For a whole disk,
-        /// this also releases the zios that are still held by rules that were removed earlier.
+        /// the command also releases the zios that are still held by rules that were removed earlier.
         release: bool,
     },
     /// Makes new zios of a disk wait before they choose a lane. The engine answers when nothing is in flight.

@@ -1,9 +1,9 @@
 //! The deadlines of zios: a queue ordered by time, and by order of issue for equal times.
 //!
 //! Most deadlines are set in the order in which they fall due, because most rules hold zios for a constant
-//! time. The engine appends such a deadline to a list, called the run, and takes it from the front of the
-//! run, at almost no cost. A deadline that would break the order goes to a heap. The next deadline is the
-//! earlier of the first one in the run and the first one in the heap.
+//! time. The engine appends a deadline that is set in order to a list, called the run, and takes it from
+//! the front of the run, at almost no cost. A deadline that would break the order goes to a heap. The next
+//! deadline is the earlier of the first deadline in the run and the first deadline in the heap.
 //!
 //! The run is a linked list of zios, so that a deadline can also be taken out of the middle. A zio
 //! has one deadline at a time.

@@ -281,7 +281,7 @@ impl Disk {
     }
 
     /// Takes the holds of removed rules off a zio; the caller may remove the rules before or after this
-    /// call. `order` is the zio's order of issue. If that zio has ended, this does nothing.
+    /// call. `order` is the zio's order of issue. If that zio has ended, this function does nothing.
     pub(crate) fn release(
         &mut self,
         gone: impl Fn(RuleId) -> bool,
@@ -419,8 +419,8 @@ impl Disk {
         Some((suspension.since, suspension.lasts))
     }
 
-    /// From now on, fails all zios that would wait or be held. The caller [fails](Disk::fail) those
-    /// that wait or are held already.
+    /// From now on, fails all zios that would wait or be held. The caller [fails](Disk::fail) the zios that
+    /// wait or are held already.
     pub(crate) fn close(&mut self, errno: Errno) {
         self.closing = Some(errno);
         self.suspended.clear();

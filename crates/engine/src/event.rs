@@ -8,7 +8,8 @@ use crate::pool::stats::Class;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 
-/// A finished zio. If it skipped a stage, the moment of that stage equals the moment of the stage before.
+/// A finished zio. If the zio skipped a stage, the moment of that stage equals the moment of the stage
+/// before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The zio's number. Unlike a [`ZioId`](crate::ZioId), a number is never used again.
@@ -130,8 +131,8 @@ impl Waits {
         self.recv + self.throttle + self.queue + self.suspend + self.disk() + self.reply
     }
 
-    /// The time at a volume, from the submission until the reply was offered. This includes the wait for the
-    /// throttle.
+    /// The time at a volume, from the submission until the reply was offered. The time includes the wait
+    /// for the throttle.
     pub fn volume(&self) -> Duration {
         self.throttle + self.disk()
     }

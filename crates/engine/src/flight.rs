@@ -24,7 +24,7 @@ pub(crate) enum State {
     Held,
     /// The transport sends the zio's reply.
     Reply,
-    /// The zio has been replied to or dropped. Its place in the table is free.
+    /// The zio has been replied to or dropped. The zio's place in the table is free.
     Ended,
 }
 
@@ -184,7 +184,7 @@ struct Link {
 }
 
 impl Flights {
-    /// Adds a zio. It stays until it has ended and is removed.
+    /// Adds a zio. The zio stays until it has ended and is removed.
     pub(crate) fn insert(&mut self, zio: Zio, now: Instant) -> &mut Flight {
         let index = zio.id.0 as usize;
         let flight = Flight::new(zio, now);

@@ -1,7 +1,7 @@
 //! The holds of one rule: the requested times, the achieved times, and their lateness.
 //!
 //! Most rules hold every zio for a constant time: the achieved time is the constant plus the lateness. So
-//! the engine records only the lateness until a hold has a different service time. It computes the
+//! the engine records only the lateness until a hold has a different service time. The engine computes the
 //! requested and the achieved times when a caller asks for them.
 
 use alloc::boxed::Box;
@@ -116,7 +116,7 @@ impl Holds {
     }
 
     /// The achieved times, without lane wait. For a rule that always asks for the same time, this function
-    /// computes them: count, extremes and sums are exact, and a value may be one bucket off.
+    /// computes the achieved times: count, extremes and sums are exact, and a value may be one bucket off.
     pub fn achieved(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {

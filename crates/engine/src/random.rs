@@ -28,7 +28,7 @@ impl Random {
     }
 
     /// A uniform integer in `0..bound`; `bound` is not zero. Uses Lemire's method, which rejects some draws
-    /// so that none is likelier than others.
+    /// so that no integer is likelier than another.
     pub fn below(&mut self, bound: u64) -> u64 {
         let reject_under = bound.wrapping_neg() % bound;
         loop {

@@ -32,8 +32,8 @@ pub struct OpStats {
     /// The bytes of the completed zios that did not fail.
     pub bytes: u64,
     latencies: [Option<Box<Histogram>>; 3],
-    /// The latencies of zios whose total and disk latencies are equal, as they mostly are. Such a latency is
-    /// recorded only here, and in neither of the two other histograms.
+    /// The latencies of zios whose total and disk latencies are equal, as they mostly are. Such a zio's
+    /// latency is recorded only here, and in neither of the two other histograms.
     alike: Option<Box<Histogram>>,
 }
 

@@ -1,4 +1,4 @@
-//! One I/O inside the engine: its operation, disk, client and range. It carries no bytes.
+//! One I/O inside the engine: its operation, disk, client and range. A zio carries no bytes.
 //!
 //! The word "zio" is ZFS's (`zio_t`). The operations are those that NBD can ask of a block device, and
 //! those that a program can ask of a file by system calls.

@@ -38,7 +38,7 @@ pub struct Engine {
     pooled: Vec<bool>,
     /// The zios of disks that belong to no pool.
     alone: Zios,
-    /// The zios of disks in pools. The engine chooses their ids.
+    /// The zios of disks in pools. The engine chooses the ids of these zios.
     children: Zios,
     pools: Vec<Pool>,
     /// The pool of each volume, and the volume's index in it.
@@ -244,7 +244,7 @@ impl Engine {
         }
     }
 
-    /// Issues a zio to a disk. Ignores a zio for a pool's disk, because only the pool may use it.
+    /// Issues a zio to a disk. Ignores a zio for a pool's disk, because only the pool may use its disks.
     #[inline]
     fn submit(&mut self, zio: Zio, actions: &mut Vec<Action>) {
         if self.pooled.get(zio.device.0 as usize) != Some(&false) {
@@ -278,7 +278,7 @@ impl Engine {
         Some(act(disk, &mut zios.flights, &mut ctx))
     }
 
-    /// Lets `act` change a zio and its disk. `None` if no disk outside of a pool has such a zio.
+    /// Lets `act` change a zio and its disk. `None` if no disk outside of a pool has this zio.
     #[inline]
     fn with_flight(
         &mut self,

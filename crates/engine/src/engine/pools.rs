@@ -111,8 +111,8 @@ impl Engine {
         Some(self.pools.get(pool.0 as usize)?.stats(now))
     }
 
-    /// The counters of a volume up to `now`. They mean the same as the counters of a disk, but a volume's
-    /// [`LatencyKind::Disk`](crate::LatencyKind) counts from the submission to the reply.
+    /// The counters of a volume up to `now`. A volume's counters mean the same as the counters of a disk,
+    /// but the volume's [`LatencyKind::Disk`](crate::LatencyKind) counts from the submission to the reply.
     pub fn volume_stats(&self, volume: VolumeId, now: Instant) -> Option<DiskStats> {
         let (pool, place) = *self.volumes.get(volume.0 as usize)?;
         Some(self.pools[pool].volume_stats(place, now))

@@ -54,7 +54,7 @@ pub fn bucket_of(ns: u64) -> usize {
 const END_NS: u64 = 1 << 42;
 /// Steps per octave of the exponential boundaries.
 const SCALE: usize = 32;
-/// The smallest `k` of the exponential boundaries `10^9 × 2^(k/32)`. It gives a value below 1 ns.
+/// The smallest `k` of the exponential boundaries `10^9 × 2^(k/32)`. This `k` gives a value below 1 ns.
 const EXPONENTIAL_FIRST: i32 = -30 * SCALE as i32;
 /// The largest `k`, which gives 2^11 s.
 const EXPONENTIAL_LAST: i32 = 11 * SCALE as i32;

@@ -20,7 +20,7 @@ pub use layout::{BUCKETS, LAYOUT, bucket_of, lower_bound, upper_bound};
 pub use moments::Moments;
 pub use sparse::{BadBucket, Sparse};
 
-/// A distribution of latencies. It takes 10 KiB, however much is recorded.
+/// A distribution of latencies. A histogram takes 10 KiB, however much is recorded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
@@ -193,8 +193,8 @@ impl Histogram {
     /// The value in nanoseconds that `ppm` millionths of the values do not exceed (nearest rank),
     /// or `None` if there are no values. 500,000 gives the median.
     ///
-    /// The answer is the middle of that value's bucket, and never outside of the extremes. Between
-    /// 1 µs and 2^11 s it is at most 1.2 % off.
+    /// The answer is the middle of that value's bucket, and never outside of the extremes. Between 1 µs and
+    /// 2^11 s the answer is at most 1.2 % off.
     pub fn quantile(&self, ppm: u32) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(ppm)).div_ceil(1_000_000);
         let mut seen = 0;

@@ -3,10 +3,10 @@
 /// The sum of some values, and the sum of their squares. The owner knows how many values there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
-    /// The sum of the values. It has 128 bits, because the latencies of 100,000 zios in flight would fill
-    /// 64 bits of nanoseconds in two days.
+    /// The sum of the values. The sum has 128 bits, because the latencies of 100,000 zios in flight would
+    /// fill 64 bits of nanoseconds in two days.
     pub sum: u128,
-    /// The sum of the squares of the values. It saturates.
+    /// The sum of the squares of the values. The sum saturates.
     pub sum_of_squares: u128,
 }
 

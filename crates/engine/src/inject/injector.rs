@@ -24,7 +24,7 @@ pub(crate) struct Injector {
     pub(super) bandwidth: Bandwidth,
     /// The times in which the driver was stopped, so that holds ended late.
     pub(crate) stops: Stops,
-    /// How many rules inject errors or hangs. If there are none, the engine skips the search for them.
+    /// How many rules inject errors or hangs. If there is no such rule, the engine does not search for one.
     faults: usize,
     /// For each group, the rule that would finish the zio soonest. The list is kept between zios, so that
     /// no zio allocates.
@@ -317,8 +317,8 @@ impl Injector {
         moved
     }
 
-    /// Removes rules, which are named in the order of their ids. Their promises stand, but leave
-    /// the lanes and the bandwidth. Returns the zios that are served sooner now.
+    /// Removes rules, which are named in the order of their ids. The promises of these rules stand, but
+    /// leave the lanes and the bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn remove(&mut self, rules: &[RuleId], now: Instant) -> Vec<ZioId> {
         let gone = |rule: RuleId| rules.binary_search(&rule).is_ok();
         let mut moved = Vec::new();

@@ -111,7 +111,7 @@ pub(super) struct Lane {
     busy: Instant,
     first: Option<BookingId>,
     last: Option<BookingId>,
-    /// The first booking behind a gap, if there is one. Bookings before it cannot move up.
+    /// The first booking behind a gap, if there is one. Bookings before the gap cannot move up.
     gap: Option<BookingId>,
 }
 
@@ -134,8 +134,8 @@ impl Lane {
         self.last = Some(id);
     }
 
-    /// Takes a booking out of the queue. If its service has begun, the lane stays busy until its end.
-    /// Otherwise the booking leaves a gap, and this function returns true.
+    /// Takes a booking out of the queue. If the booking's service has begun, the lane stays busy until the
+    /// service ends. Otherwise the booking leaves a gap, and this function returns true.
     pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
         let booking = bookings.get(id);
         let begun = booking.start <= now;

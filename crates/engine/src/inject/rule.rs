@@ -189,8 +189,8 @@ pub(crate) fn lane_count(spec: &RuleSpec) -> Option<u32> {
     }
 }
 
-/// Whether the zio touches a byte of the range. The flush of a FUA write touches no byte. Neither does a zio
-/// without length, such as the flush of a block device.
+/// Whether the zio touches a byte of the range. The flush of a FUA write touches no byte. A zio without
+/// length, such as the flush of a block device, touches no byte either.
 fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
     let last = zio.offset.saturating_add(u64::from(zio.length));
     let is_half = ops.meets(OpSet::of(Op::Flush)) && zio.op != Op::Flush;

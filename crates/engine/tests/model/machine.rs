@@ -1,4 +1,4 @@
-//! The driver's interface to a machine. The engine and the naive model implement it.
+//! The driver's interface to a machine. The engine and the naive model implement this interface.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{

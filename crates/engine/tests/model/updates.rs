@@ -1,4 +1,4 @@
-//! The verdict on a rule covers the time since its last update; its counters continue.
+//! The verdict on a rule covers the time since its last update; the rule's counters continue.
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Command, Duration, Engine, Holds, Instant, Op};

@@ -410,7 +410,7 @@ impl Machine {
         }
     }
 
-    /// Notes the zio if it is a sync. Returns whether it is a sync.
+    /// Notes the zio if it is a sync. Returns whether the zio is a sync.
     fn note_sync(&mut self, id: ZioId) -> bool {
         let zio = self.engine.child(id).filter(|zio| zio.op == Op::Flush);
         if let Some(zio) = &zio {

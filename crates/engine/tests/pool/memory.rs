@@ -14,8 +14,8 @@ const DIRTY_MAX: u64 = 40 * BLOCK;
 const DEPTH: u64 = 16;
 /// The most bytes of a request.
 const REQUEST_MAX: u64 = 12 * BLOCK;
-/// The most bytes that a request keeps in memory. It may begin and end within blocks, and keeps the old
-/// content of these two blocks, too.
+/// The most bytes that a request keeps in memory. A request may begin and end within blocks, and keeps the
+/// old content of these two blocks, too.
 const HELD_MAX: u64 = REQUEST_MAX + 3 * BLOCK;
 /// The most bytes of a piece of a repair.
 const PIECE: u64 = 128 << 10;

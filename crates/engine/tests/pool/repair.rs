@@ -10,7 +10,7 @@ use crate::bytes::policies;
 use crate::machine::Machine;
 
 const BLOCK: usize = 1 << 10;
-/// The blocks of the volume. In a pool of one mirror, they fill two regions of 1 MiB on each side.
+/// The blocks of the volume. In a pool of one mirror, the blocks fill two regions of 1 MiB on each side.
 const BLOCKS: usize = 2_048;
 /// The blocks that the test uses: some at the ends of each region.
 const USED: [usize; 6] = [0, 1, 3, 1_023, 1_024, 2_047];

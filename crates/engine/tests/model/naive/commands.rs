@@ -140,7 +140,7 @@ impl Naive {
     }
 
     /// The rule that decided the error. Without an error, the rule of the `floor` lane that ends last.
-    /// Without such a lane, the oldest rule that has taken the zio.
+    /// Without a `floor` lane, the oldest rule that has taken the zio.
     pub(super) fn holder(&self, charge: &Charge) -> Option<RuleId> {
         if let Some((rule, _)) = charge.fault {
             return Some(rule);

@@ -156,7 +156,7 @@ impl Naive {
         }
     }
 
-    /// The final effect on a zio of one of the rules that took it.
+    /// How one of the rules that took a zio has affected the zio in the end.
     pub(super) fn fate(&self, charge: &Charge, rule: RuleId, store_done: Instant) -> Fate {
         match charge.fault {
             Some((_, Fault::Fail(..))) => return Fate::Failed,

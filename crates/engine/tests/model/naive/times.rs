@@ -3,7 +3,7 @@
 use super::*;
 
 impl Naive {
-    /// When the zio's lanes release it.
+    /// When the zio's lanes release the zio.
     pub(super) fn lane_target(&self, charge: &Charge) -> Instant {
         let floors = self.winners(charge, Mode::Floor);
         let base = floors.map(Booking::end).max();

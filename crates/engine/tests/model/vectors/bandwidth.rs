@@ -74,7 +74,8 @@ fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
     assert_eq!(driver.end_of(kept).map(|(when, _)| when), Some(at(11)));
 }
 
-/// Rule 1 for reads, and rule 2 for writes. A block of either takes 10 ms in the disk's one server.
+/// Rule 1 for reads, and rule 2 for writes. Each block that is read or written takes 10 ms in the disk's
+/// one server.
 fn ten_ms_for_a_block() -> [RuleSpec; 2] {
     let pass = |op| RuleSpec {
         bandwidth: Some(409_600),

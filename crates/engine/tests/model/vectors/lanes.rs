@@ -89,9 +89,9 @@ fn two_rules_of_a_lane_are_a_rule_of_two<M: Machine>() {
     assert_eq!((younger.matched, younger.chosen, younger.beaten), (4, 2, 2));
 }
 
-/// Simulates a client that keeps `depth` reads in flight. Once the pattern repeats, returns the sum
-/// of their latencies, in ms, and their number over 450 ms, which is a multiple of the delays of all lanes
-/// below.
+/// Simulates a client that keeps `depth` reads in flight. Once the pattern repeats, returns the sum of the
+/// reads' latencies, in ms, and the number of reads in 450 ms, which is a multiple of the delays of all
+/// lanes below.
 fn closed_loop<M: Machine>(rules: &[RuleSpec], depth: usize) -> (u64, u64) {
     let (from, to) = (at(450), at(900));
     let mut driver = pool::<M>(rules);
