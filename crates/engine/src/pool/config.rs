@@ -40,7 +40,7 @@ pub struct PoolDisk {
     pub disk: DiskId,
     /// The size of the disk in bytes.
     pub size: u64,
-    /// Whether the disk has a head that moves. The aggregation limit depends on this.
+    /// Whether the disk has a head that moves. The aggregation limit depends on whether the head moves.
     pub rotational: bool,
 }
 

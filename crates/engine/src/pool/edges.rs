@@ -1,7 +1,7 @@
 //! Edges: the old content of blocks that writes replace only in part.
 //!
-//! Several requests may each replace a part of one block. They share the edge of the block, and a disk
-//! reads it only once.
+//! Several requests may each replace a part of one block. Such requests share the edge of the block, and a
+//! disk reads the edge only once.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
 //! Extents: runs of blocks that a zero or trim has made zeroes, in memory and on their way to the disks.
 //!
 //! A separate dirty version of every block of a trim would cost as much memory and time as writing the
-//! blocks. OpenZFS frees such a range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here the
-//! range keeps its place on the disks, so the pool writes the range to the disks as one zero or trim.
+//! blocks. OpenZFS frees a trimmed range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here
+//! the range keeps its place on the disks, so the pool writes the range to the disks as one zero or trim.
 //!
 //! Extents in memory do not overlap each other, and a block with a version of its own is in none of them: the
 //! newer content replaces the older content. Extents on their way do not overlap each other either. An extent

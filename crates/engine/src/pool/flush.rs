@@ -1,8 +1,8 @@
 //! FLUSH, and writes with FUA: the pool at once writes to the disks all blocks that a request waits for,
 //! and then the disks sync.
 //!
-//! These writes replace ZFS's intent log, which would write the data a second time. A flush waits only for
-//! dirty data of its own volume.
+//! The writes of a FLUSH replace ZFS's intent log, which would write the data a second time. A flush waits
+//! only for dirty data of its own volume.
 
 use core::ops::Range;
 

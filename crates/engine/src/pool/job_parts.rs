@@ -60,8 +60,8 @@ impl Pool {
 
 /// Makes the blocks of zeroes and trims dirty.
 impl Pool {
-    /// Makes the blocks of an admitted zero or trim dirty. If that takes several steps, the request holds its
-    /// locks meanwhile.
+    /// Makes the blocks of an admitted zero or trim dirty. If the work takes several steps, the request
+    /// holds its locks meanwhile.
     pub(super) fn zero_in_parts(&mut self, id: ZioId, step: &mut Step<'_>) {
         if let Some(rest) = self.first_of(Job::Zero { zio: id, from: 0 }, step) {
             self.lock_at_once(id);

@@ -111,7 +111,7 @@ impl Pool {
 
 impl Volume {
     /// Locks the blocks of a piece from `first` on. If another request uses one of these blocks, or waits
-    /// for one, the error names the first such block. The blocks before it are locked then.
+    /// for one, the error names the first such block. The blocks before the named block are locked then.
     fn lock_from(&mut self, first: u32, piece: Piece, has_turn: bool) -> Result<(), u32> {
         if !piece.is_run() {
             return match self.lock(piece, has_turn) {

@@ -51,7 +51,8 @@ impl Mirrors {
         recording.map_or(0, |recording| recording.stale[member])
     }
 
-    /// Whether the record has the regions of a part of a write. If not, marks these regions as wanted.
+    /// Whether the record has the regions of a part of a write. If the record lacks any of them, marks the
+    /// regions as wanted.
     pub(super) fn has_recorded(&mut self, member: usize, range: &Range<u64>) -> bool {
         let (Some(recording), Some(regions)) = (&mut self.recording, &mut self.regions[member])
         else {

@@ -1,9 +1,9 @@
 //! The dynamic layout's table of places: which block is in which row of which member.
 //!
 //! A block gets a row when it is first written, and gives it back when it has been trimmed. A row is as
-//! long as a block, so all volumes of the pool have blocks of one size. A row may still have the bytes
-//! of the block that had it before. So a place counts only once it has been written. A power cut takes
-//! back the places whose first write no sync of the disks has covered. A real pool keeps such a table on
+//! long as a block, so all volumes of the pool have blocks of one size. A row may still have the bytes of
+//! the block that had it before. So a place counts only once it has been written. A power cut takes back
+//! the places whose first write no sync of the disks has covered. A real pool keeps a table of places on
 //! its disks and writes it with each sync, and would lose the same places.
 
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ pub(super) struct Placement {
     places: Vec<Table<Option<Place>>>,
 }
 
-/// The place of a block. It takes eight bytes.
+/// The place of a block. A place takes eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) row: u32,

@@ -205,7 +205,7 @@ impl Part {
 /// Gives places to new blocks.
 impl Pool {
     /// Whether a write can go into the queues of its disks now. If the write needs a place first, it waits
-    /// for the place. If no disk has any of its blocks, there is nothing to write.
+    /// for the place. If no disk has any block of the write, there is nothing to write.
     #[inline]
     pub(super) fn can_be_queued(&mut self, id: u32) -> bool {
         self.writes[id].sides > 0 || self.file(id)
@@ -256,7 +256,7 @@ impl Pool {
     }
 
     /// Of the members that have room and a short queue, the member with the fewest bytes queued. If several
-    /// have equally few, the member of these with the most room.
+    /// members have equally few, the one of them with the most room.
     fn member_for_new(&self) -> Option<usize> {
         let most = self.queue_depth();
         let members = self.placement.iter().flat_map(Placement::left).enumerate();
@@ -280,8 +280,8 @@ impl Pool {
         (percent * active / 100).max(1)
     }
 
-    /// Ends a write that has nothing to do, because no disk has its blocks. Returns whether there was such
-    /// a write.
+    /// Ends a write that has nothing to do, because no disk has its blocks. Returns whether there was a
+    /// write to end.
     pub(super) fn end_done_at_once(&mut self, step: &mut Step<'_>) -> bool {
         let id = self.done_at_once.pop_front();
         if let Some(id) = id {

@@ -154,7 +154,7 @@ impl Pool {
         })
     }
 
-    /// Adds a volume behind the existing volumes. Returns its index in the pool.
+    /// Adds a volume behind the existing volumes. Returns the volume's index in the pool.
     pub(crate) fn add_volume(
         &mut self,
         config: &VolumeConfig,
@@ -179,7 +179,7 @@ impl Pool {
         Ok(place)
     }
 
-    /// Reserves room for a new volume. Returns where its blocks begin on every disk.
+    /// Reserves room for a new volume. Returns where the volume's blocks begin on every disk.
     fn room_for(&mut self, config: &VolumeConfig) -> Result<u64, PoolError> {
         let (members, block_size) = (self.members.len() as u64, u64::from(config.block_size));
         if let Some(placement) = &mut self.placement {
@@ -350,8 +350,8 @@ impl Pool {
         let waiting = self
             .requests
             .ids(|phase| matches!(phase, Phase::Locking(_)));
-        // First fail the zios that wait for locks. Otherwise they would get the locks of the zios that fail
-        // below.
+        // First fail the zios that wait for locks. Otherwise these zios would get the locks of the zios
+        // that fail below.
         for id in waiting {
             if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
                 self.leave_lock_queue(id, next);
@@ -359,8 +359,8 @@ impl Pool {
             }
         }
         self.fail_held_back(errno, step);
-        // The other zios wait for disks whose rules are about to go. They fail when the disks are done,
-        // because no zio succeeds early.
+        // The other zios wait for disks whose rules are about to go. These zios fail when the disks are
+        // done, because no zio succeeds early.
         for id in self.requests.ids(|phase| phase != Phase::Reply) {
             if let Some(request) = self.requests.get_mut(id) {
                 request.outcome = request.outcome.and(Err(errno));

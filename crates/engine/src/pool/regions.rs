@@ -199,7 +199,7 @@ impl Regions {
     }
 
     /// Cleans regions that the FLUSHes of all sides have covered, and returns whether there may be more. A
-    /// step of the engine is bounded, so this cleans at most `most` regions.
+    /// step of the engine is bounded, so this function cleans at most `most` regions.
     pub(super) fn clear_covered(&mut self, most: usize) -> bool {
         let covered = self.covered();
         for _ in 0..most {
@@ -254,7 +254,7 @@ impl Regions {
         }
     }
 
-    /// Changes all regions that are not in their initial state. This function makes no list of them,
+    /// Changes all regions that are not in their initial state. This function makes no list of the regions,
     /// because a list would take memory for each record.
     fn change_all(&mut self, change: impl Fn(&mut Region)) {
         let mut from = 0;

@@ -2,10 +2,11 @@
 //! same bytes again.
 //!
 //! The order of events is that of Linux's dm-raid1. Until a region is in sync, its reads go to the first
-//! side that can be read, so that no client sees a block change that no client has written. The repair copies
-//! from that side to the other sides, one piece at a time. A piece waits until no write to its region is in
-//! flight, and writes to the region wait until the piece is copied. Unlike dm-raid1, writes go to all sides
-//! of a region that is out of sync, and such a write waits for a piece, not for a region.
+//! side that can be read, so that no client sees a block change that no client has written. The repair
+//! copies from the first readable side to the other sides, one piece at a time. A piece waits until no
+//! write to its region is in flight, and writes to the region wait until the piece is copied. Unlike
+//! dm-raid1, writes go to all sides of a region that is out of sync, and such a write waits for a piece,
+//! not for a region.
 
 use core::ops::Range;
 
@@ -94,7 +95,7 @@ impl Pool {
         }
     }
 
-    /// Queues some of the released writes. Returns whether all of them are queued.
+    /// Queues some of the released writes. Returns whether all released writes are queued.
     pub(super) fn queue_released(&mut self, step: &mut Step<'_>) -> bool {
         while let Some(mirrors) = &mut self.mirrors
             && !mirrors.released.is_empty()

@@ -1,9 +1,9 @@
 //! The tunables of a pool: ZFS's names, defaults and units, in one table.
 //!
-//! The lab file, the help, the API and the page all use this table. Names that begin with `zfs_`
-//! are ZFS's, including those of the throttle before 2013. The others choose between behaviours of
-//! different ZFS versions, or between behaviours that a lab wants to compare. Bounds are narrower
-//! than ZFS's where a value would stop the pool or overflow.
+//! The lab file, the help, the API and the page all use this table. Names that begin with `zfs_` are ZFS's,
+//! including those of the throttle before 2013. Other tunables choose between behaviours of different ZFS
+//! versions, or between behaviours that a lab wants to compare. Bounds are narrower than ZFS's where a
+//! value would stop the pool or overflow.
 
 use core::fmt;
 

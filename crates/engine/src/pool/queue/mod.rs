@@ -1,12 +1,12 @@
 //! The queue of one disk of a pool. The queue decides which I/O goes to the disk next, and which other I/O
 //! the queue joins with it.
 //!
-//! The model is OpenZFS's `vdev_queue.c`, in version 2.2 and later. Each class has a minimum and a
-//! maximum of I/O at the disk. I/O that a client waits for is served in the order of arrival. Other
-//! I/O is served in the order of offsets, as by an elevator. Adjacent I/O is joined. This queue has
-//! no classes for scrub, resilver and the like, no credits, and no optional I/O. It does not check
-//! ZFS's limit of 16 MiB for an aggregate, because the bounds of the tunable enforce that limit.
-//! Zeroes are a kind of write that is joined only with other zeroes.
+//! The model is OpenZFS's `vdev_queue.c`, in version 2.2 and later. Each class has a minimum and a maximum
+//! of I/O at the disk. I/O that a client waits for is served in the order of arrival. Other I/O is served
+//! in the order of offsets, as by an elevator. Adjacent I/O is joined. This queue has no classes for scrub,
+//! resilver and the like, no credits, and no optional I/O. The queue does not check ZFS's limit of 16 MiB
+//! for an aggregate, because the bounds of the tunable enforce that limit. Zeroes are a kind of write that
+//! is joined only with other zeroes.
 
 mod counts;
 mod io;

@@ -73,9 +73,9 @@ impl Waiting {
         self.slots[tag] = slot;
     }
 
-    /// The next I/O of a class to serve. In a FIFO class, this is the oldest I/O. In any other class, it is
-    /// an I/O of the oldest half second: the first at or above `last_end` or, if there is none, the first of
-    /// all.
+    /// The next I/O of a class to serve. In a FIFO class, the next I/O is the oldest I/O. In any other
+    /// class, the next I/O is an I/O of the oldest half second: the first at or above `last_end` or, if
+    /// there is none, the first of all.
     pub(super) fn in_turn(&self, class: Class, last_end: u64) -> Option<u32> {
         let turns = &self.turns[class as usize];
         let oldest = turns.first()?;

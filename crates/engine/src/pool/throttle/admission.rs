@@ -127,9 +127,9 @@ impl Throttle {
         self.promised = bytes;
     }
 
-    /// Notes that an admitted write has made `bytes` dirty. The pool calls this for every block of the write,
-    /// because each call can signal a writer at the hard stop. For a block that was dirty in its txg already,
-    /// `bytes` is zero.
+    /// Notes that an admitted write has made `bytes` dirty. The pool calls this function for every block of
+    /// the write, because each call can signal a writer at the hard stop. For a block that was dirty in its
+    /// txg already, `bytes` is zero.
     pub(crate) fn dirtied(&mut self, now: Instant, txg: u64, bytes: u64) {
         debug_assert!(
             bytes <= self.promised,
@@ -184,8 +184,8 @@ impl Throttle {
         }
     }
 
-    /// Forgets the writers that are `gone`. Frees the times that they booked, and signals the writers
-    /// that they would have signalled.
+    /// Forgets the writers that are `gone`. Frees the times that these writers booked, and signals the
+    /// writers that they would have signalled.
     pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
         self.stopped.retain(|tx| !gone(tx.zio));
         self.behind.retain(|tx| !gone(tx.zio));
@@ -375,8 +375,8 @@ impl Throttle {
         Verdict::Waits
     }
 
-    /// Admits one writer at the hard stop, if there is room. ZFS signals one writer at each change of
-    /// the dirty data, and that writer's dirty data signals the next.
+    /// Admits one writer at the hard stop, if there is room. ZFS signals one writer at each change of the
+    /// dirty data, and that writer's dirty data signals the next writer.
     fn signal(&mut self, now: Instant) {
         let room = self.dirty.total() < self.marks.stop_at;
         if self.stopped.is_empty() || !room || matches!(self.policy, Policy::Legacy(_)) {

@@ -142,9 +142,9 @@ impl Legacy {
         self.asleep < self.delay_slots
     }
 
-    /// Whether the open txg cannot quiesce yet, because another txg is quiesced and waits for the
-    /// syncing txg. Delays help only in this case. Once a request waits for the quiesce, no writer
-    /// is delayed any more.
+    /// Whether the open txg cannot quiesce yet, because another txg is quiesced and waits for the syncing
+    /// txg. Delays help only while the open txg cannot quiesce. Once a request waits for the quiesce, no
+    /// writer is delayed any more.
     pub(crate) fn pipeline_is_full(&self) -> bool {
         self.syncing + 1 < self.open && !self.quiesce_asked
     }
@@ -184,7 +184,7 @@ impl Legacy {
         self.limit = self.bounds.limit(self.throughput);
     }
 
-    /// Takes new tunables. The limit stays until the next sync, unless it is forced.
+    /// Takes new tunables. The limit stays until the next sync, unless a tunable forces the limit.
     pub(crate) fn tuned(&mut self, tunables: &Tunables) {
         self.bounds = Bounds::new(tunables);
     }

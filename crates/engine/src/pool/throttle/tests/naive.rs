@@ -1,5 +1,5 @@
-//! A naive throttle: a list of threads and the reason that each waits. All else is counted from
-//! that list when it is needed.
+//! A naive throttle: a list of threads and the reason that each waits. All else is counted from the list of
+//! threads when it is needed.
 
 use super::{OPEN, Tunable, Tunables, Tx};
 use crate::pool::ThrottleConfig;
