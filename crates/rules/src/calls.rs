@@ -35,7 +35,7 @@ pub const CALL_TYPES: [(&str, Op); 7] = [
 /// The types if the user does not give `types=`.
 const DEFAULT: OpSet = OpSet::of(Op::Sync);
 
-/// Every type.
+/// Every type of call.
 const EVERY: OpSet = {
     let (mut set, mut at) = (OpSet::EMPTY, 0);
     while at < CALL_TYPES.len() {

@@ -38,11 +38,11 @@ pub struct Histogram {
 /// The unit of a power-of-two view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// 1 ns (`zpool iostat -w`).
+    /// 1 ns, as in `zpool iostat -w`.
     Nanos,
-    /// 1 µs (DTrace scripts, biolatency).
+    /// 1 µs, as in DTrace scripts and biolatency.
     Micros,
-    /// 1 ms (iolatency).
+    /// 1 ms, as in iolatency.
     Millis,
 }
 

@@ -393,7 +393,7 @@ impl Pool {
             } else if self.placement.is_some()
                 && (self.end_done_at_once(step) || self.place_new(step))
             {
-                // The loop looks for more consequences.
+                // Something has changed, so the loop looks for more consequences.
             } else if !self.advance_txgs(step) {
                 break;
             }

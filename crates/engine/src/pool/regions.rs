@@ -192,8 +192,8 @@ impl Regions {
         self.covered[side] = self.covered[side].max(covers);
     }
 
-    /// The lowest of the sides' values in `covered`. Completed FLUSHes of every side cover the regions
-    /// that became quiet up to then.
+    /// The lowest of the sides' values in `covered`. Completed FLUSHes of every side cover the regions that
+    /// had become quiet when `ended` had this value.
     pub(super) fn covered(&self) -> u64 {
         self.covered.iter().min().copied().unwrap_or(0)
     }

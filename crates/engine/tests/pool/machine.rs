@@ -35,7 +35,7 @@ pub(crate) struct Machine {
     random: Random,
     /// For each disk, how many of 16 writes, zeroes and trims fail.
     pub(crate) bad: Vec<u64>,
-    /// Whether the same share of reads fails, too.
+    /// Whether reads fail in the same proportion as writes.
     pub(crate) bad_reads: bool,
     /// The most microseconds that a sync takes.
     pub(crate) sync_takes: u64,

@@ -19,8 +19,8 @@ const REQUEST_MAX: u64 = 12 * BLOCK;
 const HELD_MAX: u64 = REQUEST_MAX + 3 * BLOCK;
 /// The most bytes of a piece of a repair.
 const PIECE: u64 = 128 << 10;
-/// The most bytes of blocks in memory. Each dirty block may have replaced an older version that a disk
-/// still writes.
+/// The most bytes of all blocks in memory together. Each dirty block may have replaced an older version
+/// that a disk still writes.
 const BOUND: u64 = 2 * (DIRTY_MAX + DEPTH * HELD_MAX) + PIECE;
 
 fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) -> u64 {

@@ -76,7 +76,7 @@ fn client(threads: u32, inside: Duration, link: Option<u64>) -> WorkloadSpec {
 fn legacy(delay_slots: Option<u32>) -> ThrottleConfig {
     ThrottleConfig::Legacy(LegacyConfig {
         delay_slots,
-        // Bytes per millisecond.
+        // The throughput in bytes per millisecond.
         full_pipeline: Some(100 * MIB / 1_000),
     })
 }
