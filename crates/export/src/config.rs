@@ -9,7 +9,7 @@ use dashpot_rules::{Address, DiskConfig, PoolSpec, VolumeSpec};
 /// connect.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Number of shard threads.
+    /// The number of shard threads.
     pub shards: usize,
     /// Seeds the random draws of the rules.
     pub seed: u64,

@@ -80,17 +80,18 @@ pub struct Followed {
 /// How many of a program's calls reached files of disks without becoming zios.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Calls that dashpot did not hold because it did not know their files.
+    /// How many calls dashpot did not hold, because it did not know their files.
     pub unheld: AtomicU64,
-    /// Syncs that a rule with `--mode floor` held, although dashpot could not do the sync itself first.
+    /// How many syncs a rule with `--mode floor` held although dashpot could not do the sync itself first.
     pub unsynced: AtomicU64,
-    /// Opens with `O_SYNC` or `O_DSYNC`: after such an open, each write syncs by itself.
+    /// How often the program opened a file with `O_SYNC` or `O_DSYNC`, so that each write to it syncs by
+    /// itself.
     pub synced_opens: AtomicU64,
-    /// I/Os by `io_submit`.
+    /// How many I/Os the program started with `io_submit`.
     pub submitted: AtomicU64,
-    /// Rings of io_uring, whichever files their I/Os reach.
+    /// How many rings of io_uring the program asked for, whichever files their I/Os reach.
     pub rings: AtomicU64,
-    /// Writable shared mappings.
+    /// How many writable shared mappings of files the program made.
     pub mappings: AtomicU64,
 }
 

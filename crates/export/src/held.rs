@@ -12,7 +12,7 @@ pub struct Held {
     /// The most bytes of payloads, including the requests beyond the budget that the shard admits for
     /// connections with nothing in flight.
     pub payload_max: u64,
-    /// Bytes that connections keep in addition to their requests: received bytes that the shard has not
+    /// How many bytes connections keep in addition to their requests: received bytes that the shard has not
     /// decoded, and replies that clients have not taken.
     pub kept: u64,
     /// From this many kept bytes on, the shard reads connections a little at a time.

@@ -59,10 +59,9 @@ pub struct Loss {
     pub lost: Sum,
     /// How many of the `lost` writes have survived in part.
     pub torn: u64,
-    /// Writes in progress: the disk had not acknowledged them to any client.
+    /// How many writes were in progress: the disk had not acknowledged them to any client.
     pub unacknowledged: u64,
-    /// Bytes that the store wrote to the medium since the last flush because the cache was full,
-    /// without a request of a client.
+    /// How many bytes the store wrote to the medium since the last flush only because the cache was full.
     pub early_bytes: u64,
     /// Whether the disk was off, so that nothing was left to lose.
     pub was_off: bool,

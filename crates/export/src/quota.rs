@@ -25,9 +25,9 @@ impl CpuQuota {
 /// How often a quota has stopped its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {
-    /// Periods in which a process of the group ran.
+    /// How many periods there were in which a process of the group ran.
     pub periods: u64,
-    /// Periods in which the group used up its quota and was stopped for the rest of the period.
+    /// In how many periods the group used up its quota and was stopped for the rest of the period.
     pub throttled: u64,
     /// How long the group was stopped, summed over the CPUs.
     pub throttled_ns: u64,

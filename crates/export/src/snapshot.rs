@@ -84,7 +84,7 @@ pub struct RuleSnapshot {
     pub since_update: Option<Box<RuleCounts>>,
     /// How long until the rule's first lane is free.
     pub backlog: Duration,
-    /// Seconds since the rule was armed or last updated in which its shard was overloaded.
+    /// In how many seconds the rule's shard was overloaded since the rule was armed or last updated.
     pub overloaded_seconds: u64,
     /// How often, since the rule was armed or last updated, its shard stopped reading a connection of
     /// its disk, because requests used all the memory that they may use.
@@ -125,7 +125,7 @@ impl RuleSnapshot {
 /// The counts of a shard since its start, or since a rule's mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Seconds in which the shard was overloaded.
+    /// In how many seconds the shard was overloaded.
     pub overloaded_seconds: u64,
     /// How often the shard stopped reading a connection of the disk.
     pub stalls: u64,
@@ -167,7 +167,7 @@ pub struct Work {
     pub busy_percent: u32,
     /// Whether clients ask the shard for more than it can serve with the promised accuracy.
     pub overloaded: bool,
-    /// Seconds since the start in which the shard was overloaded.
+    /// In how many seconds since the start the shard was overloaded.
     pub overloaded_seconds: u64,
 }
 

@@ -12,7 +12,7 @@ pub struct InFlight {
     pub rwbs: Rwbs,
     /// The first sector.
     pub sector: u64,
-    /// Number of bytes, as far as events have shown it.
+    /// The number of bytes, as far as events have shown it.
     pub bytes: u64,
     /// The time at which the I/O began: its queueing if the probe watches queueing, otherwise its issue.
     pub since_ns: u64,

@@ -15,7 +15,7 @@ pub struct Io {
     pub rwbs: Rwbs,
     /// The first sector of 512 bytes; 0 for a flush.
     pub sector: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub bytes: u64,
     /// When the I/O was queued; if it has several bios, when the oldest of them was queued. `None` if the
     /// probe does not watch queueing or has not seen the I/O's queueing.

@@ -36,7 +36,7 @@ pub struct Record {
     pub device: Number,
     /// The first sector.
     pub sector: u64,
-    /// Number of sectors.
+    /// The number of sectors.
     pub sectors: u32,
     /// The operation, in the kernel's letters.
     pub rwbs: Rwbs,

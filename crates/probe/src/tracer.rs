@@ -22,10 +22,10 @@ pub struct Progress {
     pub until_ns: u64,
     /// How many events the kernel had no room for, since the last reading.
     pub lost: u64,
-    /// Completions, since the last reading, of I/Os whose beginning was lost or came before the watch.
-    /// Those I/Os are not reported.
+    /// How many I/Os ended since the last reading whose beginning was lost or came before the watch. These
+    /// I/Os are not reported.
     pub unmatched: u64,
-    /// I/Os given up since the last reading, because their ends may have been lost, or because
+    /// How many I/Os were given up since the last reading, because their ends may have been lost, or because
     /// there was no room to remember them. These I/Os are not reported either.
     pub dropped: u64,
 }

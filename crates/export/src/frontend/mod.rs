@@ -172,7 +172,7 @@ pub(crate) enum Progress {
 /// The result of a handshake.
 #[derive(Debug)]
 pub(crate) struct Agreed {
-    /// Index of the chosen export.
+    /// The index of the chosen export.
     pub(crate) export: usize,
     /// The bytes after the handshake: the beginning of the client's first requests.
     pub(crate) left_over: Vec<u8>,

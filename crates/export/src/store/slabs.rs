@@ -39,7 +39,7 @@ pub(super) struct Slabs {
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     used: u32,
-    /// Chunks whose bytes may differ from zero.
+    /// The chunks whose bytes may differ from zero, one bit for each chunk.
     written: u32,
 }
 

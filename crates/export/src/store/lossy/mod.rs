@@ -50,7 +50,7 @@ pub(crate) struct Lossy<M> {
     next: u64,
     /// The zio of the next write, if a client asked for it.
     asker: Option<Asker>,
-    /// Sectors that the full cache has sent to the medium since the last flush.
+    /// How many sectors the full cache has sent to the medium since the last flush.
     early: u64,
 }
 

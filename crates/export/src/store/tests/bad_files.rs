@@ -34,7 +34,8 @@ fn label(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&name[..length]).into_owned())
 }
 
-/// Whether the file system of a file supports labels. A test that has no labels reports a skip.
+/// Whether the file system of a file supports labels. If the file system supports none, this function reports
+/// a skip.
 fn has_labels(path: &Path) -> bool {
     let has = setxattr(path, "user.dashpot.test", b"", XattrFlags::empty()).is_ok();
     if !has {

@@ -49,7 +49,7 @@ pub struct Features {
 /// The result of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// Index of the chosen export.
+    /// The index of the chosen export.
     pub export: usize,
     /// The negotiated features.
     pub features: Features,
