@@ -1,5 +1,5 @@
-// The programs of the part `calls`. They are static, so that no preloaded library can intercept their calls. Each
-// prints its own figures, as JSON.
+// The programs of the part `calls`. The programs are static, so that no preloaded library can intercept their calls.
+// Each program prints its own figures, as JSON.
 package main
 
 import (

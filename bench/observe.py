@@ -2,7 +2,7 @@
 
 The device is a loop device over tmpfs, read by fio at depth 32: the fastest device of this machine, so that
 the additional cost shows. Instances of tracefs, BPF programs and the kernel's own work belong to no process,
-so the CPU time of all CPUs counts. That includes other programs, so the machine must be quiet.
+so the CPU time of all CPUs counts. This time includes that of other programs, so the machine must be quiet.
 """
 
 import contextlib
@@ -123,7 +123,7 @@ def fio(device, seconds):
 
 def busy_ns():
     """Time in which CPUs were neither idle nor taken by the host. The kernel counts idle time by the clock.
-    It counts work by the process that has the CPU at each tick, and a short run has few ticks.
+    It counts the work of a CPU by the process that has the CPU at each tick, and a short run has few ticks.
     """
     _, _, _, idle, iowait, _, _, steal, *_ = map(int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic_ns() * os.cpu_count() - (idle + iowait + steal) * TICK_NS

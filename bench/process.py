@@ -47,7 +47,7 @@ def stop(process):
 
 
 def complaint(errors):
-    """The first line of a program's error output. The rest is usage."""
+    """The first line of a program's error output. The lines after it show the usage."""
     return errors.strip().partition("\n")[0][:300]
 
 

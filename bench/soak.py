@@ -7,7 +7,7 @@ twice. At the end the two must be equal, no event may be lost, the observer must
 its instance of tracefs must be gone: otherwise the exit status is 1.
 
 With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
-kernel has finished, or say that the recorder lost it, and must never have been larger than its bound.
+kernel has finished, or say that the recorder lost the I/O, and must never have been larger than its bound.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """`make verdicts`: tests whether `proof --check` and `check` give the same answer every time.
 
-It arms rules of 20 and 50 ms that are kept, and rules that are broken, each many times: on the machine as it is, and
-beside four busy loops. A kept rule must be called kept (0), or `cannot tell here` (4) if the host stops dashpot; a
-broken one must be refused (3) every time. Prints a table of the exit statuses, and fails if one is wrong.
+The script arms rules of 20 and 50 ms that are kept, and rules that are broken, each many times: on the machine as it
+is, and beside four busy loops. A kept rule must be called kept (0), or `cannot tell here` (4) if the host stops
+dashpot; a broken one must be refused (3) every time. Prints a table of the exit statuses, and fails if one is wrong.
 """
 
 import argparse

@@ -45,7 +45,7 @@ class Claims:
         self(f"{claim}: {here:.5g} here, {there:.5g} there, within {share:.0%}", abs(here - there) <= share * there)
 
     def verdict(self):
-        """The exit code."""
+        """Prints how many claims hold, and returns the exit code."""
         print(f"\n{self.held} claims held, {len(self.failed)} did not", *self.failed, sep="\n  ")
         return 1 if self.failed else 0
 

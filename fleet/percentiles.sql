@@ -1,5 +1,6 @@
--- Percentiles of the whole fleet by adding up the buckets of all hosts. This reads `seconds`, which is small, and has
--- also those I/Os that --keep has deleted. Each percentile is the end of its bucket: at most an eighth too high.
+-- Percentiles of the whole fleet by adding up the buckets of all hosts. The question reads `seconds`, which is small,
+-- and has also those I/Os that --keep has deleted. Each percentile is the end of its bucket: at most an eighth too
+-- high.
 with buckets as (
     select op, le_ns, sum(n) as ios
     from seconds

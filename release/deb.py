@@ -5,7 +5,7 @@ import lzma
 
 from .archive import Entry, program, tar, with_parents
 
-# Services that the package stops before it is removed. It starts none.
+# Services that the package stops before it is removed. The package starts no service.
 SERVICES = ("dashpot.service", "dashpot-observe.service")
 
 _POSTINST = """#!/bin/sh

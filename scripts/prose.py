@@ -1,6 +1,6 @@
 """Finds sentences whose first word is a who, what or nobody that stands for a noun.
 
-It reads comments, docstrings, pages, and strings that begin with such a word. A question may begin so, and
+This module reads comments, docstrings, pages, and strings that begin with such a word. A question may begin so, and
 so may words in quotation marks.
 """
 

@@ -1,6 +1,6 @@
 """Reads Rust: the modules of a crate, the imports of each file, and circles of imports.
 
-It reads paths, not types. It sees neither calls of methods nor paths that a macro builds.
+This module reads paths, not types. It sees neither calls of methods nor paths that a macro builds.
 """
 
 import re

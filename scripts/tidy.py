@@ -6,7 +6,8 @@ usage: scripts/tidy.py                     check this repository; exit with 1 if
        --root DIR                          check another tree
 
 tidy.toml has the rules: the bounds, which crate may depend on which, and what a crate may not use.
-tidy-baseline.toml has the exceptions. It may only shrink: an exception that nothing needs is an error, too.
+tidy-baseline.toml has the exceptions. The list of exceptions may only shrink: an exception that nothing needs is an
+error, too.
 """
 
 import argparse

@@ -20,7 +20,7 @@ import pytest
 
 import tracefs
 
-# This comes first, because test modules examine the machine when they are imported.
+# Mount tracefs first, because test modules examine the machine when they are imported.
 tracefs.mount()
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -171,7 +171,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def serve(directory, request):
-    """Starts daemons. Each is stopped, and checked, at the end of the test."""
+    """Starts daemons. Each daemon is stopped, and checked, at the end of the test."""
     daemons = []
 
     def start(*arguments, under=()):

@@ -1,6 +1,6 @@
 """A naive computation of statistics: a list of I/Os, as `snoop --json` prints them, is selected and counted one by one.
 
-It shares nothing with dashpot: it reads the names of classes (`4K-8K`, `2ms-5ms`), and never makes them.
+The computation shares nothing with dashpot: it reads the names of classes (`4K-8K`, `2ms-5ms`), and never makes them.
 """
 
 import re

@@ -1,5 +1,6 @@
 """A program with a random history of its files: it opens, copies, closes, forks, executes itself, renames,
-links, unlinks and syncs. It knows where each file is, and writes how many syncs were of files in the directory.
+links, unlinks and syncs. The program knows where each file is, and writes how many syncs were of files in the
+directory.
 
     path_history.py SEED INSIDE OUTSIDE STEPS DEPTH FD:PLACE…
 """

@@ -1,6 +1,6 @@
 """A program that makes a directory its root, and opens files there by random names: through absolute and relative
-links, from its working directory, from other directories, and with a directory as the root of a name. It knows where
-each opened file is. Prints how many were in the directory `in`, and how many were not.
+links, from its working directory, from other directories, and with a directory as the root of a name. The program
+knows where each opened file is. Prints how many were in the directory `in`, and how many were not.
 
     path_names.py SEED ROOT STEPS
 """

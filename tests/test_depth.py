@@ -5,7 +5,7 @@ from wire import Wire
 
 
 def ask(daemon, depth, times=1):
-    """One client has this many reads in flight at once."""
+    """Makes one client have this many reads in flight at once."""
     client = Wire(daemon.connect())
     client.go("d")
     for _ in range(times):

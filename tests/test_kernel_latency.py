@@ -85,8 +85,8 @@ def bucket(ns):
 ])
 def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, depth, number):
     """Buckets are about 2.2 % wide. fio's clock stops later than the kernel's, because of system calls and of
-    other work on a busy machine. That is noise in fio's figures, so only one of several attempts must agree.
-    With a constant delay, p90 and p99 would show only that noise.
+    other work on a busy machine. The difference is noise in fio's figures, so only one of several attempts must
+    agree. With a constant delay, p90 and p99 would show only that noise.
     """
     daemon.cli("inject", "d", "-D", delay)
     for _ in range(ATTEMPTS):

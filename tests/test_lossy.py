@@ -146,7 +146,7 @@ def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
 
 
 def test_writes_that_the_store_was_not_asked_for_never_reach_it_after_the_cut(lossy):
-    """There are more zios than a pass aborts. They fall due one after the other, from before the cut until
+    """There are more zios than a pass aborts. The zios fall due one after the other, from before the cut until
     long after it.
     """
     clients = [Client(lossy).handle for _ in range(4)]
@@ -250,8 +250,8 @@ def test_an_orderly_end_loses_nothing(serve, directory):
 
 @pytest.mark.parametrize("store", ["ram", "file"])
 def test_a_read_of_any_length_is_answered(serve, directory, store):
-    """For a plain file, a pool of threads does large reads. This store has no such threads, and its shard
-    waits for the reads."""
+    """For a plain file, a pool of threads does large reads. A lossy store has no such threads, so its
+    shard waits for the reads."""
     size = 4 << 20
     if store == "file":
         image = directory / "d.img"

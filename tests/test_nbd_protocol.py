@@ -103,7 +103,7 @@ def test_a_read_larger_than_the_limit(client, length):
 
 
 def test_a_write_larger_than_the_limit(daemon, client):
-    """The server may read the payload and refuse it, or close the connection. It must not get out of step."""
+    """The server may read the payload and refuse it, or close the connection. The server must not get out of step."""
     try:
         assert client.call(CMD_WRITE, 0, (32 << 20) + 512, data=bytes((32 << 20) + 512)) == EINVAL
         assert client.in_step()

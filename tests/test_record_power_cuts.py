@@ -143,7 +143,7 @@ def test_a_power_cut_leaves_whole_files(traced, directory):
     flushes = [at for at, (name, _) in enumerate(seen) if "sync" in name]
     assert len(flushes) > 5 * ROUNDS
     chance = random.Random(15)
-    # The kinds of cuts. Of the data that was not flushed, they keep nothing, everything, and any part.
+    # The kinds of cuts: of the data that was not flushed, a cut keeps nothing, everything, or any part.
     keeps = [lambda n: 0, lambda n: n - 1, chance.randrange]
     cuts = sorted(chance.choices(range(len(seen)), k=CUTS - 1)) + [len(seen)]
     disk, done, answers = Disk(root), 0, 0

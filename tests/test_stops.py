@@ -26,7 +26,7 @@ def stopped(daemon, seconds):
         eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it is stopped")
         over = time.monotonic() + seconds
         yield
-        # This bounds the length of the stop from below. It does not bound the time of a result.
+        # The sleep bounds the length of the stop from below. It does not bound the time of a result.
         time.sleep(max(0, over - time.monotonic()))
     finally:
         daemon.process.send_signal(signal.SIGCONT)

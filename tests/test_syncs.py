@@ -151,7 +151,7 @@ def test_calls_and_the_disk_below_are_one_table_live_and_recorded(tmp_path):
     layers = ["--layer", "fs", "--layer", "disk"]
     with mounted(tmp_path) as (loop, place):
         table = watch("iolatency", *layers, "-d", loop.path, "--by", "process", "--json", "600")
-        # It watches two things, each through an instance of its own.
+        # The report watches calls and the disk, each through a trace instance of its own.
         eventually(lambda: len(instances_of(table.pid)) == 2, "it watches calls and the disk")
         record = watch("record", *layers, "-d", loop.path, "-o", tmp_path / "rec")
         assert "until Ctrl-C" in record.stdout.readline()

@@ -11,7 +11,7 @@ from conftest import BINARY, eventually, run
 
 @pytest.fixture
 def stopped(daemon):
-    """A daemon that a signal has stopped. It continues at the end of the test."""
+    """A daemon that a signal has stopped. The daemon continues at the end of the test."""
     os.kill(daemon.pid, signal.SIGSTOP)
     yield daemon
     os.kill(daemon.pid, signal.SIGCONT)

@@ -1,5 +1,6 @@
 //! Reads a file of a recording: for any bytes, the reader refuses them with an error of one line, or returns I/Os, in
-//! bounded memory. It does not compare checksums, because random bytes would never have the right checksums.
+//! bounded memory. The reader does not compare checksums here, because random bytes would never have the right
+//! checksums.
 
 #![no_main]
 

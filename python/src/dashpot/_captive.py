@@ -33,8 +33,8 @@ except OSError as error:
 
 
 class Captive(Daemon):
-    """A daemon of this process. It ends with the `with` block, at `stop`, or with this process, even if this
-    process is killed. Its sockets are in a private directory, which the daemon removes when it ends."""
+    """A daemon that this process has started. The daemon ends with the `with` block, at `stop`, or with this process,
+    even if this process is killed. The daemon's sockets are in a private directory, which it removes when it ends."""
 
     def __init__(self, program: str, process: subprocess.Popen[bytes], log: IO[bytes], address: str) -> None:
         super().__init__(address, program)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Rule:
     """A rule in the words of `dashpot inject`. Several -D in one text are several rules of one group.
 
-    In `with`, it is armed at the start of the block and cleared, with its held I/Os released, at the end; if
+    In `with`, the rule is armed at the start of the block and cleared, with its held I/Os released, at the end; if
     this process is killed, the daemon clears it, too. A block that ends without an exception raises
     `NothingInjected` if the rule injected nothing, unless `allow_idle` is set. The figures stay readable
     after the block.
