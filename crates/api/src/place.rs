@@ -94,8 +94,8 @@ pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
 }
 
-/// The address of an API as it reads in every directory: the path of a socket begins at the root, and its
-/// directories are no links.
+/// The address of an API in a form that is valid in every working directory: the path of a socket begins at
+/// the root, and none of its directories is a link.
 pub fn whole_address(api: &Address) -> Address {
     let Address::Unix(path) = api else {
         return api.clone();

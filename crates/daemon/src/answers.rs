@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::refusal::{Refusal, RefusalKind};
 
-/// The most bytes of all answers together.
+/// The most bytes that all answers may take together.
 const BYTES_MAX: usize = 256 << 20;
 
 /// Answers of at most this many bytes are free of charge. So callers can still ask for the daemon's state
@@ -29,7 +29,7 @@ const MADE_AT_ONCE: usize = 4;
 /// The most streams at a time. A stream is an answer that does not end.
 const STREAMS_MAX: usize = 32;
 
-/// How long a request waits before the daemon begins its answer.
+/// How long a request may wait until the daemon begins to make its answer.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The memory of all answers.
@@ -90,7 +90,7 @@ impl AnswerMemory {
         }
     }
 
-    /// Takes the place of a stream, if one is free.
+    /// Takes one of the places for streams, if a place is free.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let place = Arc::clone(&self.streams).try_acquire_owned();
         place.map_err(|_| {
@@ -104,7 +104,7 @@ impl AnswerMemory {
         self.written(value, None)
     }
 
-    /// Charges for a finished text, which counts until its last holder drops it.
+    /// Charges for a finished text. The charge ends when the text's last holder drops it.
     pub(crate) fn text(&self, text: String) -> Result<Bytes, Refusal> {
         let charge = match text.len() {
             0..=FREE => None,
@@ -134,7 +134,7 @@ impl AnswerMemory {
         }
     }
 
-    /// Takes bytes from the reservation, or from the free memory.
+    /// Takes bytes from what this answer has reserved or, if that is too little, from the free memory.
     fn take_of(
         &self,
         reserved: &mut Option<OwnedSemaphorePermit>,
@@ -209,7 +209,7 @@ impl Text<'_> {
     fn finish(mut self) -> Bytes {
         self.bytes.shrink_to_fit();
         if let Some(charge) = &mut self.charge {
-            // A text with a charge is longer than the bytes that are free of charge.
+            // A charged text is longer than `FREE`, so its charge includes the room that was not used.
             drop(charge.split(self.room - self.bytes.len()));
         }
         kept(self.bytes, self.charge)

@@ -29,7 +29,7 @@ pub fn promises(host: &Host, shards: &[Shard], disks: &[Disk]) -> Vec<Promise> {
     })
 }
 
-/// Every promise about time, for a daemon that would run on this host. `wake_cost_ns` is the median
+/// Every promise about time, for a daemon that could be started on this host. `wake_cost_ns` is the median
 /// cost of a wake-up.
 pub fn promises_of_host(host: &Host, wake_cost_ns: u64) -> Vec<Promise> {
     all(&Facts {

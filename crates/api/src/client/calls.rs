@@ -1,6 +1,6 @@
 //! A method for each operation of the API that the command line uses.
 //!
-//! Each fails as [`Client::send`] does.
+//! Each method returns the errors of [`Client::send`].
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use crate::types::{
 /// The finished zios that a caller wants.
 #[derive(Clone, Debug, Default)]
 pub struct WantedZios {
-    /// The name of their disk; `None` for all disks.
+    /// The name of the disk whose zios are wanted; `None` for all disks.
     pub disk: Option<String>,
-    /// Their operations, in words with commas between them; `None` for all operations.
+    /// The wanted operations, in words with commas between them; `None` for all operations.
     pub ops: Option<String>,
-    /// Their minimum total latency, in nanoseconds.
+    /// The minimum total latency of a wanted zio, in nanoseconds.
     pub min_ns: u64,
     /// The maximum number of zios in an answer.
     pub limit: usize,
 }
 
 impl Client {
-    /// The disks and volumes as they were at the start. The daemon answers without asking a shard.
+    /// The disks and volumes as they were when the daemon started. The daemon answers without asking a shard.
     pub fn exports(&self) -> Result<Vec<Export>, ClientError> {
         self.get("/v1/exports")
     }
@@ -82,7 +82,7 @@ impl Client {
         self.get(&format!("/v1/disks/{}?oldest={oldest}", segment(name)))
     }
 
-    /// The latencies of a disk since the start, as a whole or broken down.
+    /// The latencies of a disk since the daemon started, as a whole or broken down.
     pub fn latency(&self, disk: &str, by: Option<By>) -> Result<DiskLatency, ClientError> {
         self.get(&format!("/v1/disks/{}/latency{}", segment(disk), query(by)))
     }
@@ -160,7 +160,7 @@ impl Client {
         self.get(&format!("/v1/events?{}", words.join("&")))
     }
 
-    /// The seconds that began after `after_ns`, of one disk or of all disks.
+    /// The I/O of each second that began after `after_ns`, on one disk or on all disks.
     pub fn seconds(&self, after_ns: u64, disk: Option<&str>) -> Result<Seconds, ClientError> {
         let disk = disk.map_or(String::new(), |name| format!("&disk={}", segment(name)));
         self.get(&format!("/v1/seconds?after_ns={after_ns}{disk}"))
@@ -201,12 +201,12 @@ impl Client {
         self.lease(&format!("/v1/disks/{}/leases", segment(disk)), rule)
     }
 
-    /// Replaces the words of each rule with this id or name.
+    /// Changes each rule that has this id or name to the words in `rule`.
     pub fn update(&self, key: &str, rule: &Update) -> Result<Vec<Rule>, ClientError> {
         self.send(Method::PATCH, &format!("/v1/rules/{}", segment(key)), rule)
     }
 
-    /// Clears the rules with an id or a name. With `release`, the zios that they hold complete now.
+    /// Clears the rules with this id or name. With `release`, the zios that these rules hold complete now.
     pub fn clear(&self, key: &str, release: bool) -> Result<Cleared, ClientError> {
         self.delete(&format!("/v1/rules/{}?release={release}", segment(key)))
     }
@@ -275,7 +275,7 @@ fn collection(layer: LayerWord) -> &'static str {
     }
 }
 
-/// The query that asks for a breakdown.
+/// The query string that asks for a breakdown; empty for none.
 fn query(by: Option<By>) -> &'static str {
     match by {
         None => "",

@@ -25,7 +25,7 @@ pub(super) struct Connection {
     pub(super) pid: Option<i32>,
 }
 
-/// An answer, whatever its status.
+/// An HTTP answer with any status.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,

@@ -37,9 +37,9 @@ pub struct Client {
     /// The token, for a daemon over TCP.
     token: Option<String>,
     runtime: Runtime,
-    /// The connection of the last answer, for the next request.
+    /// The connection that gave the last answer. The next request uses it again.
     kept: RefCell<Option<Connection>>,
-    /// The daemon's process, if it is known.
+    /// The id of the daemon's process, if it is known.
     pid: Cell<Option<i32>>,
 }
 
@@ -75,7 +75,7 @@ impl Client {
         })
     }
 
-    /// The daemon's address, as it reads in every directory.
+    /// The daemon's address, in a form that is valid in every working directory.
     pub fn address(&self) -> String {
         whole_address(&self.address).to_string()
     }
@@ -85,7 +85,7 @@ impl Client {
         to_ask(handover_socket(&self.address))
     }
 
-    /// The link to the recording that the daemon makes, if it makes one.
+    /// The path of the link to the daemon's recording. The link exists only if the daemon records.
     pub fn recording_link(&self) -> PathBuf {
         to_ask(recording_link(&self.address))
     }

@@ -13,7 +13,7 @@ use dashpot_rules::short_time;
 /// How long a daemon may be silent before the call looks at its process.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The longest time of a call that the daemon answers as soon as it can.
+/// The time limit of a call that the daemon answers as soon as it can.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// How long a call may take.
@@ -21,9 +21,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 pub(super) enum Wait {
     /// At most [`ANSWER_MAX`]: the daemon answers as soon as it can.
     Answer,
-    /// This long in all.
+    /// At most this time in all.
     Within(Duration),
-    /// As long as the daemon lives: it answers only when something has happened.
+    /// As long as the daemon lives: the daemon answers only after an event, such as the end of the last zio.
     Long,
 }
 
@@ -38,7 +38,7 @@ impl Wait {
     }
 }
 
-/// A daemon that has not answered.
+/// The state of a daemon that has not answered, and how long it has been silent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
     pub(super) pid: Option<i32>,
@@ -51,7 +51,7 @@ pub struct Silence {
 pub(super) enum State {
     /// A signal or a debugger has stopped it.
     Stopped,
-    /// It runs or sleeps, but does not answer. The letter is its state in `/proc/PID/stat`.
+    /// The process runs or sleeps, but does not answer. The letter is its state in `/proc/PID/stat`.
     Busy(char),
     /// It answers other calls, but not this one.
     BusyWithThis,

@@ -8,7 +8,7 @@ use super::Error;
 /// A block device of the host whose bytes are those of a disk or a volume.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Attachment {
-    /// The device. It is also the name of the client.
+    /// The path of the device, which is also the name of the client.
     #[schema(example = "/dev/loop0")]
     pub node: String,
     /// How the device reaches the daemon.
@@ -18,7 +18,7 @@ pub struct Attachment {
     pub by: String,
     /// Time since it was attached.
     pub age_ns: u64,
-    /// Number of its zios that have no reply yet.
+    /// Number of the device's zios that have no reply yet.
     pub in_flight: u32,
 }
 
@@ -35,7 +35,7 @@ pub enum MechanismWord {
 }
 
 impl MechanismWord {
-    /// The word.
+    /// The word that the API uses.
     pub fn name(self) -> &'static str {
         match self {
             MechanismWord::Loop => "loop",
@@ -49,7 +49,7 @@ impl MechanismWord {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailAttachment {
-    /// The device.
+    /// The path of the device.
     #[schema(example = "/dev/loop0")]
     pub node: String,
 }
@@ -57,7 +57,7 @@ pub struct FailAttachment {
 /// The attachment has ended. The device fails every request from now on.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct AttachmentFailed {
-    /// Number of its zios that were in flight and failed.
+    /// Number of the device's zios that were in flight and failed.
     pub failed: u32,
 }
 
@@ -68,15 +68,15 @@ pub struct AttachmentFailed {
 pub struct HandOver {
     /// The disk or the volume.
     pub disk: String,
-    /// The block device that it becomes.
+    /// The block device that the disk or the volume becomes.
     pub node: String,
-    /// The mechanism.
+    /// How the block device reaches the daemon.
     pub mechanism: MechanismWord,
 }
 
 /// Whether the daemon has accepted the descriptor.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HandedOver {
-    /// The reason for a refusal; null if the daemon has accepted it.
+    /// The reason for a refusal; null if the daemon has accepted the descriptor.
     pub refused: Option<Error>,
 }

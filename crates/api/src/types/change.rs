@@ -28,7 +28,7 @@ impl VersionInfo {
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inject {
-    /// The rule in the words of `dashpot inject`; several `-D` are several rules of one group.
+    /// The rule in the words of `dashpot inject`; several `-D` make several rules of one group.
     #[schema(example = "-D 10ms:1 -T read")]
     pub rule: String,
     /// The name of the rules, in place of `--name`; null for none.
@@ -52,7 +52,7 @@ pub struct Update {
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suspend {
-    /// The disk resumes by itself after this time; null: only on request.
+    /// The disk resumes by itself after this time; null if it resumes only on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
     /// Answer at once, and do not wait for the zios in flight to end.
@@ -74,10 +74,10 @@ pub struct Resumed {
     pub waiting: u32,
 }
 
-/// Rules are gone.
+/// The result of clearing rules.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Cleared {
-    /// The ids of the rules.
+    /// The ids of the rules that were cleared.
     pub cleared: Vec<u32>,
     /// The disks whose rules could not be cleared.
     pub failed: Vec<Failure>,
@@ -95,7 +95,7 @@ pub struct Failure {
 /// The rules are again those of the daemon's start. The disks keep their counters.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RulesReset {
-    /// The ids of the rules that are gone.
+    /// The ids of the rules that the reset cleared.
     pub cleared: Vec<u32>,
     /// The lab's own rules, armed again.
     pub armed: Vec<Rule>,

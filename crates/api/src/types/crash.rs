@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Crash {
-    /// The writes that survive, of those that no flush has covered.
+    /// The choice of the writes that survive, among those that no flush has covered.
     #[serde(default)]
     pub keep: KeepWord,
-    /// The size of the pieces, 512 or 4096, that survive or are lost separately. Null: a write
+    /// The size, 512 or 4096, of the pieces of a write that survive or are lost separately; null if a write
     /// survives whole or not at all.
     #[serde(default)]
     pub tear_bytes: Option<u64>,
@@ -21,7 +21,7 @@ pub struct Crash {
     #[serde(default)]
     pub then: ThenWord,
     #[allow(rustdoc::broken_intra_doc_links)] // `[100]` is a default, and no link.
-    /// The most lost writes that the answer lists, the oldest first: up to 10,000 [100].
+    /// The maximum number of lost writes that the answer lists, the oldest first: at most 10,000 [100].
     #[serde(default = "hundred")]
     pub list: usize,
 }
@@ -30,7 +30,7 @@ fn hundred() -> usize {
     100
 }
 
-/// The writes that survive a power cut, of those that no flush has covered.
+/// The choice of the writes that survive a power cut, among those that no flush has covered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepWord {
@@ -63,11 +63,11 @@ pub enum ThenWord {
 pub struct Crashed {
     /// The name of the disk.
     pub disk: String,
-    /// As in the request.
+    /// The `keep` of the request.
     pub keep: KeepWord,
-    /// As in the request; null if writes survive whole or not at all.
+    /// The `tear_bytes` of the request; null if writes survive whole or not at all.
     pub tear_bytes: Option<u64>,
-    /// As in the request. The same seed and the same writes lose the same bytes.
+    /// The `seed` of the request. The same seed and the same writes lose the same bytes.
     pub seed: u64,
     /// The state of the disk after the power cut.
     pub then: ThenWord,
@@ -94,19 +94,19 @@ pub struct Crashed {
 pub struct PoolCrashed {
     /// The name of the pool.
     pub pool: String,
-    /// As in the request.
+    /// The `keep` of the request.
     pub keep: KeepWord,
-    /// As in the request; null if writes survive whole or not at all.
+    /// The `tear_bytes` of the request; null if writes survive whole or not at all.
     pub tear_bytes: Option<u64>,
-    /// As in the request. Each disk has a seed of its own, which follows from this one.
+    /// The `seed` of the request. Each disk has a seed of its own, which follows from this one.
     pub seed: u64,
-    /// The state of its volumes after the power cut.
+    /// The state of the pool's volumes after the power cut.
     pub then: ThenWord,
     /// Whether the pool was off before, so that nothing was left to lose.
     pub was_off: bool,
     /// The transaction groups that were only in memory, though the pool had acknowledged their writes.
-    /// Flushed writes are not in them. The list is empty if the pool keeps serving, because its host then
-    /// kept its memory.
+    /// Flushed writes are not part of these groups. The list is empty if the pool keeps serving, because its
+    /// host then kept its memory.
     pub txgs: Vec<LostTxg>,
     /// The loss of each disk's cache. All disks together list at most as many writes as the request asked
     /// for.
@@ -118,7 +118,7 @@ pub struct PoolCrashed {
 pub struct LostTxg {
     /// Its number.
     pub txg: u64,
-    /// Its bytes that were only in memory.
+    /// Bytes of the transaction group that were only in memory.
     pub dirty_bytes: u64,
 }
 
@@ -137,7 +137,7 @@ pub struct ClientLoss {
     /// The name of the client.
     #[schema(example = "uid=1000 pid=4711")]
     pub client: String,
-    /// Its lost writes, and the missing bytes.
+    /// The client's lost writes, and the missing bytes.
     #[serde(flatten)]
     pub lost: WriteSum,
 }
@@ -151,8 +151,8 @@ pub struct LostWrite {
     pub offset_bytes: u64,
     /// The length of the write.
     pub length_bytes: u64,
-    /// How many of its bytes are missing.
+    /// How many bytes of the write are missing.
     pub missing_bytes: u64,
-    /// Time from the moment at which the store received it until the power cut.
+    /// Time from the moment at which the store received the write until the power cut.
     pub age_ns: u64,
 }

@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 /// bound. A request that a client holds back because of its bound waits longer than the rule says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Depth {
-    /// The most zios at once. 512 stands for any number from 512 on.
+    /// The most zios that were in flight at once. 512 stands for any number from 512 on.
     pub most: u32,
-    /// The number that was in flight for the longest time. 512 stands for any number from 512 on.
+    /// The number of zios that was in flight for the longest time. 512 stands for any number from 512 on.
     pub usual: u32,
-    /// This number's share of the time in which any zio was in flight, in percent.
+    /// For how much of the time with any zio in flight `usual` zios were in flight, in percent.
     pub usual_percent: u32,
 }
 
@@ -28,7 +28,7 @@ impl Depth {
         }
     }
 
-    /// Whether the most that clients had in flight is an exact number, and not a group of larger numbers.
+    /// Whether `most` is an exact number. 512 is not, because it stands for all larger numbers, too.
     pub fn is_exact(&self) -> bool {
         self.most < DepthTimes::DEEPEST
     }
@@ -50,9 +50,9 @@ impl Depth {
 pub struct DepthTime {
     /// The number of zios; 512 stands for any number from 512 on.
     pub depth: u32,
-    /// The time.
+    /// The time with this many zios in flight.
     pub time_ns: u64,
 }
 
-/// If a depth has at least this share of the time, it looks like a bound.
+/// The least share of the time, in percent, at which a depth looks like a client's bound.
 const BOUNDED_PERCENT: u32 = 80;

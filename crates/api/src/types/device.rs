@@ -10,7 +10,7 @@ use super::{Attachment, Depth, DepthTime, Wide};
 /// everything is 0.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DeviceIo {
-    /// The moment.
+    /// The moment at which the fields below were read.
     pub at_ns: u64,
     /// The clients that are connected now.
     pub clients: Vec<DiskClient>,
@@ -19,11 +19,12 @@ pub struct DeviceIo {
     /// Number of connections that the shard does not read now, because requests use all the memory
     /// that they may.
     pub stalled: u32,
-    /// How often the shard has stopped reading a connection for that reason.
+    /// How often the shard has stopped reading a connection because requests used all the memory that they
+    /// may.
     pub stalls: u64,
     /// Number of zios that have arrived and have no reply yet.
     pub in_flight: u32,
-    /// The oldest of them, at most as many as the request asked for.
+    /// The oldest zios without a reply, at most as many as the request asked for.
     pub oldest: Vec<InFlightZio>,
     /// The counters of each operation.
     pub ops: Vec<OpCount>,
@@ -55,7 +56,7 @@ pub struct DiskClient {
     /// The name, from the peer's credentials or address.
     #[schema(example = "uid=1000 pid=4711")]
     pub name: String,
-    /// Its open connections to this device.
+    /// Number of the client's open connections to this device.
     pub connections: u32,
 }
 
@@ -90,11 +91,11 @@ pub struct InFlightZio {
     /// The reason that it waits. At a disk: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`; at
     /// a volume: `block-lock`, `reading`, `pool-stalled`, `throttled`, `writing`, `syncing`, `reply`.
     pub wait: String,
-    /// Time since that wait began.
+    /// Time since the zio began to wait for that reason.
     pub wait_ns: u64,
-    /// The id of the rule that holds it; null if none does.
+    /// The id of the rule that holds the zio; null if no rule does.
     pub rule: Option<u32>,
-    /// Time until the rule allows it to complete; null if no rule holds it, or if it hangs.
+    /// Time until the rule allows the zio to complete; null if no rule holds it, or if it hangs.
     pub remaining_ns: Option<u64>,
 }
 

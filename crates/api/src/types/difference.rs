@@ -4,10 +4,10 @@ use dashpot_observe::diff::{Comparison, Finding};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The I/Os of a rectangle beside all I/Os in view.
+/// The I/Os of a rectangle, compared with all I/Os in view.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Difference {
-    /// The I/Os inside.
+    /// The I/Os inside the rectangle.
     pub inside: DifferenceSide,
     /// All I/Os in view, those inside included.
     pub view: DifferenceSide,
@@ -15,9 +15,9 @@ pub struct Difference {
     pub too_few: bool,
     /// The daemon remembers single I/Os from this moment on: earlier I/Os of the view are not compared.
     pub since_ns: u64,
-    /// The dimensions that differ, the most telling first.
+    /// The dimensions by which the I/Os inside differ from those in view, the most telling first.
     pub differs: Vec<DifferentDimension>,
-    /// The dimensions that do not differ.
+    /// The dimensions by which the I/Os inside do not differ.
     pub alike: Vec<String>,
     /// The waits in which the I/Os inside spent their time, the longest first.
     pub spent: Vec<SpentWait>,
@@ -26,21 +26,21 @@ pub struct Difference {
 /// A set of I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DifferenceSide {
-    /// How many there are.
+    /// Number of I/Os.
     pub count: u64,
-    /// The time that they waited, added up.
+    /// The sum of the times that the I/Os waited.
     pub time_ns: u64,
 }
 
-/// A dimension that differs.
+/// A dimension by which the I/Os inside differ from those in view.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DifferentDimension {
     /// The dimension.
     #[schema(example = "device")]
     pub dimension: String,
-    /// By how much its most telling value differs, in percentage points.
+    /// By how much the dimension's most telling value differs, in percentage points.
     pub points: f64,
-    /// Its most telling values.
+    /// The dimension's most telling values.
     pub values: Vec<DifferentValue>,
 }
 
@@ -50,9 +50,9 @@ pub struct DifferentValue {
     /// The value.
     #[schema(example = "c1t3d0")]
     pub value: String,
-    /// Its share of the time waited inside, in percent.
+    /// The value's share of the time that I/Os inside waited, in percent.
     pub inside_percent: f64,
-    /// Its share of the I/Os in view, in percent.
+    /// The value's share of the I/Os in view, in percent.
     pub view_percent: f64,
     /// The number of I/Os inside that have this value.
     pub inside_count: u64,
@@ -64,13 +64,13 @@ pub struct SpentWait {
     /// The wait.
     #[schema(example = "hold")]
     pub wait: String,
-    /// Its share of all their waits, in percent.
+    /// The share of this wait in all waits of the I/Os inside, in percent.
     pub percent: f64,
 }
 
 impl Difference {
-    /// The difference that a comparison of the I/Os in view has found. In it, the I/Os inside are the slow
-    /// ones.
+    /// The difference that a comparison of the I/Os in view has found. `comparison` has the I/Os inside as
+    /// its slow I/Os.
     pub fn of(comparison: &Comparison, view_time_ns: u64, since_ns: u64) -> Difference {
         let view = comparison.here;
         let each = comparison.differs.iter().map(|one| DifferentDimension {

@@ -69,17 +69,17 @@ pub struct Disk {
     pub off: bool,
     /// The reason that its store can no longer be trusted; null if it can.
     pub faulted: Option<String>,
-    /// The reason that the daemon no longer serves it; null if it does. If it does not, all
-    /// counters are 0.
+    /// The reason that the daemon no longer serves the disk; null while the daemon serves it. If the disk is
+    /// not served, all counters are 0.
     pub failed: Option<String>,
-    /// How much later than planned the disk's shard polled its sockets, each time since the start.
+    /// How much later than planned the disk's shard polled its sockets, for each poll since the start.
     /// Lateness cannot show this: a request that the shard has not read yet has no target.
     pub loop_gap: Summary,
-    /// The times in which the host kept that shard from running.
+    /// The times in which the host kept the disk's shard from running.
     pub shard_stops: Stops,
-    /// How much of its time that shard works.
+    /// How much of its time the disk's shard works.
     pub shard_load: Load,
-    /// The memory that clients use in that shard.
+    /// The memory that clients use in the disk's shard.
     pub shard_memory: ClientMemory,
     /// The lateness of the zios of all armed rules, counted for each rule since it was armed.
     pub rule_lateness: Summary,
@@ -93,6 +93,6 @@ pub struct Disk {
 pub struct Suspension {
     /// Time since the suspension began.
     pub age_ns: u64,
-    /// Time until it resumes automatically; null if it does not.
+    /// Time until the disk resumes by itself; null if it resumes only on request.
     pub remaining_ns: Option<u64>,
 }

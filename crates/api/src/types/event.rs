@@ -48,19 +48,19 @@ pub struct FinishedZio {
     pub arrived_ns: u64,
     /// When the transport accepted its reply.
     pub ended_ns: u64,
-    /// The sum of all `waits`: from `arrived_ns` to `ended_ns`. It is null for a program's call that rules
-    /// only hold, because its end is not known: the daemon let it go at `ended_ns`.
+    /// The sum of all `waits`: from `arrived_ns` to `ended_ns`. It is null for a program's call that a rule
+    /// only held: the daemon let the call go at `ended_ns`, and does not know when it ended.
     pub total_ns: Option<u64>,
     /// The parts of its latency.
     pub waits: ZioWaits,
-    /// The id of the rule that decided its latency or its error; null if none did.
+    /// The id of the rule that decided the zio's latency or its error; null if no rule did.
     pub rule: Option<u32>,
-    /// The lane of that rule that it used, from 0; null if the rule has no lanes.
+    /// The number of the rule's lane that the zio used, from 0; null if the rule has no lanes.
     pub lane: Option<u32>,
-    /// Its class in the queue of a pool's disk; null for a zio that no such queue had.
+    /// The zio's class in the queue of a pool's disk; null for a zio that was in no such queue.
     #[schema(example = "async_write")]
     pub class: Option<String>,
-    /// Whether its pool synced a txg while it had the zio; null for a zio of a disk without a pool.
+    /// Whether the zio's pool synced a txg while it had the zio; null for a zio of a disk without a pool.
     pub txg_syncing: Option<bool>,
 }
 
@@ -75,12 +75,12 @@ pub struct ZioWaits {
     pub queue_ns: u64,
     /// The wait while its disk was suspended.
     pub suspend_ns: u64,
-    /// The wait for the store. It is null for a program's call that rules only hold: the kernel does the
+    /// The wait for the store. It is null for a program's call that a rule only held: the kernel does the
     /// call's work afterwards, and does not say how long that took.
     pub store_ns: Option<u64>,
     /// The time for which a rule held it.
     pub hold_ns: u64,
-    /// From the moment at which it was due until the daemon offered its reply to the transport:
+    /// From the moment at which the zio was due until the daemon offered its reply to the transport:
     /// dashpot's own error.
     pub lateness_ns: u64,
     /// From the daemon's offer of the reply until the transport accepted it.
@@ -88,7 +88,7 @@ pub struct ZioWaits {
 }
 
 impl ZioWaits {
-    /// The waits in the engine's form.
+    /// The waits in the form that the engine uses.
     pub fn waits(&self) -> Waits {
         Waits {
             recv: Duration::from_nanos(self.recv_ns),

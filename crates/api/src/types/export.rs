@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A disk or a volume as it was at the start, and where NBD clients reach it.
+/// A disk or a volume as it was when the daemon started, and where NBD clients reach it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Export {
     /// Its name, which is also its export name.
@@ -25,7 +25,7 @@ pub struct Export {
     pub read_only: bool,
     /// The number of the shard that owns it.
     pub shard: usize,
-    /// The reason that the daemon no longer serves it; null if it does.
+    /// The reason that the daemon no longer serves it; null while the daemon serves it.
     pub failed: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct Export {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LayerWord {
-    /// A disk: rules, and below them a store.
+    /// A disk, which has rules, and a store below them.
     Disk,
     /// A volume of a pool, above the throttle and the queues of the pool's disks.
     Volume,
@@ -45,7 +45,7 @@ pub enum LayerWord {
 pub struct Clock {
     /// The time at which the daemon answered.
     pub now_ns: u64,
-    /// When the daemon started. If two answers differ in this, their counters cannot be compared.
+    /// When the daemon started. If two answers differ in this moment, their counters cannot be compared.
     pub started_ns: u64,
     /// The same moment as `now_ns` by the wall clock of the daemon's host, in nanoseconds since 1970. It may
     /// jump; the daemon's clock does not.

@@ -23,7 +23,7 @@ pub struct StatisticIo {
     /// Its operation.
     #[schema(example = "write")]
     pub op: String,
-    /// The operation in the kernel's letters.
+    /// The kernel's letters for the operation.
     pub letters: Option<String>,
     /// Whether it was a write that must be durable before its reply.
     pub fua: bool,
@@ -54,12 +54,12 @@ pub struct StatisticIo {
     pub cgroup: Option<String>,
     /// The id of the rule that decided its time or its error.
     pub rule: Option<u32>,
-    /// The lane of that rule.
+    /// The number of the rule's lane that the I/O used.
     pub lane: Option<u32>,
     /// Its class in the queue of a pool's disk.
     #[schema(example = "async_write")]
     pub class: Option<String>,
-    /// Whether its pool synced a txg while it had the I/O.
+    /// Whether the I/O's pool synced a txg while it had the I/O.
     pub txg_syncing: Option<bool>,
     /// The inode of the file that the call synced.
     pub inode: Option<u64>,
@@ -70,10 +70,10 @@ pub struct StatisticIo {
 /// A part of the time of an I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatisticWait {
-    /// The word of its dimension.
+    /// The name of the wait, which is also the name of a dimension.
     #[schema(example = "queue")]
     pub wait: String,
-    /// Its length.
+    /// How long the wait lasted.
     pub ns: u64,
 }
 

@@ -42,8 +42,8 @@ pub struct DiskLatency {
     /// Number of zios since the start that are missing in breakdowns and in `store`, because the
     /// collector could not keep up with the shards.
     pub dropped: u64,
-    /// Every operation, in display order. In a breakdown: the operations of each part, one part
-    /// after the other.
+    /// Every operation, in display order. A breakdown has the operations of each part, one part after the
+    /// other.
     pub ops: Vec<OpLatency>,
 }
 
@@ -110,9 +110,9 @@ pub enum By {
 pub struct LatencyHistogram {
     /// Number of values.
     pub count: u64,
-    /// 0 if there is no value.
+    /// The smallest value; 0 if there is no value.
     pub min_ns: u64,
-    /// 0 if there is no value.
+    /// The largest value; 0 if there is no value.
     pub max_ns: u64,
     /// The median; null below 2 values. A percentile is the middle of its bucket: between 1 us and
     /// 2,048 s it is at most 1.2 % off. It is null unless at least one value is expected above it.
@@ -155,7 +155,7 @@ impl Bucket {
         }
     }
 
-    /// Its index in the layout and its count.
+    /// The bucket's index in the layout, and its count.
     fn indexed(&self) -> (usize, u64) {
         (bucket_of(self.from_ns), self.count)
     }

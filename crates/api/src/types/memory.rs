@@ -17,7 +17,7 @@ pub struct Memory {
     pub rules_max: u64,
     /// Number of lanes of all rules.
     pub lanes: u64,
-    /// The most lanes that its rules may have together.
+    /// The most lanes that the rules of all disks may have together.
     pub lanes_max: u64,
 }
 

@@ -23,17 +23,17 @@ pub struct Pool {
     pub allocated_bytes: u64,
     /// The number of the shard that owns it.
     pub shard: usize,
-    /// The reason that the daemon no longer serves it; null if it does.
+    /// The reason that the daemon no longer serves the pool; null while the daemon serves it.
     pub failed: Option<String>,
-    /// The throttle of its volumes that acknowledge writes early.
+    /// The throttle of those volumes of the pool that acknowledge writes early.
     pub throttle: WriteWord,
     /// The moment at which the fields below were read.
     pub at_ns: u64,
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty_bytes: u64,
-    /// Whether a disk fails writes of acknowledged data, which the pool repeats.
+    /// Whether a disk fails writes of acknowledged data. The pool repeats these writes.
     pub degraded: bool,
-    /// Writes that wait for admission.
+    /// Number of writes that wait for admission.
     pub throttled: u32,
     /// How close the throttle is to holding writes back.
     pub level: Level,
@@ -43,7 +43,7 @@ pub struct Pool {
     pub traffic: PoolTraffic,
     /// The regions of its mirrors, and their repair; null if it has no mirrors.
     pub mirrors: Option<Mirrors>,
-    /// The memory that its shard holds for blocks, of all its pools.
+    /// The memory that the pool's shard holds for the blocks of all its pools.
     pub memory_bytes: u64,
 }
 
@@ -51,17 +51,19 @@ pub struct Pool {
 /// TiB, or above 8 GiB if the regions are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Mirrors {
-    /// Regions with writes that no flush of all sides has covered: a power cut leaves them out of sync.
+    /// Number of regions with writes that no flush of all sides has covered: a power cut leaves them out of
+    /// sync.
     pub dirty_regions: u32,
-    /// Regions that are out of sync or being repaired: their sides may differ.
+    /// Number of regions that are out of sync or being repaired: their sides may differ.
     pub nosync_regions: u32,
     /// The bytes of these regions, which are still to be repaired.
     pub nosync_bytes: u64,
     /// Bytes that repairs have copied to other sides since the start.
     pub repaired_bytes: u64,
-    /// Copies that failed since the start. Each is repeated.
+    /// Number of copies that failed since the start. The mirrors repeat each of them.
     pub failed_pieces: u64,
-    /// Sides that were replaced or away: the mirrors do not read them where they are out of sync.
+    /// Number of sides that were replaced or away. The mirrors do not read such a side where it is out of
+    /// sync.
     pub stale_sides: u32,
     /// Whether the durable record of the dirty regions cannot be written, so that writes to other regions
     /// wait.
@@ -74,9 +76,9 @@ pub struct Level {
     /// The bytes that the throttle watches: the dirty bytes of the pool or, in the legacy throttle, the
     /// bytes that the open txg has taken.
     pub filled_bytes: u64,
-    /// Writes are delayed above this; null for a throttle without delays.
+    /// The number of bytes above which writes are delayed; null for a throttle without delays.
     pub delays_above_bytes: Option<u64>,
-    /// Writes stop at this number of bytes.
+    /// The number of bytes at which writes stop.
     pub stops_at_bytes: u64,
     /// The delay that a write would get now.
     pub delay_ns: u64,
@@ -85,15 +87,15 @@ pub struct Level {
 /// How writes were admitted since the start. OpenZFS counts the same in its kstat `dmu_tx`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Admitted {
-    /// Writes that were admitted (`dmu_tx_assigned`).
+    /// Number of writes that were admitted (`dmu_tx_assigned`).
     pub assigned: u64,
-    /// Writes that were delayed because of dirty data (`dmu_tx_dirty_delay`).
+    /// Number of writes that were delayed because of dirty data (`dmu_tx_dirty_delay`).
     pub dirty_delay: u64,
-    /// Writes that found dirty data at its maximum (`dmu_tx_dirty_over_max`).
+    /// Number of writes that found dirty data at its maximum (`dmu_tx_dirty_over_max`).
     pub dirty_over_max: u64,
-    /// Legacy throttle: writes that waited 10 ms (`dmu_tx_delay`).
+    /// Legacy throttle: number of writes that waited 10 ms (`dmu_tx_delay`).
     pub delay: u64,
-    /// Legacy throttle: writes that waited for the next txg (`dmu_tx_write_limit`).
+    /// Legacy throttle: number of writes that waited for the next txg (`dmu_tx_write_limit`).
     pub write_limit: u64,
 }
 
@@ -136,11 +138,11 @@ pub struct Txg {
     pub left_bytes: u64,
     /// The zios that reached the disks of the pool while it synced.
     pub disks: TrafficSum,
-    /// How long it was open.
+    /// How long the txg was open.
     pub open_ns: u64,
-    /// How long it waited for the txg before it.
+    /// How long the txg waited for the txg before it.
     pub wait_ns: u64,
-    /// How long it synced.
+    /// How long the sync of the txg took.
     pub sync_ns: u64,
 }
 

@@ -39,15 +39,15 @@ pub struct ClassLatency {
     /// Its name in ZFS's tunables.
     #[schema(example = "async_write")]
     pub class: String,
-    /// Zios that wait in the queues now.
+    /// Number of zios that wait in the queues now.
     pub pending: u64,
-    /// Zios at the disks now, counted after joining.
+    /// Number of zios at the disks now, counted after joining.
     pub active: u64,
-    /// The time from entering a queue to the end.
+    /// The time from when a zio enters a queue until it ends.
     pub total_wait: LatencyHistogram,
-    /// The time at the disk.
+    /// The time of a zio at the disk.
     pub disk_wait: LatencyHistogram,
-    /// The time in the queue.
+    /// The time of a zio in the queue.
     pub queue_wait: LatencyHistogram,
     /// The sizes of zios that went to a disk alone.
     pub alone: SizeHistogram,
@@ -60,9 +60,9 @@ pub struct ClassLatency {
 pub struct SizeHistogram {
     /// Number of values.
     pub count: u64,
-    /// 0 if there is no value.
+    /// The smallest value; 0 if there is no value.
     pub min_bytes: u64,
-    /// 0 if there is no value.
+    /// The largest value; 0 if there is no value.
     pub max_bytes: u64,
     /// Sum of the values.
     pub sum_bytes: Wide,
@@ -99,8 +99,8 @@ impl SizeHistogram {
         }
     }
 
-    /// The histogram that the daemon sent, without the moments that the API leaves out. It fails if a bucket
-    /// does not fit the layout.
+    /// The histogram that the daemon sent, without the sum of squares, which the API leaves out. It fails if
+    /// a bucket does not fit the layout.
     pub fn histogram(&self) -> Result<Histogram, BadBucket> {
         let indexed = |bucket: &SizeBucket| (bucket_of(bucket.from_bytes), bucket.count);
         Histogram::from_sparse(&Sparse {

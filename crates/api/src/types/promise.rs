@@ -11,7 +11,7 @@ pub struct Promise {
     pub promise: String,
     /// Whether the daemon can keep it now.
     pub can_hold: CanHold,
-    /// The reason, and what would change it.
+    /// The reason for this answer, and what would change the answer.
     pub why: String,
 }
 
@@ -27,8 +27,8 @@ pub enum CanHold {
     No,
 }
 
-/// The promised bound of the median lateness, in nanoseconds, where the daemon spins, and for zios of
-/// which only one is due at a time.
+/// The promised bound of the median lateness, in nanoseconds, if the daemon spins and only one zio is due at
+/// a time.
 pub const LATENESS_NS: u64 = 30_000;
 /// The nanoseconds that each further zio of a burst may add to the bound.
 pub const LATENESS_OF_BURST_NS: u64 = 500;

@@ -45,11 +45,11 @@ pub struct Rule {
     /// Number of connections of its disk that the shard does not read now, because requests use all
     /// the memory that they may. This limits the depth, and so distorts the rule's effect.
     pub stalled: u32,
-    /// How often the shard has stopped reading a connection of its disk for that reason, since the
-    /// rule was armed or last updated.
+    /// How often, since the rule was armed or last updated, the shard has stopped reading a connection of its
+    /// disk because requests used all the memory that they may.
     pub stalls: u64,
-    /// How many zios the disk's clients had in flight at a time since the rule was armed or last
-    /// updated. If a rule has more lanes than `most`, clients never used the others.
+    /// How many zios the disk's clients had in flight at a time since the rule was armed or last updated. If
+    /// a rule has more lanes than `most`, clients never used the other lanes.
     pub depth: Depth,
     /// How much of its time the shard of its disk works. An overloaded shard is late. Here
     /// `overloaded_seconds` begins when the rule was armed or last updated.
@@ -61,7 +61,7 @@ pub struct Rule {
 pub struct RuleFields {
     /// The rule's effect on a zio.
     pub effect: RuleEffect,
-    /// The constant delay, or the median of its distribution; null if it does not delay.
+    /// The constant delay, or the median of the distribution of delays; null if the rule does not delay.
     pub delay_ns: Option<u64>,
     /// The most zios that the rule serves at a time; null for no limit.
     pub lanes: Option<u32>,
@@ -74,7 +74,7 @@ pub struct RuleFields {
     /// The operations that it matches.
     #[schema(example = json!(["read", "write", "zero"]))]
     pub ops: Vec<String>,
-    /// The probability with which it injects into a matching zio; null: always.
+    /// The probability with which it injects into a matching zio; null if it injects into all of them.
     pub chance: Option<Chance>,
     /// N, if it injects only into the first N matching zios; otherwise null.
     pub first: Option<u64>,
@@ -112,9 +112,9 @@ pub enum RuleEffect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleMode {
-    /// The store works while the rule holds the zio: the longer of the two counts.
+    /// The store works while the rule holds the zio, so the zio takes the longer of the two times.
     Floor,
-    /// The rule holds the zio, and then the store works: the two add up.
+    /// The rule holds the zio, and then the store works, so the zio takes the sum of the two times.
     Add,
 }
 
@@ -131,11 +131,11 @@ pub struct Chance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleState {
-    /// `--after` has not passed.
+    /// The time of `--after` has not passed yet.
     Waiting,
     /// It decides about zios now.
     Active,
-    /// `--for` has passed.
+    /// The time of `--for` has passed.
     Ended,
     /// A caller cleared it; the counters are those of that moment.
     Cleared,
@@ -159,19 +159,19 @@ pub struct RuleCounters {
     pub failed: u64,
     /// Number of held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
-    /// Number of matching zios that its probability spared.
+    /// Number of matching zios that the rule left alone because of its probability.
     pub not_drawn: u64,
-    /// Number of matching zios that `first` or `every` spared.
+    /// Number of matching zios that the rule left alone because of `first` or `every`.
     pub not_counted: u64,
     /// Number of matching zios for which another rule decided.
     pub beaten: u64,
-    /// The id of the rule that last decided for such a zio; null if there was none.
+    /// The id of the rule that last decided for a zio of `beaten`; null if there was none.
     pub beaten_by: Option<u32>,
     /// Number of zios that the error or the hang of another rule took before this rule could match
     /// them. They are not in `matched`.
     #[serde(default)]
     pub preempted: u64,
-    /// The id of the rule that last took such a zio; null if there was none.
+    /// The id of the rule that last took a zio of `preempted`; null if there was none.
     #[serde(default)]
     pub preempted_by: Option<u32>,
     /// Number of zios that it held when their connection ended.

@@ -25,7 +25,7 @@ pub struct HoldLatency {
     /// The service times that the rule asked for, without the wait for a lane.
     pub requested: LatencyHistogram,
     /// The service times that the zios had, without the wait for a lane. If the rule asked for the same
-    /// service time for all zios, the daemon computes these from `lateness`, and a value may be one
+    /// service time for all zios, the daemon computes `achieved` from `lateness`, and a value may be one
     /// bucket off.
     pub achieved: LatencyHistogram,
     /// How late the zios were.

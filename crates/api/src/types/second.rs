@@ -15,8 +15,8 @@ pub struct Seconds {
     pub seconds: Vec<Second>,
     /// The present second so far.
     pub running: Second,
-    /// The daemon remembers every second from this moment on. It is the daemon's start, unless the
-    /// daemon has forgotten older seconds.
+    /// The daemon remembers every second from this moment on. This is the daemon's start, unless the daemon
+    /// has forgotten older seconds.
     pub since_ns: u64,
     /// The moment of this answer.
     pub now_ns: u64,

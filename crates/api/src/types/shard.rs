@@ -19,11 +19,11 @@ pub struct Shard {
     pub load: Load,
     /// The memory that NBD clients use in it.
     pub memory: ClientMemory,
-    /// How much later than planned it polled its sockets, each time since the start.
+    /// How much later than planned the shard polled its sockets, for each poll since the start.
     pub loop_gap: Summary,
-    /// The times in which the host kept it from running.
+    /// The times in which the host kept the shard from running.
     pub stops: Stops,
-    /// The error that it measures at its own socket.
+    /// The error that the daemon measures through a socket of the shard.
     pub probe: Probe,
 }
 
@@ -33,7 +33,7 @@ pub struct Shard {
 pub struct Load {
     /// The share of the last second or two in which it worked.
     pub busy_percent: u32,
-    /// Whether that share is more than 50 %, and a disk of the shard has rules.
+    /// Whether `busy_percent` is more than 50, and a disk of the shard has rules.
     pub overloaded: bool,
     /// Number of seconds since the start in which it was overloaded.
     pub overloaded_seconds: u64,
@@ -45,11 +45,11 @@ pub struct Load {
 /// clients send requests, and by up to a second if they had sent none for a second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Stops {
-    /// Since the start.
+    /// The stops since the start.
     pub all: StopTotals,
     /// The stops in the last 30 to 60 seconds.
     pub recent: StopTotals,
-    /// Time since the last one ended; null if there was none.
+    /// Time since the last stop ended; null if there was none.
     pub last_age_ns: Option<u64>,
 }
 

@@ -16,21 +16,21 @@ pub struct StatisticWords {
     pub metrics: Vec<StatisticWord>,
     /// The dimensions, for conditions and breakdowns.
     pub dimensions: Vec<StatisticWord>,
-    /// The memories of the past, the finest first: a longer `step_ns` reaches further back. Statistics by
-    /// other facts than device, operation and client are counted from single I/Os.
+    /// The memories of the past, that of the shortest steps first. A memory of longer steps reaches further
+    /// back. Statistics by other facts than device, operation and client are counted from single I/Os.
     pub remembered: Vec<RememberedSteps>,
     /// The source remembers single I/Os from this moment on.
     pub singles_since_ns: u64,
 }
 
-/// The memory of steps of the past. Each step is the exact sum of what ended in it.
+/// A memory of the past, in steps. Each step has the exact sums of the I/Os that ended in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RememberedSteps {
     /// The length of a step.
     pub step_ns: u64,
-    /// The most steps with I/O that are remembered.
+    /// The most steps with I/O that the source remembers.
     pub steps_max: u64,
-    /// The most bytes that they take.
+    /// The most bytes that these steps take.
     pub bytes_max: u64,
     /// The source has forgotten nothing from this moment on.
     pub since_ns: u64,
@@ -46,7 +46,7 @@ pub struct StatisticWord {
     pub meaning: String,
     /// The unit of its values.
     pub unit: UnitWord,
-    /// The values that are known now; empty for numbers.
+    /// The values that are known now; empty if the values are numbers.
     pub values: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub enum UnitWord {
     Bytes,
     /// Nanoseconds.
     Ns,
-    /// I/Os, or ids.
+    /// A number of I/Os, or an id.
     Count,
 }
 
@@ -120,11 +120,11 @@ pub struct ColumnPart {
 pub struct Distribution {
     /// Number of values. I/Os without the number are not in it.
     pub count: u64,
-    /// The least; 0 if there is no value.
+    /// The least value; 0 if there is none.
     pub min: u64,
-    /// The greatest; 0 if there is no value.
+    /// The greatest value; 0 if there is none.
     pub max: u64,
-    /// Their sum.
+    /// The sum of the values.
     pub sum: Wide,
     /// The median; null below 2 values. A percentile is null unless at least one value is expected above it.
     pub p50: Option<u64>,
@@ -179,9 +179,9 @@ pub struct Watch {
 /// The data of an event of the stream: a second that is over.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WatchedSecond {
-    /// The moment at which it began.
+    /// The moment at which the second began.
     pub start_ns: u64,
-    /// How many seconds before it were left out, because the caller read too slowly.
+    /// How many earlier seconds were left out, because the caller read too slowly.
     pub missed: u64,
     /// The column of each statistic, in the order of the request.
     pub columns: Vec<Column>,
@@ -192,10 +192,10 @@ pub struct WatchedSecond {
 pub struct Expectation {
     /// The number of seconds whose I/Os were run again: the last 30, or fewer if the daemon remembers fewer.
     pub seconds: u64,
-    /// Their latencies at the disk, as measured.
+    /// The latencies at the disk of the I/Os that were run again, as measured.
     pub measured: Distribution,
-    /// Their latencies at the disk, as expected with the rule.
+    /// The latencies at the disk of the I/Os that were run again, as expected with the rule.
     pub expected: Distribution,
-    /// How many of them would still be in flight when the last one arrives.
+    /// How many of the I/Os that were run again would still be in flight when the last of them arrives.
     pub waiting: u64,
 }

@@ -17,7 +17,7 @@ pub struct TunableValue {
     /// The value in the words of a lab file.
     #[schema(example = "500us")]
     pub words: String,
-    /// `bytes`, `percent`, `ns`, `ms`, `s`, `count` or `choice`.
+    /// The unit: `bytes`, `percent`, `ns`, `ms`, `s`, `count` or `choice`.
     #[schema(example = "ns")]
     pub unit: String,
     /// ZFS's default on a machine with the memory that the lab names.

@@ -27,7 +27,7 @@ pub struct Volume {
     pub shard: usize,
     /// Whether it has been off since a power cut, so that no client can connect.
     pub off: bool,
-    /// The reason that the daemon no longer serves it; null if it does.
+    /// The reason that the daemon no longer serves the volume; null while the daemon serves it.
     pub failed: Option<String>,
     /// Its clients, and their I/O.
     #[serde(flatten)]
@@ -40,13 +40,13 @@ pub struct Volume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteWord {
-    /// After the disks have it.
+    /// It acknowledges a write after the disks have it.
     Through,
-    /// When it is in memory; a full memory holds it back.
+    /// It acknowledges a write that is in memory; a full memory holds writes back.
     None,
-    /// When it is in memory; OpenZFS's write throttle holds it back.
+    /// It acknowledges a write that is in memory; OpenZFS's write throttle holds writes back.
     Openzfs,
-    /// When it is in memory; the throttle of ZFS before 2013 holds it back.
+    /// It acknowledges a write that is in memory; the throttle of ZFS before 2013 holds writes back.
     Legacy,
 }
 

@@ -38,8 +38,7 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct Counted {
     name: Arc<str>,
-    /// The last second in which a client with this name was active or new, and the number of that
-    /// client.
+    /// The last second in which a client called `name` was active or new, and the number of that client.
     active: (u64, u32),
 }
 
@@ -99,7 +98,7 @@ impl Clients {
         }
     }
 
-    /// Adds the client at `place` to [`OTHERS`], unless that client has this number.
+    /// Adds the client at `place` to [`OTHERS`], unless that client's number is `number`.
     fn count_with_others(&mut self, place: Place, number: u32) {
         for present in &mut self.present {
             if present.place == place && present.number != number {

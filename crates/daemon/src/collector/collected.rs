@@ -1,4 +1,4 @@
-//! The data that the collector keeps of events.
+//! The figures that the collector makes from events and keeps.
 
 use std::collections::{BTreeMap, BTreeSet, TryReserveError};
 use std::ops::Range;
@@ -36,7 +36,7 @@ struct Key {
 /// kept by client and by size, in compact histograms.
 #[derive(Debug)]
 pub struct Collected {
-    /// By device.
+    /// The clients of each device, by the device's index.
     clients: Vec<Clients>,
     clients_come: u32,
     totals: BTreeMap<Key, Tally>,

@@ -6,7 +6,7 @@ use dashpot_export::DeviceId;
 use super::clients::Place;
 use super::tally::Counting;
 
-/// A kind of zio: zios that no figure tells apart.
+/// A kind of zio. Every figure counts all zios of a kind alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) device: DeviceId,
@@ -104,7 +104,7 @@ impl Open {
         self.cells.iter().any(of_client)
     }
 
-    /// Ends the second: hands out all counts.
+    /// Ends the second: gives all counts to `take`.
     pub(super) fn close(&mut self, mut take: impl FnMut(Cell, &Counting)) {
         if self.cells.is_empty() {
             return;

@@ -41,7 +41,7 @@ struct Begun {
 pub(super) struct Recent {
     zios: VecDeque<Kept>,
     most: usize,
-    /// How many zios have come.
+    /// How many zios were added since the start.
     come: u64,
     /// The seconds of the zios in memory, in order.
     begun: VecDeque<Begun>,

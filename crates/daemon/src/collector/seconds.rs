@@ -32,7 +32,7 @@ struct Step {
 }
 
 /// The I/O of a second, a minute or an hour. A reader shares these cells and converts them while the
-/// collector counts on. If the collector must add to cells that a reader shares, it adds to a copy.
+/// collector continues to count. If the collector must add to cells that a reader shares, it adds to a copy.
 pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 
 /// The length of the steps of a memory, and its bounds.

@@ -12,7 +12,7 @@ pub(super) struct Measured {
     bytes: u64,
     total: u64,
     disk: u64,
-    /// The time of the store, if that is known.
+    /// How long the store took, if that is known.
     store: Option<u64>,
     /// The lateness of the zio, if a rule held it.
     lateness: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) struct Counting {
     completed: u64,
     failed: u64,
     bytes: u64,
-    /// Zios whose total and disk latencies are equal: most zios. Such a zio is counted here, and
+    /// Zios whose total and disk latencies are equal, as for most zios. Such a zio is counted here, and
     /// neither in `total` nor in `disk`.
     alike: Histogram,
     total: Histogram,
@@ -102,7 +102,7 @@ pub struct Brief {
     pub completed: u64,
     /// The bytes of zios that did not fail.
     pub bytes: u64,
-    /// From issue until the transport was offered the reply.
+    /// From issue until the daemon offered the reply to the transport.
     pub disk: Sparse,
 }
 
@@ -125,9 +125,9 @@ pub struct Tally {
     pub bytes: u64,
     /// From arrival until the transport accepted the reply.
     pub total: Sparse,
-    /// From issue until the transport was offered the reply.
+    /// From issue until the daemon offered the reply to the transport.
     pub disk: Sparse,
-    /// The time of the store.
+    /// How long the store took.
     pub store: Sparse,
     /// The lateness of zios that were held.
     pub lateness: Sparse,

@@ -163,7 +163,7 @@ impl Daemon {
         oldest: usize,
     ) -> Result<oneshot::Receiver<DiskSnapshot>, Refusal> {
         let (answer, answered) = oneshot::channel();
-        // Sending fails only if the caller has hung up. Then nobody needs the answer.
+        // Sending fails only if the caller has hung up, and then no one waits for the answer.
         self.handle
             .snapshot(disk, oldest, |snapshot| drop(answer.send(snapshot)))?;
         Ok(answered)
@@ -174,12 +174,12 @@ impl Daemon {
         self.registry.lock().await.records().cloned().collect()
     }
 
-    /// The rules with an id or a name.
+    /// The armed rules with this id or name.
     pub async fn find(&self, key: &str) -> Result<Vec<Record>, Refusal> {
         self.registry.lock().await.find(key)
     }
 
-    /// The cleared rules with an id or a name.
+    /// The cleared rules with this id or name.
     pub async fn find_gone(&self, key: &str) -> Vec<Gone> {
         self.registry.lock().await.past.find(key)
     }
@@ -205,7 +205,7 @@ impl Daemon {
         self.inject_in(&mut registry, disk, injection, pool).await
     }
 
-    /// Replaces the words of a rule. The rule's counters go on, and its counters since the last update
+    /// Replaces the words of a rule. The rule's counters continue, and its counters since the last update
     /// begin at zero.
     pub async fn update(&self, key: &str, rule: TypedRule) -> Result<Record, Refusal> {
         let mut registry = self.registry.lock().await;
@@ -330,7 +330,7 @@ impl Daemon {
         }
     }
 
-    /// Makes a rule fit its disk, or refuses it.
+    /// Adapts a rule for a disk of a program's files, and refuses a rule that does not suit its disk.
     fn fit(&self, disk: usize, rule: TypedRule) -> Result<TypedRule, Refusal> {
         if let Some(followed) = &self.info(disk).followed {
             return Ok(rule.of_calls(followed.types)?);
@@ -359,7 +359,7 @@ impl Daemon {
         build: impl FnOnce(DiskId) -> Command,
     ) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
-        // Sending fails only if the caller has hung up. Then nobody needs the answer.
+        // Sending fails only if the caller has hung up, and then no one waits for the answer.
         self.handle
             .command(disk, build, |result| drop(answer.send(result)))?;
         Ok(answered.await.map_err(|_| ShardGone)??)

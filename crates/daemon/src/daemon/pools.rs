@@ -81,7 +81,7 @@ impl Daemon {
         ))
     }
 
-    /// The word for the device with this name.
+    /// `volume` or `disk`, whichever the device with this name is.
     pub(super) fn what_is(&self, name: &str) -> &'static str {
         match self.volume(name) {
             Ok(_) => "volume",

@@ -91,7 +91,7 @@ pub(super) async fn answer(mut listener: impl Listener, router: Router, manners:
         let service = service(TowerToHyperService::new(router.clone()), Arc::clone(&guest));
         let connection = http.serve_connection(TokioIo::new(socket), service_fn(service));
         let strangers = Arc::clone(&strangers);
-        // Errors of the connection are the client's own, and the daemon has no one to tell.
+        // An error of the connection concerns only the client, and the daemon has no one to report it to.
         tokio::spawn(async move {
             let mut connection = pin!(connection);
             tokio::select! {
@@ -158,7 +158,7 @@ impl Strangers {
     /// request is up.
     async fn until_one_may_come(&self) {
         loop {
-            // Lets the guests that came last send their requests before this looks for a silent one.
+            // Lets the guests that came last send their requests before the loop looks for a silent guest.
             tokio::task::yield_now().await;
             let silent = {
                 let present = self.lock();
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The tests' way to connect.
+    /// The other end of a [`Queue`], by which tests connect.
     struct Door(mpsc::UnboundedSender<DuplexStream>);
 
     impl Door {
@@ -287,7 +287,7 @@ mod tests {
         String::from_utf8(said).unwrap()
     }
 
-    /// Whether the other end closes within a time.
+    /// Whether the daemon closes the connection within this time.
     async fn closes(client: &mut DuplexStream, within: Duration) -> bool {
         let mut rest = Vec::new();
         timeout(within, client.read_to_end(&mut rest)).await.is_ok()

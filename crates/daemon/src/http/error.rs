@@ -14,13 +14,13 @@ use tokio::time::timeout;
 
 use crate::{Refusal, RefusalKind};
 
-/// How long the body of a request may take.
+/// How long the body of a request may take to arrive.
 const BODY_MAX: Duration = Duration::from_secs(10);
 
-/// The most bytes of a body.
+/// The most bytes that a body may have.
 const BODY_BYTES: usize = 64 << 10;
 
-/// The most bytes of a too large body that the daemon reads to the end.
+/// The most bytes of a body that the daemon reads. It discards what a body has beyond [`BODY_BYTES`].
 const DISCARDED_MAX: usize = 64 << 20;
 
 impl IntoResponse for Refusal {
@@ -43,7 +43,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A refusal for a reason outside of the daemon.
+/// An answer that refuses a request.
 pub(super) fn refuse(status: StatusCode, error: Error) -> Response {
     (status, Json(error)).into_response()
 }
@@ -120,7 +120,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
-/// The query of an address.
+/// The query string of a request.
 pub(super) struct Options<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Options<T> {

@@ -32,7 +32,7 @@ struct State {
     kept: usize,
     /// The first second of which no I/O was forgotten.
     since: u64,
-    /// The I/Os that were lost, by second.
+    /// Reports of lost I/Os: the second of each report, and the number of I/Os.
     lost: VecDeque<(u64, u64)>,
     /// The names of devices, clients and processes.
     seen: Vec<(Dimension, BTreeSet<String>)>,
@@ -191,7 +191,7 @@ const LISTED: [Dimension; 5] = [
 ];
 /// The most values of a dimension that are listed.
 const NAMES_MAX: usize = 256;
-/// The most losses that are kept.
+/// The most reports of lost I/Os that are kept.
 const LOST_MAX: usize = 3_600;
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -31,7 +31,7 @@ enum Socket {
 pub(crate) struct UnixSocket(UnixListener, SocketFile);
 
 impl UnixSocket {
-    /// Listens at a path, for `option`.
+    /// Listens at a path that the user gave with `option`.
     pub(crate) fn bind(option: &str, path: &Path) -> anyhow::Result<UnixSocket> {
         if path.parent() == Some(&runtime_dir()) {
             make_private_dir(&runtime_dir())?;
@@ -42,14 +42,14 @@ impl UnixSocket {
         Ok(UnixSocket(listener, SocketFile(path.to_owned())))
     }
 
-    /// The next caller.
+    /// Waits for the next caller.
     pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
         let (stream, _) = self.0.accept().await?;
         Ok(stream)
     }
 }
 
-/// A socket's file. Dropping this removes the file.
+/// The file of a socket. Dropping this value removes the file.
 struct SocketFile(PathBuf);
 
 impl HttpListener {
@@ -75,7 +75,7 @@ impl HttpListener {
         }
     }
 
-    /// The actual address.
+    /// The address at which the listener listens. The kernel has replaced port 0 by a free port.
     pub fn address(&self) -> &Address {
         &self.address
     }

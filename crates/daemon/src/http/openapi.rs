@@ -84,7 +84,7 @@ struct Refusals;
 /// Describes the token that a request over TCP needs. A request over a unix socket needs none.
 struct Tokens;
 
-/// This document.
+/// The OpenAPI document of this API.
 #[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi", tag = "daemon",
     responses(
         (status = 200, description = "The OpenAPI document.", body = Object),
@@ -129,7 +129,7 @@ fn describe_refusals(operation: &mut Operation) {
     responses.insert("default".to_owned(), RefOr::T(other_refusal()));
 }
 
-/// The meaning of a refusal with a status.
+/// The meaning of a refusal that has this HTTP status.
 fn refusal(status: &str) -> Option<&'static str> {
     match status {
         "400" => Some("The daemon cannot parse the request."),

@@ -41,8 +41,8 @@ static FILES: [File; 4] = [
     },
 ];
 
-/// Names no `unsafe-inline`, so markup in the name of a client cannot become script; `trusted-types`
-/// without a policy refuses text that would be parsed as markup.
+/// The policy names no `unsafe-inline`, so markup in the name of a client cannot become script;
+/// `trusted-types 'none'` refuses text that would be parsed as markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";

@@ -37,7 +37,7 @@ impl Plan {
     }
 }
 
-/// Every armed rule, by id.
+/// All armed rules, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     rules: BTreeMap<RuleId, Record>,
@@ -117,7 +117,7 @@ impl Registry {
         removed.collect()
     }
 
-    /// All known rules.
+    /// The records of all armed rules.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.rules.values()
     }

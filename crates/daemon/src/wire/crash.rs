@@ -1,4 +1,4 @@
-//! Power cuts.
+//! Converts power cuts from the types of the API and back.
 
 use dashpot_api::{
     ClientLoss, Crash, Crashed, KeepWord, LostTxg, LostWrite, PoolCrashed, ThenWord, WriteSum,
@@ -119,5 +119,5 @@ fn lost_write(write: dashpot_export::LostWrite) -> LostWrite {
     }
 }
 
-/// The most writes that are listed.
+/// The most lost writes that an answer lists.
 const LIST_MAX: usize = 10_000;

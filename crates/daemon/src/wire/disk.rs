@@ -1,4 +1,4 @@
-//! A disk and a volume, from their snapshots.
+//! Converts snapshots of disks and volumes to the API's types.
 
 use dashpot_api::{Disk, Summary, Suspension, Volume, WriteWord};
 use dashpot_engine::histogram::Histogram;

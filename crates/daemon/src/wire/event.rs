@@ -1,4 +1,4 @@
-//! Finished zios.
+//! Converts finished zios to the API's type.
 
 use dashpot_api::{FinishedZio, ZioWaits};
 use dashpot_export as export;

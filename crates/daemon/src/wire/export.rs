@@ -1,9 +1,9 @@
-//! Exports.
+//! Converts exports to the API's type.
 
 use dashpot_api::{Export, LayerWord};
 use dashpot_export::{DiskInfo, PoolInfo, VolumeInfo};
 
-/// A disk, as it was at the start.
+/// A disk, as it was when the daemon started.
 pub(crate) fn disk_export(
     info: &DiskInfo,
     pool: Option<&PoolInfo>,
@@ -24,7 +24,7 @@ pub(crate) fn disk_export(
     }
 }
 
-/// A volume, as it was at the start.
+/// A volume, as it was when the daemon started.
 pub(crate) fn volume_export(
     info: &VolumeInfo,
     pool: &PoolInfo,

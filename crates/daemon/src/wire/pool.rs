@@ -1,4 +1,4 @@
-//! Pools, from their snapshots.
+//! Converts snapshots of pools to the API's types.
 
 use dashpot_api::{
     ClassLatency, LatencyHistogram, Pool, PoolLatency, PoolTraffic, SizeHistogram, TunableValue,

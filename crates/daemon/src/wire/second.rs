@@ -1,4 +1,4 @@
-//! Seconds.
+//! Converts the I/O of seconds to the API's type.
 
 use dashpot_api::{LatencyHistogram, SecondLatency};
 

@@ -1,4 +1,4 @@
-//! Shards: their load, stops and probes.
+//! Converts shards to the API's type, with their load, stops and probes.
 
 use dashpot_api::{Disk, Load, Probe, Shard, StopTotals, Stops};
 use dashpot_engine::Instant;

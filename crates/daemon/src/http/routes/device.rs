@@ -12,7 +12,7 @@ use crate::collector::{self, Collected, Part, Tally};
 use crate::wire::{DeviceView, part_latency};
 use crate::{Daemon, Refusal};
 
-/// The detail of a disk or a volume in an answer.
+/// How many zios in flight the answer lists for a disk or a volume.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -96,7 +96,7 @@ pub(super) fn or_nothing(
     }
 }
 
-/// Roughly the bytes of a zio in flight in an answer.
+/// Roughly how many bytes a zio in flight takes in an answer.
 pub(super) const ZIO: usize = size_of::<InFlightZio>() + 96;
 /// An upper bound of the bytes of an answer about the power cut of a disk, with the longest list.
 pub(super) const CRASHED_MAX: usize = 4 << 20;

@@ -45,7 +45,7 @@ pub(crate) struct Wanted {
     /// Only zios of this layer: `disk` or `volume`.
     layer: Option<LayerWord>,
     #[allow(rustdoc::broken_intra_doc_links)] // `[1,000]` is a default, and no link.
-    /// The most zios of an answer: up to 10,000 [1,000].
+    /// The maximum number of zios in an answer: at most 10,000 [1,000].
     #[serde(default = "default_limit")]
     limit: usize,
 }
@@ -201,7 +201,7 @@ fn layer_of(zio: &Finished) -> LayerWord {
     }
 }
 
-/// The operation, and whether it had to be durable.
+/// The operation of a zio, and whether the write had to be durable.
 fn ops_of(zio: &Finished) -> OpSet {
     OpSet::of(zio.op).union(if zio.fua { OpSet::FUA } else { OpSet::EMPTY })
 }
@@ -211,7 +211,7 @@ pub(super) fn device_of(daemon: &Daemon, name: Option<&str>) -> Result<Option<De
 }
 
 const LIMIT_MAX: usize = 10_000;
-/// Roughly the bytes of a finished zio in an answer.
+/// Roughly how many bytes a finished zio takes in an answer.
 const ZIO: usize = size_of::<FinishedZio>() + 128;
 /// Number of zios in a part, which takes about 2 ms.
 const PART: usize = 100_000;

@@ -11,8 +11,8 @@ use crate::http::charged::JsonAnswer;
 use crate::http::statistics::Asked;
 use crate::{Daemon, Refusal, wire};
 
-/// The disks and volumes as they were at the start. The daemon asks no shard, so it answers even if a disk
-/// hangs.
+/// The disks and volumes as they were when the daemon started. The daemon asks no shard, so it answers even
+/// if a disk hangs.
 #[utoipa::path(get, path = "/v1/exports", operation_id = "list_exports", tag = "daemon",
     responses(
         (status = 200, body = Vec<Export>, description = "The disks, then the volumes, in the order of the lab."),

@@ -72,8 +72,8 @@ pub(crate) async fn of_disk(
     making.json(&rules).map(JsonAnswer)
 }
 
-/// The rules with an id or a name. If no such rule is armed, the answer has the rules of that id or
-/// name that were cleared last, until a reset.
+/// The rules with an id or a name. If no such rule is armed, the answer has the rules with this id or name
+/// that were cleared last, unless a reset came later.
 #[utoipa::path(get, path = "/v1/rules/{rule}", operation_id = "get_rule", tag = "rules",
     params(("rule" = String, Path)),
     responses(
@@ -90,8 +90,8 @@ pub(crate) async fn show(
     making.json(&rules).map(JsonAnswer)
 }
 
-/// The latencies that the rules with an id or a name asked for, and those that they achieved, as
-/// histograms. If no such rule is armed, the answer has the rules that were cleared last, until a reset.
+/// The latencies that the rules with an id or a name asked for, and those that they achieved, as histograms.
+/// If no such rule is armed, the answer has the rules that were cleared last, unless a reset came later.
 #[utoipa::path(get, path = "/v1/rules/{rule}/latency", operation_id = "get_rule_latency", tag = "rules",
     params(("rule" = String, Path)),
     responses(
@@ -175,7 +175,7 @@ pub(crate) async fn lease(
     Ok((StatusCode::CREATED, kind, body).into_response())
 }
 
-/// Replaces the words of a rule. The rule's counters go on, and `since_update` begins at zero.
+/// Replaces the words of a rule. The rule's counters continue, and `since_update` begins at zero.
 #[utoipa::path(patch, path = "/v1/rules/{rule}", operation_id = "update_rule", tag = "rules",
     params(("rule" = String, Path)),
     request_body = Update,
@@ -337,7 +337,7 @@ async fn armed_or_gone<T: Weighed>(
     charged(gone.iter().filter_map(seen), making)
 }
 
-/// The records' rules, disk by disk.
+/// The rules of these records in their present state, disk by disk.
 async fn of_all<T: Weighed>(
     daemon: &Daemon,
     records: &[Record],
@@ -351,7 +351,7 @@ async fn of_all<T: Weighed>(
     Ok(rules)
 }
 
-/// The records of one disk.
+/// The rules of those records that belong to one disk, in their present state.
 async fn of_one<T: Weighed>(
     daemon: &Daemon,
     index: usize,

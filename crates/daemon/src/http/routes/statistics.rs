@@ -85,10 +85,11 @@ fn unit_of(metric: Metric) -> Unit {
 pub(crate) struct WantedColumns {
     /// The statistic: `disk.latency[op=write][client]`.
     statistic: String,
-    /// The beginning: a whole second of the daemon's clock. Without it the interval has 60 seconds.
+    /// The beginning of the interval: a whole second of the daemon's clock. Without it the interval has 60
+    /// seconds.
     from_ns: Option<u64>,
-    /// The end, which is excluded: a whole second. Without it, or if it is in the future, the interval ends
-    /// with the last second that is over.
+    /// The end of the interval, which is excluded: a whole second. Without it, or if it is in the future, the
+    /// interval ends with the last second that is over.
     to_ns: Option<u64>,
     #[allow(rustdoc::broken_intra_doc_links)] // A default, and no link.
     /// The length of a column: whole seconds [1 s]. Columns begin at multiples of this length.
@@ -159,9 +160,9 @@ pub(crate) struct WantedDifference {
     begin_ns: u64,
     /// The end of the rectangle, which is excluded.
     end_ns: u64,
-    /// The least number of the rectangle.
+    /// The least number that the rectangle covers.
     least: u64,
-    /// The greatest number of the rectangle. Without it there is no upper bound.
+    /// The greatest number that the rectangle covers. Without it there is no upper bound.
     most: Option<u64>,
 }
 
@@ -199,15 +200,17 @@ pub(crate) struct WantedIos {
     from_ns: u64,
     /// Only I/Os that ended before this whole second.
     to_ns: u64,
-    /// The least number of the statistic's metric. Without it there is no lower bound.
+    /// The least number, in the statistic's metric, of an I/O in the answer. Without it there is no lower
+    /// bound.
     least: Option<u64>,
-    /// The greatest number of the statistic's metric. Without it there is no upper bound.
+    /// The greatest number, in the statistic's metric, of an I/O in the answer. Without it there is no upper
+    /// bound.
     most: Option<u64>,
-    /// How many of the longest are left out, because an earlier answer had them: up to 100,000.
+    /// How many of the longest I/Os are left out, because an earlier answer had them: at most 100,000.
     #[serde(default)]
     skip: usize,
     #[allow(rustdoc::broken_intra_doc_links)] // A default, and no link.
-    /// The most I/Os of an answer: up to 1,000 [100].
+    /// The maximum number of I/Os in an answer: at most 1,000 [100].
     #[serde(default = "hundred")]
     limit: usize,
 }

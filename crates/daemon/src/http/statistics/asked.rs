@@ -48,7 +48,7 @@ pub(crate) trait Asked: Send + Sync {
     ) -> Answer<'a, Result<Box<dyn Ios>, Refusal>>;
 }
 
-/// Single I/Os.
+/// Single I/Os that a source can show one after another.
 pub(crate) trait Ios: Send + Sync {
     /// Calls `look` for each I/O, in the order of their seconds. Returns the first second of which no I/O
     /// was forgotten.

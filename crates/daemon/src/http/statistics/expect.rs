@@ -16,7 +16,7 @@ use dashpot_engine::{
 };
 use dashpot_observe::{FinishedIo, Kind};
 
-/// The engine's answer.
+/// The result of the engine's run.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
     /// The latencies at the disk, as measured.
@@ -31,7 +31,7 @@ pub(crate) struct Expected {
 
 /// Runs I/Os, in the order of their arrival, under groups of rules.
 pub(crate) fn expect(ios: &[FinishedIo], groups: Vec<Vec<RuleSpec>>) -> Expected {
-    // Rules that last for a time are armed when the first I/O comes.
+    // Rules that last for a limited time are armed when the first I/O comes.
     let begun_ns = ios.first().map_or(0, |io| io.begun_ns);
     let mut run = Run::new(Instant::from_nanos(begun_ns), groups);
     for (id, io) in (0..).map(ZioId).zip(ios) {
@@ -151,7 +151,7 @@ impl Run {
         client
     }
 
-    /// Steps, and carries out all actions that follow.
+    /// Gives the engine an input, and carries out all actions that follow.
     fn step(&mut self, input: Input<'_>) {
         self.engine.step(self.now, input, &mut self.actions);
         while let Some(action) = self.actions.pop() {
@@ -182,7 +182,7 @@ impl Run {
         self.engine.in_flight_total(DISK).into()
     }
 
-    /// Lets the waiting I/Os end, if they end within an hour.
+    /// Lets the waiting I/Os end, unless they would need more than an hour.
     fn finish(&mut self) {
         self.advance(self.now + Duration::from_secs(3_600));
     }

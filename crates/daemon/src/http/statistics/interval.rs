@@ -59,7 +59,7 @@ impl Interval {
         }
     }
 
-    /// The first second of the column of a second.
+    /// The first second of the column that contains this second.
     pub(super) fn column(&self, second: u64) -> u64 {
         second / self.step * self.step
     }
@@ -82,7 +82,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Adds the numbers of I/Os that were dropped, and the times of the columns.
+    /// Adds to each column the number of I/Os that were dropped, and the column's beginning.
     pub(super) fn finish(&mut self, interval: &Interval, dropped: &[(u64, u64)]) {
         for (second, dropped) in dropped {
             let column = self.columns.entry(interval.column(*second)).or_default();

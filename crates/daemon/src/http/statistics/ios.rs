@@ -66,13 +66,13 @@ impl CopiedIos {
         self.copied.zios.len()
     }
 
-    /// Looks at each I/O. Seconds are in order; within a second the order is undefined.
+    /// Calls `look` for each I/O. Seconds are in order; within a second the order is undefined.
     pub(crate) fn each(&self, look: impl FnMut(&FinishedIo)) {
         self.look(&self.copied.zios, look);
     }
 
-    /// Looks at zios as I/Os. One record serves for all zios: copying names for each of a million zios
-    /// would take longer than everything else.
+    /// Calls `look` for each zio as an I/O. One record serves for all zios: copying names for each of a
+    /// million zios would take longer than everything else.
     fn look(&self, zios: &[Kept], mut look: impl FnMut(&FinishedIo)) {
         let Some(first) = zios.first() else { return };
         let mut last = (first.zio.device, first.client);
@@ -126,7 +126,7 @@ pub(crate) fn converted(
     put(io, zio)
 }
 
-/// Puts another zio of the same device and client into a record.
+/// Puts another zio of the same device and client into the record.
 fn put(io: FinishedIo, zio: &FinishedZio) -> FinishedIo {
     let waits = zio.waits();
     let ended_ns = (zio.arrived + waits.total()).as_nanos();

@@ -23,7 +23,7 @@ pub(crate) struct Listed {
     pub(crate) ended_ns: Range<u64>,
     /// How many of the longest I/Os are left out.
     pub(crate) skip: usize,
-    /// How many I/Os are listed after those.
+    /// How many I/Os are listed after those that are left out.
     pub(crate) limit: usize,
 }
 
@@ -109,5 +109,5 @@ impl PartialEq for ByTime {
 
 impl Eq for ByTime {}
 
-/// Roughly the bytes of an I/O in an answer.
+/// Roughly how many bytes an I/O takes in an answer.
 const IO: usize = size_of::<StatisticIo>() + 256;

@@ -16,7 +16,7 @@ pub(super) struct Parts(HashMap<Option<String>, Sum>);
 struct Sum {
     count: u64,
     bytes: u64,
-    /// Boxed, so that sorting the values moves no histogram.
+    /// The histogram is boxed, so that sorting the values moves no histogram.
     numbers: Option<Box<Histogram>>,
 }
 

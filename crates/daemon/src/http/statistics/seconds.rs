@@ -75,7 +75,7 @@ fn shared(steps: &Steps, seconds: Range<u64>) -> Vec<(u64, SecondCells)> {
     shared.collect()
 }
 
-/// Roughly the bytes that cells take in an answer.
+/// Roughly how many bytes these cells take in an answer.
 fn bytes_of(cells: &SecondCells) -> usize {
     let each = cells
         .iter()
@@ -145,5 +145,5 @@ fn sample(layer: Layer, device: &str, cell: &SecondCell) -> FinishedIo {
 
 /// The facts that the memory of seconds distinguishes.
 const KEPT: [Dimension; 3] = [Dimension::Device, Dimension::Op, Dimension::Client];
-/// The bytes of a bucket in an answer.
+/// How many bytes a bucket takes in an answer.
 const BUCKET: usize = 3 * size_of::<u64>();

@@ -92,8 +92,8 @@ impl Ios for Read {
     }
 }
 
-/// The columns of an interval. This counts one piece of the interval after the other, because the tallies
-/// of columns are large.
+/// The columns of an interval. The function counts one piece of the interval after the other, because the
+/// tallies of columns are large.
 fn columns(
     memory: &dyn Memory,
     statistic: &Statistic,
@@ -154,5 +154,5 @@ fn unreadable(error: anyhow::Error) -> Refusal {
 
 /// How many columns are counted at a time.
 const PIECE: u64 = 240;
-/// Roughly the bytes of the tallies of [`PIECE`] columns.
+/// Roughly how many bytes the tallies of [`PIECE`] columns take.
 const TALLIES: usize = 16 << 20;

@@ -125,13 +125,13 @@ fn column(column: Option<Column>, second: u64) -> Column {
     })
 }
 
-/// The reason that a second could not be counted.
+/// The event that tells the caller why a second could not be counted.
 fn refused(refusal: &Refusal) -> Bytes {
     let json = serde_json::to_string(&refusal.error).unwrap_or_default();
     event("refused", &json).into()
 }
 
-/// The form of server-sent events.
+/// An event in the form of server-sent events.
 fn event(name: &str, json: &str) -> String {
     format!("event: {name}\ndata: {json}\n\n")
 }
