@@ -108,8 +108,8 @@ const RANGES_MAX: u64 = 64;
 /// Ranges begin with this length: 1 MiB.
 const LEAST_SHIFT: u32 = 20;
 
-/// The rank of a value's name among the names of its breakdown. Names of classes have the order of their
-/// classes, and come before all other names.
+/// The rank of a value's name among the names of its breakdown. Names of classes rank in the order of their
+/// classes, and before all other names.
 pub(crate) fn class_order(name: &str, unit: Unit) -> (bool, u128) {
     let rank = match unit {
         Unit::Name => None,
@@ -133,7 +133,8 @@ fn time_rank(lower: &str) -> Option<u128> {
     Some(u128::from(ns.as_nanos()) + 1)
 }
 
-/// The smallest sizes have no unit, and the unit `E` of `8E` is not allowed in sizes on the command line.
+/// The rank of a class of sizes, by its smallest size. `parse_size` cannot read all names: the smallest sizes
+/// have no unit, and sizes on the command line may not have the unit `E` of `8E`.
 fn size_rank(lower: &str) -> Option<u128> {
     let classes =
         (0..=u64::BITS).map(|class| class.checked_sub(1).map_or(0, |power| 1_u64 << power));

@@ -51,7 +51,7 @@ pub enum Dimension {
     Store,
     /// The time for which rules held the I/O.
     Hold,
-    /// dashpot's own error.
+    /// The lateness of the reply, which is dashpot's own error.
     Late,
     /// The wait until the client took the reply.
     Reply,
@@ -87,7 +87,7 @@ pub enum Unit {
     Bytes,
     /// Nanoseconds.
     Time,
-    /// I/Os, or ids.
+    /// A number of I/Os, or an id.
     Count,
 }
 
@@ -100,7 +100,7 @@ pub enum Value<'a> {
     Number(u64),
 }
 
-/// The row of a dimension.
+/// The word, the unit and the meaning of a dimension.
 struct Row {
     word: &'static str,
     unit: Unit,

@@ -42,11 +42,11 @@ pub struct FinishedIo {
     pub who: Option<Who>,
     /// The id of the rule that decided the I/O's latency or error.
     pub rule: Option<u32>,
-    /// The lane of that rule that the I/O used, counted from 0.
+    /// The number, counted from 0, of the lane that the I/O used in the rule that decided.
     pub lane: Option<u32>,
     /// The class in the queue of a pool's disk.
     pub class: Option<Class>,
-    /// Whether its pool synced a txg while it had the I/O.
+    /// Whether the I/O's pool synced a txg while it had the I/O.
     pub txg_syncing: Option<bool>,
     /// The inode of the file that the call synced.
     pub inode: Option<u64>,

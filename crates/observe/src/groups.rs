@@ -9,7 +9,7 @@ use super::class::class_order;
 use super::dimension::Unit;
 use super::interval::OTHER;
 
-/// I/O by value.
+/// The I/O of each value of a breakdown.
 #[derive(Default)]
 pub struct Groups {
     places: HashMap<String, usize>,

@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// All words.
+    /// The words of all kinds.
     pub(crate) fn words() -> Vec<&'static str> {
         let ops = Op::ALL.into_iter().map(Kind::Op);
         ops.chain([Kind::Other]).map(Kind::word).collect()

@@ -14,13 +14,13 @@ use super::kind::Kind;
 /// The value of a breakdown that an I/O belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
-    /// There is no breakdown.
+    /// All I/Os, because there is no breakdown.
     All,
     /// A class of numbers.
     Class(Class),
     /// A name.
     Named(Name),
-    /// The I/O has no such fact.
+    /// The value of an I/O that lacks this fact.
     Missing,
     /// The I/O's value came when there was no room for a further value.
     Other,

@@ -37,7 +37,7 @@ pub struct ClassInterval {
     pub pending: u64,
     /// The number of zios at the disks at the interval's end.
     pub active: u64,
-    /// The times from the queue to the end.
+    /// The times of zios from entering the queue until their end.
     pub total_wait: Histogram,
     /// The times at the disk.
     pub disk_wait: Histogram,

@@ -11,7 +11,7 @@ use super::dimension::{Dimension, Unit, Value};
 use super::finished::FinishedIo;
 use super::kind::Kind;
 
-/// Conditions, all of which a selected I/O meets; without any, all I/Os are selected.
+/// Conditions. An I/O is selected if it meets all of them; without conditions, all I/Os are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Predicates(Vec<Predicate>);
 
@@ -98,7 +98,7 @@ impl Predicates {
         own.clone().next().is_some() && own.all(|one| *one == any)
     }
 
-    /// The conditions on other dimensions.
+    /// The conditions on dimensions other than this one.
     pub fn beside(&self, dimension: Dimension) -> Predicates {
         let others = self.0.iter().filter(|one| one.dimension != dimension);
         Predicates(others.cloned().collect())
@@ -204,7 +204,8 @@ impl Predicate {
         glob_matches(self.text.as_bytes(), name.as_bytes())
     }
 
-    /// The flushes of a program's files are its sync calls, as in rules.
+    /// Whether a condition on flushes selects this I/O. Sync calls are the flushes of a program's files, in
+    /// conditions as in rules.
     fn names_alias(&self, kind: Kind) -> bool {
         kind.is_any(&[Op::Sync]) && self.names(Op::Flush.name())
     }

@@ -36,7 +36,7 @@ pub enum Needs {
     Names,
     /// The names, the bytes, and the times at the device.
     Latencies,
-    /// Further facts, too.
+    /// These facts, and others.
     All,
 }
 
@@ -203,7 +203,7 @@ impl Schedule {
         Intervals::new(start_ns, self.interval.as_nanos(), self.count)
     }
 
-    /// One interval.
+    /// A schedule of one interval.
     pub fn once(interval: Duration) -> Schedule {
         Schedule::every(interval, Some(1))
     }

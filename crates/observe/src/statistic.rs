@@ -48,7 +48,7 @@ impl Metric {
     /// The metrics that no dimension names.
     pub const PLAIN: [Metric; 4] = [Metric::Ops, Metric::Bytes, Metric::Errors, Metric::Busy];
 
-    /// The word in a statistic's name.
+    /// The metric's word, as a statistic's name has it.
     pub fn word(self) -> &'static str {
         match self {
             Metric::Ops => "ops",
@@ -124,8 +124,8 @@ impl Statistic {
         }
     }
 
-    /// The breakdown. A statistic of a number without a breakdown is broken down by classes of the number. Each
-    /// device is busy by itself.
+    /// The breakdown. A statistic of a number without a breakdown is broken down by classes of the number.
+    /// Busy time is always broken down by device, because busy times of devices do not add up.
     pub fn breakdown(&self) -> Option<Dimension> {
         match self.metric {
             Metric::Of(number) => self.by.or(Some(number)),
@@ -134,7 +134,7 @@ impl Statistic {
         }
     }
 
-    /// Whether the conditions select a device, if they are only about devices.
+    /// Whether the conditions select the device with this name, if all conditions are about devices.
     pub fn selects_device(&self, name: &str) -> bool {
         let io = FinishedIo::bare(self.layer, name.into(), Kind::Other);
         self.predicates.select(&io)
@@ -236,7 +236,7 @@ impl Statistic {
         }
     }
 
-    /// The statistic, if it has an answer.
+    /// The statistic itself, if it has an answer.
     ///
     /// # Errors
     ///

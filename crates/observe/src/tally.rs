@@ -73,11 +73,11 @@ struct Counted {
 pub struct OfValue<'a> {
     /// The value; `None` without a breakdown.
     pub value: Option<String>,
-    /// How many they are.
+    /// How many I/Os there are.
     pub completed: u64,
-    /// The bytes that they moved.
+    /// The bytes that these I/Os moved.
     pub bytes: u64,
-    /// The number that the question measures.
+    /// The distribution of the number that the question measures; `None` if it measures none.
     pub measured: Option<&'a Histogram>,
 }
 

@@ -39,13 +39,15 @@ pub struct Comparison {
     /// The values that had more I/Os in flight on other devices when slow I/Os were issued than at other
     /// times.
     pub beside: Vec<Beside>,
-    /// The values that did much more here, slow or not: the value that rose most comes first.
+    /// The values with much more I/O here than on the other side, slow or not; the value that rose most comes
+    /// first.
     pub rose: Vec<Rate>,
-    /// The values that did much less here.
+    /// The values with much less I/O here than on the other side.
     pub fell: Vec<Rate>,
-    /// The values whose I/Os failed here, and failed much less on the other side.
+    /// The values whose I/Os failed here much more than on the other side.
     pub failed: Vec<Rate>,
-    /// The devices with I/Os here that had been in flight for 1 s or more when a file was sealed.
+    /// The devices with I/Os here that had been in flight for 1 s or more when a file of the recording was
+    /// sealed.
     pub hung: Vec<Hung>,
 }
 
@@ -85,7 +87,7 @@ pub struct Compared {
     pub values: Vec<ValueShare>,
 }
 
-/// The share of a value.
+/// The shares of a value in the slow time and in the I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueShare {
     /// The value.
@@ -161,8 +163,8 @@ impl Diff {
 }
 
 impl Comparison {
-    /// The I/Os that ended per second on each side, if the other side had so many more that the difference
-    /// counts.
+    /// The I/Os that ended per second here and on the other side, if the other side had at least
+    /// [`FACTOR_LEAST`] times as many.
     pub fn fewer(&self) -> Option<(f64, f64)> {
         let per_s = |side: &SideSum| ratio(side.count as f64, side.elapsed_ns as f64 / 1e9);
         let there = self

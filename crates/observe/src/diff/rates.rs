@@ -39,7 +39,7 @@ pub enum Metered {
 /// A side, and how long it lasted.
 type Lasting<'a> = (&'a Sums, Duration);
 
-/// A value that did at least twice as much on one side.
+/// A value that did at least twice as much on one side as on the other.
 struct Excess {
     /// The difference, in percentage points of all work of the side that did more.
     points: f64,

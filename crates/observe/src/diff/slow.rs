@@ -50,8 +50,8 @@ impl Usual {
         self.times.entry(io.kind).or_default().record(waited_ns(io));
     }
 
-    /// The 99th percentile of an operation; with too few I/Os, the longest time. `None` without I/Os: then
-    /// no I/O of this operation counts as slow.
+    /// The 99th percentile of an operation's times; with too few I/Os, the longest time. `None` if there was
+    /// no such I/O, and then no I/O of this operation counts as slow.
     fn limit_ns(&self, kind: Kind) -> Option<u64> {
         let times = self.times.get(&kind)?;
         match times.count() {

@@ -164,7 +164,7 @@ impl Diff {
         devices
     }
 
-    /// The side whose I/Os define the usual. If a condition selects the slow I/Os, this is the side of
+    /// The side whose I/Os define what is usual. If a condition selects the slow I/Os, this is the side of
     /// the slow I/Os.
     fn usual_side(&self) -> Side {
         match self.slow {

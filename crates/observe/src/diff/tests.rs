@@ -102,7 +102,7 @@ fn compared_within(lasted: Duration, here: &[FinishedIo], there: &[FinishedIo]) 
     diff.compare(lasted, Some(LASTED))
 }
 
-/// The first value that differs, as `device d3`.
+/// The first value that differs, in the form `device d3`.
 fn first(comparison: &Comparison) -> String {
     match comparison.differs.first() {
         Some(first) => format!("{} {}", first.dimension.word(), first.values[0].value),
@@ -168,7 +168,8 @@ fn depth_comes_after_what_may_have_caused_it() {
     assert!(depth > size);
 }
 
-/// Each side has equally many I/Os beyond the 99th percentile, but the I/Os here are far beyond it.
+/// Each side has equally many I/Os beyond the 99th percentile, but those on the side in question are far
+/// beyond it.
 #[test]
 fn a_few_ios_that_are_much_slower_make_it_slow() {
     let few = |io: &FinishedIo| &*io.device == "d3" && io.offset_bytes.is_multiple_of(17);
