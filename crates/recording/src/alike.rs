@@ -12,11 +12,11 @@ use crate::ios::{NAMES, Recorded, column, set_numbers};
 /// the next block.
 #[derive(Default)]
 pub(crate) struct Shapes {
-    /// The shape of each row that is asked for.
+    /// The shape of each row that the caller asks for.
     of_rows: Vec<u32>,
     /// The number of shapes.
     count: usize,
-    /// The number of the shape for each code, while numbers replace codes.
+    /// The number that replaces each code, while [`Shapes::number`] replaces codes by numbers.
     known: Vec<u32>,
 }
 
@@ -49,8 +49,8 @@ impl Shapes {
             };
             self.refine(3, rows.iter().map(state));
         }
-        // Only zios have a wait for a throttle. A zio without the time of a store is a call that rules only
-        // held.
+        // Only zios have a wait for a throttle. A zio without a time in the store is a program's call that a
+        // rule only held.
         for column in [column::THROTTLE, column::STORE] {
             if block.has_nulls(column) {
                 let is_known = |row: &usize| u32::from(block.int(column, *row).is_some());
@@ -60,7 +60,7 @@ impl Shapes {
         self.number();
     }
 
-    /// Splits each shape by the ids of its rows, which are all below `distinct`. The new shapes are codes,
+    /// Splits each shape by the ids of its rows, all of which are below `distinct`. The new shapes are codes,
     /// and many codes may have no row.
     fn refine(&mut self, distinct: usize, ids: impl Iterator<Item = u32>) {
         if self.count * distinct > CODES_MAX {

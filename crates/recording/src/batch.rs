@@ -1,4 +1,4 @@
-//! Rows on their way to a file, column by column.
+//! Rows that wait to be written to a file, column by column.
 
 use std::collections::HashMap;
 

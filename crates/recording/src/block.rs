@@ -12,7 +12,7 @@ pub(crate) struct Block {
     pub(crate) scratch: Scratch,
 }
 
-/// Memory for values on their way to a column.
+/// Memory for decoded values before they are moved into a column.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) ids: Vec<u32>,
@@ -25,7 +25,7 @@ pub(crate) struct Scratch {
 #[derive(Default)]
 pub(crate) struct Loaded {
     is_loaded: bool,
-    /// Whether only the rows that were asked for have their values.
+    /// Whether the column has only the values of the rows that were asked for.
     pub(crate) is_part: bool,
     pub(crate) ints: Vec<i64>,
     pub(crate) ids: Vec<u32>,
@@ -136,21 +136,21 @@ impl<'a> Texts<'a> {
         self.0.levels.is_empty().then_some(&self.0.ids)
     }
 
-    /// The number of a row's text, or the number that stands for null.
+    /// The index of a row's text, or the index that stands for null.
     pub(crate) fn id(&self, row: usize) -> u32 {
         let null = self.0.texts.len() as u32;
         let id = self.0.ids.get(row).copied();
         id.filter(|_| self.0.is_value(row)).unwrap_or(null)
     }
 
-    /// How many different numbers there can be.
+    /// How many different indices there can be, including the index for null.
     pub(crate) fn distinct(&self) -> usize {
         let texts = self.0.texts.len();
         let has_nulls = texts > 0 && !self.0.levels.is_empty();
         texts + usize::from(has_nulls)
     }
 
-    /// The number of a text, if the block has it.
+    /// The index of a text, if the block has the text.
     pub(crate) fn id_of(&self, text: &str) -> Option<u32> {
         let place = self.0.texts.iter().position(|own| **own == *text);
         place.map(|place| place as u32)

@@ -2,9 +2,9 @@
 
 use dashpot_engine::histogram::{BUCKETS, bucket_of, upper_bound};
 
-/// The buckets. A boundary is kept if it is more than a twelfth above the last kept boundary, which gives
-/// eighths of an octave from 1 µs on. These boundaries are frozen, too, because recorded seconds depend on
-/// them.
+/// The buckets. A boundary of the frozen layout is kept if it is more than a twelfth above the last kept
+/// boundary, which gives eighths of an octave from 1 µs on. The kept boundaries are frozen, too, because
+/// recorded seconds depend on them.
 pub(crate) struct Buckets {
     /// The highest value of each bucket.
     le_ns: Vec<u64>,
@@ -42,8 +42,8 @@ impl Buckets {
     }
 }
 
-/// The bucket of a percentile: the first bucket up to which the counts sum to at least this many per cent of
-/// all.
+/// The bucket of a percentile: the first bucket at which the sum of the counts so far is at least this many
+/// percent of all I/Os.
 pub(crate) fn percentile(counts: &[u32], total: u64, percent: u64) -> usize {
     let rank = (total * percent).div_ceil(100);
     let mut seen = 0;

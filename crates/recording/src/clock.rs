@@ -5,11 +5,11 @@ use rustix::time::{ClockId, clock_gettime};
 /// The same moment on three clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// The clock that stands still while the machine is suspended.
+    /// The time of the clock that stands still while the machine is suspended.
     pub monotonic_ns: u64,
-    /// The clock that goes on while the machine is suspended.
+    /// The time of the clock that continues while the machine is suspended.
     pub boottime_ns: u64,
-    /// The clock that counts nanoseconds since 1970, which can step.
+    /// The time of the clock that counts nanoseconds since 1970, and that can step.
     pub unix_ns: u64,
 }
 

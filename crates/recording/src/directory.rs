@@ -60,7 +60,7 @@ impl Directory {
             directory.prepare(table)?;
         }
         directory.write(&root.join(RESERVE), &vec![0; RESERVE_BYTES])?;
-        // A power cut must not take the folders of files that were flushed.
+        // Without this flush, a power cut could take the folders of files that were flushed.
         sync(root)?;
         let absolute = fs::canonicalize(root).map_err(RecordingError::io(root))?;
         // The parent folder may belong to another user and refuse to be opened: then its owner is
@@ -175,7 +175,7 @@ pub(crate) fn segment_name(segment: &Segment) -> String {
     format!("{number:010}-{from_ns:019}-{to_ns:019}{slow}{PARQUET}")
 }
 
-/// The file of I/Os with a name; `None` if no recorder gives such a name.
+/// The file of I/Os with this name; `None` if no recorder gives such a name.
 pub(crate) fn segment_of(name: &str, bytes: u64) -> Option<Segment> {
     let rest = name.strip_suffix(PARQUET)?;
     let (rest, is_slow) = match rest.strip_suffix(SLOW) {

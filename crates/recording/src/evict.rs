@@ -15,11 +15,11 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
 }
 
-/// The files of this much time before and after a slow file are kept with it.
+/// If a file has slow I/Os, the files of this much time before and after it are kept with it.
 const AROUND_NS: u64 = 60_000_000_000;
 
-/// The numbers of the files to delete so that at most `keep` bytes remain. `files` has the order in which
-/// they were sealed.
+/// The numbers of the files to delete so that at most `keep` bytes remain. `files` has the files in the order
+/// in which they were sealed.
 ///
 /// The first file to delete is the oldest file that is not near a slow file. If the files near slow files
 /// have more than half of `keep`, the oldest file of all is deleted. The last 60 seconds count as near a
@@ -63,7 +63,7 @@ fn near_slow(files: &[Segment]) -> Vec<bool> {
         })
         .collect();
     around.sort_unstable();
-    // The end of each range becomes the latest end of all ranges that begin no later.
+    // The end of each range becomes the latest end of this range and of all ranges before it.
     let mut last = 0;
     for (_, to) in &mut around {
         last = last.max(*to);
@@ -107,7 +107,8 @@ mod tests {
         })
     }
 
-    /// Whether a file is near a slow file: a naive version, which compares file by file, in whole seconds.
+    /// Whether a file is near a slow file. This naive version compares the file with each other file, in
+    /// whole seconds.
     fn is_spared(file: &Segment, files: &[Segment]) -> bool {
         let seconds = |file: &Segment| (file.from_ns / SECOND_NS, file.to_ns / SECOND_NS);
         let (from, to) = seconds(file);

@@ -12,7 +12,7 @@ use crate::batch::{Batch, Row};
 use crate::block::Block;
 use crate::table::Table;
 
-/// The table.
+/// The table of I/Os.
 pub(crate) static IOS: Table = Table {
     name: "ios",
     columns: column::COLUMNS,
@@ -60,7 +60,7 @@ pub mod column {
         CGROUP = Column::word("cgroup").optional();
         /// The id of the rule that decided the I/O's latency or error.
         RULE = Column::code("rule").optional();
-        /// The lane of that rule that the I/O used.
+        /// The number of the lane that the I/O used in the rule that decided.
         LANE = Column::code("lane").optional();
         /// The class in the queue of a pool's disk.
         CLASS = Column::word("class").optional();
@@ -70,22 +70,22 @@ pub mod column {
         INODE = Column::code("inode").optional();
         /// The wait in a queue.
         QUEUE = Column::number("queue_ns").optional();
-        /// A zio's wait for its payload. The next columns are a zio's further waits.
+        /// A zio's wait for its payload. The next columns are the other waits of a zio.
         RECV = Column::number("recv_ns").optional();
         /// The wait for the write throttle of a pool.
         THROTTLE = Column::number("throttle_ns").optional();
         /// The wait for a suspended disk.
         SUSPEND = Column::number("suspend_ns").optional();
-        /// The work of the store.
+        /// The time that the store worked.
         STORE = Column::number("store_ns").optional();
         /// The time for which rules held the I/O.
         HOLD = Column::number("hold_ns").optional();
-        /// dashpot's own error.
+        /// The lateness of the reply, which is dashpot's own error.
         LATENESS = Column::number("lateness_ns").optional();
         /// The wait until the transport accepted the reply.
         REPLY = Column::number("reply_ns").optional();
-        /// The rest of the time from the I/O's beginning to its end: without the waits, or, for an I/O of
-        /// the kernel, without `queue_ns` and `latency_ns`.
+        /// The time from the I/O's beginning to its end minus all its waits, or, for an I/O of the kernel,
+        /// minus `queue_ns` and `latency_ns`.
         OTHER = Column::code("other_ns");
         /// How many bios and requests joined this I/O.
         MERGED = Column::code("merged");
@@ -104,7 +104,7 @@ pub struct Recorded {
     pub is_in_flight: bool,
 }
 
-/// The columns of names.
+/// The columns whose values are names.
 pub(crate) const NAMES: [usize; 9] = [
     column::LAYER,
     column::DEVICE,
@@ -290,8 +290,8 @@ fn sum_ns(waits: &IoWaits) -> u64 {
     }
 }
 
-/// The waits of a row. Only zios have a wait for a throttle, and on most disks it is always 0, so it is
-/// quick to read. A zio without the time of a store is a call that rules only held.
+/// The waits of a row. Only zios have a wait for a throttle, and on most disks it is always 0, so it is quick
+/// to read. A zio without a time in the store is a program's call that a rule only held.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);
     let queue_ns = bits(column::QUEUE);

@@ -5,24 +5,24 @@ use crate::batch::Batch;
 use crate::block::Block;
 use crate::table::Table;
 
-/// The table.
+/// The table of marks.
 pub(crate) static MARKS: Table = Table {
     name: "marks",
     columns: column::COLUMNS,
 };
 
-/// The columns of marks.
+/// The columns of the table of marks.
 pub(crate) mod column {
     use crate::table::{Column, columns};
 
     columns! { COLUMNS:
-        /// When, in nanoseconds since 1970.
+        /// The moment of the event, in nanoseconds since 1970.
         AT = Column::number("at_ns").bounded();
         /// The same moment on the clock of the source.
         CLOCK = Column::number("clock_ns");
         /// The kind of event.
         KIND = Column::word("kind");
-        /// The device, if the event was at one.
+        /// The device of the event, if it has one.
         DEVICE = Column::word("device").optional();
         /// A number, or a time in nanoseconds; the kind of event says which.
         N = Column::number("n").optional();
@@ -35,13 +35,13 @@ pub(crate) mod column {
 /// event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// When, in nanoseconds since 1970.
+    /// The moment of the event, in nanoseconds since 1970.
     pub at_ns: u64,
     /// The same moment on the clock of the source.
     pub clock_ns: u64,
     /// The kind of event.
     pub event: Event,
-    /// The device, if the event was at one.
+    /// The device of the event, if it has one.
     pub device: Option<String>,
     /// A number, or a time in nanoseconds; the kind of event says which.
     pub n: Option<i64>,
@@ -57,7 +57,7 @@ macro_rules! events {
         pub enum Event { $($(#[$doc])+ $name),+ }
 
         impl Event {
-            /// All events.
+            /// All kinds of events.
             pub const ALL: &[Event] = &[$(Event::$name),+];
 
             /// The event's word in the file.

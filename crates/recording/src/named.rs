@@ -155,8 +155,8 @@ fn ids_page(named: &Named<'_>, all_levels: &[i16], rows: usize) -> Page {
     }
 }
 
-/// The number of values in a group. The values between two runs are packed in groups; fewer equal values
-/// than this are not a run.
+/// The number of values in a group. The values between two runs are packed in groups; fewer equal values than
+/// one group has are not a run.
 const GROUP: usize = 8;
 
 /// Parquet's hybrid of runs and packed groups: runs of eight or more equal values, and between them groups of

@@ -14,7 +14,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::table::Cell;
 
-/// The bytes of a column, at their offset in the file.
+/// The bytes of a column, and their offset in the file.
 pub(crate) struct Chunk {
     pub(crate) start: u64,
     pub(crate) bytes: Bytes,

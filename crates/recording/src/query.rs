@@ -7,11 +7,11 @@ use crate::ios::IOS;
 /// The I/Os that a caller asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// The I/Os ended at this time or later, in nanoseconds since 1970.
+    /// Only I/Os that ended at this time or later, in nanoseconds since 1970.
     pub from_ns: u64,
-    /// The I/Os ended before this time.
+    /// Only I/Os that ended before this time.
     pub to_ns: u64,
-    /// The I/Os took this long at their device.
+    /// Only I/Os whose time at their device is in this range.
     pub latency_ns: RangeInclusive<u64>,
     /// The columns of [`column`](mod@crate::column) that the caller will read.
     pub columns: Vec<usize>,

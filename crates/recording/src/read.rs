@@ -81,7 +81,7 @@ impl TableFile {
             Ok(ParquetMetaDataReader::decode_metadata(thrift)?)
         });
         let meta = meta?;
-        // This refuses a file of another program, which has no checksums.
+        // A file of another program has no checksums, and is refused here.
         let checksums = seal::checksums_of(&meta, table)?;
         if is_verified && !seal::is_signed(&footer) {
             return Err(Flaw::damaged("its footer has changed"));
@@ -268,7 +268,7 @@ fn check_schema(meta: &ParquetMetaData, table: &Table) -> Result<(), Flaw> {
     }
 }
 
-/// Checks the facts that the decoder and the loader trust without a check.
+/// Checks the facts in a file's footer that the decoder and the loader trust without a check.
 fn check_group(group: &RowGroupMetaData, table: &Table, length: u64) -> Result<(), Flaw> {
     let rows = group.num_rows();
     if !(0..=GROUP_ROWS as i64).contains(&rows) || group.num_columns() != table.columns.len() {
@@ -282,14 +282,14 @@ fn check_group(group: &RowGroupMetaData, table: &Table, length: u64) -> Result<(
     Ok(())
 }
 
-/// Runs the decoder on bytes that anybody may have made, and turns a panic into an error: such bytes can
-/// break the decoder's assertions.
+/// Runs the decoder and turns a panic into an error. Anybody may have made the bytes, and bytes can break the
+/// decoder's assertions.
 fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
     catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(Flaw::damaged("its bytes are not Parquet")))
 }
 
-/// If fewer than one in this many rows are needed, they are decoded one by one.
+/// If fewer than one in this many rows are needed, the reader decodes only the needed rows, one by one.
 const FEW: usize = 4;
 /// The number of bytes after the footer: its length, and `PAR1`.
 const TAIL: usize = 8;

@@ -67,9 +67,9 @@ impl Recording {
         blocks
     }
 
-    /// Begins another query with the blocks of an earlier one. If the new query begins in the row group in
-    /// which the earlier query ended, and asks for the same columns, the reader does not decode these
-    /// columns again.
+    /// Begins another query with the blocks of an earlier query. If the new query begins in the row group in
+    /// which the earlier query ended, and asks for the same columns, the reader does not decode these columns
+    /// again.
     pub fn ask(&self, query: Query, blocks: &mut Blocks) {
         let is_asked =
             |segment: &Segment| segment.to_ns >= query.from_ns && segment.from_ns < query.to_ns;
@@ -92,8 +92,8 @@ impl Recording {
         Ok(ios)
     }
 
-    /// All marks, the oldest first. Damaged files are left out, and their errors added to the list: a query
-    /// of single I/Os works without marks.
+    /// All marks, the oldest first. Damaged files are left out, and their errors are added to the list: a
+    /// query of single I/Os works without marks.
     pub fn marks(&self, damaged: &mut Vec<RecordingError>) -> Result<Vec<Mark>, RecordingError> {
         let mut marks = Vec::new();
         self.rows(
@@ -128,8 +128,8 @@ impl Recording {
         Ok(seconds)
     }
 
-    /// Calls a function for each row of these seconds. Damaged files are left out, and their errors added to
-    /// the list.
+    /// Calls a function for each row of these seconds. Damaged files are left out, and their errors are added
+    /// to the list.
     pub fn each_second(
         &self,
         from_s: u64,
@@ -198,7 +198,8 @@ fn segments(root: &Path) -> Result<Vec<(PathBuf, Segment)>, RecordingError> {
     segments.collect()
 }
 
-/// Refuses a file whose I/Os ended at other times than its name says. The reader chooses files by their names.
+/// Refuses a file whose I/Os ended at other times than its name says, because the reader chooses files by
+/// their names.
 fn check_name(path: &Path, file: &TableFile) -> Result<(), RecordingError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(segment) = segment_of(&name, 0) else {

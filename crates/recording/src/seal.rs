@@ -1,7 +1,8 @@
 //! The footer of a file: its label, and checksums.
 //!
-//! The footer has a checksum of each column of each row group, and a checksum of the footer itself. That
-//! checksum is computed with zeroes in its own place. So a reader can verify just the parts that it reads.
+//! The footer has a checksum of each column of each row group, and a checksum of the footer itself, so a
+//! reader can verify just the parts that it reads. While the footer's own checksum is computed, its place has
+//! zeroes.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ pub(crate) struct Label {
     pub(crate) at_ns: u64,
 }
 
-/// The keys. The pair of the last key must be the last pair in the footer.
+/// The keys of the footer's pairs. The pair of the last key must be the last pair in the footer.
 const TABLE: &str = "dashpot.table";
 const FORMAT: &str = "dashpot.format";
 const HOST: &str = "dashpot.host";
@@ -34,7 +35,7 @@ const AT: &str = "dashpot.at_ns";
 const COLUMNS: &str = "dashpot.columns";
 const FOOTER: &str = "dashpot.footer";
 
-/// The digits of the footer's checksum before it is known.
+/// The digits in the place of the footer's checksum while it is computed.
 const UNSIGNED: &str = "0000000000000000";
 /// The number of letters of a column's checksum.
 const DIGITS: usize = 8;

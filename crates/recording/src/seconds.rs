@@ -15,18 +15,18 @@ use crate::block::Block;
 use crate::buckets::{Buckets, percentile};
 use crate::table::Table;
 
-/// The table.
+/// The table of seconds.
 pub(crate) static SECONDS: Table = Table {
     name: "seconds",
     columns: column::COLUMNS,
 };
 
-/// The columns of seconds.
+/// The columns of the table of seconds.
 pub(crate) mod column {
     use crate::table::{Column, columns};
 
     columns! { COLUMNS:
-        /// The second, since 1970.
+        /// The second, counted since 1970.
         SECOND = Column::number("second").bounded();
         /// The device.
         DEVICE = Column::word("device");
@@ -39,13 +39,13 @@ pub(crate) mod column {
         /// How many I/Os were in the bucket; 0 in the row with the sums, so that `sum(n)` counts each I/O
         /// once.
         N = Column::number("n");
-        /// The sum of all latencies of the second.
+        /// The sum of the latencies of all I/Os of the second.
         SUM = Column::number("sum_ns").optional();
-        /// The sum of all lengths.
+        /// The sum of the lengths of all I/Os of the second.
         BYTES = Column::number("bytes").optional();
-        /// The highest latency.
+        /// The highest latency of the second.
         MAX = Column::number("max_ns").optional();
-        /// How many I/Os failed.
+        /// How many I/Os of the second failed.
         ERRORS = Column::number("errors").optional();
     }
 }
@@ -53,7 +53,7 @@ pub(crate) mod column {
 /// A row of the table of seconds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Second {
-    /// The second, since 1970.
+    /// The second, counted since 1970.
     pub second: u64,
     /// The device.
     pub device: Arc<str>,
@@ -91,7 +91,7 @@ pub enum Count {
 /// Counts the I/Os of the present second, and remembers the latencies of the last hours.
 pub(crate) struct Seconds {
     buckets: Buckets,
-    /// The places of each device's series, by the device's name.
+    /// The places of each device's entries in `series`, by the device's name.
     devices: HashMap<Arc<str>, Vec<usize>, foldhash::fast::RandomState>,
     series: Vec<Series>,
     hour: u64,
@@ -109,11 +109,11 @@ struct Series {
     bytes: u64,
     max_ns: u64,
     errors: u64,
-    /// The counts of this hour and of the hour before.
+    /// The counts of each bucket in this hour and in the hour before.
     hours: [Vec<u32>; 2],
 }
 
-/// The least number of I/Os in a second for which its 99th percentile means anything.
+/// The least number of I/Os in a second for which the second's 99th percentile means anything.
 const SECOND_LEAST: u64 = 100;
 /// The least number of I/Os in two hours for which their 99th percentile means anything.
 const HOUR_LEAST: u64 = 1_000;
@@ -254,7 +254,7 @@ impl Series {
         self.n >= SECOND_LEAST && usual.is_some_and(|ns| this > ns.saturating_mul(SLOW_TIMES))
     }
 
-    /// The bucket of a percentile of the last hours.
+    /// The bucket in which this percentile of the last hours lies.
     fn usual(&self, percent: u64) -> Option<usize> {
         let both: Vec<u32> = self.hours[0]
             .iter()
@@ -321,5 +321,5 @@ impl Second {
     }
 }
 
-/// The place of the column of times in the table.
+/// The place of the column of seconds in the table.
 pub(crate) const SECOND: usize = column::SECOND;

@@ -35,28 +35,28 @@ impl Default for Selected {
 }
 
 impl Selected {
-    /// The I/Os. Fields are empty if the query does not ask for their columns, except for the times of I/Os
-    /// in flight.
+    /// The I/Os. A field is empty if the query does not ask for its column, except for the times of I/Os in
+    /// flight.
     pub fn ios(&self) -> impl Iterator<Item = Recorded> {
         let rows = self.rows.iter();
         rows.map(|row| Recorded::of_row(&self.block, *row))
     }
 
-    /// Calls a function for each I/O, with a number. I/Os of the block with the same names have the same
-    /// number. Numbers count from 0 in the order of the first I/O with each number.
+    /// Calls a function for each I/O, with a number that all I/Os of the block with the same names share.
+    /// Numbers count from 0 in the order of the first I/O with each number.
     pub fn each(&mut self, of: impl FnMut(u32, &Recorded)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.each(&self.block, &self.rows, of);
     }
 
-    /// Calls a function once for all I/Os with the same names: with the first such I/O, their count and
-    /// their bytes.
+    /// Calls a function once for all I/Os with the same names, with the first such I/O, the number of these
+    /// I/Os and their bytes.
     pub fn counts(&mut self, of: impl FnMut(&Recorded, u64, u64)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.counts(&self.block, &self.rows, of);
     }
 
-    /// Calls a function for each I/O, with its number as in [`Selected::each`], the first I/O with that
+    /// Calls a function for each I/O, with the I/O's number as in [`Selected::each`], the first I/O with that
     /// number, and the I/O's own bytes and time at the device.
     pub fn times(&mut self, of: impl FnMut(u32, &Recorded, u64, u64)) {
         self.shapes.find(&self.block, &self.rows);

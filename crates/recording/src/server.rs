@@ -3,7 +3,7 @@
 use dashpot_engine::{Duration, Op, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};
 
-/// The time since 1970, minus the server's clock.
+/// How far the time since 1970 is ahead of the server's clock.
 pub(crate) const AHEAD_NS: u64 = 1_763_900_000_000_000_123;
 
 /// Random numbers from a seed.
@@ -37,8 +37,8 @@ impl Random {
     }
 }
 
-/// A server at 4,950 IOPS: random gaps, log-normal latencies of which 3 % are long, half of the offsets
-/// random and half in sequence, eight processes.
+/// A server at 4,950 IOPS from eight processes. Gaps are random, latencies are log-normal and 3 % of them are
+/// long, and half of the offsets are random and half in sequence.
 pub(crate) struct Server {
     random: Random,
     now_ns: u64,
@@ -135,7 +135,7 @@ fn served(
     }
 }
 
-/// The waits of a zio that a rule of 10 ms holds over a fast store.
+/// The waits of a zio on a fast store, held by a rule of 10 ms.
 fn zio_waits(random: &mut Random, is_write: bool, store_ns: u64) -> (IoWaits, u64) {
     let store_ns = store_ns / 16;
     let ns = Duration::from_nanos;

@@ -50,7 +50,7 @@ pub(crate) struct Column {
     pub is_optional: bool,
     /// Whether each row group records its lowest and its highest value.
     pub(crate) has_bounds: bool,
-    /// Whether each distinct value is stored once per row group.
+    /// Whether a row group stores each distinct value of the column once.
     pub(crate) is_named: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum Cell {
 }
 
 impl Column {
-    /// Numbers that differ from row to row.
+    /// A column of numbers that differ from row to row.
     pub(crate) const fn number(name: &'static str) -> Column {
         Column {
             name,
@@ -75,14 +75,14 @@ impl Column {
         }
     }
 
-    /// Numbers with few distinct values.
+    /// A column of numbers with few distinct values.
     pub(crate) const fn code(name: &'static str) -> Column {
         let mut column = Column::number(name);
         column.is_named = true;
         column
     }
 
-    /// Words with few distinct values.
+    /// A column of words with few distinct values.
     pub(crate) const fn word(name: &'static str) -> Column {
         let mut column = Column::code(name);
         column.cell = Cell::Text;
@@ -126,7 +126,7 @@ impl Table {
         Ok(Arc::new(schema))
     }
 
-    /// How a file is packed. Columns whose distinct values are not stored once have the differences between
+    /// How a file is packed. Columns that do not store each distinct value once have the differences between
     /// consecutive values. A row group has one page per column. A block has 32 differences, the least that
     /// the format allows: a large difference then widens only the few other differences in its block.
     pub(crate) fn properties(&self) -> Result<WriterProperties, ParquetError> {

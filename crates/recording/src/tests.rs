@@ -61,7 +61,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Recorded>, Flaw> {
     Ok(ios)
 }
 
-/// The I/Os of all rows as [`Selected::each`] gives them, each with its row group and its shape.
+/// The I/Os of all rows as [`Selected::each`] gives them, each with its row group and its shape's number.
 fn each(bytes: &[u8]) -> Result<Vec<(usize, u32, Recorded)>, Flaw> {
     let file = opened(bytes)?;
     let mut ios = Vec::new();
@@ -240,7 +240,7 @@ proptest! {
             true => bytes.truncate(at),
             false => bytes[at] ^= bits,
         }
-        // The reader does not need the four bytes at the beginning.
+        // The reader does not need the four bytes at the beginning of a file.
         match read(&bytes) {
             Ok(again) => {
                 prop_assert!(!is_cut && at < 4);
@@ -274,7 +274,7 @@ fn other_files_are_refused_by_what_they_are() {
     let format = b"dashpot.format".as_slice();
     let at = file.windows(format.len()).position(|key| key == format);
     let mut newer = file.clone();
-    // Thrift has a header and a length before the value.
+    // Thrift has a field's header and a length before the value.
     let digit = at.expect("a format") + format.len() + 2;
     newer[digit] = b'9';
     assert_eq!(read(&newer).err(), Some(Flaw::Newer(9)));

@@ -11,7 +11,7 @@ use crate::block::{Loaded, Scratch};
 use crate::error::Flaw;
 use crate::table::{Cell, Column};
 
-/// The rows of a column.
+/// The rows of a column that a caller asks for.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     /// The number of rows.
@@ -77,7 +77,7 @@ pub(crate) fn unpack(
     Ok(())
 }
 
-/// The numbers of the rows, by their ids.
+/// Gives each row its number: the entry of `names` that the row's id points to.
 fn numbers(
     names: &[i64],
     scratch: &Scratch,

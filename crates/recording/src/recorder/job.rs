@@ -29,14 +29,14 @@ pub const SEAL_IOS: usize = 8 * GROUP_ROWS;
 pub(super) enum Job {
     /// Rows of the file that is being made.
     Rows(Batch),
-    /// The file is full.
+    /// The end of the file that is being made.
     Seal(Box<Seal>),
     /// There is no more work.
     End,
 }
 
 impl Job {
-    /// How many finished I/Os the job hands over.
+    /// How many finished I/Os the job gives to the writer.
     pub(super) fn ios(&self) -> u64 {
         match self {
             Job::Rows(batch) => batch.rows() as u64,

@@ -12,7 +12,8 @@ use crate::reader::Recording;
 use crate::recorder::{Options, Recorder};
 use crate::server::Server;
 
-/// The variable that turns this test into the recorder that is killed; its value is the directory.
+/// The environment variable that turns this test into the recorder that is killed; its value is the directory
+/// of the recording.
 const ROOT: &str = "DASHPOT_TEST_RECORDS";
 
 /// Records without end, seals after every thousand I/Os, and prints a line after each seal. This test does

@@ -41,8 +41,8 @@ use writer::Writer;
 pub use job::{Options, SEAL_IOS, SEAL_NS};
 pub use state::Summary;
 
-/// Writes a recording. [`Recorder::finish`] ends it; a recorder that is dropped without it loses the rows
-/// that it has not sealed.
+/// Writes a recording. [`Recorder::finish`] ends the recording; a recorder that is dropped earlier loses the
+/// rows that it has not sealed.
 pub struct Recorder {
     clock: Arc<dyn Clock>,
     state: Arc<State>,
@@ -189,7 +189,7 @@ impl Recorder {
     pub fn finish(mut self, in_flight: &[FinishedIo]) -> Summary {
         self.mark(Event::Ended, None, None, None);
         let seal = self.prepare(in_flight);
-        // The writer takes jobs until the job to end comes, even after an error.
+        // The writer takes all jobs up to `Job::End`, even after an error.
         let _ = self.jobs.send(Job::Seal(seal));
         let _ = self.jobs.send(Job::End);
         if let Some(writer) = self.writer.take() {
@@ -290,7 +290,7 @@ impl Recorder {
     }
 }
 
-/// An I/O in flight, as if it ended now.
+/// An I/O in flight, recorded as if it ended now.
 fn ending(io: &FinishedIo, now: &Moment) -> FinishedIo {
     FinishedIo {
         ended_ns: now.monotonic_ns,

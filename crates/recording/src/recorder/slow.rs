@@ -22,11 +22,11 @@ const OLD_NS: u64 = 1_000_000_000;
 /// A device is frozen if it has I/O in flight and completes no I/O for at least this time, and for at least
 /// [`FREEZE_TIMES`] times its median latency.
 const FREEZE_NS: u64 = 50_000_000;
-/// The multiple of the median latency in which a frozen device completes no I/O.
+/// A frozen device completes no I/O for this many times its median latency.
 const FREEZE_TIMES: u64 = 10;
 
 impl Slow {
-    /// Notes that something is slow.
+    /// Notes the reason why an I/O or a device is slow.
     pub(super) fn is(&mut self, why: &'static str, device: &str) {
         self.why.get_or_insert_with(|| (why, device.to_owned()));
     }
@@ -58,7 +58,7 @@ impl Slow {
         }
     }
 
-    /// Returns the reason, and forgets it.
+    /// Returns the reason to keep the file, and forgets it.
     pub(super) fn take(&mut self) -> Option<(&'static str, String)> {
         self.why.take()
     }

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// The extent of the recording at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Single I/Os and seconds.
+    /// The recorder writes single I/Os and seconds.
     Everything,
-    /// Only seconds, because the writer took too much CPU time.
+    /// The recorder writes only seconds, because the writer took too much CPU time.
     SecondsOnly,
-    /// No more I/Os or seconds, because the writer cannot write.
+    /// The recorder writes no more I/Os or seconds, because the writer cannot write.
     Stopped,
 }
 
@@ -19,22 +19,22 @@ pub(super) enum Mode {
 pub struct Summary {
     /// How often the recorder has sealed its files.
     pub seals: u64,
-    /// Finished I/Os in sealed files.
+    /// The number of finished I/Os in sealed files.
     pub ios: u64,
     /// The bytes of the remaining files.
     pub bytes: u64,
     /// The CPU time of the thread that writes.
     pub cpu_ns: u64,
-    /// I/Os and events that are missing.
+    /// The number of I/Os and events that are missing.
     pub lost: u64,
-    /// Files of I/Os that were deleted to keep the recording within its bytes. The seconds still count their
-    /// I/Os.
+    /// The number of files of I/Os that were deleted to keep the recording within its bytes. The seconds
+    /// still count the I/Os of these files.
     pub deleted: u64,
     /// Why the recorder has stopped; `None` if it has not stopped.
     pub stopped: Option<String>,
 }
 
-/// The writer writes these figures, and the reader's thread reads them. Both threads add to `lost`.
+/// The writer sets these figures, and the reader's thread reads them. Both threads add to `lost`.
 #[derive(Default)]
 pub(super) struct State {
     mode: AtomicU8,

@@ -35,15 +35,15 @@ pub(super) struct Writer {
     segments: Vec<Segment>,
     seconds: Growing,
     marks: Growing,
-    /// The clock and the writer's CPU time at the last seal.
+    /// The time of the clock and the writer's CPU time, both at the last seal.
     used: Option<(u64, u64)>,
-    /// When single I/Os are recorded again.
+    /// When the recorder begins to record single I/Os again.
     resumes_ns: u64,
 }
 
-/// The seconds and the marks have at most this part of all bytes.
+/// The seconds and the marks together may have the recording's bytes divided by this number.
 const COUNTS_PART: u64 = 4;
-/// Single I/Os are left out for this long.
+/// If the writer took too much CPU time, it leaves out single I/Os for this long.
 const REST_NS: u64 = 60_000_000_000;
 
 impl Writer {
@@ -77,7 +77,7 @@ impl Writer {
         })
     }
 
-    /// Works until the job to end comes. After an error, the writer takes jobs without doing them.
+    /// Works until `Job::End` comes. After an error, the writer takes jobs without doing them.
     pub(super) fn run(mut self, jobs: &Receiver<Job>, give_back: &Sender<Batch>) {
         self.begin();
         while let Ok(job) = jobs.recv() {
@@ -204,7 +204,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves out single I/Os for a while if this thread took too much CPU time.
+    /// Leaves out single I/Os for a while if the writer's thread took too much CPU time.
     fn weigh(&mut self, now: &Moment) {
         let cpu_ns = self.clock.thread_cpu_ns();
         self.state.set_cpu(cpu_ns);
@@ -221,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// Stops, and writes a mark. The reserve makes room for the mark.
+    /// Stops recording, and writes a mark. The file of the reserve is deleted to make room for the mark.
     fn stop(&mut self, error: &RecordingError) {
         self.state.stop(error.to_string());
         self.state.add_lost(std::mem::take(&mut self.finished));
@@ -236,8 +236,8 @@ impl Writer {
             text: Some(error.to_string()),
         });
         let label = self.label(&MARKS, &now);
-        // The mark may still have no room, so its error is ignored. The summary has the first error in any
-        // case.
+        // The mark may still have no room, so an error of writing it is ignored. The summary has the first
+        // error in any case.
         let _ = self
             .marks
             .publish(&self.directory, &label, now.monotonic_ns);
