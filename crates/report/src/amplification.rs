@@ -26,7 +26,7 @@ pub use self::report::AmplificationReport;
 pub struct Amplification {
     /// The pools, in display order.
     pub pools: Vec<PoolLevels>,
-    /// The room for the text.
+    /// The width that the text may have.
     pub room: Room,
 }
 

@@ -1,13 +1,13 @@
 //! Times of day, from nanoseconds since a midnight.
 
-/// `07:05:09`.
+/// A time of day, such as `07:05:09`.
 pub fn time_of_day(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (hours, minutes) = (seconds / 3_600 % 24, seconds / 60 % 60);
     format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
 }
 
-/// `07:05:09.250`.
+/// A time of day with milliseconds, such as `07:05:09.250`.
 pub fn time_of_day_ms(ns: u64) -> String {
     format!("{}.{:03}", time_of_day(ns), ns / 1_000_000 % 1_000)
 }

@@ -40,7 +40,7 @@ pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     })
 }
 
-/// Clients reached a depth repeatedly if they sent at least this many times as many zios.
+/// Clients reached a depth repeatedly if they sent at least this many times as many zios as the depth has.
 const BURSTS: u64 = 4;
 
 #[cfg(test)]

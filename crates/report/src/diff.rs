@@ -19,7 +19,7 @@ pub struct DiffReport {
     /// The words for what is slow, such as `latency at least 10ms`; `None` for I/Os beyond the usual times
     /// of the other side.
     pub slow: Option<String>,
-    /// The room for the text.
+    /// The width that the text may have.
     pub room: Room,
 }
 
@@ -254,7 +254,7 @@ fn hung_line(hung: &Hung) -> String {
     )
 }
 
-/// The width of the other columns, with the gaps before them.
+/// The width of the columns beside the values' names, with the gaps before them.
 const TAKEN: usize = 11 + 13 + 8 + 12;
 
 #[cfg(test)]

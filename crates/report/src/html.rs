@@ -74,7 +74,7 @@ impl Document {
     }
 }
 
-/// The policy. A style in the picture has its own hash.
+/// The page's security policy. A style in the picture has its own hash.
 fn policy(picture: &str) -> String {
     let own = picture.split("<style>").skip(1);
     let own = own.filter_map(|rest| rest.split("</style>").next());

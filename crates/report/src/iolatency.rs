@@ -40,7 +40,7 @@ pub fn opening(interval_s: impl fmt::Display, endless: bool) -> String {
     format!("Tracing block I/O. Output every {interval_s} seconds.{how_to_end}\n")
 }
 
-/// The row of a latency of exactly 2^k ms.
+/// The row that counts a latency of exactly 2^k ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {
     /// The row that begins with this latency, as the labels say.
@@ -81,7 +81,7 @@ pub struct Interval {
     /// The I/Os in flight that the remark mentions; JSON has all I/Os in flight.
     #[serde(skip)]
     pub mention: Mention,
-    /// The room for the text.
+    /// The width that the text may have.
     #[serde(skip)]
     pub room: Room,
 }
@@ -114,7 +114,7 @@ pub struct Value {
     pub distribution: Distribution,
 }
 
-/// Latencies, in the form for both styles.
+/// Latencies, in the forms that the two styles need.
 #[derive(Clone, Debug, Serialize)]
 pub struct Distribution {
     /// The rows from 0 ms to the highest row with I/Os; at least one row.

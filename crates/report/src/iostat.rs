@@ -94,7 +94,7 @@ pub struct Iostat {
     pub mention: Mention,
     /// The length of the interval, and how many intervals are missing because of it.
     pub length: Length,
-    /// The room for the text.
+    /// The width that the text may have.
     pub room: Room,
 }
 
@@ -391,9 +391,9 @@ struct DeviceObject<'a> {
     writes: KindObject,
     discards: KindObject,
     flushes: KindObject,
-    /// `aqu-sz`.
+    /// The mean number of zios in flight, which the text has as `aqu-sz`.
     mean_in_flight: Option<f64>,
-    /// `%util`.
+    /// The share of the time in which a zio was in flight, which the text has as `%util`.
     busy_percent: Option<f64>,
     /// The depth in the time in which any I/O was in flight.
     depth: Option<Depth>,

@@ -34,7 +34,7 @@ pub struct Observation {
     /// Whether the text has the rates of discards and flushes, and p90.
     #[serde(skip)]
     pub wide: bool,
-    /// The room for the text.
+    /// The width that the text may have.
     #[serde(skip)]
     pub room: Room,
 }

@@ -48,7 +48,7 @@ pub struct Quantize {
     /// How many completions had no visible start; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
-    /// The room for the text.
+    /// The width that the text may have.
     #[serde(skip)]
     pub room: Room,
 }
@@ -136,8 +136,8 @@ impl Aggregation {
         }
     }
 
-    /// The key by which DTrace sorts distributions: first the sum of the rows' values, then the count of row
-    /// 0.
+    /// The key by which DTrace sorts distributions: first the sum of the rows' values, and then the count of
+    /// row 0.
     fn weight(&self) -> (i128, u64) {
         let values = self.rows.iter();
         let sum = values.map(|row| i128::from(row.value_us) * i128::from(row.count));

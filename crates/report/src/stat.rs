@@ -60,7 +60,7 @@ pub struct Stat {
     /// The figure that the bars show.
     #[serde(skip)]
     pub bars: Bars,
-    /// The room for the text.
+    /// The width that the text may have.
     #[serde(skip)]
     pub room: Room,
 }
@@ -86,7 +86,7 @@ pub struct Amount {
     /// The distribution of the statistic's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Numbers>,
-    /// For how much of the time the device had I/O in flight, if the statistic is about that.
+    /// For how much of the time the device had I/O in flight, if the statistic is about busy time.
     #[serde(flatten)]
     pub busy: Option<Busy>,
 }
@@ -94,7 +94,7 @@ pub struct Amount {
 /// The share of the time in which a device had I/O in flight.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Busy {
-    /// In percent; `None` if the source knows nothing about the whole interval.
+    /// The share in percent; `None` if the source knows nothing about the whole interval.
     pub busy_percent: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ impl Amount {
 }
 
 impl Busy {
-    /// The share, or 0 if it is not known.
+    /// The share in percent, or 0 if it is not known.
     fn percent(self) -> f64 {
         self.busy_percent.unwrap_or(0.0)
     }
@@ -204,7 +204,7 @@ impl Stat {
         row
     }
 
-    /// `10:32:01  1.00 s  1,234 I/Os (1,234/s), 5,054,464 bytes (4.82M/s)`
+    /// A line such as `10:32:01  1.00 s  1,234 I/Os (1,234/s), 5,054,464 bytes (4.82M/s)`.
     fn summary(&self) -> String {
         let Amount { count, bytes, .. } = self.all;
         let elapsed = self.length.elapsed;

@@ -28,7 +28,7 @@ pub struct Txgs {
     pub pool: Option<String>,
     /// The groups, the oldest first.
     pub txgs: Vec<TxgStats>,
-    /// The room for the text.
+    /// The width that the text may have.
     pub room: Room,
 }
 

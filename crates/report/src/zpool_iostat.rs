@@ -40,7 +40,7 @@ pub struct ZpoolIostat {
     pub view: View,
     /// Whether titles come before the lines. A table always has titles.
     pub titled: bool,
-    /// The room for the text.
+    /// The width that the text may have.
     pub room: Room,
     /// The pools, in display order.
     pub pools: Vec<PoolInterval>,

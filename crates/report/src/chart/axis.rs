@@ -1,4 +1,4 @@
-//! Axes: map values to places, and choose the values to name.
+//! Axes: they map values to places, and choose the values that get a name.
 
 /// A linear axis from 0.
 pub(super) struct Linear {
@@ -18,7 +18,7 @@ pub(super) struct Log {
 }
 
 impl Linear {
-    /// An axis up to `most` or a little more, between two places.
+    /// An axis from 0 to `most` or a little more, drawn between two places.
     pub(super) fn new(most: f64, ticks: f64, from: f64, to: f64) -> Linear {
         let most = if most > 0.0 { most } else { 1.0 };
         let step = nice_step(most / ticks);
@@ -30,7 +30,7 @@ impl Linear {
         }
     }
 
-    /// An axis that ends at exactly `end`.
+    /// An axis from 0 to exactly `end`, drawn between two places.
     pub(super) fn up_to(end: f64, ticks: f64, from: f64, to: f64) -> Linear {
         let end = if end > 0.0 { end } else { 1.0 };
         let step = nice_step(end / ticks);
@@ -46,7 +46,7 @@ impl Linear {
         self.from + (self.to - self.from) * (value / self.end).clamp(0.0, 1.0)
     }
 
-    /// The values to name, with their names.
+    /// The values that get a name, with their names.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let count = (self.end / self.step + 1e-9) as usize;
         let decimals = usize::from(self.step < 1.0) + usize::from(self.step < 0.1);
@@ -59,7 +59,7 @@ impl Linear {
 }
 
 impl Log {
-    /// An axis of the decades around two values above 0.
+    /// An axis of whole decades around two values above 0, drawn between two places.
     pub(super) fn new(least: f64, most: f64, from: f64, to: f64) -> Log {
         let first = libm::floor(libm::log10(least)) as i32;
         let last = (libm::ceil(libm::log10(most) - 1e-9) as i32).max(first + 1);

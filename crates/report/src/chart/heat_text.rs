@@ -66,9 +66,9 @@ struct Picture<'a> {
     screen: Screen,
     map: Map,
     shades: Shades,
-    /// Characters for each column.
+    /// The number of characters for each column.
     width: usize,
-    /// Characters before the first column.
+    /// The number of characters before the first column.
     free: usize,
 }
 

@@ -99,8 +99,8 @@ struct Bin {
     count: u64,
 }
 
-/// The edges of the bin of a latency. Latencies shorter than the axis begins share one bin that is a decade
-/// wide.
+/// The edges of the bin that counts a latency. Latencies below the beginning of the axis share one bin that
+/// is a decade wide.
 fn edges(ns: f64) -> (f64, f64) {
     if ns < LEAST_NS {
         return (LEAST_NS / 10.0, LEAST_NS);

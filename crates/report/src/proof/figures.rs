@@ -103,7 +103,7 @@ impl Error {
         between_the_ends([self.mean_ns, self.p50_ns, self.p90_ns, self.p99_ns].map(time))
     }
 
-    /// The same figures, each as a share of the requested time.
+    /// The figures of the error, each as a share of the requested time.
     pub(super) fn share_cells(&self) -> Cells {
         let share = |percent: Option<f64>| {
             percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.1} %"))
@@ -165,7 +165,7 @@ pub(super) fn exact_time(ns: u64) -> String {
     }
 }
 
-/// `31 of 1000 (3.1 %)`.
+/// A part, the whole and the share, such as `31 of 1000 (3.1 %)`.
 pub(super) fn share(part: u64, all: u64) -> String {
     format!(
         "{part} of {all} ({:.1} %)",
@@ -173,7 +173,7 @@ pub(super) fn share(part: u64, all: u64) -> String {
     )
 }
 
-/// `+35.1us`.
+/// A time with its sign, such as `+35.1us`.
 pub(super) fn signed(ns: i64) -> String {
     let sign = if ns < 0 { '-' } else { '+' };
     format!("{sign}{}", short_time(ns.unsigned_abs()))

@@ -199,24 +199,24 @@ fn or_dash(word: Option<String>) -> String {
 
 /// The unit in which the kernel counts offsets.
 pub(super) const SECTOR: u64 = 512;
-/// `write+f` is a write with FUA.
+/// The width of an operation: `write+f` is a write with FUA.
 const OP_WIDTH: usize = 7;
-/// `12/31`: a rule and its lane.
+/// The width of a rule and its lane: `12/31`.
 const RULE_WIDTH: usize = 5;
-/// `uid=1000 pid=4711`.
+/// The width of most clients' names: `uid=1000 pid=4711`.
 const CLIENT_WIDTH: usize = 17;
-/// The name of a wait.
+/// The width of the name of a wait.
 const MOSTLY_WIDTH: usize = 8;
-/// The letters of an operation.
+/// The width of the letters of an operation.
 const TYPE_WIDTH: usize = 4;
-/// `sync_file_range`.
+/// The width of a call's name: `sync_file_range`.
 const CALL_WIDTH: usize = 15;
-/// Thread ids on today's largest machines.
+/// The width of thread ids on today's largest machines.
 const PID_WIDTH: usize = 7;
-/// The kernel's bound on a thread's name.
+/// The width of a thread's name, which the kernel bounds.
 const COMM_WIDTH: usize = 15;
-/// Bytes of a disk of up to a terabyte.
+/// The width of offsets on a disk of up to a terabyte.
 const OFFSET_WIDTH: usize = 12;
 const SIZE_WIDTH: usize = 5;
-/// The longest text of [`short_time`].
+/// The width of the longest text of [`short_time`].
 const LATENCY_WIDTH: usize = 6;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::columns::SECTOR;
 
-/// A line. `at_ns` is the time at which the I/O ended. The time counts from 1970; in a simulation, from
-/// the simulation's beginning. A zio's line has the other keys of the API's finished zios, and `device`
-/// is the zio's disk.
+/// A line of the output. `at_ns` is the time at which the I/O ended. The time counts from 1970; in a
+/// simulation, from the simulation's beginning. A zio's line has the other keys of the API's finished zios,
+/// and `device` is the zio's disk.
 #[derive(Serialize)]
 struct Line {
     at_ns: u64,

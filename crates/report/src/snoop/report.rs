@@ -35,7 +35,7 @@ pub enum Lines {
     OfThePast,
 }
 
-/// A line.
+/// A finished I/O, and its line of the table.
 struct Finished {
     io: FinishedIo,
     line: String,

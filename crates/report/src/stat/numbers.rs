@@ -48,7 +48,7 @@ impl Numbers {
         [p50, p90, p99, max]
     }
 
-    /// `p50 10.0ms, p90 10.1ms, p99 -, max 10.2ms`
+    /// A sentence such as `p50 10.0ms, p90 10.1ms, p99 -, max 10.2ms`.
     pub fn sentence(&self) -> String {
         let [p50, p90, p99, max] = self.cells();
         format!("p50 {p50}, p90 {p90}, p99 {p99}, max {max}")

@@ -18,7 +18,7 @@ pub enum View {
     Sizes,
 }
 
-/// Columns under one title, with the title of each.
+/// The columns under one title, and the title of each column.
 pub(super) struct Group {
     pub(super) title: &'static str,
     pub(super) columns: &'static [&'static str],
@@ -67,7 +67,7 @@ const QUEUES: [Group; 7] = [
     group("rebuildq_write", QUEUE, EMPTY),
 ];
 
-/// In the tables, the last three columns have no title above their own titles.
+/// In tables, the last three columns have only their own titles, and no title above these.
 const LATENCY_TABLE: [Group; 7] = [
     group("total_wait", READ_WRITE, 0),
     group("disk_wait", READ_WRITE, 1),

@@ -15,7 +15,7 @@ pub struct ZpoolIostatReport {
     pub view: View,
     /// Whether a narrow terminal, too, gets all columns.
     pub wide: bool,
-    /// Whether the titles have been shown.
+    /// Whether the titles have been printed.
     pub titled: bool,
 }
 
