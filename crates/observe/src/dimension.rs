@@ -355,7 +355,7 @@ impl Serialize for Dimension {
     }
 }
 
-/// The nearest dimension, or all dimensions.
+/// Words that propose the nearest dimension, or list all dimensions.
 fn remedy(word: &str) -> String {
     let words = Dimension::ALL.map(Dimension::word);
     match nearest(word, words) {

@@ -39,9 +39,9 @@ pub struct ClassInterval {
     pub active: u64,
     /// The times of zios from entering the queue until their end.
     pub total_wait: Histogram,
-    /// The times at the disk.
+    /// The times of zios at the disk.
     pub disk_wait: Histogram,
-    /// The times in the queue.
+    /// The times of zios in the queue.
     pub queue_wait: Histogram,
     /// Sizes in bytes of the zios that were not joined with other zios.
     pub alone: Histogram,
@@ -50,7 +50,7 @@ pub struct ClassInterval {
 }
 
 impl PoolInterval {
-    /// The interval of a class.
+    /// The I/O of a class in the interval.
     pub fn class(&self, class: Class) -> &ClassInterval {
         &self.classes[class as usize]
     }

@@ -15,9 +15,9 @@ pub(crate) struct Batch {
 /// The values of a column. A null has a level, but no value.
 #[derive(Default)]
 pub(crate) struct Values {
-    /// Numbers.
+    /// The values of a column of numbers.
     pub(crate) ints: Vec<i64>,
-    /// Indices of strings.
+    /// The indices of strings, in a column of strings.
     pub(crate) ids: Vec<u32>,
     pub(crate) texts: Texts,
     /// For each row, 1 for a value or 0 for null; unused in columns without nulls.

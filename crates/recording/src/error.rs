@@ -13,10 +13,10 @@ pub enum RecordingError {
     Io {
         /// The file or the directory.
         path: PathBuf,
-        /// The refusal.
+        /// The operating system's error.
         refusal: io::Error,
     },
-    /// There is no recording.
+    /// The file or the directory is not a recording.
     #[error("{}: this is not a recording: dashpot did not write it", path.display())]
     Foreign {
         /// The file or the directory.
@@ -54,7 +54,7 @@ pub enum RecordingError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The damage.
+        /// The damage, in words.
         what: String,
     },
     /// Another process writes this recording.

@@ -109,7 +109,7 @@ impl TableFile {
         self.meta.num_row_groups()
     }
 
-    /// The rows of a row group.
+    /// The number of rows of a row group.
     pub(crate) fn rows(&self, group: usize) -> usize {
         self.meta.row_group(group).num_rows() as usize
     }

@@ -156,7 +156,7 @@ enum Matching {
 }
 
 impl Matching {
-    /// The answer for values in a range.
+    /// The answer for the values of a column in this range.
     fn of(file: &TableFile, group: usize, column: usize, asked: RangeInclusive<u64>) -> Matching {
         if asked == (0..=u64::MAX) {
             return Matching::All;

@@ -26,7 +26,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// The file.
+    /// The text of the HTML file.
     pub fn html(&self) -> String {
         let picture = self.svg.as_deref().map(lit).unwrap_or_default();
         let policy = policy(&picture);

@@ -96,7 +96,7 @@ pub enum Scope {
     By {
         /// The dimension of the breakdown: `device`, `client`, …
         by: &'static str,
-        /// The values.
+        /// The values of the dimension.
         values: Vec<Value>,
     },
 }
@@ -137,9 +137,9 @@ pub enum Style {
 /// [`Boundary`].
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// The lower edge.
+    /// The lower edge of the row.
     pub from_ms: u64,
-    /// The upper edge.
+    /// The upper edge of the row.
     pub to_ms: u64,
     /// The number of I/Os with latencies between the two edges.
     pub count: u64,

@@ -86,7 +86,7 @@ pub enum Columns {
 /// has 0.00 as in sysstat.
 #[derive(Clone, Debug)]
 pub struct Iostat {
-    /// The columns.
+    /// The columns that the text shows.
     pub columns: Columns,
     /// The disks, in display order.
     pub disks: Vec<Interval>,

@@ -107,9 +107,9 @@ pub struct Aggregation {
 /// Latencies from `value_us` to less than twice `value_us`; for 0, latencies below 1 µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The lower edge.
+    /// The lower edge of the row.
     pub value_us: i64,
-    /// I/Os in the row.
+    /// The number of I/Os in the row.
     pub count: u64,
 }
 

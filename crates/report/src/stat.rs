@@ -70,7 +70,7 @@ pub struct Stat {
 pub enum Bars {
     /// The number of I/Os.
     Count,
-    /// The bytes.
+    /// The bytes of the I/Os.
     Bytes,
     /// The share of the time in which the device was busy. The longest bar is all of the time.
     Busy,
@@ -101,7 +101,7 @@ pub struct Busy {
 /// The values of a breakdown.
 #[derive(Clone, Debug)]
 pub struct Values {
-    /// The word of the dimension.
+    /// The word of the breakdown's dimension.
     by: &'static str,
     /// Each value, in display order.
     each: Vec<(String, Amount)>,

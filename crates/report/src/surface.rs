@@ -6,7 +6,7 @@ use super::table::Room;
 /// The capabilities of the place where a report is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Surface {
-    /// The room for tables.
+    /// The width that tables may have.
     pub room: Room,
     /// The way in which pictures are shown.
     pub pictures: Pictures,

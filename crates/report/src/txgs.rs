@@ -26,7 +26,7 @@ pub use self::report::TxgsReport;
 pub struct Txgs {
     /// The pool's name, if the text shows the name above the table.
     pub pool: Option<String>,
-    /// The groups, the oldest first.
+    /// The transaction groups, the oldest first.
     pub txgs: Vec<TxgStats>,
     /// The width that the text may have.
     pub room: Room,

@@ -38,7 +38,7 @@ pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 /// The length of the steps of a memory, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// The seconds of a step.
+    /// The length of a step in seconds.
     pub(crate) unit: u64,
     /// The most steps that are remembered.
     pub(crate) most: usize,

@@ -36,7 +36,7 @@ pub struct Daemon {
     /// All zios that ended before this second are collected.
     collected_to: Mutex<u64>,
     started: Instant,
-    /// The host's counters at the start.
+    /// The host's counters when the daemon started.
     counted_before: Counted,
 }
 
@@ -94,7 +94,7 @@ impl Daemon {
         self.started
     }
 
-    /// The host's counters at the start.
+    /// The host's counters when the daemon started.
     pub fn counted_before(&self) -> Counted {
         self.counted_before
     }

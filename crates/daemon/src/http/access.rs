@@ -163,7 +163,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str
     value.unwrap_or_default()
 }
 
-/// The host of `HOST:PORT` or `[V6]:PORT`.
+/// The host in `HOST:PORT` or `[V6]:PORT`.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -201,7 +201,7 @@ fn without_token(uri: &Uri) -> Uri {
     let others = query.split('&').filter(|pair| !pair.starts_with("token="));
     let others: Vec<&str> = others.collect();
     let rest = format!("{}?{}", uri.path(), others.join("&"));
-    // The parts were parsed before.
+    // The text consists of parts of a parsed URI, so parsing it does not fail.
     rest.parse().unwrap_or_else(|_| uri.clone())
 }
 

@@ -27,7 +27,7 @@ impl Format {
         }
     }
 
-    /// The content type.
+    /// The content type of the format.
     pub(super) fn name(self) -> &'static str {
         match self {
             Format::OpenMetrics => OPEN_METRICS,

@@ -9,7 +9,7 @@ use super::device::DeviceView;
 use super::memory::client_memory;
 use super::shard::{load, stops};
 
-/// A disk.
+/// A disk in the API's form.
 pub(crate) fn disk(
     info: &DiskInfo,
     pool: Option<&PoolInfo>,
@@ -40,7 +40,7 @@ pub(crate) fn disk(
     }
 }
 
-/// A volume.
+/// A volume in the API's form.
 pub(crate) fn volume(
     info: &VolumeInfo,
     pool: &PoolInfo,

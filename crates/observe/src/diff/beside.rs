@@ -26,7 +26,7 @@ pub(super) struct Moments {
     pub(super) beside: HashMap<(Dimension, Part), u64, RandomState>,
 }
 
-/// The issue of an I/O.
+/// The moment at which an I/O was issued, and the I/O's device.
 #[derive(Clone, Debug)]
 struct Moment {
     at_ns: u64,
@@ -46,7 +46,7 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// Adds the issue of an I/O.
+    /// Adds the moment at which an I/O was issued.
     pub(super) fn add(&mut self, io: &FinishedIo) {
         self.seen += 1;
         let place = match self.kept.len() < KEPT_MAX {

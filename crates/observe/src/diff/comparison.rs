@@ -19,7 +19,7 @@ use crate::parts::Part;
 /// `finding` is `slow`, `too_few` or `not_slower`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The side in question.
+    /// The side whose slow I/Os the comparison explains.
     pub here: SideSum,
     /// The side that `here` was compared with; `None` if slow I/Os were compared with the other I/Os of
     /// their own side.

@@ -14,7 +14,7 @@ pub struct Rate {
     pub dimension: Dimension,
     /// The value.
     pub value: String,
-    /// The figure.
+    /// The figure that rose or fell.
     pub metric: Metered,
     /// The figure per second on the other side; for the depth, the mean.
     pub there_per_s: f64,

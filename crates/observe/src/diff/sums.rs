@@ -17,9 +17,9 @@ use super::slow::Slow;
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The side in question.
+    /// The side whose slow I/Os the comparison explains.
     Here,
-    /// The side with which the side in question is compared.
+    /// The other side, with which the comparison compares these I/Os.
     There,
 }
 

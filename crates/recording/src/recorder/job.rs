@@ -51,7 +51,7 @@ pub(super) struct Seal {
     pub(super) now: Moment,
     /// The last rows of the file.
     pub(super) batch: Batch,
-    /// The I/Os in flight, which end now.
+    /// The I/Os in flight, which are recorded as if they ended now.
     pub(super) in_flight: Vec<FinishedIo>,
     pub(super) seconds: Vec<Second>,
     pub(super) marks: Vec<Mark>,

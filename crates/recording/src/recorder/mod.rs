@@ -58,7 +58,7 @@ pub struct Recorder {
     marks: Vec<Mark>,
     last: Moment,
     sealed: Moment,
-    /// I/Os since the last seal.
+    /// The number of I/Os since the last seal.
     ios: usize,
     /// I/Os and events that were lost since the last mark about losses.
     lost: u64,

@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::columns::{Column, HeatMap};
 use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
 
-/// The room for a map.
+/// The most columns and bands that a map may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// The most columns.
+    /// The most columns that the map may have.
     pub columns: usize,
-    /// The most bands, without the bands outside of a crop.
+    /// The most bands that the map may have, without the bands outside of a crop.
     pub bands: usize,
 }
 

@@ -30,9 +30,9 @@ pub struct IolatencyReport {
     pub types: Option<String>,
     /// The breakdown; `None` for a single histogram.
     pub by: Option<Dimension>,
-    /// The edges of rows.
+    /// The row that counts a latency of exactly 2^k ms.
     pub boundary: Boundary,
-    /// The style of latencies.
+    /// Whether the text shows histograms or percentiles.
     pub style: Style,
     /// Whether the time of day comes before each interval (`-T`).
     pub timestamp: bool,

@@ -16,7 +16,7 @@ pub struct IostatReport {
     pub layer: Layer,
     /// The intervals of the report.
     pub schedule: Schedule,
-    /// The columns.
+    /// The columns that the report shows.
     pub columns: Columns,
     /// Whether a narrow terminal, too, gets all columns.
     pub wide: bool,

@@ -36,9 +36,9 @@ pub enum Verdict {
 /// The largest error that a rule may have, and the least number of zios that it must have held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance {
-    /// The bound at the median.
+    /// The largest error at the median.
     pub within: Allowance,
-    /// The bound at p99.
+    /// The largest error at p99.
     pub tail: Allowance,
     /// With fewer held zios than this there is no verdict.
     pub min: u64,

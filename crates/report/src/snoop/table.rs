@@ -130,5 +130,5 @@ fn width(columns: &[Column]) -> usize {
     widths.sum::<usize>() + columns.len().saturating_sub(1)
 }
 
-/// A time of day with milliseconds.
+/// The width of a time of day with milliseconds.
 const TIME_WIDTH: usize = 12;

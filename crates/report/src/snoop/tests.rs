@@ -1,4 +1,4 @@
-//! Lines, byte for byte.
+//! Compares the lines of the report byte for byte.
 
 use dashpot_engine::{Duration, Op, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Kind, Layer, Who};

@@ -33,7 +33,7 @@ pub(crate) struct Wanted {
     disk: Option<String>,
     /// Only zios of these operations, with commas between them: `read,write`.
     op: Option<String>,
-    /// Only zios whose total latency is at least this.
+    /// Only zios whose total latency is at least this long.
     #[serde(default)]
     min_ns: u64,
     /// Only zios that ended at this moment or later.

@@ -45,13 +45,13 @@ impl Interval {
         })
     }
 
-    /// An interval as one column.
+    /// An interval between two moments, as one column.
     pub(super) fn whole(ns: &Range<u64>, now_ns: u64) -> Result<Interval, Refusal> {
         let step_ns = ns.end.saturating_sub(ns.start).max(SECOND_NS);
         Interval::of(Some(ns.start), Some(ns.end), step_ns, now_ns)
     }
 
-    /// One second.
+    /// The interval of one second.
     pub(crate) fn second(second: u64) -> Interval {
         Interval {
             seconds: second..second + 1,
@@ -93,7 +93,7 @@ impl Counted {
         }
     }
 
-    /// The answer.
+    /// Makes the API's answer from the columns.
     pub(crate) fn answer(self, statistic: &Statistic, interval: &Interval, now_ns: u64) -> Columns {
         Columns {
             statistic: statistic.to_string(),

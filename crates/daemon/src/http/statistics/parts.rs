@@ -7,11 +7,11 @@ use dashpot_api::{ColumnPart, Distribution};
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::OTHER;
 
-/// The I/O of a column, by value.
+/// The I/O of a column, by value of the breakdown.
 #[derive(Debug, Default)]
 pub(super) struct Parts(HashMap<Option<String>, Sum>);
 
-/// The I/O of a value.
+/// The I/O of one value of the breakdown.
 #[derive(Debug, Default)]
 struct Sum {
     count: u64,
