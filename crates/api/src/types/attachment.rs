@@ -13,10 +13,10 @@ pub struct Attachment {
     pub node: String,
     /// How the device reaches the daemon.
     pub mechanism: MechanismWord,
-    /// The process that attached it.
+    /// The process that attached the device.
     #[schema(example = "uid=0 pid=4711")]
     pub by: String,
-    /// Time since it was attached.
+    /// Time since the device was attached.
     pub age_ns: u64,
     /// Number of the device's zios that have no reply yet.
     pub in_flight: u32,

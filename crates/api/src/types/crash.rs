@@ -116,7 +116,7 @@ pub struct PoolCrashed {
 /// A transaction group that was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LostTxg {
-    /// Its number.
+    /// The number of the transaction group.
     pub txg: u64,
     /// Bytes of the transaction group that were only in memory.
     pub dirty_bytes: u64,
@@ -127,7 +127,7 @@ pub struct LostTxg {
 pub struct WriteSum {
     /// Number of writes.
     pub writes: u64,
-    /// Sum of their bytes.
+    /// Sum of the writes' bytes.
     pub bytes: u64,
 }
 
@@ -145,7 +145,7 @@ pub struct ClientLoss {
 /// An acknowledged write that did not survive whole.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct LostWrite {
-    /// The name of the client that wrote it.
+    /// The name of the client that sent the write.
     pub client: String,
     /// The first byte of the write on the disk.
     pub offset_bytes: u64,

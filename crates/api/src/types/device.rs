@@ -77,19 +77,20 @@ pub struct OpCount {
 /// A zio that has not been replied to.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct InFlightZio {
-    /// The name of its operation.
+    /// The name of the zio's operation.
     #[schema(example = "read")]
     pub op: String,
-    /// The name of the client that sent it; `other` for clients without a separate identity.
+    /// The name of the client that sent the zio; `other` for clients without a separate identity.
     pub client: String,
-    /// Its first byte on the device.
+    /// The zio's first byte on the device.
     pub offset_bytes: u64,
-    /// Its length.
+    /// The zio's length.
     pub length_bytes: u32,
-    /// Time since its arrival.
+    /// Time since the zio's arrival.
     pub age_ns: u64,
-    /// The reason that it waits. At a disk: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`; at
-    /// a volume: `block-lock`, `reading`, `pool-stalled`, `throttled`, `writing`, `syncing`, `reply`.
+    /// The reason that the zio waits. At a disk: `suspended`, `held-before`, `store`, `held`, `hung`,
+    /// `reply`; at a volume: `block-lock`, `reading`, `pool-stalled`, `throttled`, `writing`, `syncing`,
+    /// `reply`.
     pub wait: String,
     /// Time since the zio began to wait for that reason.
     pub wait_ns: u64,

@@ -41,13 +41,13 @@ pub struct Status {
 /// A disk and its counters since the start.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Disk {
-    /// Its name, which is also its export name.
+    /// The disk's name, which is also its export name.
     pub name: String,
     /// The pool that it belongs to; null if clients reach it.
     pub pool: Option<String>,
-    /// Where NBD clients reach it; empty for the disk of a pool.
+    /// Where NBD clients reach the disk; empty for the disk of a pool.
     pub uris: Vec<String>,
-    /// The kind of its store.
+    /// The kind of the disk's store.
     #[schema(example = "ram")]
     pub store: String,
     /// Identifies the bytes of its store, also after a restart of the daemon; null if the bytes are
@@ -59,15 +59,15 @@ pub struct Disk {
     pub block_bytes: u32,
     /// Whether the disk refuses writes.
     pub read_only: bool,
-    /// The number of the shard that owns it.
+    /// The number of the shard that owns the disk.
     pub shard: usize,
-    /// How many rules are armed.
+    /// How many rules are armed on the disk.
     pub rules: usize,
     /// The suspension; null if the disk is not suspended.
     pub suspended: Option<Suspension>,
-    /// Whether it has been off since a power cut, so that no client can connect.
+    /// Whether the disk has been off since a power cut, so that no client can connect.
     pub off: bool,
-    /// The reason that its store can no longer be trusted; null if it can.
+    /// The reason that the disk's store can no longer be trusted; null if it can.
     pub faulted: Option<String>,
     /// The reason that the daemon no longer serves the disk; null while the daemon serves it. If the disk is
     /// not served, all counters are 0.
@@ -83,7 +83,7 @@ pub struct Disk {
     pub shard_memory: ClientMemory,
     /// The lateness of the zios of all armed rules, counted for each rule since it was armed.
     pub rule_lateness: Summary,
-    /// Its clients, and their I/O.
+    /// The disk's clients, and their I/O.
     #[serde(flatten)]
     pub io: DeviceIo,
 }

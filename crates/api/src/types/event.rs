@@ -24,34 +24,34 @@ pub struct FinishedZios {
 /// A finished zio, and the parts of its latency. The `waits` add up to `total_ns`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FinishedZio {
-    /// The name of its disk or volume.
+    /// The name of the zio's disk or volume.
     pub disk: String,
-    /// The name of the client that sent it.
+    /// The name of the client that sent the zio.
     #[schema(example = "uid=1000 pid=4711")]
     pub client: String,
-    /// The name of its operation.
+    /// The name of the zio's operation.
     #[schema(example = "write")]
     pub op: String,
-    /// Whether it was a write that must be durable before its reply (FUA).
+    /// Whether the zio was a write that must be durable before its reply (FUA).
     pub fua: bool,
-    /// Its first byte on the device.
+    /// The zio's first byte on the device.
     pub offset_bytes: u64,
-    /// Its length.
+    /// The zio's length.
     pub length_bytes: u32,
-    /// How many zios were at its device when it was submitted, itself included.
+    /// How many zios were at the device when this zio was submitted, this zio included.
     #[schema(example = 4)]
     pub depth: u32,
-    /// The error that it ended with; null if it succeeded.
+    /// The error that the zio ended with; null if it succeeded.
     #[schema(example = "EIO")]
     pub error: Option<String>,
-    /// When the daemon received its header.
+    /// When the daemon received the zio's header.
     pub arrived_ns: u64,
-    /// When the transport accepted its reply.
+    /// When the transport accepted the zio's reply.
     pub ended_ns: u64,
     /// The sum of all `waits`: from `arrived_ns` to `ended_ns`. It is null for a program's call that a rule
     /// only held: the daemon let the call go at `ended_ns`, and does not know when it ended.
     pub total_ns: Option<u64>,
-    /// The parts of its latency.
+    /// The parts of the zio's latency.
     pub waits: ZioWaits,
     /// The id of the rule that decided the zio's latency or its error; null if no rule did.
     pub rule: Option<u32>,
@@ -67,18 +67,18 @@ pub struct FinishedZio {
 /// The waits of a zio, in the order in which they occur. Their sum is its total latency.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ZioWaits {
-    /// From the arrival of its header until its payload was complete.
+    /// From the arrival of the zio's header until its payload was complete.
     pub recv_ns: u64,
-    /// The wait for the write throttle of its pool.
+    /// The wait for the write throttle of the zio's pool.
     pub throttle_ns: u64,
     /// The wait in the queue of a pool's disk.
     pub queue_ns: u64,
-    /// The wait while its disk was suspended.
+    /// The wait while the zio's disk was suspended.
     pub suspend_ns: u64,
     /// The wait for the store. It is null for a program's call that a rule only held: the kernel does the
     /// call's work afterwards, and does not say how long that took.
     pub store_ns: Option<u64>,
-    /// The time for which a rule held it.
+    /// The time for which a rule held the zio.
     pub hold_ns: u64,
     /// From the moment at which the zio was due until the daemon offered its reply to the transport:
     /// dashpot's own error.

@@ -6,26 +6,26 @@ use utoipa::ToSchema;
 /// A disk or a volume as it was when the daemon started, and where NBD clients reach it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Export {
-    /// Its name, which is also its export name.
+    /// The name of the disk or volume, which is also its export name.
     pub name: String,
-    /// Whether it is a disk or a volume.
+    /// Whether the export is a disk or a volume.
     pub layer: LayerWord,
-    /// The pool that it belongs to; null for a disk outside of pools.
+    /// The pool that the disk or volume belongs to; null for a disk outside of pools.
     pub pool: Option<String>,
-    /// Where NBD clients reach it; empty for the disk of a pool.
+    /// Where NBD clients reach the disk or volume; empty for the disk of a pool.
     pub uris: Vec<String>,
-    /// The kind of its store; null for a volume.
+    /// The kind of the disk's store; null for a volume.
     #[schema(example = "ram")]
     pub store: Option<String>,
-    /// Its size.
+    /// The size of the disk or volume.
     pub size_bytes: u64,
     /// The smallest read or write.
     pub block_bytes: u32,
-    /// Whether it refuses writes.
+    /// Whether the disk or volume refuses writes.
     pub read_only: bool,
-    /// The number of the shard that owns it.
+    /// The number of the shard that owns the disk or volume.
     pub shard: usize,
-    /// The reason that the daemon no longer serves it; null while the daemon serves it.
+    /// The reason that the daemon no longer serves the disk or volume; null while the daemon serves it.
     pub failed: Option<String>,
 }
 

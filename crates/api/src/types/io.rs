@@ -18,52 +18,52 @@ pub struct StatisticIos {
 /// A finished I/O. Facts that its source does not know are null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatisticIo {
-    /// The name of its device.
+    /// The name of the I/O's device.
     pub device: String,
-    /// Its operation.
+    /// The I/O's operation.
     #[schema(example = "write")]
     pub op: String,
     /// The kernel's letters for the operation.
     pub letters: Option<String>,
-    /// Whether it was a write that must be durable before its reply.
+    /// Whether the I/O was a write that must be durable before its reply.
     pub fua: bool,
-    /// Its first byte.
+    /// The I/O's first byte.
     pub offset_bytes: u64,
-    /// Its length.
+    /// The I/O's length.
     pub length_bytes: u64,
-    /// How many I/Os were at the device when it arrived, itself included.
+    /// How many I/Os were at the device when this I/O arrived, this I/O included.
     pub depth: Option<u32>,
-    /// When it arrived, on the clock of the source.
+    /// When the I/O arrived, on the clock of the source.
     pub begun_ns: u64,
-    /// When it ended.
+    /// When the I/O ended.
     pub ended_ns: u64,
-    /// The time from its arrival until its end; null for a program's call that rules only hold, because its
-    /// end is not known.
+    /// The time from the I/O's arrival until its end; null for a program's call that a rule only held,
+    /// because the end of the call is not known.
     pub total_ns: Option<u64>,
-    /// Its time at the device.
+    /// The I/O's time at the device.
     pub latency_ns: u64,
-    /// The parts of its time that are known and not zero.
+    /// The parts of the I/O's time that are known and not zero.
     pub waits: Vec<StatisticWait>,
-    /// The client.
+    /// The client that sent the I/O to dashpot.
     pub client: Option<String>,
-    /// The process.
+    /// The process that asked the kernel for the I/O.
     pub process: Option<String>,
-    /// The id of the thread.
+    /// The id of the thread that asked the kernel for the I/O.
     pub pid: Option<u64>,
-    /// The cgroup.
+    /// The cgroup of the process that asked for the I/O.
     pub cgroup: Option<String>,
-    /// The id of the rule that decided its time or its error.
+    /// The id of the rule that decided the I/O's time or its error.
     pub rule: Option<u32>,
     /// The number of the rule's lane that the I/O used.
     pub lane: Option<u32>,
-    /// Its class in the queue of a pool's disk.
+    /// The I/O's class in the queue of a pool's disk.
     #[schema(example = "async_write")]
     pub class: Option<String>,
     /// Whether the I/O's pool synced a txg while it had the I/O.
     pub txg_syncing: Option<bool>,
     /// The inode of the file that the call synced.
     pub inode: Option<u64>,
-    /// The error that it ended with.
+    /// The error that the I/O ended with.
     pub error: Option<String>,
 }
 

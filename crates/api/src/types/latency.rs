@@ -138,9 +138,9 @@ pub struct LatencyHistogram {
 /// The number of values between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Bucket {
-    /// The lowest value that it can hold.
+    /// The lowest value that the bucket can hold.
     pub from_ns: u64,
-    /// The highest value that it can hold. The last bucket begins at 2^42 ns, and has null here.
+    /// The highest value that the bucket can hold. The last bucket begins at 2^42 ns, and has null here.
     pub to_ns: Option<u64>,
     /// Number of values from `from_ns` to `to_ns`, both included.
     pub count: u64,

@@ -10,18 +10,18 @@ use super::WriteWord;
 /// A pool, the state of its throttle, and its counters since the start.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Pool {
-    /// Its name.
+    /// The pool's name.
     #[schema(example = "tank")]
     pub name: String,
-    /// The names of its disks, by top-level member. A member with several disks is a mirror.
+    /// The names of the pool's disks, by top-level member. A member with several disks is a mirror.
     pub members: Vec<Vec<String>>,
-    /// The names of its volumes.
+    /// The names of the pool's volumes.
     pub volumes: Vec<String>,
     /// The room for volumes.
     pub size_bytes: u64,
     /// The room that volumes have taken.
     pub allocated_bytes: u64,
-    /// The number of the shard that owns it.
+    /// The number of the shard that owns the pool.
     pub shard: usize,
     /// The reason that the daemon no longer serves the pool; null while the daemon serves it.
     pub failed: Option<String>,
@@ -126,15 +126,15 @@ pub struct TrafficSum {
 /// A transaction group. OpenZFS has the same in its kstat `txgs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Txg {
-    /// Its number; the first is 4, as in ZFS.
+    /// The txg's number; the first is 4, as in ZFS.
     pub txg: u64,
-    /// When it opened.
+    /// When the txg opened.
     pub birth_ns: u64,
-    /// Its state.
+    /// The state of the txg.
     pub state: TxgWord,
-    /// Its dirty bytes when its sync began.
+    /// The dirty bytes of the txg when its sync began.
     pub dirty_bytes: u64,
-    /// Its dirty bytes now.
+    /// The dirty bytes of the txg now.
     pub left_bytes: u64,
     /// The zios that reached the disks of the pool while it synced.
     pub disks: TrafficSum,
@@ -151,13 +151,13 @@ pub struct Txg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TxgWord {
-    /// It takes writes.
+    /// The txg takes writes.
     Open,
-    /// It takes no more writes, and waits for the txg before it.
+    /// The txg takes no more writes, and waits for the txg before it.
     Quiesced,
-    /// Its blocks go to the disks.
+    /// The blocks of the txg go to the disks.
     Syncing,
-    /// It is on the disks.
+    /// The txg is on the disks.
     Committed,
 }
 

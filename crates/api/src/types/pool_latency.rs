@@ -36,7 +36,7 @@ pub struct PoolLatency {
 /// One class of the queues. Joined zios count once, with the times of the zio at the lowest offset.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClassLatency {
-    /// Its name in ZFS's tunables.
+    /// The name of the class in ZFS's tunables.
     #[schema(example = "async_write")]
     pub class: String,
     /// Number of zios that wait in the queues now.
@@ -73,9 +73,9 @@ pub struct SizeHistogram {
 /// The number of sizes between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SizeBucket {
-    /// The smallest size that it can hold.
+    /// The smallest size that the bucket can hold.
     pub from_bytes: u64,
-    /// The largest size that it can hold.
+    /// The largest size that the bucket can hold.
     pub to_bytes: u64,
     /// Number of sizes from `from_bytes` to `to_bytes`, both included.
     pub count: u64,

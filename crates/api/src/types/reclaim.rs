@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 /// free memory, perhaps to a disk of the daemon, so the daemon must not wait for memory.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Reclaim {
-    /// Whether its memory is locked.
+    /// Whether the daemon's memory is locked.
     pub locked: bool,
     /// Whether the kernel treats it as a part of the way to a disk (`PR_SET_IO_FLUSHER`).
     pub io_flusher: bool,

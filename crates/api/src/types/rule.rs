@@ -16,9 +16,9 @@ pub struct Rule {
     pub id: u32,
     /// The name that the caller gave; rules armed by one call share it. Null for none.
     pub name: Option<String>,
-    /// The name of its disk.
+    /// The name of the rule's disk.
     pub disk: String,
-    /// The number of its group. Rules of a group share their lanes.
+    /// The number of the rule's group. Rules of a group share their lanes.
     pub group: u32,
     /// The pool that a zinject command named, or null. The rules of one disk and one pool are one group.
     pub pool: Option<String>,
@@ -28,9 +28,9 @@ pub struct Rule {
     /// The parts of the rule.
     #[serde(flatten)]
     pub fields: RuleFields,
-    /// Whether it waits, injects, has ended, or is cleared.
+    /// Whether the rule waits, injects, has ended, or is cleared.
     pub state: RuleState,
-    /// Time since it was armed or last updated, up to the moment at which it was cleared.
+    /// Time since the rule was armed or last updated, up to the moment at which it was cleared.
     pub age_ns: u64,
     /// The rule's counters since it was armed, through all its updates.
     #[serde(flatten)]
@@ -39,10 +39,10 @@ pub struct Rule {
     /// updated. The zios that it held at the time of the update count only in the counters since it was
     /// armed.
     pub since_update: Option<RuleCounters>,
-    /// The reason that it has injected nothing since it was armed or last updated; null if it has
+    /// The reason that the rule has injected nothing since it was armed or last updated; null if it has
     /// injected something.
     pub why_nothing: Option<String>,
-    /// Number of connections of its disk that the shard does not read now, because requests use all
+    /// Number of connections of the rule's disk that the shard does not read now, because requests use all
     /// the memory that they may. This limits the depth, and so distorts the rule's effect.
     pub stalled: u32,
     /// How often, since the rule was armed or last updated, the shard has stopped reading a connection of its
@@ -65,32 +65,32 @@ pub struct RuleFields {
     pub delay_ns: Option<u64>,
     /// The most zios that the rule serves at a time; null for no limit.
     pub lanes: Option<u32>,
-    /// The name of the error that it gives; null if it gives none.
+    /// The name of the error that the rule gives; null if it gives none.
     #[schema(example = "EIO")]
     pub errno: Option<String>,
     /// Bytes per second that the disk transfers under this rule, one zio after the other; null for
     /// no limit.
     pub bandwidth_bytes: Option<u64>,
-    /// The operations that it matches.
+    /// The operations that the rule matches.
     #[schema(example = json!(["read", "write", "zero"]))]
     pub ops: Vec<String>,
-    /// The probability with which it injects into a matching zio; null if it injects into all of them.
+    /// The probability with which the rule injects into a matching zio; null if it injects into all of them.
     pub chance: Option<Chance>,
-    /// N, if it injects only into the first N matching zios; otherwise null.
+    /// N, if the rule injects only into the first N matching zios; otherwise null.
     pub first: Option<u64>,
-    /// N, if it injects only into every Nth matching zio; otherwise null.
+    /// N, if the rule injects only into every Nth matching zio; otherwise null.
     pub every: Option<u64>,
-    /// The first byte of its range; null for the whole disk.
+    /// The first byte of the rule's range; null for the whole disk.
     pub range_start_bytes: Option<u64>,
-    /// The first byte after its range; null for the whole disk.
+    /// The first byte after the rule's range; null for the whole disk.
     pub range_end_bytes: Option<u64>,
     /// A glob that the client's name must match; null for all clients.
     pub client: Option<String>,
     /// The order of the hold and the store's work.
     pub mode: RuleMode,
-    /// Time from its arming until it begins to inject.
+    /// Time from the arming of the rule until it begins to inject.
     pub after_ns: u64,
-    /// How long it injects; null if it does not end by itself.
+    /// How long the rule injects; null if it does not end by itself.
     pub for_ns: Option<u64>,
 }
 
@@ -98,13 +98,13 @@ pub struct RuleFields {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleEffect {
-    /// It holds the zio for a time.
+    /// The rule holds the zio for a time.
     Delay,
-    /// It ends the zio with an error.
+    /// The rule ends the zio with an error.
     Error,
-    /// It keeps the zio until the rule is cleared.
+    /// The rule keeps the zio until the rule is cleared.
     Hang,
-    /// It limits the bytes per second and has no other effect.
+    /// The rule limits the bytes per second and has no other effect.
     Bandwidth,
 }
 
@@ -133,7 +133,7 @@ pub struct Chance {
 pub enum RuleState {
     /// The time of `--after` has not passed yet.
     Waiting,
-    /// It decides about zios now.
+    /// The rule decides about zios now.
     Active,
     /// The time of `--for` has passed.
     Ended,
@@ -144,18 +144,17 @@ pub enum RuleState {
 /// The counters of a rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleCounters {
-    /// Number of zios that had its operation, range and client while it was active.
+    /// Number of zios that had the rule's operation, range and client while the rule was active.
     pub matched: u64,
-    /// Number of these zios to which it gave a lane or an error.
+    /// Number of these zios to which the rule gave a lane or an error.
     pub taken: u64,
-    /// Number of zios that it has decided: the sum of `held`, `overrun`, `failed`, `aborted` and
-    /// `now`.
+    /// Number of zios that the rule has decided: the sum of `held`, `overrun`, `failed`, `aborted` and `now`.
     pub injected: u64,
-    /// Number of zios that it held beyond the time of the store.
+    /// Number of zios that the rule held beyond the time of the store.
     pub held: u64,
-    /// Number of zios that it did not need to hold, because the store ended after their target.
+    /// Number of zios that the rule did not need to hold, because the store ended after their target.
     pub overrun: u64,
-    /// Number of zios that it gave an error.
+    /// Number of zios that the rule gave an error.
     pub failed: u64,
     /// Number of held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
@@ -174,11 +173,11 @@ pub struct RuleCounters {
     /// The id of the rule that last took a zio of `preempted`; null if there was none.
     #[serde(default)]
     pub preempted_by: Option<u32>,
-    /// Number of zios that it held when their connection ended.
+    /// Number of zios that the rule held when their connection ended.
     pub aborted: u64,
-    /// Number of zios that it holds now, and that no other rule holds longer.
+    /// Number of zios that the rule holds now, and that no other rule holds longer.
     pub now: u64,
-    /// Time until its first lane is free.
+    /// Time until the rule's first lane is free.
     pub backlog_ns: u64,
     /// The service times that it asked for, without the wait for a lane.
     pub requested: Summary,

@@ -34,9 +34,9 @@ impl Seconds {
 /// The I/O of one second of the daemon's clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Second {
-    /// The moment at which it began.
+    /// The moment at which the second began.
     pub start_ns: u64,
-    /// Number of zios that are missing in its histograms, because the collector could not keep up
+    /// Number of zios that are missing in the second's histograms, because the collector could not keep up
     /// with the shards.
     pub dropped: u64,
     /// The I/O, by disk or volume, client and operation.

@@ -11,13 +11,13 @@ use super::summary::Summary;
 pub struct Shard {
     /// The number of the shard, from 0.
     pub shard: usize,
-    /// The disks that it serves.
+    /// The disks that the shard serves.
     pub disks: Vec<String>,
-    /// Whether it spins before a deadline instead of sleeping until then.
+    /// Whether the shard spins before a deadline instead of sleeping until then.
     pub spins: bool,
-    /// How much of its time it works.
+    /// How much of its time the shard works.
     pub load: Load,
-    /// The memory that NBD clients use in it.
+    /// The memory that NBD clients use in the shard.
     pub memory: ClientMemory,
     /// How much later than planned the shard polled its sockets, for each poll since the start.
     pub loop_gap: Summary,
@@ -31,11 +31,11 @@ pub struct Shard {
 /// at most 50 % of its time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Load {
-    /// The share of the last second or two in which it worked.
+    /// The share of the last second or two in which the shard worked.
     pub busy_percent: u32,
     /// Whether `busy_percent` is more than 50, and a disk of the shard has rules.
     pub overloaded: bool,
-    /// Number of seconds since the start in which it was overloaded.
+    /// Number of seconds since the start in which the shard was overloaded.
     pub overloaded_seconds: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Stops {
 pub struct StopTotals {
     /// Number of stops.
     pub count: u64,
-    /// Sum of their durations.
+    /// Sum of the stops' durations.
     pub total_ns: u64,
     /// Duration of the longest stop.
     pub longest_ns: u64,

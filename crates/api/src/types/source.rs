@@ -8,14 +8,14 @@ use super::LayerWord;
 /// The source of the statistics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Source {
-    /// Its kind.
+    /// The kind of the source.
     pub kind: SourceKind,
     /// The lab or the recording, as the command line names it; empty for a daemon and for the kernel's disks.
     pub name: String,
     /// The words with which a report of the command line asks the same source, such as `--in REC`; empty
     /// for a daemon.
     pub words: String,
-    /// Its devices.
+    /// The devices of the source.
     pub devices: Vec<SourceDevice>,
     /// The times in which nothing was recorded.
     pub gaps: Vec<SourceGap>,
@@ -42,17 +42,17 @@ pub enum SourceKind {
 /// A device of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceDevice {
-    /// Its layer.
+    /// The device's layer.
     pub layer: LayerWord,
-    /// Its name.
+    /// The device's name.
     pub name: String,
 }
 
 /// A time of which the source knows nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceGap {
-    /// Its beginning.
+    /// The beginning of the gap.
     pub from_ns: u64,
-    /// Its end, which is excluded.
+    /// The end of the gap, which is excluded.
     pub to_ns: u64,
 }

@@ -42,9 +42,9 @@ pub struct StatisticWord {
     /// The word.
     #[schema(example = "latency")]
     pub word: String,
-    /// Its meaning, in a few words.
+    /// The meaning of the word, in a few words.
     pub meaning: String,
-    /// The unit of its values.
+    /// The unit of the word's values.
     pub unit: UnitWord,
     /// The values that are known now; empty if the values are numbers.
     pub values: Vec<String>,
@@ -76,7 +76,7 @@ pub struct Columns {
     pub unit: Option<UnitWord>,
     /// The beginning of the interval.
     pub from_ns: u64,
-    /// Its end, which is excluded.
+    /// The end of the interval, which is excluded.
     pub to_ns: u64,
     /// The length of a column.
     pub step_ns: u64,
@@ -91,7 +91,7 @@ pub struct Columns {
 /// A statistic in one column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Column {
-    /// The moment at which it begins.
+    /// The moment at which the column begins.
     pub start_ns: u64,
     /// Number of I/Os of all devices that are missing, because the collector could not keep up with the
     /// shards.
@@ -109,7 +109,7 @@ pub struct ColumnPart {
     pub value: Option<String>,
     /// Number of I/Os.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of these I/Os.
     pub bytes: u64,
     /// The distribution of their numbers; null if the statistic only counts.
     pub numbers: Option<Distribution>,

@@ -8,10 +8,10 @@ use utoipa::ToSchema;
 /// A tunable of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TunableValue {
-    /// Its name: ZFS's, if ZFS has the tunable.
+    /// The tunable's name: ZFS's, if ZFS has the tunable.
     #[schema(example = "zfs_delay_scale")]
     pub name: String,
-    /// The value in force, in its unit; for a choice, the position of its word in `choices`.
+    /// The value in force, in the tunable's unit; for a choice, the position of its word in `choices`.
     #[schema(example = 500_000)]
     pub value: u64,
     /// The value in the words of a lab file.
@@ -30,7 +30,7 @@ pub struct TunableValue {
     pub max: u64,
     /// The words of a choice; empty for numbers.
     pub choices: Vec<String>,
-    /// Its effect, in one sentence.
+    /// The tunable's effect, in one sentence.
     pub help: String,
 }
 

@@ -8,28 +8,29 @@ use super::DeviceIo;
 /// A volume of a pool, and its counters since the start.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Volume {
-    /// Its name, `POOL/NAME`, which is also its export name.
+    /// The volume's name, `POOL/NAME`, which is also its export name.
     #[schema(example = "tank/foo")]
     pub name: String,
-    /// The name of its pool.
+    /// The name of the volume's pool.
     pub pool: String,
-    /// Where NBD clients reach it.
+    /// Where NBD clients reach the volume.
     pub uris: Vec<String>,
     /// The size of the volume.
     pub size_bytes: u64,
-    /// The size of its blocks: a smaller write reads the rest of its block first.
+    /// The size of the volume's blocks: a smaller write reads the rest of its block first.
     pub block_bytes: u32,
-    /// Identifies its bytes, also after a restart of the daemon; null if some may be lost when the daemon ends.
+    /// Identifies the volume's bytes, also after a restart of the daemon; null if some may be lost when the
+    /// daemon ends.
     pub store_id: Option<String>,
-    /// When it acknowledges writes.
+    /// When the volume acknowledges writes.
     pub write: WriteWord,
-    /// The number of the shard that owns its pool.
+    /// The number of the shard that owns the volume's pool.
     pub shard: usize,
-    /// Whether it has been off since a power cut, so that no client can connect.
+    /// Whether the volume has been off since a power cut, so that no client can connect.
     pub off: bool,
     /// The reason that the daemon no longer serves the volume; null while the daemon serves it.
     pub failed: Option<String>,
-    /// Its clients, and their I/O.
+    /// The volume's clients, and their I/O.
     #[serde(flatten)]
     pub io: DeviceIo,
 }
@@ -40,13 +41,13 @@ pub struct Volume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteWord {
-    /// It acknowledges a write after the disks have it.
+    /// The volume acknowledges a write after the disks have it.
     Through,
-    /// It acknowledges a write that is in memory; a full memory holds writes back.
+    /// The volume acknowledges a write that is in memory; a full memory holds writes back.
     None,
-    /// It acknowledges a write that is in memory; OpenZFS's write throttle holds writes back.
+    /// The volume acknowledges a write that is in memory; OpenZFS's write throttle holds writes back.
     Openzfs,
-    /// It acknowledges a write that is in memory; the throttle of ZFS before 2013 holds writes back.
+    /// The volume acknowledges a write that is in memory; the throttle of ZFS before 2013 holds writes back.
     Legacy,
 }
 
