@@ -6,7 +6,7 @@ pub struct Busy {
     start_ns: u64,
     step_ns: u64,
     end_ns: u64,
-    /// The busy time of each interval, and the integral of the number in flight, in nanoseconds.
+    /// The busy time of each interval, and the integral of the number of I/Os in flight, in nanoseconds.
     intervals: Vec<(u64, u128)>,
     /// The stretches of time in which any I/O was in flight: separate, and in order.
     covered: Vec<(u64, u64)>,

@@ -36,7 +36,7 @@ pub enum Needs {
     Names,
     /// The names, the bytes, and the times at the device.
     Latencies,
-    /// These facts, and others.
+    /// More facts than those of [`Needs::Latencies`].
     All,
 }
 

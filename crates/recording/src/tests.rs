@@ -202,7 +202,7 @@ proptest! {
         let mut selected = Selected::default();
         selected.turn_to(Path::new(""), &file, 0);
         for latency_ns in [latency_ns, 0..=u64::MAX] {
-            // The second time, the reader must read the columns of which it has only a few rows again.
+            // The second time, the reader must again read the columns of which it has only a few rows.
             selected.turn_to(Path::new(""), &file, 0);
             let query = Query {
                 latency_ns: latency_ns.clone(),

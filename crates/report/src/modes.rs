@@ -5,8 +5,8 @@ use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
 use dashpot_rules::short_time;
 use serde::Serialize;
 
-/// The two kinds. JSON: `{"fast": 710, "fast_upto_ns": 999, "slow": 189, "slow_from_ns":
-/// 200000000}`.
+/// The fast kind and the slow kind of latencies. JSON: `{"fast": 710, "fast_upto_ns": 999, "slow": 189,
+/// "slow_from_ns": 200000000}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TwoModes {
     /// How many I/Os belong to the fast kind.

@@ -82,7 +82,7 @@ impl Room {
     }
 }
 
-/// At least this much of a name is always shown.
+/// At least this many characters of a name are always shown.
 const NAME_MIN: usize = 6;
 
 /// An aligned table without borders, as wide as its cells. Without rows, only the head is printed.

@@ -39,7 +39,7 @@ pub struct Inject {
     pub pool: Option<String>,
 }
 
-/// Replaces the words of an armed rule; its counters go on.
+/// Replaces the words of an armed rule; the rule's counters continue.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Update {

@@ -34,11 +34,11 @@ fn hundred() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepWord {
-    /// None of them survives.
+    /// None of the unflushed writes survives.
     None,
-    /// All of them survive.
+    /// All unflushed writes survive.
     All,
-    /// The seed decides for each of them.
+    /// The seed decides for each unflushed write whether it survives.
     #[default]
     Random,
 }

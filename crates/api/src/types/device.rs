@@ -68,7 +68,7 @@ pub struct OpCount {
     pub op: String,
     /// Number of zios with a reply, failed ones included.
     pub completed: u64,
-    /// Number of these zios that ended with an error.
+    /// Number of zios that ended with an error.
     pub failed: u64,
     /// Bytes of the zios that did not fail.
     pub bytes: u64,
@@ -92,7 +92,7 @@ pub struct InFlightZio {
     /// `reply`; at a volume: `block-lock`, `reading`, `pool-stalled`, `throttled`, `writing`, `syncing`,
     /// `reply`.
     pub wait: String,
-    /// Time since the zio began to wait for that reason.
+    /// Time since the zio began to wait for its present reason.
     pub wait_ns: u64,
     /// The id of the rule that holds the zio; null if no rule does.
     pub rule: Option<u32>,

@@ -43,14 +43,14 @@ pub struct Status {
 pub struct Disk {
     /// The disk's name, which is also its export name.
     pub name: String,
-    /// The pool that it belongs to; null if clients reach it.
+    /// The pool that the disk belongs to; null for a disk that clients reach.
     pub pool: Option<String>,
     /// Where NBD clients reach the disk; empty for the disk of a pool.
     pub uris: Vec<String>,
     /// The kind of the disk's store.
     #[schema(example = "ram")]
     pub store: String,
-    /// Identifies the bytes of its store, also after a restart of the daemon; null if the bytes are
+    /// Identifies the bytes of the disk's store, also after a restart of the daemon; null if the bytes are
     /// lost when the daemon ends.
     pub store_id: Option<String>,
     /// The size of the disk.

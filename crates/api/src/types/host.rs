@@ -8,14 +8,14 @@ use utoipa::ToSchema;
 pub struct Host {
     /// Number of CPUs that the daemon may run on.
     pub cpus: usize,
-    /// The CPU quota of its control group in thousandths of a CPU; null if there is none.
+    /// The CPU quota of the daemon's control group in thousandths of a CPU; null if there is none.
     pub quota_millicpus: Option<u64>,
-    /// Number of periods of that quota in which the control group has run.
+    /// Number of periods of the CPU quota in which the control group has run.
     pub quota_periods: u64,
-    /// Number of these periods in which the kernel stopped the group because its quota was used up.
+    /// Number of periods in which the kernel stopped the control group because its CPU quota was used up.
     pub throttled_periods: u64,
-    /// Time for which the kernel stopped the group, added up over the CPUs. Zios that were due in that time
-    /// ended late.
+    /// Time for which the kernel stopped the control group, added up over the CPUs. Zios that were due in
+    /// that time ended late.
     pub throttled_ns: u64,
     /// The share of the CPU time that the hypervisor gave to other machines; null if the kernel does
     /// not say.

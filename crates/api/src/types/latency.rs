@@ -29,7 +29,7 @@ pub struct DiskLatency {
     pub depth_time_ns: Wide,
     /// The time spent with each number of zios in flight, for each number that occurred.
     pub depth_times: Vec<DepthTime>,
-    /// Time for which zios waited for the disk to resume, added up. It counts in `total`, and not in
+    /// Time for which zios waited for the disk to resume, added up. This time counts in `total`, and not in
     /// `disk`.
     pub suspended_ns: u64,
     /// Time in which the host kept the disk's shard from running. Requests that clients sent in that
@@ -59,7 +59,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The boundaries of this program.
+    /// The boundaries that this program uses.
     pub fn current() -> Layout {
         Layout {
             layout: LAYOUT.to_owned(),
@@ -80,7 +80,7 @@ pub struct OpLatency {
     pub op: String,
     /// Number of zios with a reply, failed ones included.
     pub completed: u64,
-    /// Number of these zios that ended with an error.
+    /// Number of zios that ended with an error.
     pub failed: u64,
     /// Bytes of the zios that did not fail.
     pub bytes: u64,

@@ -9,7 +9,7 @@ pub struct Memory {
     /// Bytes of answers that the daemon makes now or that callers have not read yet. Answers of at
     /// most 64 KiB are not counted.
     pub answers_bytes: u64,
-    /// The most bytes that such answers may hold together.
+    /// The most bytes that answers of more than 64 KiB may hold together.
     pub answers_max_bytes: u64,
     /// Number of rules of all disks.
     pub rules: u64,

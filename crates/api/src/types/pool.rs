@@ -41,7 +41,7 @@ pub struct Pool {
     pub admissions: Admitted,
     /// The operations of clients, and the zios that these caused in the queues and at the disks.
     pub traffic: PoolTraffic,
-    /// The regions of its mirrors, and their repair; null if it has no mirrors.
+    /// The regions of the pool's mirrors, and the repair of these regions; null if the pool has no mirrors.
     pub mirrors: Option<Mirrors>,
     /// The memory that the pool's shard holds for the blocks of all its pools.
     pub memory_bytes: u64,
@@ -56,7 +56,7 @@ pub struct Mirrors {
     pub dirty_regions: u32,
     /// Number of regions that are out of sync or being repaired: their sides may differ.
     pub nosync_regions: u32,
-    /// The bytes of these regions, which are still to be repaired.
+    /// The bytes of the regions of `nosync_regions`, which are still to be repaired.
     pub nosync_bytes: u64,
     /// Bytes that repairs have copied to other sides since the start.
     pub repaired_bytes: u64,
@@ -136,7 +136,7 @@ pub struct Txg {
     pub dirty_bytes: u64,
     /// The dirty bytes of the txg now.
     pub left_bytes: u64,
-    /// The zios that reached the disks of the pool while it synced.
+    /// The zios that reached the disks of the pool while the txg synced.
     pub disks: TrafficSum,
     /// How long the txg was open.
     pub open_ns: u64,

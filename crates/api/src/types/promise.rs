@@ -9,13 +9,13 @@ pub struct Promise {
     /// The promise, in words.
     #[schema(example = "p50 lateness of at most 30 us, by spinning")]
     pub promise: String,
-    /// Whether the daemon can keep it now.
+    /// Whether the daemon can keep the promise now.
     pub can_hold: CanHold,
     /// The reason for this answer, and what would change the answer.
     pub why: String,
 }
 
-/// Whether a promise can hold.
+/// Whether the daemon can keep a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CanHold {
@@ -23,7 +23,7 @@ pub enum CanHold {
     Yes,
     /// There is an obstacle, and the daemon cannot tell whether it matters.
     Doubtful,
-    /// An obstacle prevents it.
+    /// An obstacle keeps the daemon from doing what it promises.
     No,
 }
 

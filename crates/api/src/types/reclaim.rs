@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 pub struct Reclaim {
     /// Whether the daemon's memory is locked.
     pub locked: bool,
-    /// Whether the kernel treats it as a part of the way to a disk (`PR_SET_IO_FLUSHER`).
+    /// Whether the kernel treats the daemon as a part of the way to a disk (`PR_SET_IO_FLUSHER`).
     pub io_flusher: bool,
-    /// The rights or settings that it lacks, with the remedy.
+    /// The rights or settings that the daemon lacks, with the remedy.
     pub lacks: Vec<String>,
 }

@@ -137,7 +137,7 @@ pub enum RuleState {
     Active,
     /// The time of `--for` has passed.
     Ended,
-    /// A caller cleared it; the counters are those of that moment.
+    /// A caller cleared the rule; the counters are those of the moment at which it was cleared.
     Cleared,
 }
 
@@ -146,7 +146,7 @@ pub enum RuleState {
 pub struct RuleCounters {
     /// Number of zios that had the rule's operation, range and client while the rule was active.
     pub matched: u64,
-    /// Number of these zios to which the rule gave a lane or an error.
+    /// Number of matching zios to which the rule gave a lane or an error.
     pub taken: u64,
     /// Number of zios that the rule has decided: the sum of `held`, `overrun`, `failed`, `aborted` and `now`.
     pub injected: u64,
@@ -179,7 +179,7 @@ pub struct RuleCounters {
     pub now: u64,
     /// Time until the rule's first lane is free.
     pub backlog_ns: u64,
-    /// The service times that it asked for, without the wait for a lane.
+    /// The service times that the rule asked for, without the wait for a lane.
     pub requested: Summary,
     /// The service times that the held zios had, without the wait for a lane.
     pub achieved: Summary,

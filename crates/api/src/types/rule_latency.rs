@@ -5,17 +5,17 @@ use utoipa::ToSchema;
 
 use super::{LatencyHistogram, Rule};
 
-/// A rule and the latencies of the zios that it held, at one moment.
+/// A rule and the latencies of the zios that the rule held, at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleLatency {
     /// The rule, with its counters.
     pub rule: Rule,
     /// The name of the bucket boundaries.
     pub layout: String,
-    /// The latencies of all zios that it has held since it was armed, through all its updates.
+    /// The latencies of all zios that the rule has held since it was armed, through all its updates.
     #[serde(flatten)]
     pub holds: HoldLatency,
-    /// The latencies of the zios that matched it after its last update; null if it was never updated.
+    /// The latencies of the zios that matched the rule after its last update; null if it was never updated.
     pub since_update: Option<HoldLatency>,
 }
 

@@ -64,10 +64,9 @@ pub struct StopTotals {
     pub longest_ns: u64,
 }
 
-/// The error of a shard as a client on this host sees it. The daemon reads from a disk of its own
-/// through a socket, under a rule of 1 ms; the error is the time beyond this 1 ms, including the wake-up of
-/// the reading thread. It reads once a second while clients send requests. The fields are those of the last
-/// minute.
+/// The error of a shard as a client on this host sees it. The daemon reads from a disk of its own through a
+/// socket, under a rule of 1 ms; the error is the time beyond this 1 ms, including the wake-up of the reading
+/// thread. The daemon reads once a second while clients send requests. The fields cover the last minute.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Probe {
     /// Number of readings in the last minute; 0 if clients sent the shard no requests.

@@ -19,9 +19,9 @@ pub struct Source {
     pub devices: Vec<SourceDevice>,
     /// The times in which nothing was recorded.
     pub gaps: Vec<SourceGap>,
-    /// The end of its last I/O; null while more I/Os may come.
+    /// The end of the source's last I/O; null while more I/Os may come.
     pub ended_ns: Option<u64>,
-    /// Why it cannot answer any more; null if it can.
+    /// Why the source cannot answer any more; null if it can.
     pub trouble: Option<String>,
 }
 

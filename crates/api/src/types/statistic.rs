@@ -72,7 +72,7 @@ pub struct Columns {
     pub statistic: String,
     /// The statistic in English.
     pub title: String,
-    /// The unit of the numbers whose distribution it shows; null if it only counts.
+    /// The unit of the numbers whose distribution the statistic shows; null if it only counts.
     pub unit: Option<UnitWord>,
     /// The beginning of the interval.
     pub from_ns: u64,
@@ -109,16 +109,16 @@ pub struct ColumnPart {
     pub value: Option<String>,
     /// Number of I/Os.
     pub count: u64,
-    /// Bytes of these I/Os.
+    /// Bytes of the I/Os.
     pub bytes: u64,
-    /// The distribution of their numbers; null if the statistic only counts.
+    /// The distribution of the I/Os' numbers; null if the statistic only counts.
     pub numbers: Option<Distribution>,
 }
 
 /// A distribution: its percentiles, and its occupied buckets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Distribution {
-    /// Number of values. I/Os without the number are not in it.
+    /// Number of values. I/Os that do not have the number are not counted.
     pub count: u64,
     /// The least value; 0 if there is none.
     pub min: u64,

@@ -185,7 +185,7 @@ impl Collected {
         self.seconds.iter()
     }
 
-    /// The seconds, minutes and hours, the finest first.
+    /// The memories of seconds, minutes and hours, the finest first.
     pub(crate) fn levels(&self) -> &[Steps; 3] {
         self.seconds.levels()
     }

@@ -58,7 +58,7 @@ pub(crate) struct Steps {
     since: u64,
 }
 
-/// The seconds, minutes and hours.
+/// The memories of seconds, minutes and hours.
 #[derive(Debug)]
 pub(super) struct Seconds([Steps; 3]);
 

@@ -85,7 +85,7 @@ impl IoMemory {
     pub fn end(&self, trouble: Option<String>) {
         let mut state = self.lock();
         let now_ns = state.told.clock.now_ns;
-        // The second of the last I/O is over, too.
+        // After the end of the source, the second of the last I/O is over, too.
         state.told.clock.now_ns = now_ns.div_ceil(SECOND_NS) * SECOND_NS;
         state.told.source.ended_ns = Some(now_ns);
         state.told.source.trouble = trouble;

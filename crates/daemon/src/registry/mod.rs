@@ -47,7 +47,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Gives ids and a group to the rules of an injection. Nothing is changed.
+    /// Gives ids and a group to the rules of an injection. The registry itself is not changed.
     pub fn plan(
         &self,
         disk: usize,

@@ -152,9 +152,9 @@ impl Serialize for Column {
 /// one band each, so that nothing is left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crop {
-    /// The lowest latency of that part, if it has a bound.
+    /// The lowest latency that is drawn at full height; `None` for no bound.
     pub min_ns: Option<u64>,
-    /// The highest latency of that part, if it has a bound.
+    /// The highest latency that is drawn at full height; `None` for no bound.
     pub max_ns: Option<u64>,
 }
 

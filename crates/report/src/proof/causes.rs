@@ -7,7 +7,7 @@ use super::verdict::{Facts, Verdict};
 use crate::depth::depth_note;
 use crate::health::quota_note;
 
-/// The shares in percent from which a warning is worthwhile.
+/// The least shares, in percent, that are worth a warning.
 const LATE_SHARE: u64 = 1;
 const STEAL_SHARE: f64 = 1.0;
 

@@ -15,7 +15,7 @@ pub(super) struct Row {
     pub(super) achieved: u64,
 }
 
-/// All rows from the first to the last with a count.
+/// The rows from the first row with a count to the last row with a count.
 pub(super) fn rows(requested: &Histogram, achieved: &Histogram, lateness: &Histogram) -> Vec<Row> {
     match constant(requested) {
         Some(service) => beside_a_constant(service, requested.count(), lateness),

@@ -144,8 +144,8 @@ fn op(io: &FinishedIo) -> String {
     format!("{}{}", io.kind.word(), if io.fua { "+f" } else { "" })
 }
 
-/// The longest wait of a zio. Only a zio with a target can be late. If no rule held the zio, the time counts
-/// as the shard's work or a stop.
+/// The longest wait of a zio. Only a zio with a target can be late. If no rule held the zio, its lateness is
+/// shown as a wait for the shard.
 fn longest_wait(io: &FinishedIo) -> String {
     let longest = WAITS.iter().max_by_key(|wait| wait.of(io));
     let longest = longest.filter(|wait| wait.of(io) > Duration::ZERO);
