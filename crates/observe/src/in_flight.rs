@@ -23,7 +23,7 @@ pub struct InFlight {
     pub device: Option<String>,
     /// The reason that the oldest zio waits.
     pub wait: Option<String>,
-    /// How long the oldest zio has waited for that reason, in nanoseconds.
+    /// How long the oldest zio has waited for its present reason, in nanoseconds.
     pub wait_ns: Option<u64>,
     /// The rule that holds the oldest zio.
     pub rule: Option<u32>,

@@ -31,7 +31,7 @@ impl Layer {
         }
     }
 
-    /// The layer of one of these words. Any other word stands for disks.
+    /// The layer that this word stands for. A word that names no layer stands for disks.
     pub fn of_word(word: &str) -> Layer {
         match word {
             "volume" => Layer::Volume,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 /// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// The command line, which prints the same report again.
+    /// The command line that prints the same report again.
     pub command: String,
     /// The facts about the report, such as its time and its host.
     pub facts: Vec<(&'static str, String)>,

@@ -19,7 +19,7 @@ pub struct TwoModes {
     pub slow_from_ns: u64,
 }
 
-/// Each kind has at least the share 1/`KIND` of the I/Os.
+/// Each kind has at least one in this many of the I/Os.
 const KIND: u64 = 10;
 /// At most one in this many of the I/Os is between the two kinds.
 const BETWEEN: u64 = 8;

@@ -99,7 +99,7 @@ impl HttpListener {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // The file may have been removed by hand, with the same result.
+        // If the file has been removed by hand, the result is the same.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -158,7 +158,7 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // The file may have been removed by hand, with the same result.
+        // If the file has been removed by hand, the result is the same.
         let _ = fs::remove_file(&self.0);
     }
 }

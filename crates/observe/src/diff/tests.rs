@@ -271,7 +271,7 @@ fn the_sums_are_those_of_the_ios() {
     assert_eq!(comparison.here.count, IOS);
     let of_d3 = here.iter().filter(|io| &*io.device == "d3").count() as u64;
     let value = &comparison.differs[0].values[0];
-    // All slow I/Os are on `d3`: the other disks have only the usual one in a hundred.
+    // All slow I/Os are on `d3`: on the other disks, only the usual one in a hundred I/Os is slow.
     assert_eq!((value.value.as_str(), value.slow_count), ("d3", of_d3));
     assert!((value.ios_percent - 100.0 * of_d3 as f64 / IOS as f64).abs() < 1e-9);
 }

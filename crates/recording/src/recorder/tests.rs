@@ -352,7 +352,7 @@ fn a_disk_that_refuses_stops_the_recording_and_not_the_caller() {
     let ios = Server::new(false).ios(4_950 * 30);
     let clock = TestClock::at(ios[0].ended_ns);
     let mut recorder = recorder(scratch.path(), 1 << 30, &clock);
-    // Without the folder of I/Os, even root cannot write to it.
+    // Without the folder of I/Os, even root cannot write a file of I/Os.
     std::fs::remove_dir(scratch.path().join("ios")).expect("an empty folder");
     record(&mut recorder, &clock, &ios);
     let summary = recorder.finish(&[]);

@@ -140,5 +140,5 @@ fn event(name: &str, json: &str) -> String {
 const STATISTICS_MAX: usize = 16;
 /// The shortest wait for the end of a second.
 const SHORT_NS: u64 = 1_000_000;
-/// If a caller is more than this many seconds behind, the stream skips the older ones.
+/// If a caller is more than this many seconds behind, the stream skips the older seconds.
 const BEHIND_MAX: u64 = 60;
