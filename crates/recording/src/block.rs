@@ -167,7 +167,7 @@ impl Loaded {
         self.levels.get(row).copied().unwrap_or(true)
     }
 
-    /// Notes which rows have a value. Returns the number of these rows.
+    /// Notes which rows have a value. Returns the number of rows with a value.
     pub(crate) fn set_levels(&mut self, is_value: impl Iterator<Item = bool>) -> usize {
         self.levels.extend(is_value);
         let values = self.levels.iter().filter(|is_value| **is_value).count();

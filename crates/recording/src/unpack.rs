@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Notes which rows have a value. Returns the number of these rows.
+    /// Notes which rows have a value. Returns the number of rows with a value.
     fn levels(&mut self, rows: usize, loaded: &mut Loaded, scratch: &mut Scratch) -> Option<usize> {
         let length = u32::from_le_bytes(*self.take(4)?.first_chunk()?);
         let mut bytes = Reader(self.take(length as usize)?);

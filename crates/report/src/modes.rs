@@ -29,7 +29,8 @@ const APART: u64 = 50;
 const LEAST_NS: u64 = 1_000;
 
 impl TwoModes {
-    /// The two kinds, with the widest possible gap, if the latencies have two kinds.
+    /// The fast kind and the slow kind, with the widest possible gap between them, if the latencies have two
+    /// kinds.
     pub fn of(latencies: &Histogram) -> Option<TwoModes> {
         let n = latencies.count();
         let buckets: Vec<(usize, u64)> = latencies.buckets().collect();

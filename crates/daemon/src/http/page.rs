@@ -1,9 +1,9 @@
 //! The page in the browser: the files that `make page` builds from `web/`, embedded in the program.
 //!
-//! The files are the same for every daemon and say nothing about this daemon, so a browser gets them
-//! without the token. The page finds the token in the fragment of its address, which browsers never send,
-//! and sends it as a header with each request to the API. Its policy lets it load its own files, and talk
-//! to its own daemon, and nothing else.
+//! The files are the same for every daemon and say nothing about this daemon, so a browser gets them without
+//! the token. The page finds the token in the fragment of its address, which browsers never send, and sends
+//! it as a header with each request to the API. The page's policy lets the page load its own files and talk
+//! to its own daemon, and do nothing else.
 
 use std::hash::Hasher;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Metrics of a shard, which show whether it keeps up.
+//! Metrics of a shard. They show whether the shard keeps up.
 
 use std::borrow::Cow;
 use std::fmt;

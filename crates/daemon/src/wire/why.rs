@@ -1,5 +1,5 @@
-//! The reason that a rule has injected nothing. This is the most frequent question of users of fault
-//! injectors.
+//! The reason that a rule has injected nothing. Users of fault injectors ask for this reason more often than
+//! for anything else.
 
 use dashpot_api::{RuleState, op_words};
 use dashpot_engine::RuleStats;

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::figures::{Error, share, signed};
 
-/// The answer to whether a rule was kept.
+/// The answer to the question whether a rule was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {

@@ -1,5 +1,5 @@
-//! The columns of a table. For dashpot's own disks and volumes they show the waits of each zio and the rule
-//! that held the zio; for the kernel's disks they show the process.
+//! The columns of a table. For dashpot's own disks and volumes, the columns show the waits of each zio and
+//! the rule that held the zio; for the kernel's disks, they show the process.
 
 use dashpot_engine::{Duration, Waits};
 use dashpot_observe::{FinishedIo, IoWaits, Who};
