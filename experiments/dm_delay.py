@@ -61,7 +61,7 @@ def delayed(claims, lab, direction, delay_ms, article):
 
 
 def iostat(lab, seconds):
-    """The reports of each second. Omits the first, which covers the time since the start."""
+    """iostat's reports, one for each second. Omits the first report, which covers the time since the start."""
     return lab.ask("iostat", "-x", "1", str(seconds + 1)).split("\n\n", 1)[1]
 
 

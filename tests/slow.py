@@ -3,9 +3,9 @@ dashpot's disks.
 
 nbdfuse shows dashpot's disk as a file, and the loop device reads and writes that file without the page cache.
 (With the page cache, the loop device would do one I/O at a time.) nbdfuse has libfuse's 10 threads with one
-request each, so at most 10 I/Os are at the disk at once, and further ones wait before it. There are as many
-connections, because the threads of one connection share a lock. No deadlock is possible: dashpot's disk is in
-memory, and no page of the file is ever dirty.
+request each, so at most 10 I/Os are at the disk at once, and further ones wait before it. nbdfuse has a
+connection for each thread, because the threads of one connection share a lock. No deadlock is possible: dashpot's
+disk is in memory, and no page of the file is ever dirty.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def slow(daemon, tmp_path):
 
 
 class OwnLoop(Loop):
-    """A loop device that did not exist before. An existing one keeps the settings of former users: a lowered
+    """A loop device that did not exist before. An existing loop device keeps the settings of former users: a lowered
     `nr_requests` stays in force even when it is set back.
     """
 

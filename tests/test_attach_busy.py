@@ -15,7 +15,7 @@ pytestmark = can_attach
 
 
 def in_a_namespace(script, daemon, code):
-    """Runs a script as a user would, with mounts that end with it."""
+    """Runs a script as a user would, with mounts that end with the script."""
     environment = {"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}
     return run("unshare", "--mount", "sh", "-ec", script, code=code, env=environment)
 

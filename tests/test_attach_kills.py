@@ -113,7 +113,7 @@ def test_kills_at_random_moments_leave_nothing(serve, attach, tmp_path, rng, vic
         moment(rng)
         kill(*{"daemon": [daemon.pid], "helper": [helper.pid], "both": rng.sample([daemon.pid, helper.pid], 2)}[victims])
         if victims == "helper":
-            # If the helper has left an attachment, it works; an incomplete attachment is removed.
+            # If the helper has left an attachment, the attachment works; an incomplete one is removed.
             daemon.cli("reset")
         helper.kill()
         daemon.abandon()

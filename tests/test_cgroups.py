@@ -18,7 +18,7 @@ SHORT = 'dd if=/dev/zero of="$1" bs=4k count=1 oflag=direct status=none'
 
 @contextlib.contextmanager
 def cgroup(name):
-    """A cgroup of the hierarchy that governs I/O. Skips the test if it cannot be made."""
+    """A cgroup of the hierarchy that governs I/O. Skips the test if none can be made."""
     v1 = (CGROUPS / "blkio").is_dir()
     group = (CGROUPS / "blkio" if v1 else CGROUPS) / name
     try:

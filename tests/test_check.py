@@ -62,7 +62,7 @@ def test_what_is_unknown_is_refused_before_the_command_starts(daemon, directory,
 
 
 def test_around_a_command(daemon, directory):
-    """Only the command's I/O counts. Stdout is the command's. If the command fails, its exit status has
+    """Only the command's I/O counts. Only the command writes to stdout. If the command fails, its exit status has
     precedence."""
     daemon.cli("load", daemon.uri("d"), "--depth", "4", "--time", "200ms")
     load = f"{BINARY} load '{daemon.uri('d')}' --depth 2 --time 300ms >&2; echo out"

@@ -178,8 +178,8 @@ def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern
     assert upper["aqu-sz"] > 64 and upper["r_await"] >= 50 > lower["r_await"]
     (through, merged_above), (reached, merged) = counted(0), counted(1)
     assert merged_above == 0 and reached + merged == through >= 8192
-    # If the host stops this process, the kernel merges some reads. If dashpot gave it several operations in
-    # a call, it would merge four of five.
+    # If the host stops this process, the kernel merges some reads. If dashpot gave the kernel several
+    # operations in a call, the kernel would merge four of five.
     assert merged < 2 * reached, "as if many operations were given to the kernel in a call"
     daemon.cli("detach", "d")
 

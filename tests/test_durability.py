@@ -25,7 +25,7 @@ def daemon(serve, directory):
 
 
 class Trace:
-    """strace on a running daemon until `stop`. Its lines are in the order of the calls' ends."""
+    """strace on a running daemon until `stop`. The lines of the trace are in the order of the calls' ends."""
 
     def __init__(self, daemon, *options):
         self.path = daemon.directory / "trace"

@@ -182,7 +182,7 @@ def test_iostat_of_all_disks_takes_no_privilege(loop):
 @requires("mkfs.ext4")
 @requires("fsfreeze")
 def test_what_outlasts_intervals_is_counted_once(tmp_path, nothing_left):
-    """A write blocks for more than two intervals of a second. Reports mention it meanwhile."""
+    """A write blocks for more than two intervals of a second. Reports mention the write meanwhile."""
     with loop_that_can_be_frozen(tmp_path) as (loop, place):
         report = iolatency("-d", loop.path, 1)
         run("fsfreeze", "-f", place)

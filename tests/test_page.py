@@ -20,7 +20,7 @@ HOSTILE = "x<img src=x onerror=window.hit=1>"
 
 
 def start(serve, *words):
-    """A daemon with the page, and the address that it prints for it."""
+    """A daemon with the page, and the address of the page that the daemon prints."""
     daemon = serve("-d", "d=ram,size=64M", *words)
     found = eventually(lambda: re.search(r"^page  (http\S+#token=\S+)$", daemon.output(), re.M))
     daemon.page = found.group(1)

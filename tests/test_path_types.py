@@ -13,7 +13,7 @@ ALL = "sync,write,read,open,unlink,rename,truncate"
 
 
 def listed(wal, tmp_path, program, *arguments, types=ALL, rules=(), options=(), code=0):
-    """Runs a Python program on a disk with these types of calls. Returns what it printed, and the rules."""
+    """Runs a Python program on a disk with these types of calls. Returns what the program printed, and the rules."""
     rules_file, events = tmp_path / "rules.json", tmp_path / "events.json"
     script = (
         '"$@"; code=$?; "$DASHPOT" list --json >"$LISTED"; curl -s --unix-socket "${DASHPOT_API#unix:}" "http://d/v1/events?after=0" >"$EVENTS"; exit $code'

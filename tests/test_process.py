@@ -72,7 +72,7 @@ def test_nobody_reads(words, directory):
 
 @pytest.fixture
 def start(directory):
-    """Starts `dashpot run` with a place of its own for temporary files. Returns the process and that place."""
+    """Starts `dashpot run` with a directory of its own for temporary files. Returns the process and the directory."""
     place = directory / "tmp"
     place.mkdir()
     started = []

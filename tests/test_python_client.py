@@ -260,7 +260,7 @@ sys.stdin.read()
 """
 
 
-# A program that ignores SIGTERM. It has no child processes, because they would outlive it.
+# A program that ignores SIGTERM. The program has no child processes, because these would outlive it.
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.sigwait([signal.SIGUSR1])"
 
 

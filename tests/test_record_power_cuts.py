@@ -59,7 +59,7 @@ class Disk:
         self.root, self.now, self.flushed = str(root), {}, {}
 
     def do(self, name, rest):
-        """Does a call. Returns the path of a folder that was flushed."""
+        """Applies a call to the model. Returns the path of a folder that was flushed."""
         paths = [os.path.normpath(plain(path).decode(errors="replace")) for path in PATH.findall(rest)]
         fd = FD.match(rest)
         on = plain(fd[2]).decode() if fd else None

@@ -83,7 +83,7 @@ def test_iolatency_has_the_format_of_the_original(daemon, client):
 
 def test_iolatency_misses_nothing_that_is_slow(daemon, client):
     """The original forgets the I/O in flight when an interval ends. If I/Os took as long as the interval, it
-    would see none.
+    would see no I/O.
     """
     daemon.cli("inject", "d", "-D", "1100ms")
     requests = []

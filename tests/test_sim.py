@@ -95,7 +95,7 @@ def test_json_counts_what_the_client_asked_for(lab):
 
 
 def test_failures_are_told_apart_from_latencies(lab):
-    """Every second write fails at once. The others take a millisecond."""
+    """Every second write fails at once. The other writes take a millisecond."""
     path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["-e EIO -T write --every 2"]\n'
                '[workload.w]\ntarget = "d"\nthink = "1ms"\n[sim]\nlasts = "300ms"\n')
     text = sim(path).stdout
@@ -107,7 +107,7 @@ def test_failures_are_told_apart_from_latencies(lab):
 
 
 def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
-    """Three of ten writers hang. No figure of the other writers includes them."""
+    """Three of ten writers hang. No figure of the other writers includes the hung writes."""
     path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["--hang -T write --first 3"]\n'
                '[workload.w]\ntarget = "d"\nthreads = 10\nthink = "1ms"\n[sim]\nlasts = "2s"\n')
     text = sim(path).stdout

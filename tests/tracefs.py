@@ -1,7 +1,7 @@
 """Mounts tracefs for the tests, in a mount namespace of their own, so that the machine itself does not
 change.
 
-`usage: tracefs.py COMMAND...` runs a command there. `conftest.py` calls `mount` when pytest is started
+`usage: tracefs.py COMMAND...` runs a command in such a namespace. `conftest.py` calls `mount` when pytest is started
 directly.
 """
 

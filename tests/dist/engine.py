@@ -11,7 +11,8 @@ import pytest
 from conftest import eventually, requires
 from packages import LIMIT, needs_root, one, run
 
-# A sandbox may allow no higher limits than these, and podman asks for more. `file`: there may be no journal.
+# A sandbox may allow no higher limits than these, and podman asks for more. podman's events go to a file, because
+# there may be no journal.
 SETTINGS = """
 [containers]
 default_ulimits = ["nofile=1000:1000", "nproc=1000:1000"]

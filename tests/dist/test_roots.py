@@ -69,7 +69,7 @@ def musl():
 
 @pytest.fixture
 def copied(tmp_path):
-    """Copies a root, which goes with the test, because it is large."""
+    """Copies a root. The copy is removed with the test, because it is large."""
     def copy(root):
         run("cp", "--archive", root, tmp_path / "root")
         return tmp_path / "root"
