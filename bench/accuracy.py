@@ -47,8 +47,8 @@ def run(bench):
 
 
 def start(bench, stack, place):
-    """Starts the servers, by delay. The servers under `zero` delay nothing, and show the ceilings. One
-    dashpot process serves all delays.
+    """Starts the servers, and returns them by delay. The servers under `zero` delay nothing, and show the ceilings.
+    One dashpot process serves all delays.
     """
     disk = [f"d=ram,size={servers.SIZE}"]
     spins = {name: bench.start(stack, name, lambda: Dashpot(place, disk, ["--spin", name.split()[1]], name=name))

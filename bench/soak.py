@@ -3,8 +3,8 @@
 fio reads and writes the device in turns, at a steady rate, at full speed, and almost not at all, while `dashpot
 iolatency` watches it by process from the queue on. After each turn the I/Os of all intervals are printed beside the
 kernel's own count of reads and writes that the device has finished; fio asks for no flushes, which the kernel counts
-twice. At the end the two must be equal, no event may be lost, the observer must not have grown since it settled, and
-its instance of tracefs must be gone: otherwise the exit status is 1.
+twice. At the end both counts must be equal, no event may be lost, the observer must not have grown since it settled,
+and its instance of tracefs must be gone: otherwise the exit status is 1.
 
 With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
 kernel has finished, or say that the recorder lost the I/O, and must never have been larger than its bound.

@@ -409,7 +409,7 @@ def test_an_attachment_that_cannot_be_told_is_undone(daemon, attach, tmp_path, w
 
 @requires("mkfs.ext4")
 def test_two_disks_are_not_mounted_at_one_directory(serve, attach, tmp_path):
-    """Otherwise `detach` of the lower one would unmount the upper one."""
+    """Otherwise `detach` of the lower disk would unmount the upper disk."""
     daemon = serve("-d", "d=ram,size=8M", "-d", "e=ram,size=8M")
     node = daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop").stdout.strip()
     refused = daemon.cli("mount", "e", tmp_path, "--mkfs", "--with", "loop", code=1).stderr

@@ -62,8 +62,8 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
 
 
 def test_serve_attaches_and_becomes_the_user_again(attach, user):
-    """The daemon's sockets, device and process are the user's. At its end the device is removed, and root
-    owns the node."""
+    """The daemon's sockets, device and process are the user's. When the daemon ends, the device is
+    removed, and root owns the node."""
     uid, env = user
     words = ["serve", "--attach", "-d", "d=ram,size=8M", "--ready-file", f"/tmp/dashpot-{uid}/ready"]
     daemon = subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, text=True, env=env)

@@ -35,7 +35,7 @@ def calls_of(group):
 
 @pytest.fixture
 def service(container):  # noqa: F811
-    """A container with what a unit allows. `adapt` makes further changes."""
+    """A container with the capabilities and the system calls that a unit allows. `adapt` makes further changes."""
     def of(settings, adapt):
         allowed = calls_of(settings["SystemCallFilter"])
         assert settings["SystemCallErrorNumber"] == "EPERM"

@@ -1,6 +1,6 @@
 """The NBD protocol byte by byte, for messages that no client library would send.
 
-Written from the protocol's specification (NetworkBlockDevice/nbd, doc/proto.md).
+The module was written from the protocol's specification (NetworkBlockDevice/nbd, doc/proto.md).
 """
 
 import collections

@@ -42,7 +42,7 @@ def try_it(podman, container, disk, *before):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_image_serves_by_itself(architecture, tmp_path):
-    """With the default lab, as user 65532, and with a read-only root."""
+    """The image serves the default lab, as user 65532, and with a read-only root."""
     with engine() as podman:
         archive = f"oci-archive:{one('dashpot-*.oci.tar')}"
         image = podman("pull", "--quiet", "--arch", ARCHITECTURES[architecture], archive)

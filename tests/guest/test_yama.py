@@ -2,8 +2,8 @@
 
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
-# An ordinary user's program syncs a file below the directory, and opens the file. So does a daemon of the program,
-# whose parent has ended.
+# An ordinary user's program syncs a file below the directory, and opens the file. A daemon of the program, whose
+# parent has ended, does the same.
 CASE = """
 mkdir -m 777 /run/wal /run/me
 export TMPDIR=/run/me

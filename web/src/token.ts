@@ -4,7 +4,7 @@
 
 const KEY = "dashpot-token";
 
-/** Takes the token out of the address. Without a token there, returns the token that this tab has kept. */
+/** Takes the token out of the address. If the address has none, returns the token that this tab has kept. */
 export function takeToken(): string | null {
   const { hash, search, pathname } = location;
   const inHash = /(?:^#|&)token=([0-9a-zA-Z]+)/.exec(hash)?.[1];

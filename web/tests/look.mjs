@@ -285,7 +285,7 @@ const scenarios = {
   async compares() {
     const [statistic, ...found] = rest;
     await page.goto(`${address}&worksheet?span=60&s=${encodeURIComponent(statistic)}`);
-    // Of 1,500 I/Os 75 are slow. With fewer than 30, dashpot would not name what they have in common.
+    // Of 1,500 I/Os 75 are slow. With fewer than 30 slow I/Os, dashpot would not name what they have in common.
     await counted(1_500);
     const box = await page.locator(".plot").boundingBox();
     // The map has 10 µs to 1 s: its upper third has the I/Os that take more than 20 ms.
