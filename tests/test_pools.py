@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -99,6 +100,44 @@ def test_a_volume_is_the_client_of_its_pools_disks(serve, directory):
               for name in ("tank/left", "tank/right")}
     assert blocks == {"tank/left": 30, "tank/right": 50}
     assert rule["held"] == sum(zio["client"] == "tank/left" for zio in events)
+
+
+def test_the_io_at_a_pools_disk_is_of_a_volume_or_of_the_pool(serve, directory):
+    lab = directory / "lossy.toml"
+    lab.write_text('[disk.a]\nstore = "lossy:ram"\nsize = "64M"\n[pool.tank]\ndisks = ["a"]\n'
+                   '[volume."tank/back"]\nsize = "16M"\nwrite = "openzfs"\n'
+                   '[volume."tank/through"]\nsize = "16M"\nwrite = "through"\n')
+    daemon = serve(lab)
+    daemon.cli("set", "tank", "zfs_txg_timeout=1s")
+    back, through = nbd.NBD(), nbd.NBD()
+    back.connect_uri(daemon.uri("tank/back"))
+    through.connect_uri(daemon.uri("tank/through"))
+    api = Api(daemon)
+
+    def clients(op):
+        return {zio["client"] for zio in api.ask(f"/v1/events?after=0&limit=10000&op={op}&disk=a")["zios"]}
+
+    back.pwrite(b"x" * BLOCK, 0)
+    # No client has asked for this flush: it ends the txg.
+    eventually(lambda: clients("flush") == {"tank"}, "the txg syncs")
+    through.flush()
+    assert clients("flush") == {"tank", "tank/through"} and clients("write") == {"tank/back"}
+    began = time.monotonic()
+    # A part of a block, so the disk reads the rest of it.
+    through.pwrite(b"y" * 512, 0)
+    assert clients("read") == {"tank/through"}
+    (lost,) = daemon.json("crash", "tank", "--keep", "none", "--restart")[0]["disks"]
+    (write,) = lost["writes"]
+    assert write["client"] == "tank/through" and write["age_ns"] <= (time.monotonic() - began) * 1e9
+
+    daemon.cli("inject", "a", "--hang", "-T", "read")
+    through = nbd.NBD()
+    through.connect_uri(daemon.uri("tank/through"))
+    through.aio_pread(nbd.Buffer(512), 0)
+    eventually(lambda: any(io["device"] == "a" for io in daemon.json("inflight")["ios"]), "it hangs")
+    (io,) = [io for io in daemon.json("inflight")["ios"] if io["device"] == "a"]
+    assert io["client"] == "tank/through"
+    daemon.cli("clear", "all", "--release")
 
 
 @requires("fio")

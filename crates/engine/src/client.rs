@@ -1,5 +1,5 @@
 //! The clients of zios. A client is a peer identity (uid and pid, or an address), not a connection. The
-//! clients of a pool's disks are the pool's volumes.
+//! clients of a pool's disks are the pool's volumes, and the pool itself.
 //!
 //! The engine distinguishes at most [`CLIENTS_TOLD_APART`] clients per disk; the others share one identity.
 //! The caller chooses the ids. The engine keeps the names of clients, because the globs of rules match
@@ -19,11 +19,22 @@ impl ClientId {
     /// The one id of all clients beyond [`CLIENTS_TOLD_APART`].
     pub const OTHER: ClientId = ClientId(CLIENTS_TOLD_APART);
 
-    /// The client with this index. For example, a volume is a client of its pool's disks, and the index is
-    /// the volume's place in the pool. Clients beyond [`CLIENTS_TOLD_APART`] share one identity.
+    /// At a disk of a pool, the pool: the client for what no volume causes, the syncs of txgs and repairs.
+    pub const POOL: ClientId = ClientId(CLIENTS_TOLD_APART - 1);
+
+    /// The client with this index. Clients beyond [`CLIENTS_TOLD_APART`] share one identity.
     pub fn of_index(index: usize) -> ClientId {
         let index = u8::try_from(index).unwrap_or(CLIENTS_TOLD_APART);
         ClientId(index.min(CLIENTS_TOLD_APART))
+    }
+
+    /// The volume with this index in its pool, as a client of the pool's disks. Volumes beyond the first 63
+    /// share one identity.
+    pub fn of_volume(index: usize) -> ClientId {
+        match ClientId::of_index(index) {
+            volume if volume < ClientId::POOL => volume,
+            _ => ClientId::OTHER,
+        }
     }
 }
 
@@ -38,6 +49,11 @@ impl Clients {
     pub(crate) fn join(&mut self, id: ClientId, name: &str) {
         self.names.retain(|(other, _)| *other != id);
         self.names.push((id, name.into()));
+    }
+
+    /// The clients that have names, in the order in which they got them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (ClientId, &str)> {
+        self.names.iter().map(|(id, name)| (*id, name.as_str()))
     }
 
     /// The clients whose names match `glob`. Clients that share an identity are named `other`.

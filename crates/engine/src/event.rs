@@ -19,7 +19,8 @@ pub struct Event {
     pub parent: Option<u64>,
     /// The zio's disk or volume.
     pub device: Device,
-    /// The client that sent the zio; at a disk of a pool, the volume for which the pool sent the zio.
+    /// The client that sent the zio. At a disk of a pool, the volume for which the pool sent the zio, or
+    /// [`ClientId::POOL`].
     pub client: ClientId,
     /// The zio's class in the queue of a pool's disk.
     pub class: Option<Class>,

@@ -190,6 +190,8 @@ impl Dealt {
             size,
             shard,
         });
+        let pool_id = self.infos.pools.len() - 1;
+        self.name_at_disks(pool_id, ClientId::POOL, &pool.name);
         Ok(())
     }
 
@@ -282,7 +284,7 @@ impl Dealt {
         let added = built.engine.add_volume(config);
         let id = added.map_err(|error| DealError::volume(volume, error))?;
         built.devices.push_volume(DeviceId::of(at));
-        self.name_at_disks(shard, volume);
+        self.name_at_disks(volume.pool, self.client_of(volume), &volume.name);
         let built = &mut self.shards[shard];
         self.routes.volumes.push(built.route(id));
         let store_id = self.identity_of(volume, id);
@@ -319,18 +321,22 @@ impl Dealt {
         Some(format!("volume:{members}:{base}:{}", volume.block_size))
     }
 
-    /// Names a volume as a client of the disks of its pool, so that the disks' rules and events know it.
-    fn name_at_disks(&mut self, shard: usize, volume: &VolumeSpec) {
+    /// The volume that is added next, as a client of the disks of its pool.
+    fn client_of(&self, volume: &VolumeSpec) -> ClientId {
         let volumes = self.infos.volumes.iter();
-        let in_pool = volumes.filter(|other| other.pool == volume.pool).count();
-        let client = ClientId::of_index(in_pool);
-        let built = &mut self.shards[shard];
+        ClientId::of_volume(volumes.filter(|other| other.pool == volume.pool).count())
+    }
+
+    /// Makes a volume or a pool a client of the disks of a pool, for their rules and events.
+    fn name_at_disks(&mut self, pool: usize, client: ClientId, name: &str) {
+        let info = &self.infos.pools[pool];
+        let built = &mut self.shards[info.shard];
         if client == ClientId::OTHER {
             return;
         }
-        for disk in self.infos.pools[volume.pool].members.iter().flatten() {
+        for disk in info.members.iter().flatten() {
             let device = Device::Disk(self.routes.disks[*disk].id);
-            let (name, mut actions) = (volume.name.as_str(), Vec::new());
+            let mut actions = Vec::new();
             let join = Input::Join {
                 device,
                 client,

@@ -32,6 +32,8 @@ pub struct DiskSnapshot {
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
+    /// The clients of a pool's disk, which have no connections to it: the volumes and the pool.
+    pub volumes: Vec<(ClientId, String)>,
     /// The disk's attachments: the block devices of the host that are made of the disk.
     pub attachments: Vec<AttachmentView>,
     /// How many connections the shard does not read now, because of its memory bound.

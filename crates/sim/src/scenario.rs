@@ -5,7 +5,7 @@
 //! are also their ids in the engine.
 
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
-use dashpot_engine::{CLIENTS_TOLD_APART, ClientId, Command, Duration, Op, Ratio};
+use dashpot_engine::{ClientId, Command, Duration, Op, Ratio};
 use dashpot_rules::{PoolSpec, VolumeSpec};
 
 /// A lab, the commands that change it, and its duration.
@@ -36,24 +36,29 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The clients of a disk, with their names, in the order of their ids: the volumes of its pool, or
-    /// every workload. Clients beyond the engine's bound share one identity, and have no name.
+    /// The clients of a disk, with their names: the volumes of its pool and the pool, or every workload.
+    /// Clients beyond the bound share one identity, and have no name.
     pub fn clients_of(&self, disk: usize) -> Vec<(ClientId, &str)> {
-        let mut pools = self.pools.iter();
-        let pool = pools.position(|pool| pool.disks().any(|own| own == disk));
-        let is_own = |volume: &&VolumeSpec| Some(volume.pool) == pool;
-        let volumes = self.volumes.iter().filter(is_own);
-        let names: Vec<&str> = match pool {
-            Some(_) => volumes.map(|volume| volume.name.as_str()).collect(),
-            None => self
-                .workloads
-                .iter()
-                .map(|workload| workload.name.as_str())
-                .collect(),
+        let mut pools = self.pools.iter().enumerate();
+        let Some((at, pool)) = pools.find(|(_, pool)| pool.disks().any(|own| own == disk)) else {
+            let names = self.workloads.iter().map(|workload| workload.name.as_str());
+            return named(names, ClientId::of_index);
         };
-        let ids = (0..CLIENTS_TOLD_APART).map(ClientId);
-        ids.zip(names).collect()
+        let volumes = self.volumes.iter().filter(|volume| volume.pool == at);
+        let names = volumes.map(|volume| volume.name.as_str());
+        let mut clients = named(names, ClientId::of_volume);
+        clients.push((ClientId::POOL, &pool.name));
+        clients
     }
+}
+
+/// Clients with these names, in the order of their indices.
+fn named<'a>(
+    names: impl Iterator<Item = &'a str>,
+    id: fn(usize) -> ClientId,
+) -> Vec<(ClientId, &'a str)> {
+    let named = names.enumerate().map(|(at, name)| (id(at), name));
+    named.filter(|(id, _)| *id != ClientId::OTHER).collect()
 }
 
 /// A disk of the lab.

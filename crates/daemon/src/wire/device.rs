@@ -5,7 +5,7 @@ use dashpot_api::{
     OpCount, OpLatency, Wide, wait_word,
 };
 use dashpot_engine::histogram::{LAYOUT, Sparse};
-use dashpot_engine::{DepthTimes, InFlight, Instant, Op};
+use dashpot_engine::{ClientId, DepthTimes, InFlight, Instant, Op};
 use dashpot_export::{AttachmentView, ClientView, DiskSnapshot, Mechanism};
 
 /// A snapshot, to be converted.
@@ -43,11 +43,9 @@ impl DeviceView<'_> {
     fn in_flight(&self, zio: &InFlight) -> InFlightZio {
         let at = self.0.at;
         let held = zio.target.filter(|target| *target != Instant::NEVER);
-        let mut clients = self.0.clients.iter();
-        let client = clients.find(|client| client.id == zio.client);
         InFlightZio {
             op: zio.op.name().to_owned(),
-            client: client.map_or_else(|| "other".to_owned(), |client| client.name.clone()),
+            client: self.name(zio.client).unwrap_or("other").to_owned(),
             offset_bytes: zio.offset,
             length_bytes: zio.length,
             age_ns: at.since(zio.arrived).as_nanos(),
@@ -56,6 +54,15 @@ impl DeviceView<'_> {
             rule: zio.rule.map(|rule| rule.0),
             remaining_ns: held.map(|target| target.since(at).as_nanos()),
         }
+    }
+
+    /// The name of a client that the snapshot distinguishes.
+    fn name(&self, id: ClientId) -> Option<&str> {
+        let clients = self.0.clients.iter();
+        let clients = clients.map(|client| (client.id, &client.name));
+        let volumes = self.0.volumes.iter().map(|(id, name)| (*id, name));
+        let found = clients.chain(volumes).find(|(other, _)| *other == id);
+        found.map(|(_, name)| name.as_str())
     }
 
     fn attachments(&self) -> Vec<Attachment> {

@@ -148,6 +148,12 @@ impl Engine {
             .is_some_and(|disk| disk.injector.find(rule).is_some())
     }
 
+    /// The clients of a disk that [`Input::Join`] has named, with their present names.
+    pub fn clients(&self, disk: DiskId) -> impl Iterator<Item = (ClientId, &str)> {
+        let disk = self.disk(disk).into_iter();
+        disk.flat_map(|disk| disk.clients.names())
+    }
+
     /// The rules of a disk, in the order of their ids.
     pub fn rules(&self, disk: DiskId, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
         let views = self.disk(disk).map(|found| found.injector.views(now));

@@ -370,7 +370,7 @@ impl Pool {
                 offset: picked.offset,
                 length: picked.length,
                 arrived: first.map_or(step.now, |member| member.queued),
-                client: tag.map_or(ClientId::OTHER, |tag| self.volume_behind(tag)),
+                client: tag.map_or(ClientId::POOL, |tag| self.client_behind(tag)),
                 ..child_zio(device, picked.op, step.now)
             };
             step.children.send(child, zio);
@@ -389,7 +389,7 @@ impl Pool {
         };
         let client = match who {
             SyncFor::Request(id) => self.volume_of(id),
-            _ => ClientId::OTHER,
+            SyncFor::Txg | SyncFor::Repair => ClientId::POOL,
         };
         let zio = Zio {
             client,
@@ -413,20 +413,19 @@ impl Pool {
         }
     }
 
-    /// The volume for which a part of a child was queued; [`ClientId::OTHER`] for a repair, which no volume
-    /// asks for.
-    fn volume_behind(&self, tag: u32) -> ClientId {
+    /// The volume for which a part of a child was queued, or the pool, which asks for repairs.
+    fn client_behind(&self, tag: u32) -> ClientId {
         match Tag::unpack(tag) {
-            Tag::Write(id) => ClientId::of_index(self.writes[id].volume),
+            Tag::Write(id) => ClientId::of_volume(self.writes[id].volume),
             Tag::Read(id) => self.volume_of(self.reads[id].zio),
-            Tag::Repair => ClientId::OTHER,
+            Tag::Repair => ClientId::POOL,
         }
     }
 
     fn volume_of(&self, id: ZioId) -> ClientId {
         let request = self.requests.get(id);
-        request.map_or(ClientId::OTHER, |request| {
-            ClientId::of_index(request.volume)
+        request.map_or(ClientId::POOL, |request| {
+            ClientId::of_volume(request.volume)
         })
     }
 
@@ -468,7 +467,7 @@ fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
     Zio {
         id: ZioId::FIRST_CHILD,
         device: disk,
-        client: ClientId::OTHER,
+        client: ClientId::POOL,
         op,
         fua: false,
         offset: 0,

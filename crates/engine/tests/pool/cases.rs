@@ -2,7 +2,9 @@
 
 use dashpot_engine::inject::RuleSpec;
 use dashpot_engine::pool::{Layout, LegacyConfig, PoolError, ThrottleConfig, Tunable, WritePolicy};
-use dashpot_engine::{Command, Device, Duration, Errno, Input, Instant, Op, OpSet, PoolId, ZioId};
+use dashpot_engine::{
+    ClientId, Command, Device, Duration, Errno, Input, Instant, Op, OpSet, PoolId, ZioId,
+};
 
 use crate::hand::{BLOCK, Hand};
 
@@ -50,6 +52,31 @@ fn a_trim_of_nothing_whole_lets_the_next_go() {
         (hand.outcome(1), hand.outcome(2)),
         (Some(Ok(())), Some(Ok(())))
     );
+}
+
+/// The operations at the disks, each with its client.
+fn asked(hand: &Hand) -> Vec<(Op, ClientId)> {
+    let zios = hand.working.iter().filter_map(|id| hand.engine.child(*id));
+    zios.map(|zio| (zio.op, zio.client)).collect()
+}
+
+#[test]
+fn a_disk_works_for_a_volume_or_for_the_pool() {
+    let mut hand = Hand::volume(&[1], OPENZFS, &[]);
+    let volume = ClientId::of_volume(0);
+    hand.submit(1, Op::Write, true, 0, 512);
+    assert_eq!(asked(&hand), [(Op::Read, volume)], "the rest of the block");
+    hand.done(Ok(()));
+    assert_eq!(asked(&hand), [(Op::Write, volume)]);
+    hand.done(Ok(()));
+    assert_eq!(asked(&hand), [(Op::Flush, volume)]);
+    hand.done(Ok(()));
+    hand.write(2, 1);
+    hand.command(Command::Drain);
+    assert_eq!(asked(&hand), [(Op::Write, volume)]);
+    hand.done(Ok(()));
+    assert_eq!(asked(&hand), [(Op::Flush, ClientId::POOL)], "the txg ends");
+    assert_eq!(ClientId::of_volume(63), ClientId::OTHER, "not the pool");
 }
 
 #[test]

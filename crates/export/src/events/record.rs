@@ -66,7 +66,7 @@ pub struct FinishedZio {
     lane: u16,
     /// The device of the zio.
     pub device: DeviceId,
-    /// The client that sent the zio.
+    /// The client that sent the zio. At a disk of a pool, the volume for which the pool sent the zio, or the pool.
     pub client: ClientId,
     place: Place,
     /// The operation of the zio.

@@ -28,8 +28,7 @@ pub(crate) struct DeviceIds {
     /// prober's disk is not in this list.
     disks: Vec<(DeviceId, bool)>,
     volumes: Vec<DeviceId>,
-    /// The names of the clients that exist from the start: the volumes, as clients of the disks of their
-    /// pool.
+    /// The names of clients that are there from the start: for each disk of a pool, the volumes and the pool.
     names: Vec<(DeviceId, ClientId, Box<str>)>,
 }
 

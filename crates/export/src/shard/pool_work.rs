@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::{Buf, Device, Errno, Op, Outcome, Segment, Span, Zio, ZioId};
+use dashpot_engine::{Buf, Device, Engine, Errno, Instant, Op, Outcome, Segment, Span, Zio, ZioId};
 
 use super::Shard;
 use super::unfinished::is_long;
 use crate::frontend::boundary::{Operation, Request};
-use crate::store::{Attempt, Store};
+use crate::store::{Asker, Attempt, Store};
 
 impl Shard {
     /// Makes the store of a pool's disk do a zio's work: at once, on the ring, or on a worker thread.
@@ -82,6 +82,9 @@ impl Shard {
     fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
         let (offset, length) = (zio.offset, u64::from(zio.length));
         let store = self.stores.of_mut(Device::Disk(zio.device))?;
+        if matches!(zio.op, Op::Write | Op::Zero | Op::Trim) {
+            name_volume(store, zio.id, &self.engine, self.timers.now());
+        }
         Some(match zio.op {
             Op::Read if store.reads_slowly(length) => Attempt::WouldBlock,
             Op::Read => {
@@ -135,6 +138,23 @@ impl Shard {
             }
         }
     }
+}
+
+/// Tells a lossy store for which volume it works next.
+#[inline]
+pub(super) fn name_volume(store: &mut Store, zio: ZioId, engine: &Engine, at: Instant) {
+    store.set_asker(|| {
+        let asked = engine.child(zio);
+        let name = asked.and_then(|zio| {
+            let mut clients = engine.clients(zio.device);
+            clients.find_map(|(id, name)| (id == zio.client).then_some(name))
+        });
+        Asker {
+            zio: None,
+            client: name.unwrap_or("other").into(),
+            at,
+        }
+    });
 }
 
 fn whole(buf: Buf, length: u32) -> Span {

@@ -51,12 +51,16 @@ impl Shard {
 
     fn with_disk(&self, disk: DiskId, oldest: usize, common: DiskSnapshot) -> Option<DiskSnapshot> {
         let store = self.stores.of(Device::Disk(disk))?;
+        let is_pooled = self.exports.of(Device::Disk(disk)).is_none();
         let counted = self.counted(disk);
         let rules = self.engine.rules(disk, common.at).map(|rule| {
             let since = self.rule_marks.since(rule.id, &counted);
             RuleSnapshot::of(rule, since)
         });
+        let volumes = self.engine.clients(disk).filter(|_| is_pooled);
+        let volumes = volumes.map(|(client, name)| (client, name.to_owned()));
         Some(DiskSnapshot {
+            volumes: volumes.collect(),
             stats: self.engine.disk_stats(disk, common.at)?,
             rules: rules.collect(),
             in_flight_total: self.engine.in_flight_total(disk),

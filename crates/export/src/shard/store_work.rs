@@ -9,7 +9,7 @@ use dashpot_engine::{Device, Errno, Input, Instant, Outcome, ZioId};
 
 use super::Shard;
 use super::exports::Exports;
-use super::pool_work::request_of;
+use super::pool_work::{name_volume, request_of};
 use super::slots::Slot;
 use super::unfinished::{Copy, PIECE, is_long};
 use crate::frontend::boundary::{Operation, Request};
@@ -245,8 +245,9 @@ impl Shard {
         let piece = PIECE.min(length - done);
         let last = done + piece == length;
         let store = self.stores.of_mut(device)?;
-        if let Some(slot) = self.slots.get(id).filter(|_| !id.is_child()) {
-            name_asker(store, id, slot, &self.exports, self.timers.now());
+        match self.slots.get(id).filter(|_| !id.is_child()) {
+            Some(slot) => name_asker(store, id, slot, &self.exports, self.timers.now()),
+            None => name_volume(store, id, &self.engine, self.timers.now()),
         }
         let attempt = store.zero(request.offset + done, piece, no_hole, fua && last);
         Some(match attempt {
@@ -262,7 +263,7 @@ impl Shard {
 #[inline]
 fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at: Instant) {
     store.set_asker(|| Asker {
-        zio,
+        zio: Some(zio),
         client: match slot.connection() {
             Some(_) => exports.client_name(slot.export(), slot.client()),
             None => "gone".into(),

@@ -43,8 +43,8 @@ pub(in crate::commands) struct Names {
     disks: Vec<Arc<str>>,
     volumes: Vec<Arc<str>>,
     workloads: Vec<Arc<str>>,
-    /// The clients of each disk, by id.
-    clients: Vec<Vec<Arc<str>>>,
+    /// The clients of each disk.
+    clients: Vec<Vec<(ClientId, Arc<str>)>>,
     other: Arc<str>,
 }
 
@@ -68,7 +68,7 @@ impl Names {
                 .collect(),
             clients: (0..scenario.disks.len())
                 .map(|disk| scenario.clients_of(disk).into_iter())
-                .map(|clients| clients.map(|(_, name)| name.into()).collect())
+                .map(|clients| clients.map(|(id, name)| (id, name.into())).collect())
                 .collect(),
             other: OTHER.into(),
         }
@@ -84,13 +84,16 @@ impl Names {
 
     /// The name of a client. Clients without a separate id share one name.
     fn client(&self, device: Device, client: ClientId) -> &Arc<str> {
-        let clients = match device {
-            Device::Disk(disk) => self.clients.get(disk.0 as usize),
-            Device::Volume(_) => Some(&self.workloads),
+        let name = match device {
+            Device::Disk(disk) => {
+                let clients = self.clients.get(disk.0 as usize);
+                let mut clients = clients.into_iter().flatten();
+                clients.find_map(|(id, name)| (*id == client).then_some(name))
+            }
+            Device::Volume(_) if client == ClientId::OTHER => None,
+            Device::Volume(_) => self.workloads.get(usize::from(client.0)),
         };
-        let name = clients.and_then(|clients| clients.get(usize::from(client.0)));
-        let is_named = client != ClientId::OTHER;
-        name.filter(|_| is_named).unwrap_or(&self.other)
+        name.unwrap_or(&self.other)
     }
 
     /// The record of a finished zio.

@@ -54,10 +54,12 @@ pub(crate) struct Lossy<M> {
     early: u64,
 }
 
-/// The zio behind a write.
+/// The cause of a write.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
-    pub(crate) zio: ZioId,
+    /// The client's zio. A write of a pool has none: the pool has acknowledged its data to clients, or will.
+    pub(crate) zio: Option<ZioId>,
+    /// The client, or the volume or the pool that is the client of a pool's disk.
     pub(crate) client: Arc<str>,
     /// When the shard asked the store for the write.
     pub(crate) at: Instant,
@@ -171,11 +173,12 @@ impl<M: Medium> Lossy<M> {
         let number = self.next;
         self.next += 1;
         let asker = self.asker.take();
-        if let Some(asker) = &asker {
-            self.unanswered.entry(asker.zio).or_default().push(number);
+        let zio = asker.as_ref().and_then(|asker| asker.zio);
+        if let Some(zio) = zio {
+            self.unanswered.entry(zio).or_default().push(number);
         }
         // A write without a zio gets no acknowledgement later, so it counts as acknowledged.
-        let acknowledged = asker.is_none();
+        let acknowledged = zio.is_none();
         let (client, at) = asker.map_or_else(
             || ("".into(), Instant::ZERO),
             |asker| (asker.client, asker.at),
