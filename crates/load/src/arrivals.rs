@@ -9,15 +9,15 @@ pub enum Pace {
     Closed,
     /// Requests start in bursts of a random size. A burst starts when the previous burst is answered.
     ClosedBursts {
-        /// The least and the most requests in a burst.
+        /// The minimum and the maximum number of requests in a burst.
         burst: (u32, u32),
     },
-    /// Requests start at this rate, in bursts of a random size, whether or not earlier requests are
-    /// answered.
+    /// Requests start at this rate, in bursts of a random size, without waiting for earlier replies.
     Open {
         /// Requests per second on average.
         rate: u32,
-        /// The least and the most requests in a burst. With `(1, 1)`, requests are evenly spaced.
+        /// The minimum and the maximum number of requests in a burst. With `(1, 1)`, requests are evenly
+        /// spaced.
         burst: (u32, u32),
     },
 }
@@ -27,7 +27,7 @@ pub enum Pace {
 pub(super) struct Arrivals {
     pace: Pace,
     random: Random,
-    /// The start of the current burst, and how many of its requests are left.
+    /// The start of the current burst, and how many of its requests have not begun yet.
     at: Instant,
     left: u32,
 }
@@ -44,7 +44,7 @@ impl Arrivals {
         arrivals
     }
 
-    /// The intended start of a request that should begin now, if there is one.
+    /// The intended start of the next request; `None` if no request should begin now.
     pub(super) fn next(&mut self, now: Instant, in_flight: u32) -> Option<Instant> {
         match self.pace {
             Pace::Closed => Some(now),
@@ -71,7 +71,7 @@ impl Arrivals {
         }
     }
 
-    /// When the next request may begin, if this time does not depend on replies.
+    /// When the next request may begin; never, if that depends on replies.
     pub(super) fn next_at(&self) -> Instant {
         match self.pace {
             Pace::Open { .. } => self.at,

@@ -5,34 +5,34 @@ use dashpot_rules::Address;
 
 use super::arrivals::Pace;
 
-/// The load: its server, its requests and their pace.
+/// A load: its server, and the kind and pace of its requests.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Where the server is.
+    /// The server's address.
     pub address: Address,
     /// The export's name.
     pub export: String,
     /// The number of connections, all to the same export.
     pub connections: u32,
-    /// The most requests in flight, on all connections together.
+    /// The maximum number of requests in flight, over all connections.
     pub depth: u32,
     /// The length of a read or a write, in bytes.
     pub block: u32,
-    /// How many of a million requests are writes.
+    /// How many requests in a million are writes.
     pub writes_ppm: u32,
-    /// How many of a million requests are flushes.
+    /// How many requests in a million are flushes.
     pub flushes_ppm: u32,
-    /// Whether offsets follow one another. Otherwise offsets are random.
+    /// Whether each request begins where the last one ended. Otherwise offsets are random.
     pub sequential: bool,
     /// When requests start.
     pub pace: Pace,
-    /// For how long requests start; `None` if they start until the caller stops the load.
+    /// How long the load starts new requests; `None` means until the caller stops it.
     pub lasts: Option<Duration>,
-    /// Whether to poll instead of sleeping. When the load polls, no latency includes a wake-up, but a
-    /// CPU is busy.
+    /// Whether to poll instead of sleeping. Polling keeps wake-ups out of the latencies, but keeps a CPU
+    /// busy.
     pub busy: bool,
-    /// Whether to check that reads give zeroes, or the data that this load writes.
+    /// Whether to check that each read returns either only zeroes or the pattern that loads write.
     pub verify: bool,
-    /// The seed of offsets, of the mix of operations, and of the sizes of bursts.
+    /// The seed for the offsets, the mix of operations, and the sizes of bursts.
     pub seed: u64,
 }

@@ -1,10 +1,10 @@
 //! A load generator that is not the bottleneck: many requests per system call, one thread for all
 //! connections, latencies to four digits.
 //!
-//! In a closed loop, as many requests are in flight as the depth, and a new request starts when an
-//! earlier one is answered. In an open loop, requests start at a fixed rate, evenly spaced or in
-//! bursts, whether or not earlier requests are answered. A latency counts from the intended start of
-//! its request, so that a slow disk cannot hide by delaying requests (coordinated omission).
+//! In a closed loop, the load keeps a fixed number of requests in flight: a new request starts when an
+//! earlier one is answered. In an open loop, requests start at a fixed rate, evenly spaced or in bursts,
+//! without waiting for earlier replies. Each latency is measured from the intended start of its request, so
+//! that a slow disk does not look faster by delaying later requests (coordinated omission).
 
 #![warn(missing_docs)]
 
@@ -24,8 +24,8 @@ pub use self::arrivals::Pace;
 pub use self::config::LoadConfig;
 pub use self::report::{LoadError, LoadReport, OpReport};
 
-/// Runs a load until its time is over, a connection breaks, or `stop` returns true. The load calls
-/// `stop` a few times a second with the report so far.
+/// Runs a load until its time is up, a connection breaks, or `stop` returns true. The load calls `stop` a few
+/// times a second with the report so far.
 ///
 /// # Errors
 /// Fails if the load cannot begin. If an error ends a running load, the report contains the error.
@@ -35,7 +35,7 @@ pub fn run(
 ) -> Result<LoadReport, LoadError> {
     let mut load = Load::connect(config)?;
     load.report.broken = go_on(&mut load, stop).err();
-    // If requests hang, the time of the last reply does not show how long the load has sent requests.
+    // If requests hang, the load may have gone on starting requests after the last reply.
     let until = load.report.heard.max(load.asked_until);
     load.report.elapsed = until.since(load.start);
     load.report.unanswered = load.in_flight();
@@ -80,7 +80,7 @@ struct Load<'a> {
     blocks: u64,
     next_block: u64,
     start: Instant,
-    /// The moment until which the load could still start a request.
+    /// The latest time at which the load could have started a request.
     asked_until: Instant,
     report: LoadReport,
 }

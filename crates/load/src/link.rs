@@ -85,7 +85,7 @@ impl Link {
         Ok(())
     }
 
-    /// Encodes the next requests, up to [`SEND_LENGTH`]. Returns false if there are no requests.
+    /// Encodes the next requests, up to [`SEND_LENGTH`] bytes. Returns false if there are none.
     fn encode(&mut self) -> bool {
         self.unsent.clear();
         self.sent = 0;
@@ -189,7 +189,7 @@ fn put_pattern(offset: u64, length: usize, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Whether a block has the pattern of its offset, or has never been written.
+/// Whether a block has the pattern for its offset, or is all zeroes, as if never written.
 fn is_as_written(offset: u64, block: &[u8]) -> bool {
     let (words, rest) = block.as_chunks();
     let last = offset + 8 * words.len() as u64;

@@ -13,8 +13,8 @@ pub struct LoadReport {
     pub elapsed: Duration,
     /// The figures of reads, writes and flushes, in the order of [`Op`].
     pub ops: [OpReport; 3],
-    /// Requests without a reply when [`super::DRAIN_MAX`] has passed after the end. No latency includes
-    /// these requests.
+    /// Requests that had no reply even [`super::DRAIN_MAX`] after the load ended. No latency includes these
+    /// requests.
     pub unanswered: u32,
     /// The error that ended the load early, if there was one. The rest of the report covers the time
     /// before the error.
@@ -26,7 +26,7 @@ pub struct LoadReport {
 /// The figures of one operation.
 #[derive(Clone, Debug)]
 pub struct OpReport {
-    /// The bytes of requests that succeeded.
+    /// The total size of the requests that succeeded, in bytes.
     pub bytes: u64,
     /// Requests that were answered with an error.
     pub errors: u64,
@@ -34,7 +34,7 @@ pub struct OpReport {
     pub wrong: u64,
     /// Latencies in nanoseconds, including the latencies of requests that failed.
     pub latency: Histogram<u64>,
-    /// The least latency. This latency is exact, because rounding must not make a reply look early.
+    /// The least latency. It is not rounded, because rounding must not make a reply look early.
     pub least: Option<Duration>,
 }
 
@@ -67,7 +67,7 @@ impl LoadReport {
         })
     }
 
-    /// The figures of an operation; `None` for an operation that loads do not use.
+    /// The figures of an operation; `None` for an operation other than read, write and flush.
     pub fn op(&self, op: Op) -> Option<&OpReport> {
         self.ops.get(op as usize)
     }

@@ -1,4 +1,4 @@
-//! How long a device had I/O in flight, and how many I/Os, computed only from the times of its I/Os.
+//! How long a device was busy and how many I/Os it had in flight, computed only from the times of its I/Os.
 
 /// The intervals of a period, with the time that a device was busy in each.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Intervals of this length from `start_ns` on; the last interval ends with the period.
+    /// Divides the period from `start_ns` to `end_ns` into intervals of `step_ns`; the last may be shorter.
     pub fn new(start_ns: u64, end_ns: u64, step_ns: u64) -> Busy {
         let step_ns = step_ns.clamp(1, end_ns.saturating_sub(start_ns).max(1));
         let count = end_ns.saturating_sub(start_ns).div_ceil(step_ns);
@@ -34,8 +34,8 @@ impl Busy {
         self.cover(from_ns, to_ns);
     }
 
-    /// Adds only the busy time of an I/O that was in flight. The caller may also add the same I/O with
-    /// [`Busy::add`].
+    /// Like [`Busy::add`], but adds only to the busy time. The caller may add the same I/O with both
+    /// functions.
     pub fn cover(&mut self, from_ns: u64, to_ns: u64) {
         let (from_ns, to_ns) = self.within(from_ns, to_ns);
         if from_ns >= to_ns {
@@ -59,8 +59,8 @@ impl Busy {
         self.covered.splice(first..next, [whole]);
         if self.covered.len() > COVERED_MAX {
             // I/Os come in the order in which they ended, so later I/Os hardly ever reach back to the oldest
-            // stretches. The gaps between the oldest stretches count as covered: at worst a little busy time
-            // is missing.
+            // stretches. From here on, the gaps between those stretches count as covered; at worst, a little
+            // busy time is missed.
             let oldest = self.covered.len() / 2;
             let until_ns = self.covered[oldest].1;
             self.covered.splice(..=oldest, [(self.start_ns, until_ns)]);
@@ -106,7 +106,7 @@ impl Busy {
     }
 }
 
-/// The most stretches of time that are kept separate: they take 16 MiB.
+/// At most this many stretches of time are kept separate. They take 16 MiB.
 const COVERED_MAX: usize = 1 << 20;
 
 #[cfg(test)]

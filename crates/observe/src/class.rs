@@ -63,8 +63,8 @@ fn edge(class: u64) -> String {
 const LEAST_NS: u64 = 1_000;
 const STEPS: [u64; 3] = [1, 2, 5];
 
-/// Ranges of offsets. All ranges have the same length, which grows so that at most [`RANGES_MAX`] ranges
-/// hold all offsets so far.
+/// Ranges of offsets. All ranges have the same length, which grows so that [`RANGES_MAX`] ranges are always
+/// enough for all offsets seen so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offsets {
     shift: u32,
@@ -103,7 +103,7 @@ impl Offsets {
     }
 }
 
-/// The most ranges of offsets.
+/// The maximum number of ranges of offsets.
 const RANGES_MAX: u64 = 64;
 /// Ranges begin with this length: 1 MiB.
 const LEAST_SHIFT: u32 = 20;
@@ -133,8 +133,8 @@ fn time_rank(lower: &str) -> Option<u128> {
     Some(u128::from(ns.as_nanos()) + 1)
 }
 
-/// The rank of a class of sizes, by its smallest size. `parse_size` cannot read all names: the smallest sizes
-/// have no unit, and sizes on the command line may not have the unit `E` of `8E`.
+/// The rank of a class of sizes, by its smallest size. `parse_size` cannot read all names, because the
+/// smallest sizes have no unit, and because it refuses the unit `E`, as in `8E`.
 fn size_rank(lower: &str) -> Option<u128> {
     let classes =
         (0..=u64::BITS).map(|class| class.checked_sub(1).map_or(0, |power| 1_u64 << power));

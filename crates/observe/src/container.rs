@@ -1,11 +1,11 @@
 //! The container or the systemd unit that a cgroup belongs to, as far as the cgroup's path shows.
 //!
 //! Docker, Podman, containerd and CRI-O name a cgroup after its container's id, which has 64 hexadecimal
-//! digits: `docker-ID.scope` with systemd, `/docker/ID` without systemd. Like their tools, dashpot shows the
-//! first 12 digits. No path contains the name that a user gave the container.
+//! digits: `docker-ID.scope` with systemd, `/docker/ID` without systemd. Like the tools of these programs,
+//! dashpot shows the first 12 digits. No path contains the name that a user gave the container.
 
-/// The name of the innermost container in a path, or of the systemd unit; the path itself if it names
-/// neither. The returned name is a part of the path.
+/// The name of the innermost container in a path, or else of the systemd unit, or else the path itself. The
+/// returned name is a part of the path.
 pub(crate) fn container(path: &str) -> &str {
     let parts = || path.split('/').rev();
     let own = parts().find_map(of_id).or_else(|| parts().find_map(of_lxc));
@@ -59,7 +59,7 @@ mod tests {
                 "cri-containerd-4c01db0b339c",
             ),
             ("/kubepods/burstable/pod1-2/ID", "4c01db0b339c"),
-            // A container of another container.
+            // A container inside another container.
             ("/docker/ID/docker/ID", "4c01db0b339c"),
             (
                 "/lxc.payload.web/system.slice/ssh.service",

@@ -1,9 +1,9 @@
-//! The difference between the I/Os of two sides, by every fact about them.
+//! Compares the I/Os of two sides by every known fact about them.
 //!
 //! The slow I/Os of the side in question are the I/Os that took longer than is usual on the other side, or
 //! the I/Os that a condition selects. For each value of each dimension, its share of the slow time is
-//! compared with its share of the I/Os: a value with 98 % of the slow time and 2 % of the I/Os differs by 96
-//! points. So the comparison finds an effect on few I/Os, and does not blame a client merely because it does
+//! compared with its share of the I/Os. For example, a value with 98 % of the slow time but only 2 % of the
+//! I/Os differs by 96 points. This finds effects on few I/Os, and does not blame a client merely for doing
 //! most of the work.
 
 mod beside;

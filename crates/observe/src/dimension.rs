@@ -272,8 +272,8 @@ impl Dimension {
         }
     }
 
-    /// The value of an I/O. `None` if the source does not know the value, or if the I/O has no such
-    /// value, for example no error.
+    /// The value that an I/O has in this dimension. `None` if the source does not know it, or if the I/O has
+    /// none: most I/Os have no error, for example.
     pub fn of(self, io: &FinishedIo) -> Option<Value<'_>> {
         let who = io.who.as_ref();
         Some(match self {
@@ -304,7 +304,8 @@ impl Dimension {
         })
     }
 
-    /// The number of an I/O in this dimension; `None` for names, and where [`Dimension::of`] returns `None`.
+    /// The number that an I/O has in this dimension; `None` if the dimension's values are names, or if
+    /// [`Dimension::of`] returns `None`.
     pub fn number(self, io: &FinishedIo) -> Option<u64> {
         match self.of(io)? {
             Value::Number(number) => Some(number),
@@ -334,7 +335,7 @@ impl Dimension {
         Some(wait.as_nanos())
     }
 
-    /// The name for I/Os without a value in a breakdown.
+    /// The name that a breakdown gives to I/Os without a value.
     pub(crate) fn missing(self, kind: Kind) -> &'static str {
         match self {
             Dimension::Rule
@@ -342,7 +343,7 @@ impl Dimension {
             | Dimension::Class
             | Dimension::Txg
             | Dimension::Error => "none",
-            // The kernel may make one flush for several processes.
+            // The kernel may send a single flush for several processes.
             _ if self.is_who() && kind.is_any(&[dashpot_engine::Op::Flush]) => "flush",
             _ => "unknown",
         }
@@ -355,7 +356,7 @@ impl Serialize for Dimension {
     }
 }
 
-/// Words that propose the nearest dimension, or list all dimensions.
+/// A hint for an unknown word: the nearest dimension, or all dimensions.
 fn remedy(word: &str) -> String {
     let words = Dimension::ALL.map(Dimension::word);
     match nearest(word, words) {

@@ -19,7 +19,7 @@ pub struct FinishedIo {
     pub device: Arc<str>,
     /// The operation.
     pub kind: Kind,
-    /// Whether it was a write that must be durable before its reply (FUA).
+    /// Whether the I/O was a write that must be durable before its reply (FUA).
     pub fua: bool,
     /// The operation in the kernel's letters, if the kernel's events showed it.
     pub letters: Option<Arc<str>>,
@@ -63,7 +63,8 @@ pub struct FinishedIo {
 pub enum IoWaits {
     /// The waits of one of dashpot's zios.
     Zio(Waits),
-    /// The waits of a zio whose work the kernel does after the reply, untimed: the time in the store is not known.
+    /// The waits of a zio whose work the kernel does after dashpot has replied, so that the time in the store
+    /// is not known.
     Call(Waits),
     /// The waits of one of the kernel's I/Os.
     Kernel {
@@ -105,13 +106,13 @@ impl FinishedIo {
         }
     }
 
-    /// The time from the I/O's beginning until its end; of a call, until the call was let go.
+    /// The time from the I/O's beginning until its end; for a call, until dashpot let it go on.
     pub fn total_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.begun_ns)
     }
 
-    /// The time from the I/O's beginning until its end, if the source saw the end. The kernel does the work of a
-    /// call after the call was let go, so a call's end is not known.
+    /// The time from the I/O's beginning until its end, if the source saw the end. The kernel does the work
+    /// of a call after dashpot has let it go on, so a call's end is not known.
     pub fn known_total_ns(&self) -> Option<u64> {
         match &self.waits {
             IoWaits::Call(_) => None,
@@ -134,7 +135,7 @@ impl FinishedIo {
         }
     }
 
-    /// The bytes that the I/O moved.
+    /// The number of bytes that the I/O moved.
     pub fn bytes_done(&self) -> u64 {
         match self.has_moved() {
             true => self.length_bytes,
@@ -142,8 +143,8 @@ impl FinishedIo {
         }
     }
 
-    /// Whether the I/O moved its bytes. A failed zio moved none. For a failed I/O of the kernel, no event
-    /// says how many bytes it moved.
+    /// Whether the I/O moved its bytes. A failed zio moved none. A failed I/O of the kernel counts as having
+    /// moved all of them, because no event says how many it moved.
     pub fn has_moved(&self) -> bool {
         self.waits.zio().is_none() || self.error.is_none()
     }

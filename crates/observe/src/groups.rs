@@ -1,4 +1,4 @@
-//! I/O by the values of a breakdown, in at most as many groups as a reader can survey.
+//! I/O by the values of a breakdown, in no more groups than a reader can take in.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub struct Group {
     pub value: String,
     /// How many I/Os there are.
     pub count: u64,
-    /// The bytes of these I/Os.
+    /// The total size of these I/Os, in bytes.
     pub bytes: u64,
     /// The distribution of the I/Os' latencies, or of another number.
     pub numbers: Histogram,
@@ -32,7 +32,7 @@ pub struct Group {
 /// The order of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By number of I/Os, the largest first; then by name.
+    /// By number of I/Os, the highest first; then by name.
     ByCount,
     /// By bytes, the most first; then by name.
     ByBytes,
@@ -89,7 +89,7 @@ impl Groups {
 }
 
 impl Order {
-    /// Ranked groups, rearranged in this order.
+    /// Puts ranked groups in this order.
     fn arrange(self, mut groups: Vec<Group>) -> Vec<Group> {
         if let Order::ByValue(unit) = self {
             groups.sort_by_cached_key(|group| class_order(&group.value, unit));
@@ -97,7 +97,7 @@ impl Order {
         groups
     }
 
-    /// The most groups that are shown, including [`OTHER`].
+    /// The maximum number of groups that are shown, including [`OTHER`].
     fn most(self) -> usize {
         match self {
             Order::ByCount | Order::ByBytes => NAMES_MAX,
@@ -114,9 +114,9 @@ impl Group {
     }
 }
 
-/// The most names that are shown: a reader cannot compare more.
+/// At most this many names are shown, because a reader cannot compare more.
 const NAMES_MAX: usize = 16;
-/// The most classes: as many as there are ranges of offsets, plus [`OTHER`].
+/// At most this many classes are shown: one for each range of offsets, plus [`OTHER`].
 const CLASSES_MAX: usize = 65;
 
 #[cfg(test)]

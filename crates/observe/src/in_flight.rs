@@ -1,4 +1,4 @@
-//! Zios in flight, which no histogram contains yet.
+//! Zios that are still in flight, so that no histogram contains them yet.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::percentiles::Percentiles;
 
-/// Zios without a reply when a report was made. JSON: `{"zios": 3, "oldest_ns": 12500000, "device":
-/// "c1t1d0", "wait": "held", "wait_ns": 12400000, "rule": 1}`. Without zios, all fields but the
-/// first are null. `wait_ns` is null if it is not known, and `rule` if no rule holds the oldest
-/// zio.
+/// The zios that had no reply yet when a report was made. JSON:
+/// `{"zios": 3, "oldest_ns": 12500000, "device": "c1t1d0", "wait": "held", "wait_ns": 12400000, "rule": 1}`.
+/// Without zios, all fields but the first are null. `wait_ns` is null if it is not known, and `rule` if no
+/// rule holds the oldest zio.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InFlight {
     /// How many zios there are.

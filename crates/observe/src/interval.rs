@@ -17,12 +17,12 @@ pub struct DeviceInterval {
     pub elapsed: Duration,
     /// The I/O of each operation, or of each operation and value of a breakdown.
     pub ops: Vec<OpInterval>,
-    /// For how long at least one I/O was in flight.
+    /// How long at least one I/O was in flight.
     pub busy: Duration,
     /// The integral of the number of I/Os in flight, in I/O-nanoseconds.
     pub depth_time_ns: u128,
-    /// The time with each number of I/Os in flight. `None` for the kernel's disks, because the kernel does
-    /// not count this time.
+    /// How long the device had each number of I/Os in flight. `None` for the kernel's disks, because the
+    /// kernel does not count this time.
     pub depths: Option<DepthTimes>,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
@@ -35,25 +35,25 @@ pub struct OpInterval {
     pub kind: Kind,
     /// The kernel's letters for the operation, for the kernel's disks.
     pub rwbs: Option<String>,
-    /// The client, process, control group or size, in a breakdown. `other` stands for all values beyond
+    /// In a breakdown, the value, such as a client, a process or a size. `other` stands for all values beyond
     /// the limit.
     pub by: Option<String>,
     /// How many I/Os ended in the interval.
     pub completed: u64,
-    /// The bytes of the I/Os that ended.
+    /// The total size of the I/Os that ended, in bytes.
     pub bytes: u64,
     /// The sum of the latencies at the disk, in nanoseconds.
     pub time_ns: u128,
-    /// The I/Os that were joined to other I/Os before the issue, if the source counts them.
+    /// How many I/Os were joined to other I/Os before they were issued, if the source counts them.
     pub merged: u64,
-    /// Latencies from arrival until the reply was accepted. For the kernel's disks, the latencies begin with
+    /// Latencies from arrival until the reply was accepted. For the kernel's disks, they are measured from
     /// the queueing if `-Q` asked for that, and otherwise equal `disk`.
     pub total: Histogram,
     /// Latencies from issue until the reply was offered; for the kernel's disks, until completion.
     pub disk: Histogram,
     /// Latencies of the store alone, without the injection, if the source knows them.
     pub store: Option<Histogram>,
-    /// The numbers that the question measures, if the question measures numbers and the I/Os have them.
+    /// The distribution of the number that the question measures, if it measures one and the I/Os have it.
     pub measured: Option<Histogram>,
 }
 
@@ -108,8 +108,8 @@ impl OpInterval {
         }
     }
 
-    /// The latencies at a layer, if they are known. A volume has the latencies of the device that its
-    /// clients see.
+    /// The latencies at a layer, if they are known. For a volume, these are the latencies that its clients
+    /// see.
     pub fn at(&self, layer: Layer) -> Option<&Histogram> {
         match layer {
             Layer::Volume | Layer::Disk | Layer::Fs => Some(&self.disk),

@@ -1,5 +1,5 @@
-//! The intervals of a report: when each should end, and how an early or late end changes the
-//! following intervals. Daemon, kernel, simulation and `top` all use this state machine.
+//! The intervals of a report: when each one should end, and how an early or late end changes the ones after
+//! it. Daemon, kernel, simulation and `top` all use this state machine.
 //!
 //! The state machine reads no clock. The caller passes in every time, always from the same clock: a daemon's
 //! clock, this host's clock, or a virtual clock. Intervals are due at multiples of their length after the
@@ -14,7 +14,7 @@ use super::length::Length;
 #[derive(Clone, Debug)]
 pub struct Intervals {
     period_ns: u64,
-    /// How many due moments are left; `None` if intervals follow until the report is closed.
+    /// How many due times are left; `None` if intervals follow one another until the report is closed.
     left: Option<u64>,
     start_ns: u64,
     due_ns: u64,
@@ -29,10 +29,9 @@ pub struct Span {
     pub end_ns: u64,
     /// How long the interval should have been; `None` if the interval lasts until it is closed.
     pub asked_ns: Option<u64>,
-    /// How many other intervals were due to end before this interval ended. The report has no such
-    /// intervals.
+    /// How many other intervals were due to end before this interval ended. The report lacks those intervals.
     pub missed: u64,
-    /// Whether the interval is the last interval.
+    /// Whether this is the last interval.
     pub is_last: bool,
 }
 
@@ -59,7 +58,7 @@ impl Intervals {
         self.left == Some(0)
     }
 
-    /// Whether the present interval is the last one of the `count`.
+    /// Whether the present interval is the last of the `count` intervals.
     pub fn is_last(&self) -> bool {
         self.left == Some(1)
     }
@@ -98,8 +97,7 @@ impl Intervals {
     }
 
     fn end_at(&mut self, at_ns: u64) -> Span {
-        // How many due times have come by `at_ns`. An interval that ends early uses up only its own due
-        // time.
+        // The number of due times up to `at_ns`. An interval that ends early uses up only its own due time.
         let come = match at_ns.checked_sub(self.due_ns) {
             Some(late_ns) => late_ns / self.period_ns + 1,
             None => 1,

@@ -12,7 +12,7 @@ pub struct Length {
     pub elapsed: Duration,
     /// The intended length, if there was one.
     pub asked: Option<Duration>,
-    /// How many intervals are missing because this interval ended after they were due.
+    /// How many intervals are missing because this one ended only after they were due.
     pub missed: u64,
     /// How long the host kept a daemon from running in this interval. Requests that clients sent in that
     /// time waited unread, and no latency contains that wait.
@@ -28,8 +28,8 @@ impl Length {
         }
     }
 
-    /// The same length, with the elapsed time of the devices in place of the schedule's: a source reads its
-    /// devices one after another.
+    /// The same length, but with the time that elapsed for the devices instead of the schedule's, because a
+    /// source reads its devices one after another.
     pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }
@@ -41,8 +41,7 @@ impl Length {
         self.asked.is_some_and(is_off)
     }
 
-    /// A line about a wrong length and about a stop, to print in the text of a report or after the
-    /// text.
+    /// A line about an unintended length or a stop, to print in a report's text or after it.
     pub fn line(&self) -> Option<String> {
         let lines = [self.line_of_length(), stop_line(self.stopped)];
         let lines: Vec<String> = lines.into_iter().flatten().collect();

@@ -22,7 +22,7 @@ pub(crate) enum Part {
     Named(Name),
     /// The value of an I/O that lacks this fact.
     Missing,
-    /// The I/O's value came when there was no room for a further value.
+    /// A value that first appeared when there was no room for another value.
     Other,
 }
 
@@ -114,5 +114,5 @@ impl Names {
     }
 }
 
-/// The most names, including the names of devices and types.
+/// At most this many names are kept, including the names of devices and types.
 pub(crate) const NAMES_MAX: usize = 4_096;

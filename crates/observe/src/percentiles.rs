@@ -1,4 +1,4 @@
-//! Percentiles, with the number of zios behind them.
+//! Percentiles, with the number of zios from which they are computed.
 
 use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// "p99_ns": …, "p99_9_ns": null, "max_ns": …}`.
 ///
 /// A percentile is `null` unless at least one zio is expected above it: p99 needs 100 zios. A percentile is
-/// at most 1.2 % off (the bucket's width). `n` is exact. The maximum is exact, too, but the maximum of an
+/// at most 1.2 % off (the bucket's width). `n` is exact. So is the maximum, except that the maximum of an
 /// interval can be rounded up to its bucket's edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
@@ -54,7 +54,7 @@ impl Percentiles {
     }
 }
 
-/// The latency in nanoseconds at `ppm` millionths, if there are enough zios for it.
+/// The percentile at `ppm` millionths, in nanoseconds, if there are enough zios for it.
 pub fn percentile(latencies: &Histogram, ppm: u32) -> Option<u64> {
     is_enough(latencies.count(), ppm).then(|| latencies.quantile(ppm))?
 }

@@ -16,7 +16,7 @@ pub struct PoolInterval {
     pub allocated: u64,
     /// Bytes that are free.
     pub free: u64,
-    /// The operations that clients asked of the volumes.
+    /// The operations that clients sent to the volumes.
     pub volumes: Traffic,
     /// The zios that went into the queues of the disks, counted before adjacent zios were joined.
     pub queued: Traffic,
@@ -55,7 +55,7 @@ impl PoolInterval {
         &self.classes[class as usize]
     }
 
-    /// A count of the interval per second, as a whole number.
+    /// A count over the interval, as a whole number per second.
     pub fn per_second(&self, count: u64) -> u64 {
         let elapsed = self.elapsed.as_nanos().max(1);
         let rate = u128::from(count) * 1_000_000_000 / elapsed;

@@ -85,13 +85,13 @@ impl Predicates {
         })
     }
 
-    /// The dimensions of the conditions that [`Predicates::latencies`] does not cover.
+    /// The dimensions of all conditions except those that [`Predicates::latencies`] covers.
     pub(crate) fn beside_latencies(&self) -> impl Iterator<Item = Dimension> {
         let others = self.0.iter().filter(|one| one.latencies().is_none());
         others.map(|predicate| predicate.dimension)
     }
 
-    /// Whether the conditions on a dimension ask only that an I/O has a value. There is at least one such condition.
+    /// Whether there are conditions on a dimension, all of which ask only that an I/O has a value.
     pub fn ask_for_any(&self, dimension: Dimension) -> bool {
         let mut own = self.0.iter().filter(|one| one.dimension == dimension);
         let any = Predicate::any(dimension);
@@ -158,7 +158,7 @@ impl FromStr for Predicates {
 }
 
 impl fmt::Display for Predicates {
-    /// Writes the conditions as in the name of a statistic: `[op=write][latency>=10ms]`.
+    /// Writes the conditions as the name of a statistic has them: `[op=write][latency>=10ms]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .iter()
@@ -167,7 +167,7 @@ impl fmt::Display for Predicates {
 }
 
 impl Predicate {
-    /// The condition that an I/O has a name of this dimension at all.
+    /// The condition that an I/O has any name at all in this dimension.
     pub(crate) fn any(dimension: Dimension) -> Predicate {
         Predicate {
             dimension,
@@ -177,7 +177,7 @@ impl Predicate {
         }
     }
 
-    /// The times at the device that the condition allows, if it is a condition on such times.
+    /// The times at the device that the condition allows; `None` for any other condition.
     fn latencies(&self) -> Option<RangeInclusive<u64>> {
         match &self.test {
             Test::Number(range)
@@ -204,8 +204,8 @@ impl Predicate {
         glob_matches(self.text.as_bytes(), name.as_bytes())
     }
 
-    /// Whether a condition on flushes selects this I/O. Sync calls are the flushes of a program's files, in
-    /// conditions as in rules.
+    /// Whether a condition on flushes selects this I/O although it is a sync call. As in rules, sync calls
+    /// count as flushes.
     fn names_alias(&self, kind: Kind) -> bool {
         kind.is_any(&[Op::Sync]) && self.names(Op::Flush.name())
     }
@@ -264,8 +264,7 @@ impl fmt::Display for Operator {
     }
 }
 
-/// The comparisons. A longer operator comes before a shorter operator with which the longer operator
-/// begins.
+/// The comparisons. An operator comes before every operator that is a prefix of it.
 const OPERATORS: [(&str, Operator); 6] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -333,8 +332,8 @@ fn number_test(
     Ok(range)
 }
 
-/// The numbers from `from` up to, but without, `to`. An empty `from` means the least number; an empty `to`
-/// means that there is no upper bound.
+/// The numbers from `from` up to but not including `to`. If `from` is empty, there is no lower bound; if `to`
+/// is empty, there is no upper bound.
 fn range(unit: Unit, from: &str, to: &str) -> Result<RangeInclusive<u64>, ParseError> {
     let least = match from {
         "" => 0,

@@ -23,7 +23,7 @@ pub struct Question {
     pub measure: Option<Dimension>,
     /// Whether counts and bytes are enough. In that case, a source may leave the latencies out.
     pub counts_only: bool,
-    /// Whether latencies from arrival are needed. On the kernel's disks, such latencies need more events.
+    /// Whether latencies from arrival are needed. On the kernel's disks, these latencies need more events.
     pub queued: bool,
     /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
@@ -32,7 +32,7 @@ pub struct Question {
 /// The facts about single I/Os that a question needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// The I/Os' names, such as names of devices and processes, and the I/Os' bytes.
+    /// Names, such as those of the I/Os' devices and processes, and the number of bytes that each I/O moved.
     Names,
     /// The names, the bytes, and the times at the device.
     Latencies,
@@ -75,7 +75,7 @@ pub struct Schedule {
     pub since_start: bool,
 }
 
-/// The finished I/Os that a report takes one by one.
+/// The kind of finished I/Os that a report takes one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The layer: disks or volumes.
@@ -129,8 +129,8 @@ impl Question {
         own.chain(self.predicates.dimensions())
     }
 
-    /// The facts about single I/Os that the question needs, if the source leaves out I/Os outside the
-    /// question's range of latencies.
+    /// The facts about single I/Os that the question needs from a source that leaves out the I/Os outside of
+    /// the question's range of latencies.
     pub fn needs(&self) -> Needs {
         let own = self
             .by
@@ -156,7 +156,7 @@ impl Question {
         self.counts_only && self.predicates.ask_for_any(Dimension::Error)
     }
 
-    /// Whether the question asks for averages, for merges, and for how busy the devices were.
+    /// Whether the question asks for averages, merges, and busy times of devices.
     pub fn has_averages(&self) -> bool {
         matches!(self.subject, Subject::Averages(_))
     }
@@ -178,7 +178,7 @@ impl Wanted {
         }
     }
 
-    /// Whether an I/O is of the layer, one of the operations, and long enough.
+    /// Whether an I/O has the layer and one of the operations, and took long enough.
     pub fn takes(&self, io: &FinishedIo) -> bool {
         let is_op = |ops: OpSet| {
             let is_kind = matches!(io.kind, Kind::Op(op) if ops.means(OpSet::of(op)));

@@ -28,15 +28,15 @@ pub struct Seen {
     pub pools: Vec<PoolInterval>,
     /// The finished I/Os that the question asks for one by one.
     pub ios: Vec<FinishedIo>,
-    /// How many more finished I/Os there were, for which the source had no room.
+    /// How many further finished I/Os the source left out because it had no room.
     pub left_out: u64,
     /// How many events are missing because a buffer was full.
     pub lost: u64,
     /// How many completions had no visible beginning, because the beginning was lost or came before the
-    /// watch. `None` if the source sees every beginning.
+    /// source began to watch. `None` if the source sees every beginning.
     pub unmatched: Option<u64>,
-    /// How long the host kept the source's daemon from running. The kernel and a simulation set the times of
-    /// their events themselves, so no such stop matters.
+    /// How long the host kept the source's daemon from running. Zero for the kernel and for a simulation:
+    /// they set the times of their events themselves, so such stops do not matter.
     pub stopped: Duration,
     /// Devices that no longer exist.
     pub gone: Vec<String>,
@@ -54,8 +54,8 @@ pub struct VanishedDevice {
 }
 
 impl VanishedDevice {
-    /// A warning if the device's last I/Os may belong to another disk: events have only a disk's number, and
-    /// both disks have the same number.
+    /// A warning if the device's last I/Os may belong to another disk, because events identify disks only by
+    /// number and both disks have the same number.
     pub fn warning(&self) -> Option<&'static str> {
         let warning = "another disk has the name now; the last I/Os may be that disk's";
         self.is_replaced.then_some(warning)

@@ -34,7 +34,7 @@ pub struct Statistic {
 pub enum Metric {
     /// The number of I/Os.
     Ops,
-    /// The bytes of the I/Os.
+    /// The total size of the I/Os, in bytes.
     Bytes,
     /// The number of I/Os that failed.
     Errors,
@@ -45,10 +45,10 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The metrics that no dimension names.
+    /// The metrics that are not dimensions.
     pub const PLAIN: [Metric; 4] = [Metric::Ops, Metric::Bytes, Metric::Errors, Metric::Busy];
 
-    /// The metric's word, as a statistic's name has it.
+    /// The metric's word in the name of a statistic.
     pub fn word(self) -> &'static str {
         match self {
             Metric::Ops => "ops",
@@ -134,7 +134,7 @@ impl Statistic {
         }
     }
 
-    /// Whether the conditions select the device with this name, if all conditions are about devices.
+    /// Whether the conditions, all of which must be about devices, select the device with this name.
     pub fn selects_device(&self, name: &str) -> bool {
         let io = FinishedIo::bare(self.layer, name.into(), Kind::Other);
         self.predicates.select(&io)
@@ -236,7 +236,7 @@ impl Statistic {
         }
     }
 
-    /// The statistic itself, if it has an answer.
+    /// Returns the statistic unchanged if a source can answer it.
     ///
     /// # Errors
     ///
@@ -258,7 +258,7 @@ impl Statistic {
         }
     }
 
-    /// A device is busy while it has any I/O in flight, of whatever kind.
+    /// Refuses conditions on I/Os, because a device is busy while it has I/O of any kind in flight.
     fn check_busy(&self) -> Result<(), ParseError> {
         if self.layer == Layer::Fs {
             return Err(ParseError::new(

@@ -51,11 +51,12 @@ struct Place(usize);
 pub struct Alike {
     /// Whether the I/Os' names meet the predicates.
     is_selected: Option<bool>,
-    /// The place where the I/Os count, if their names alone decide it.
+    /// The place of these I/Os in the counts, if their names alone decide it.
     place: Option<Place>,
 }
 
-/// The counts of a place. A histogram is made when the first time is recorded, because it takes 10 KiB.
+/// The counts of a place. Because a histogram takes 10 KiB, it is allocated only when its first value is
+/// recorded.
 #[derive(Debug, Default)]
 struct Counted {
     completed: u64,
@@ -75,14 +76,14 @@ pub struct OfValue<'a> {
     pub value: Option<String>,
     /// How many I/Os there are.
     pub completed: u64,
-    /// The bytes that these I/Os moved.
+    /// The number of bytes that these I/Os moved.
     pub bytes: u64,
     /// The distribution of the number that the question measures; `None` if it measures none.
     pub measured: Option<&'a Histogram>,
 }
 
 impl Tally {
-    /// Counts the I/Os that meet the predicates, by device, type and this dimension.
+    /// A tally of the I/Os that meet the predicates, by device, type and this dimension.
     pub fn new(predicates: Predicates, by: Option<Dimension>) -> Tally {
         Tally {
             predicates,
@@ -91,7 +92,7 @@ impl Tally {
         }
     }
 
-    /// Counts the I/Os that a question selects, with the breakdown and the measured numbers of the question.
+    /// A tally of the I/Os that a question selects, with the question's breakdown and measured numbers.
     pub fn of(question: &Question) -> Tally {
         Tally {
             measure: question.measure,
@@ -105,7 +106,7 @@ impl Tally {
         self.add_alike(io, &mut Alike::default());
     }
 
-    /// Counts an I/O as [`Tally::add`] does. The caller gives the same `alike` with all I/Os that share their
+    /// Counts an I/O as [`Tally::add`] does. The caller passes the same `alike` for all I/Os that share their
     /// names: their device and layer, their operation, and who asked for them.
     pub fn add_alike(&mut self, io: &FinishedIo, alike: &mut Alike) {
         let predicates = &self.predicates;
@@ -132,9 +133,9 @@ impl Tally {
         }
     }
 
-    /// Counts an I/O whose time at the device is in the range that the question asks for, if its names are selected.
-    /// `like` and `alike` are as for [`Tally::add_alike`]. The question must need no other number: see
-    /// [`Question::needs`].
+    /// Counts an I/O that has the same names as `like`, if the predicates select them. The I/O's time at the
+    /// device must be in the range that the question asks for. `alike` is as in [`Tally::add_alike`]. The
+    /// question must need no other number: see [`Question::needs`].
     pub fn add_latency(
         &mut self,
         like: &FinishedIo,
@@ -166,9 +167,9 @@ impl Tally {
         }
     }
 
-    /// Counts I/Os that have the same names as `like`, if the predicates select them. The I/Os' times at
-    /// the device are in the range that the question asks for. The question must need no other number:
-    /// see [`Question::needs`].
+    /// Counts I/Os that have the same names as `like`, if the predicates select them. The I/Os' times at the
+    /// device must be in the range that the question asks for. The question must need no other number: see
+    /// [`Question::needs`].
     pub fn add_counts(&mut self, like: &FinishedIo, count: u64, bytes: u64) {
         if self.predicates.select_names(like) {
             let Place(place) = self.place(like);
@@ -177,8 +178,8 @@ impl Tally {
         }
     }
 
-    /// Counts I/Os if the predicates select them. Only the I/Os' device, layer, operation and times from
-    /// beginning to end are known. `like` has the facts that these I/Os share.
+    /// Counts I/Os of which only the device, the layer, the operation and the times from beginning to end are
+    /// known, if the predicates select them. `like` has the facts that these I/Os share.
     pub fn add_counted(&mut self, like: &FinishedIo, bytes: u64, latencies: &Histogram) {
         if !self.predicates.select(like) {
             return;
@@ -280,7 +281,8 @@ impl Tally {
             .collect()
     }
 
-    /// The I/Os of each value, over all devices and types, in no order. Unlike [`Tally::ops`] it copies no times.
+    /// The I/Os of each value, over all devices and types, in no order. Unlike [`Tally::ops`], this function
+    /// copies no histograms.
     pub fn values(&self) -> impl Iterator<Item = OfValue<'_>> {
         self.places.iter().map(|(key, Place(place))| {
             let counted = &self.counted[*place];
@@ -369,8 +371,8 @@ fn merge(times: &mut Option<Box<Histogram>>, more: Option<&Histogram>) {
     }
 }
 
-/// The most sets of histograms in an interval. At 10 to 20 KiB for a histogram, the sets take at most 120
-/// MiB. Further values are counted as [`OTHER`](super::interval::OTHER).
+/// The maximum number of sets of histograms in an interval. At 10 to 20 KiB for a histogram, the sets take at
+/// most 120 MiB. Further values are counted as [`OTHER`](super::interval::OTHER).
 pub const KEYS_MAX: usize = 2_048;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
-//! The I/Os that were in flight on other devices when slow I/Os were issued: the I/Os that cause a slowness
-//! are seldom the slow I/Os themselves.
+//! Counts the I/Os that were in flight on other devices when slow I/Os were issued, because the I/Os that
+//! slow others down are seldom slow themselves.
 //!
-//! The code samples a bounded number of moments at which slow I/Os were issued, and of moments at which
-//! other I/Os were issued. For each moment it counts the I/Os that were in flight on other devices. So,
-//! after all moments are chosen, the code must read all I/Os a second time.
+//! The code samples a bounded number of the moments at which slow I/Os were issued, and of the moments at
+//! which other I/Os were issued. For each moment it counts the I/Os that were in flight on other devices. It
+//! can do so only in a second pass over all I/Os, after it has chosen the moments.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::dimension::Dimension;
 use crate::finished::FinishedIo;
 use crate::parts::{Part, Parts};
 
-/// A random sample of moments. Each moment was equally likely to be kept.
+/// A random sample of moments. Every moment is equally likely to be kept.
 #[derive(Debug)]
 pub(super) struct Moments {
     random: Random,
@@ -99,7 +99,7 @@ impl Moments {
     }
 }
 
-/// The most moments that are kept: more would hardly make the mean more precise.
+/// At most this many moments are kept, because more would hardly make the mean more precise.
 const KEPT_MAX: usize = 2_048;
-/// The most values that are counted; further values are ignored.
+/// At most this many values are counted; further values are ignored.
 const KEYS_MAX: usize = 16_384;

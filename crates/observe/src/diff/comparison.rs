@@ -31,16 +31,16 @@ pub struct Comparison {
     pub differs: Vec<Compared>,
     /// The dimensions by which the slow time does not differ. A fact that no I/O has is left out.
     pub alike: Vec<Dimension>,
-    /// The dimensions by which the slow time may differ: only values with fewer than [`IOS_LEAST`] slow I/Os
-    /// differ enough.
+    /// The dimensions by which the slow time may differ, but for which the only values that differ enough
+    /// have fewer than [`IOS_LEAST`] slow I/Os.
     pub too_few: Vec<Dimension>,
     /// The waits in which the slow I/Os spent their time, the longest first.
     pub spent: Vec<Spent>,
     /// The values that had more I/Os in flight on other devices when slow I/Os were issued than at other
     /// times.
     pub beside: Vec<Beside>,
-    /// The values with much more I/O here than on the other side, slow or not; the value that rose most comes
-    /// first.
+    /// The values with much more I/O (slow or not) here than on the other side; the value that rose most
+    /// comes first.
     pub rose: Vec<Rate>,
     /// The values with much less I/O here than on the other side.
     pub fell: Vec<Rate>,
@@ -92,7 +92,7 @@ pub struct Compared {
 pub struct ValueShare {
     /// The value.
     pub value: String,
-    /// The value's share of the slow time that was added here, in percent.
+    /// The value's share of the extra slow time here, in percent.
     pub slow_percent: f64,
     /// The value's share of the I/Os here, in percent.
     pub ios_percent: f64,
@@ -163,8 +163,8 @@ impl Diff {
 }
 
 impl Comparison {
-    /// The I/Os that ended per second here and on the other side, if the other side had at least
-    /// [`FACTOR_LEAST`] times as many.
+    /// The number of I/Os that ended per second here and on the other side, if the other side's number is at
+    /// least [`FACTOR_LEAST`] times as high.
     pub fn fewer(&self) -> Option<(f64, f64)> {
         let per_s = |side: &SideSum| ratio(side.count as f64, side.elapsed_ns as f64 / 1e9);
         let there = self
@@ -220,7 +220,7 @@ fn by_dimension(diff: &Diff) -> ByDimension {
     answers
 }
 
-/// The shares of a dimension's values: first of the values with too few slow I/Os, then of the other values.
+/// The shares of a dimension's values, in two lists: the values with too few slow I/Os, and the other values.
 fn values_of(diff: &Diff, dimension: Dimension) -> (Vec<ValueShare>, Vec<ValueShare>) {
     let mut own: Vec<(Part, Sum, f64)> = diff
         .here
@@ -292,7 +292,8 @@ fn beside(diff: &Diff) -> Vec<Beside> {
     beside
 }
 
-/// The slow time of a value here, minus the slow time that as many I/Os would have had on the other side.
+/// The extra slow time of a value here: its slow time, minus the slow time that the same number of I/Os would
+/// have had on the other side.
 fn added_ns(diff: &Diff, by: Dimension, part: Part, here: &Sum) -> f64 {
     let there = match diff.there.get((by, part)) {
         few if few.ios < IOS_LEAST => diff.there.all,

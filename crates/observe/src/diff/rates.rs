@@ -66,7 +66,7 @@ pub(super) fn fell(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     sorted(each.into_iter().flatten().map(Excess::there))
 }
 
-/// The values with most of the errors, if there were at most half as many on the other side.
+/// The values with most of the errors, if they had at most half as many errors on the other side.
 pub(super) fn failed(diff: &Diff, here: Duration, there: Duration) -> Vec<Rate> {
     let sides = ((&diff.here, here), (&diff.there, there));
     let each = exceeding(diff, Metered::Errors, &FAILING, sides);
@@ -132,7 +132,7 @@ fn exceeding(
     found
 }
 
-/// The rates with the most points first.
+/// Sorts rates by their points, the most first.
 fn sorted(rates: impl Iterator<Item = (f64, Rate)>) -> Vec<Rate> {
     let mut rates: Vec<(f64, Rate)> = rates.collect();
     rates.sort_by(|(points, one), (others, other)| {
@@ -161,7 +161,7 @@ impl Metered {
     }
 }
 
-/// The dimensions whose values do I/O, and so can do more I/O than on the other side.
+/// The dimensions whose values (such as clients) do I/O, and can do more of it on one side than on the other.
 const ACTORS: [Dimension; 4] = [
     Dimension::Device,
     Dimension::Client,

@@ -45,13 +45,13 @@ impl Slow {
 }
 
 impl Usual {
-    /// Counts an I/O of the other side, which defines the usual times.
+    /// Counts an I/O of the other side, whose I/Os define the usual times.
     pub fn add(&mut self, io: &FinishedIo) {
         self.times.entry(io.kind).or_default().record(waited_ns(io));
     }
 
-    /// The 99th percentile of an operation's times; with too few I/Os, the longest time. `None` if there was
-    /// no such I/O, and then no I/O of this operation counts as slow.
+    /// The 99th percentile of an operation's times; with too few I/Os, the longest time. `None` if the other
+    /// side had no I/O of this operation; then none counts as slow.
     fn limit_ns(&self, kind: Kind) -> Option<u64> {
         let times = self.times.get(&kind)?;
         match times.count() {
@@ -61,7 +61,7 @@ impl Usual {
     }
 }
 
-/// The time that an I/O waited, without dashpot's own error and without the time that its client took.
+/// The time that an I/O waited, minus dashpot's own error and the time that its client took.
 fn waited_ns(io: &FinishedIo) -> u64 {
     let Some(waits) = io.waits.zio() else {
         return io.total_ns();
@@ -70,5 +70,5 @@ fn waited_ns(io: &FinishedIo) -> u64 {
     io.total_ns().saturating_sub(others.as_nanos())
 }
 
-/// The least number of I/Os that have a 99th percentile.
+/// With fewer I/Os than this, the longest time is used instead of the 99th percentile.
 const ENOUGH: u64 = 100;

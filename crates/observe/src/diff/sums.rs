@@ -19,7 +19,7 @@ use super::slow::Slow;
 pub enum Side {
     /// The side whose slow I/Os the comparison explains.
     Here,
-    /// The other side, with which the comparison compares these I/Os.
+    /// The other side, with which `Here` is compared.
     There,
 }
 
@@ -124,8 +124,8 @@ impl Diff {
         self.waits = waits;
     }
 
-    /// Reads an I/O of a side a second time, once all I/Os have been counted: was it in flight when I/Os of
-    /// other devices were issued?
+    /// Looks at an I/O a second time, after all I/Os have been counted: if it was in flight when I/Os of
+    /// other devices were issued, counts it beside them.
     pub fn look_beside(&mut self, side: Side, io: &FinishedIo) {
         if side == Side::Here {
             self.slow_moments.look(io, &BESIDE, &mut self.parts);
@@ -164,8 +164,8 @@ impl Diff {
         devices
     }
 
-    /// The side whose I/Os define what is usual. If a condition selects the slow I/Os, this is the side of
-    /// the slow I/Os.
+    /// The side whose I/Os define what is usual. If a condition selects the slow I/Os, they are compared with
+    /// other I/Os of their own side.
     fn usual_side(&self) -> Side {
         match self.slow {
             Slow::Beyond(_) => Side::There,
@@ -248,8 +248,8 @@ impl Sum {
     }
 }
 
-/// The dimensions that are compared. If two dimensions differ equally, the earlier one in this list comes
-/// first.
+/// The dimensions that are compared. Of two dimensions with equal differences, the one that is earlier in
+/// this list is reported first.
 const COMPARED: [Dimension; 17] = [
     Dimension::Rule,
     Dimension::Lane,
@@ -280,7 +280,7 @@ fn is_again(dimension: Dimension, knows: Knows) -> bool {
 /// time that the driver had it.
 const KERNEL_WAITS: [Dimension; 2] = [Dimension::Queue, Dimension::Latency];
 
-/// The most values that are distinguished. Any further value counts as [`OTHER`](crate::interval::OTHER).
+/// At most this many values are distinguished. Any further value counts as [`OTHER`](crate::interval::OTHER).
 const KEYS_MAX: usize = 65_536;
 
 /// The dimensions by which I/Os in flight on other devices are counted.
@@ -294,5 +294,5 @@ const BESIDE: [Dimension; 5] = [
 
 /// An I/O that has been in flight for this long counts as hung.
 const HUNG_NS: u64 = 1_000_000_000;
-/// The most hung I/Os that are counted.
+/// At most this many hung I/Os are counted.
 const HUNG_MAX: usize = 65_536;

@@ -1,5 +1,5 @@
-//! Random pairs of runs under a constant of 10 ms. In one run of each pair, a few percent of the I/Os take
-//! three times as long.
+//! Compares random pairs of runs. A rule makes each I/O take 10 ms, but in one run of each pair a few percent
+//! of the I/Os take three times as long.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const MS: u64 = 1_000_000;
 const IOS: u64 = 6_000;
 const LASTED: Duration = Duration::from_secs(60);
 
-/// A side of a run: which of its I/Os take 30 ms.
+/// A run, and which of its I/Os take 30 ms.
 struct Run {
     random: Random,
     is_slow: fn(&FinishedIo) -> bool,
@@ -25,7 +25,8 @@ struct Run {
 }
 
 impl Run {
-    /// Ten disks, eight clients, reads and writes of 4K to 128K. The host stops now and then.
+    /// Ten disks, eight clients, reads and writes of 4K to 128K. Now and then the host stops the daemon, so
+    /// that a reply is late.
     fn io(&mut self, at: u64) -> FinishedIo {
         let disk = self.random.below(10);
         let client = match self.random.below(1_000) {
@@ -92,7 +93,7 @@ fn compared(here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
     compared_within(LASTED, here, there)
 }
 
-/// Compares two sides of which `here` lasted for this long.
+/// Compares two sides; the side `here` lasted for `lasted`.
 fn compared_within(lasted: Duration, here: &[FinishedIo], there: &[FinishedIo]) -> Comparison {
     let mut usual = Usual::default();
     there.iter().for_each(|io| usual.add(io));
@@ -102,7 +103,7 @@ fn compared_within(lasted: Duration, here: &[FinishedIo], there: &[FinishedIo]) 
     diff.compare(lasted, Some(LASTED))
 }
 
-/// The first value that differs, in the form `device d3`.
+/// The value that differs most, in the form `device d3`.
 fn first(comparison: &Comparison) -> String {
     match comparison.differs.first() {
         Some(first) => format!("{} {}", first.dimension.word(), first.values[0].value),
@@ -148,7 +149,8 @@ fn an_effect_on_few_ios_is_the_first_line() {
     );
 }
 
-/// Two of three slow I/Os are large, and all slow I/Os arrive at a disk that has 19 other I/Os.
+/// Two of three slow I/Os are large, and all slow I/Os arrive at a disk with 19 other I/Os in flight. The
+/// size must come first, although the depth differs more.
 #[test]
 fn depth_comes_after_what_may_have_caused_it() {
     let is_slow = |io: &FinishedIo| {
@@ -168,8 +170,8 @@ fn depth_comes_after_what_may_have_caused_it() {
     assert!(depth > size);
 }
 
-/// Each side has equally many I/Os beyond the 99th percentile, but those on the side in question are far
-/// beyond it.
+/// Both sides have equally many I/Os beyond the 99th percentile, but those of the side in question are far
+/// beyond it. The comparison must still call that side slow.
 #[test]
 fn a_few_ios_that_are_much_slower_make_it_slow() {
     let few = |io: &FinishedIo| &*io.device == "d3" && io.offset_bytes.is_multiple_of(17);
@@ -271,12 +273,12 @@ fn the_sums_are_those_of_the_ios() {
     assert_eq!(comparison.here.count, IOS);
     let of_d3 = here.iter().filter(|io| &*io.device == "d3").count() as u64;
     let value = &comparison.differs[0].values[0];
-    // All slow I/Os are on `d3`: on the other disks, only the usual one in a hundred I/Os is slow.
+    // Every I/O on `d3` is slow; on the other disks, only the usual one I/O in a hundred.
     assert_eq!((value.value.as_str(), value.slow_count), ("d3", of_d3));
     assert!((value.ios_percent - 100.0 * of_d3 as f64 / IOS as f64).abs() < 1e-9);
 }
 
-/// A queue behind another device: while `d7` has 30 I/Os in flight, I/Os of the other devices take longer.
+/// While `d7` has 30 I/Os in flight, I/Os of the other devices take longer. The comparison must name `d7`.
 #[test]
 fn what_was_in_flight_elsewhere_is_told() {
     let burst = |second: u64| second % 10 == 3;

@@ -303,7 +303,8 @@ proptest! {
             prop_assert_eq!(bytes, own().map(|io| io.bytes_done()).sum::<u64>());
             let times = || own().filter(|_| !counts_only);
             prop_assert_eq!(time, times().map(|io| u128::from(io.at_device_ns())).sum::<u128>());
-            // The tally ignores the time before the device unless the question asks for it.
+            // The tally ignores the time that an I/O waits before it reaches the device, unless the question
+            // asks for that time.
             let total = if question.needs() == Needs::All { total } else { times().map(|io| u128::from(io.total_ns())).sum() };
             prop_assert_eq!(total, times().map(|io| u128::from(io.total_ns())).sum::<u128>());
             if by == Dimension::Client {
