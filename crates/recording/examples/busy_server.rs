@@ -78,7 +78,7 @@ fn write(directory: &Path, ios: usize) -> Result<u64, dashpot_recording::Recordi
         if recorder.is_due() {
             let seals = recorder.summary().seals;
             recorder.seal(&[]);
-            // Wait for the seal: the recorder would drop I/Os rather than make its caller wait.
+            // Wait for the seal, because the recorder drops I/Os rather than make its caller wait.
             while recorder.summary().stopped.is_none() && recorder.summary().seals == seals {
                 std::thread::sleep(PAUSE);
             }

@@ -1,5 +1,5 @@
-//! Shapes: I/Os with the same names, such as device and process, have the same shape, and differ only in
-//! their numbers. A query checks the names once for each shape.
+//! Shapes: I/Os of one shape have the same names, such as device and process, and differ only in their
+//! numbers. A query checks the names only once for each shape.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct Shapes {
     of_rows: Vec<u32>,
     /// The number of shapes.
     count: usize,
-    /// The number that replaces each code, while [`Shapes::number`] replaces codes by numbers.
+    /// For each code, the number that replaces it; used only within [`Shapes::number`].
     known: Vec<u32>,
 }
 
@@ -49,8 +49,8 @@ impl Shapes {
             };
             self.refine(3, rows.iter().map(state));
         }
-        // Only zios have a wait for a throttle. A zio without a time in the store is a program's call that a
-        // rule only held.
+        // Only zios have a wait for a throttle. A zio without a time in the store is a program's call that
+        // dashpot held but did not carry out.
         for column in [column::THROTTLE, column::STORE] {
             if block.has_nulls(column) {
                 let is_known = |row: &usize| u32::from(block.int(column, *row).is_some());
@@ -60,8 +60,8 @@ impl Shapes {
         self.number();
     }
 
-    /// Splits each shape by the ids of its rows, all of which are below `distinct`. The new shapes are codes,
-    /// and many codes may have no row.
+    /// Splits each shape by the ids of its rows. All ids are below `distinct`. The new shapes are codes, many
+    /// of which may have no row.
     fn refine(&mut self, distinct: usize, ids: impl Iterator<Item = u32>) {
         if self.count * distinct > CODES_MAX {
             self.number();
@@ -115,8 +115,8 @@ impl Shapes {
         }
     }
 
-    /// Calls a function for each row, with the row's shape, the first I/O of that shape, and the row's bytes
-    /// and time at the device.
+    /// Calls a function for each row, with the row's shape, the first I/O of that shape, and the number of
+    /// bytes that the row's I/O moved and its time at the device.
     pub(crate) fn times(
         &self,
         block: &Block,
@@ -147,8 +147,8 @@ impl Shapes {
         firsts
     }
 
-    /// Calls a function for the first I/O of each shape, with the number of all I/Os of the shape and the
-    /// bytes that they moved.
+    /// Calls a function for the first I/O of each shape, with the number of I/Os of the shape and the number
+    /// of bytes that they moved together.
     pub(crate) fn counts(
         &self,
         block: &Block,
@@ -174,14 +174,14 @@ impl Shapes {
     }
 }
 
-/// The most codes of shapes: a table of this many codes takes 64 KiB.
+/// The maximum number of codes. A table of this many codes takes 64 KiB.
 const CODES_MAX: usize = 1 << 14;
 
 #[cfg(test)]
 mod tests {
     use super::Shapes;
 
-    /// The ids of two rows alone must decide whether the rows have the same shape, with and without the
+    /// Two rows must have the same shape if, and only if, all of their ids are equal, with and without the
     /// table of codes.
     #[test]
     fn rows_share_a_shape_if_they_share_all_ids() {

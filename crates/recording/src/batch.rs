@@ -12,7 +12,7 @@ pub(crate) struct Batch {
     rows: usize,
 }
 
-/// The values of a column. A null has a level, but no value.
+/// The values of a column. A null has a level but no value.
 #[derive(Default)]
 pub(crate) struct Values {
     /// The values of a column of numbers.
@@ -56,7 +56,7 @@ impl Batch {
         self.rows = 0;
     }
 
-    /// A new row, to be filled from its first column to its last.
+    /// Begins a row, which the caller fills from the first column to the last.
     pub(crate) fn row(&mut self) -> Row<'_> {
         self.rows += 1;
         Row {
@@ -66,7 +66,8 @@ impl Batch {
     }
 }
 
-/// A row that is being filled. The calls must have the order of the columns; a debug build checks the order.
+/// A row that is being filled. The calls must come in the order of the columns; a debug build checks that
+/// they do.
 pub(crate) struct Row<'a> {
     batch: &'a mut Batch,
     next: usize,

@@ -25,7 +25,7 @@ pub(crate) struct Scratch {
 #[derive(Default)]
 pub(crate) struct Loaded {
     is_loaded: bool,
-    /// Whether the column has only the values of the rows that were asked for.
+    /// Whether only the values of the requested rows were read.
     pub(crate) is_part: bool,
     pub(crate) ints: Vec<i64>,
     pub(crate) ids: Vec<u32>,
@@ -60,7 +60,7 @@ impl Block {
         }
     }
 
-    /// An empty column to be filled, and memory for it; `None` if the block already has that column.
+    /// An empty column to be filled, and memory for decoding it; `None` if the block already has that column.
     pub(crate) fn fill(&mut self, column: usize) -> Option<(&mut Loaded, &mut Scratch)> {
         let column = &mut self.columns[column];
         if column.is_loaded {

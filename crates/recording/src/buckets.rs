@@ -1,14 +1,15 @@
-//! The buckets of recorded seconds: a coarser choice of the frozen boundaries of dashpot's histograms.
+//! The buckets of recorded seconds. Their boundaries are a subset of the frozen boundaries of dashpot's
+//! histograms.
 
 use dashpot_engine::histogram::{BUCKETS, bucket_of, upper_bound};
 
 /// The buckets. A boundary of the frozen layout is kept if it is more than a twelfth above the last kept
-/// boundary, which gives eighths of an octave from 1 µs on. The kept boundaries are frozen, too, because
+/// boundary. From 1 µs on, this gives eight buckets per octave. The kept boundaries are frozen, too, because
 /// recorded seconds depend on them.
 pub(crate) struct Buckets {
     /// The highest value of each bucket.
     le_ns: Vec<u64>,
-    /// The bucket for each bucket of the frozen layout.
+    /// For each bucket of the frozen layout, the bucket that contains it.
     of_fine: Vec<u16>,
 }
 
@@ -42,8 +43,8 @@ impl Buckets {
     }
 }
 
-/// The bucket of a percentile: the first bucket at which the sum of the counts so far is at least this many
-/// percent of all I/Os.
+/// The bucket of a percentile: the first bucket at which the counts so far add up to at least this percentage
+/// of all I/Os.
 pub(crate) fn percentile(counts: &[u32], total: u64, percent: u64) -> usize {
     let rank = (total * percent).div_ceil(100);
     let mut seen = 0;

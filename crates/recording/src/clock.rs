@@ -57,8 +57,8 @@ pub(crate) enum Jump {
     Suspend(u64),
 }
 
-/// The least difference between clocks that counts as a jump. Between two readings, clocks normally differ
-/// by less: an adjusted clock gains or loses at most 5 ms in ten seconds.
+/// The least difference between clocks that counts as a jump. Normally clocks drift apart by less between two
+/// readings, because an adjusted clock gains or loses at most 5 ms in ten seconds.
 const JUMP_NS: u64 = 20_000_000;
 
 /// The jumps of the clocks between two moments.

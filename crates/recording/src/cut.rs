@@ -1,7 +1,7 @@
 //! A recording made of a part of another recording.
 //!
-//! Unlike the recorder, a cut waits until its files are written, so that the files have every I/O. It copies
-//! the times of the other recording.
+//! Unlike the recorder, a cut waits until its files are written, so that the files have every I/O. A cut
+//! keeps the times of the other recording.
 
 use std::path::{Path, PathBuf};
 
@@ -79,8 +79,8 @@ impl Cut {
         self.marks.push(|batch| marks::push(batch, mark));
     }
 
-    /// Writes the remaining rows. Returns the number of finished I/Os in the new recording, and the number
-    /// of bytes of its files of I/Os.
+    /// Writes the remaining rows. Returns the number of finished I/Os in the new recording, and the total
+    /// size of its files of I/Os, in bytes.
     pub fn finish(mut self) -> Result<(u64, u64), RecordingError> {
         self.end_group()?;
         self.seal()?;

@@ -60,11 +60,11 @@ impl Directory {
             directory.prepare(table)?;
         }
         directory.write(&root.join(RESERVE), &vec![0; RESERVE_BYTES])?;
-        // Without this flush, a power cut could take the folders of files that were flushed.
+        // Without this flush, a power cut could delete the folders together with files that were flushed.
         sync(root)?;
         let absolute = fs::canonicalize(root).map_err(RecordingError::io(root))?;
-        // The parent folder may belong to another user and refuse to be opened: then its owner is
-        // responsible for flushing its names.
+        // An error here is ignored: the parent folder may belong to another user, who does not let dashpot
+        // open it and must then flush it.
         let _ = absolute.parent().map(sync);
         Ok(directory)
     }
@@ -93,7 +93,7 @@ impl Directory {
         let (draft, path) = (folder.join(format!(".{name}{DRAFT}")), folder.join(name));
         let written = self.write(&draft, bytes);
         if written.is_err() {
-            // An error here is ignored: the caller gets the error of the write.
+            // An error here is ignored, because the caller already gets the error of the write.
             let _ = fs::remove_file(&draft);
         }
         written?;
@@ -123,7 +123,7 @@ impl Directory {
 
     /// Deletes the reserve, which frees its bytes.
     pub(crate) fn use_reserve(&self) {
-        // If this fails, the mark has no room, and the caller reports the error of writing the mark.
+        // If this fails, the mark has no room, and the caller then reports that it cannot write the mark.
         let _ = fs::remove_file(self.root.join(RESERVE));
     }
 }
@@ -142,7 +142,7 @@ pub(crate) fn files(root: &Path, table: &Table) -> Result<Vec<(String, u64)>, Re
         if name.starts_with('.') || !name.ends_with(PARQUET) {
             continue;
         }
-        // A recorder may have deleted the file meanwhile.
+        // A recorder may have deleted the file since its name was read.
         if let Ok(meta) = fs::metadata(folder.join(&name)) {
             files.push((name, meta.len()));
         }

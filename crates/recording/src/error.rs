@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Why a recording cannot be written or read. Each message names the file.
 #[derive(Debug, Error)]
 pub enum RecordingError {
-    /// The operating system refused.
+    /// The operating system refused an operation on the file.
     #[error("{}: {refusal}", path.display())]
     Io {
         /// The file or the directory.
@@ -113,7 +113,7 @@ impl Flaw {
     }
 }
 
-/// The most characters of a message about a file's bytes.
+/// The maximum number of characters in a message about a file's bytes.
 const SAID_MAX: usize = 200;
 
 impl From<parquet::errors::ParquetError> for Flaw {

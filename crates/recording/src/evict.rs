@@ -1,6 +1,6 @@
-//! The choice of the files to delete when a recording has too many bytes.
+//! Chooses the files to delete when a recording is too large.
 //!
-//! Files near a slow period are kept longest, and they may have half of the bytes.
+//! Files near a slow period are kept longest, and may take half of the recording's bytes.
 
 /// A sealed file of I/Os.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,15 +15,16 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
 }
 
-/// If a file has slow I/Os, the files of this much time before and after it are kept with it.
+/// If a file has slow I/Os, the files from this much time before it until this much time after it are kept,
+/// too.
 const AROUND_NS: u64 = 60_000_000_000;
 
 /// The numbers of the files to delete so that at most `keep` bytes remain. `files` has the files in the order
 /// in which they were sealed.
 ///
 /// The first file to delete is the oldest file that is not near a slow file. If the files near slow files
-/// have more than half of `keep`, the oldest file of all is deleted. The last 60 seconds count as near a
-/// slow file, because the next file may be slow.
+/// take more than half of `keep`, the oldest file of all is deleted. Files of the last 60 seconds count as
+/// near a slow file, because the next file may be slow.
 pub(crate) fn victims(files: &[Segment], keep: u64) -> Vec<u64> {
     let mut near = near_slow(files);
     let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
@@ -63,7 +64,7 @@ fn near_slow(files: &[Segment]) -> Vec<bool> {
         })
         .collect();
     around.sort_unstable();
-    // The end of each range becomes the latest end of this range and of all ranges before it.
+    // Replace the end of each range by the latest end among this range and all earlier ones.
     let mut last = 0;
     for (_, to) in &mut around {
         last = last.max(*to);

@@ -1,4 +1,4 @@
-//! The gaps of a recording: times for which the recording has the counts of seconds, but no single I/Os.
+//! The gaps of a recording: times for which it has the counts of each second but no single I/Os.
 
 use std::ops::Range;
 

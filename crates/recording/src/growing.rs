@@ -1,5 +1,5 @@
-//! A table that grows by a few rows at a time: each seal rewrites the newest file, until that file is old or
-//! large.
+//! A table that grows by a few rows at a time. Each seal rewrites the newest file until that file is old or
+//! large; then a new file begins.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ pub(crate) struct Growing {
     table: &'static Table,
     /// The rows of the newest file.
     groups: Vec<Batch>,
-    /// Whether the file on the disk lacks some of these rows.
+    /// Whether the newest file, as it is on the disk, lacks some of these rows.
     has_news: bool,
     /// When the newest file was begun.
     since_ns: Option<u64>,
     number: u64,
-    /// The earlier files and their bytes, the oldest first.
+    /// The names of the earlier files and their sizes in bytes, the oldest first.
     files: Vec<(String, u64)>,
     newest_bytes: u64,
 }
@@ -92,8 +92,8 @@ impl Growing {
         Ok(draft.seal(label)?)
     }
 
-    /// Deletes the oldest files until the remaining files have at most `most` bytes, and returns the bytes
-    /// of the remaining files. The newest file is never deleted.
+    /// Deletes the oldest files until the remaining files take at most `most` bytes, and returns how many
+    /// bytes they take. The newest file is never deleted.
     pub(crate) fn shrink(
         &mut self,
         directory: &Directory,

@@ -1,8 +1,9 @@
 //! The table of I/Os: a row for each finished I/O, and for each I/O that was in flight when its file was
 //! sealed.
 //!
-//! A row keeps every field of [`FinishedIo`]. Its `latency_ns` is what the word `latency` means in statistics: the
-//! time at the device. The time from the beginning to the end is the sum of the waits and of `other_ns`.
+//! A row keeps every field of [`FinishedIo`]. Its `latency_ns` is the time at the device, as the word
+//! `latency` means in statistics. The time from the beginning to the end is the sum of the waits and of
+//! `other_ns`.
 
 use dashpot_engine::pool::Class;
 use dashpot_engine::{Duration, Waits};
@@ -39,8 +40,8 @@ pub mod column {
         FUA = Column::code("fua");
         /// The operation in the kernel's letters.
         RWBS = Column::word("rwbs").optional();
-        /// The sector of 512 bytes in which the I/O begins. A column of sectors is a third smaller than a
-        /// column of byte offsets, and most offsets are whole sectors.
+        /// The 512-byte sector in which the I/O begins. A column of sectors is a third smaller than a column
+        /// of byte offsets, and most offsets are whole sectors.
         SECTOR = Column::number("sector");
         /// The I/O's first byte within its first sector.
         IN_SECTOR = Column::code("in_sector");
@@ -76,9 +77,9 @@ pub mod column {
         THROTTLE = Column::number("throttle_ns").optional();
         /// The wait for a suspended disk.
         SUSPEND = Column::number("suspend_ns").optional();
-        /// The time that the store worked.
+        /// The time that the store took.
         STORE = Column::number("store_ns").optional();
-        /// The time for which rules held the I/O.
+        /// How long rules held the I/O.
         HOLD = Column::number("hold_ns").optional();
         /// The lateness of the reply, which is dashpot's own error.
         LATENESS = Column::number("lateness_ns").optional();
@@ -87,7 +88,7 @@ pub mod column {
         /// The time from the I/O's beginning to its end minus all its waits, or, for an I/O of the kernel,
         /// minus `queue_ns` and `latency_ns`.
         OTHER = Column::code("other_ns");
-        /// How many bios and requests joined this I/O.
+        /// How many bios and requests were merged into this I/O.
         MERGED = Column::code("merged");
         /// How often the driver returned the I/O to the queue.
         REQUEUED = Column::code("requeued");
@@ -182,7 +183,7 @@ pub(crate) fn set_numbers(block: &Block, row: usize, io: &mut FinishedIo) {
 /// Adds an I/O to a batch of [`IOS`].
 pub(crate) fn push(batch: &mut Batch, io: &FinishedIo, is_in_flight: bool) {
     let total_ns = io.ended_ns.wrapping_sub(io.begun_ns);
-    // The waits of an I/O in flight are not over: only its age is known.
+    // Only the age of an I/O in flight is known, because its waits are not over.
     let waits = match is_in_flight {
         true => IoWaits::Kernel {
             queue_ns: None,
@@ -290,8 +291,8 @@ fn sum_ns(waits: &IoWaits) -> u64 {
     }
 }
 
-/// The waits of a row. Only zios have a wait for a throttle, and on most disks it is always 0, so it is quick
-/// to read. A zio without a time in the store is a program's call that a rule only held.
+/// The waits of a row. Only zios have a wait for a throttle, which is quick to read because it is always 0 on
+/// most disks. A zio without a time in the store is a program's call that dashpot held but did not carry out.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);
     let queue_ns = bits(column::QUEUE);
@@ -325,5 +326,5 @@ const NO_WAITS: IoWaits = IoWaits::Kernel {
 };
 /// The outcome of an I/O that did not fail.
 pub(crate) const OK: &str = "ok";
-/// The outcome of an I/O that was in flight.
+/// The outcome of an I/O that was in flight when its file was sealed.
 pub(crate) const IN_FLIGHT: &str = "in flight";

@@ -1,8 +1,8 @@
 //! Recordings: finished I/Os in a directory of Parquet files that DuckDB, ClickHouse, Polars and pandas open
 //! without conversion.
 //!
-//! This crate only writes and reads files. It has no terminal, no HTTP and no command line, and it prints
-//! nothing. Its caller provides the clock.
+//! This crate only writes and reads files. It knows no terminal, HTTP or command line, and prints nothing.
+//! Its caller provides the clock.
 
 #![warn(missing_docs)]
 

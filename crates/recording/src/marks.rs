@@ -1,5 +1,4 @@
-//! The table of marks: the events in the life of a recording, and other events on its host that matter for
-//! the I/Os.
+//! The table of marks: events that happen to a recording, and other events on its host that affect the I/Os.
 
 use crate::batch::Batch;
 use crate::block::Block;
@@ -24,15 +23,14 @@ pub(crate) mod column {
         KIND = Column::word("kind");
         /// The device of the event, if it has one.
         DEVICE = Column::word("device").optional();
-        /// A number, or a time in nanoseconds; the kind of event says which.
+        /// A number, or a time in nanoseconds, depending on the kind of event.
         N = Column::number("n").optional();
         /// More about the event, in words.
         TEXT = Column::word("text").optional();
     }
 }
 
-/// An event in the life of a recording, or another event that matters for its I/Os, and the time of the
-/// event.
+/// An event that happened to a recording or affects its I/Os, and the time of the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The moment of the event, in nanoseconds since 1970.
@@ -43,13 +41,13 @@ pub struct Mark {
     pub event: Event,
     /// The device of the event, if it has one.
     pub device: Option<String>,
-    /// A number, or a time in nanoseconds; the kind of event says which.
+    /// A number, or a time in nanoseconds, depending on the kind of event.
     pub n: Option<i64>,
     /// More about the event, in words.
     pub text: Option<String>,
 }
 
-/// Names the events.
+/// Defines the kinds of events and their words.
 macro_rules! events {
     ($($(#[$doc:meta])+ $name:ident = $word:literal;)+) => {
         /// A kind of event.
@@ -84,7 +82,7 @@ events! {
     Vanished = "vanished";
     /// The recorder cannot write, and has stopped.
     Stopped = "stopped";
-    /// The recorder took too much CPU time, and records only the counts of each second.
+    /// The recorder took too much CPU time, and now records only the counts of each second.
     SecondsOnly = "seconds only";
     /// The recorder records single I/Os again.
     SingleIos = "single I/Os";
@@ -92,7 +90,7 @@ events! {
     Trigger = "trigger";
     /// The file of I/Os that ends here has slow I/Os.
     Slow = "slow";
-    /// A device is watched from now on; the text says what kind of device it is.
+    /// The recorder watches a device from now on; the text says what kind of device it is.
     Watched = "watched";
     /// The recording is a part of another recording; the text has the conditions on its I/Os.
     Cut = "cut";

@@ -3,7 +3,7 @@
 //!
 //! The Parquet crate's writer looks each value up in its own dictionary. The batch already knows the
 //! indices of strings, and most numbers equal the number of the previous row, so packing the values here
-//! halves the cost of an I/O.
+//! halves the cost of recording an I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,14 +20,15 @@ use parquet::schema::types::ColumnDescPtr;
 use crate::batch::Values;
 use crate::table::{Cell, Column};
 
-/// The distinct values of a column as a file has them, the number of these values, and the rows' indices.
+/// The distinct values of a column in the file's format, how many they are, and the index of each row's
+/// value.
 struct Named<'a> {
     plain: Vec<u8>,
     count: u32,
     ids: Cow<'a, [u32]>,
 }
 
-/// The bytes of a column, and its entry in the footer.
+/// Packs a column, and returns its bytes and its entry in the footer.
 pub(crate) fn pack(
     column: &Column,
     description: ColumnDescPtr,
@@ -155,12 +156,12 @@ fn ids_page(named: &Named<'_>, all_levels: &[i16], rows: usize) -> Page {
     }
 }
 
-/// The number of values in a group. The values between two runs are packed in groups; fewer equal values than
-/// one group has are not a run.
+/// The number of values in a group. A run has at least this many equal values; the values between two runs
+/// are packed in groups.
 const GROUP: usize = 8;
 
-/// Parquet's hybrid of runs and packed groups: runs of eight or more equal values, and between them groups of
-/// eight values of `width` bits.
+/// Packs values as runs of eight or more equal values, with groups of eight `width`-bit values between the
+/// runs. This is Parquet's RLE/bit-packing hybrid.
 pub(crate) fn pack_runs<T: PartialEq>(
     values: &[T],
     width: u32,
@@ -189,7 +190,7 @@ pub(crate) fn pack_runs<T: PartialEq>(
     pack_groups(&values[start..], width, &number, out);
 }
 
-/// Packs values in groups, and fills the last group up with zeroes.
+/// Packs values in groups, and pads the last group with zeroes.
 fn pack_groups<T>(values: &[T], width: u32, number: impl Fn(&T) -> u32, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;

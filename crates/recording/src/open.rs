@@ -43,7 +43,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Ends the file, gives it this number, and begins a new file. `None` if the file had no rows.
+    /// Ends the file, gives it this number, and begins a new file. Returns `None` if the file had no rows.
     pub(crate) fn seal(
         &mut self,
         label: &Label,

@@ -1,8 +1,8 @@
 //! The pages of a column, checked before the decoder sees them.
 //!
 //! The decoder of the Parquet crate trusts a page's own count of values, and allocates memory for that many
-//! values. So this module refuses a page that claims more values than its row group has rows, or more
-//! values than its bytes can hold.
+//! values. This module therefore refuses a page that claims to have more values than its row group has rows,
+//! or more than its bytes can hold.
 
 use std::io::Cursor;
 

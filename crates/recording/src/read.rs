@@ -29,7 +29,7 @@ pub(crate) struct TableFile {
     is_verified: bool,
 }
 
-/// The place of a file's bytes.
+/// Where a file's bytes are.
 pub(crate) enum Source {
     File(File),
     Memory(Bytes),
@@ -67,8 +67,8 @@ impl TableFile {
         TableFile::parse(Source::File(file), table, true).map_err(|flaw| flaw.of(path))
     }
 
-    /// Reads a footer. Without verification, the checksums are not compared, so that a fuzzer's changed
-    /// files reach the decoder.
+    /// Reads a footer. Without verification, it does not compare checksums, so that files that a fuzzer has
+    /// changed reach the decoder.
     pub(crate) fn parse(
         bytes: Source,
         table: &'static Table,
@@ -114,7 +114,7 @@ impl TableFile {
         self.meta.row_group(group).num_rows() as usize
     }
 
-    /// The lowest and the highest value of a column in a row group, if the file says so.
+    /// The lowest and the highest value of a column in a row group, if the file records them.
     pub(crate) fn bounds(&self, group: usize, column: usize) -> Option<(i64, i64)> {
         match self.meta.row_group(group).column(column).statistics()? {
             Statistics::Int64(bounds) => Some((*bounds.min_opt()?, *bounds.max_opt()?)),
@@ -122,7 +122,8 @@ impl TableFile {
         }
     }
 
-    /// Adds columns of a row group to a block. The block has begun with the row group's number of rows.
+    /// Adds columns of a row group to a block. The caller has called [`Block::begin`] with the row group's
+    /// number of rows.
     pub(crate) fn load(
         &self,
         group: usize,
@@ -159,7 +160,7 @@ impl TableFile {
         Ok(())
     }
 
-    /// The bytes of each column in all row groups, and the number of all rows.
+    /// The compressed size of each column over all row groups, in bytes, and the total number of rows.
     #[cfg(test)]
     pub(crate) fn column_bytes(&self) -> (Vec<u64>, usize) {
         let mut sizes = vec![0; self.table.columns.len()];
@@ -268,7 +269,7 @@ fn check_schema(meta: &ParquetMetaData, table: &Table) -> Result<(), Flaw> {
     }
 }
 
-/// Checks the facts in a file's footer that the decoder and the loader trust without a check.
+/// Checks the facts in a file's footer that the decoder and the loader take on trust.
 fn check_group(group: &RowGroupMetaData, table: &Table, length: u64) -> Result<(), Flaw> {
     let rows = group.num_rows();
     if !(0..=GROUP_ROWS as i64).contains(&rows) || group.num_columns() != table.columns.len() {
@@ -282,8 +283,8 @@ fn check_group(group: &RowGroupMetaData, table: &Table, length: u64) -> Result<(
     Ok(())
 }
 
-/// Runs the decoder and turns a panic into an error. Anybody may have made the bytes, and bytes can break the
-/// decoder's assertions.
+/// Runs the decoder and turns a panic into an error. Anybody may have made the file, and bad bytes can
+/// violate the decoder's assertions.
 fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
     catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(Flaw::damaged("its bytes are not Parquet")))
@@ -291,5 +292,5 @@ fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
 
 /// If fewer than one in this many rows are needed, the reader decodes only the needed rows, one by one.
 const FEW: usize = 4;
-/// The number of bytes after the footer: its length, and `PAR1`.
+/// How many bytes follow the footer: its length and `PAR1`.
 const TAIL: usize = 8;

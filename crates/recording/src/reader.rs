@@ -43,7 +43,7 @@ impl Recording {
         }
     }
 
-    /// When the first and the last of the single I/Os ended, in nanoseconds since 1970. `None` if the
+    /// When the first and the last recorded single I/Os ended, in nanoseconds since 1970. `None` if the
     /// recording has no single I/Os.
     pub fn period(&self) -> Option<(u64, u64)> {
         let segments = &self.segments;
@@ -52,7 +52,7 @@ impl Recording {
         from_ns.zip(to_ns)
     }
 
-    /// The name of the host whose I/Os the recording has, from its last file.
+    /// The name of the host whose I/Os were recorded, as the recording's last file has it.
     pub fn host(&self) -> Result<Option<String>, RecordingError> {
         match self.segments.last() {
             Some((path, _)) => Ok(TableFile::open(path, &IOS)?.host()),
@@ -92,8 +92,8 @@ impl Recording {
         Ok(ios)
     }
 
-    /// All marks, the oldest first. Damaged files are left out, and their errors are added to the list: a
-    /// query of single I/Os works without marks.
+    /// All marks, the oldest first. Damaged files are left out, and their errors are added to `damaged`,
+    /// because a query of single I/Os works without marks.
     pub fn marks(&self, damaged: &mut Vec<RecordingError>) -> Result<Vec<Mark>, RecordingError> {
         let mut marks = Vec::new();
         self.rows(
@@ -113,7 +113,7 @@ impl Recording {
         gaps(&segments, marks)
     }
 
-    /// The number of bytes of the recording's files.
+    /// The total size of the recording's files, in bytes.
     pub fn bytes(&self) -> Result<u64, RecordingError> {
         let tables = [&IOS, &SECONDS, &MARKS];
         let each = tables.map(|table| files(&self.root, table));
@@ -129,7 +129,7 @@ impl Recording {
     }
 
     /// Calls a function for each row of these seconds. Damaged files are left out, and their errors are added
-    /// to the list.
+    /// to `damaged`.
     pub fn each_second(
         &self,
         from_s: u64,
@@ -198,8 +198,8 @@ fn segments(root: &Path) -> Result<Vec<(PathBuf, Segment)>, RecordingError> {
     segments.collect()
 }
 
-/// Refuses a file whose I/Os ended at other times than its name says, because the reader chooses files by
-/// their names.
+/// Refuses a file whose name gives other times than those at which its I/Os ended, because the reader chooses
+/// files by their names.
 fn check_name(path: &Path, file: &TableFile) -> Result<(), RecordingError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(segment) = segment_of(&name, 0) else {
@@ -227,7 +227,7 @@ fn present<T>(opened: Result<T, RecordingError>) -> Result<Option<T>, RecordingE
     }
 }
 
-/// The blocks of a query, of which one is in memory at a time.
+/// The blocks of a query. Only one block is in memory at a time.
 #[derive(Default)]
 pub struct Blocks {
     query: Query,
@@ -259,8 +259,8 @@ impl Blocks {
         }
     }
 
-    /// When the last I/O so far within the query's period ended, whatever latency it had. The time is in
-    /// nanoseconds since 1970. I/Os in flight count as ended when their file was sealed.
+    /// When the last I/O so far within the query's period ended, in nanoseconds since 1970. The I/O need not
+    /// have a latency that the query asks for. I/Os in flight count as ended when their file was sealed.
     pub fn last_ns(&self) -> u64 {
         self.selected.last_ns()
     }
@@ -300,8 +300,8 @@ enum Step {
     End,
 }
 
-/// The I/Os of a file in memory. This function compares no checksums, so that a fuzzer's changed files reach
-/// the decoder.
+/// The I/Os of a file in memory. This function compares no checksums, so that files that a fuzzer has changed
+/// reach the decoder.
 pub fn read_unverified(bytes: Vec<u8>) -> Result<Vec<Recorded>, RecordingError> {
     let read = || {
         let file = TableFile::parse(Source::Memory(bytes.into()), &IOS, false)?;

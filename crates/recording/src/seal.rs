@@ -1,8 +1,8 @@
 //! The footer of a file: its label, and checksums.
 //!
 //! The footer has a checksum of each column of each row group, and a checksum of the footer itself, so a
-//! reader can verify just the parts that it reads. While the footer's own checksum is computed, its place has
-//! zeroes.
+//! reader can verify just the parts that it reads. The footer's own checksum is computed with zeroes in its
+//! place.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub(crate) struct Label {
     pub(crate) at_ns: u64,
 }
 
-/// The keys of the footer's pairs. The pair of the last key must be the last pair in the footer.
+/// The keys of the key-value pairs in the footer. The pair with the last of these keys must be the last pair.
 const TABLE: &str = "dashpot.table";
 const FORMAT: &str = "dashpot.format";
 const HOST: &str = "dashpot.host";
@@ -35,20 +35,21 @@ const AT: &str = "dashpot.at_ns";
 const COLUMNS: &str = "dashpot.columns";
 const FOOTER: &str = "dashpot.footer";
 
-/// The digits in the place of the footer's checksum while it is computed.
+/// The digits that stand in place of the footer's checksum while the checksum is computed.
 const UNSIGNED: &str = "0000000000000000";
-/// The number of letters of a column's checksum.
+/// The number of hexadecimal digits in a column's checksum.
 const DIGITS: usize = 8;
-/// The bytes between a key and its value in Thrift's compact encoding: a field's header and a length.
+/// How many bytes are between a key and its value in Thrift's compact encoding: a field's header and a
+/// length.
 const BETWEEN: usize = 2;
-/// The number of bytes after the footer: its length, and `PAR1`.
+/// How many bytes follow the footer: its length and `PAR1`.
 const TAIL: usize = 8;
 pub(crate) const MAGIC: &[u8] = b"PAR1";
 /// The largest footer that a reader loads.
 pub(crate) const FOOTER_MAX: usize = 4 << 20;
 
 impl Label {
-    /// The pairs of the footer.
+    /// The key-value pairs for the footer.
     pub(crate) fn pairs(&self, checksums: &str) -> [(&'static str, String); 7] {
         [
             (TABLE, self.table.clone()),
@@ -110,7 +111,7 @@ pub(crate) fn footer_length(tail: &[u8]) -> Option<usize> {
     (magic == MAGIC).then_some(u32::from_le_bytes(*length) as usize)
 }
 
-/// The offset of the footer's checksum.
+/// The offset of the checksum in the footer.
 fn signature(footer: &[u8]) -> Option<usize> {
     let key = FOOTER.as_bytes();
     let at = footer
@@ -139,7 +140,7 @@ pub(crate) fn host_of(meta: &ParquetMetaData) -> Option<String> {
     host.value.clone()
 }
 
-/// The checksums of the columns of a file that this version can read.
+/// The checksums of a file's columns, if this version can read the file.
 pub(crate) fn checksums_of(meta: &ParquetMetaData, table: &Table) -> Result<String, Flaw> {
     let pairs = meta.file_metadata().key_value_metadata();
     let pairs: HashMap<&str, &str> = pairs

@@ -1,9 +1,9 @@
-//! The table of seconds: how many I/Os each second had in each bucket of latency, and the exact sums of
-//! their latencies and bytes.
+//! The table of seconds: for each second, how many I/Os had a latency in each bucket, and the exact sums of
+//! their latencies and lengths.
 //!
-//! A reader can add counts of several buckets, seconds, devices and hosts. A second can have several rows
-//! with the same key, because I/Os are counted in the second in which they ended, but need not come in the
-//! order of their ends.
+//! A reader can add up the counts of several buckets, seconds, devices and hosts. A second can have several
+//! rows with the same key, because an I/O counts for the second in which it ended, but I/Os need not come in
+//! the order in which they ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ pub enum Count {
 /// Counts the I/Os of the present second, and remembers the latencies of the last hours.
 pub(crate) struct Seconds {
     buckets: Buckets,
-    /// The places of each device's entries in `series`, by the device's name.
+    /// By the device's name: the indices in `series` of the device's entries.
     devices: HashMap<Arc<str>, Vec<usize>, foldhash::fast::RandomState>,
     series: Vec<Series>,
     hour: u64,
@@ -113,9 +113,9 @@ struct Series {
     hours: [Vec<u32>; 2],
 }
 
-/// The least number of I/Os in a second for which the second's 99th percentile means anything.
+/// In a second with fewer I/Os than this, the 99th percentile means nothing.
 const SECOND_LEAST: u64 = 100;
-/// The least number of I/Os in two hours for which their 99th percentile means anything.
+/// In two hours with fewer I/Os than this, percentiles mean nothing.
 const HOUR_LEAST: u64 = 1_000;
 /// A second is slow if its 99th percentile is at least this many times the 99th percentile of the last
 /// hours.
@@ -133,8 +133,8 @@ impl Seconds {
         }
     }
 
-    /// Counts an I/O. If it is the first I/O of a later second, the rows of the earlier second are added to
-    /// `rows`, and the result says whether the earlier second was slow.
+    /// Counts an I/O. If it is the first I/O of a new second, adds the rows of the last second to `rows`, and
+    /// returns whether that second was slow.
     pub(crate) fn add(&mut self, io: &FinishedIo, rows: &mut Vec<Second>) -> bool {
         let place = self.place(io);
         let series = &mut self.series[place];
@@ -216,7 +216,7 @@ impl Series {
         self.errors += u64::from(io.error.is_some());
     }
 
-    /// Appends the rows of the second, and begins an empty second. The result says whether the ended second
+    /// Appends the rows of the second to `rows`, and begins an empty second. Returns whether the ended second
     /// was slow.
     fn end(&mut self, buckets: &Buckets, rows: &mut Vec<Second>) -> bool {
         if self.n == 0 {
@@ -254,7 +254,7 @@ impl Series {
         self.n >= SECOND_LEAST && usual.is_some_and(|ns| this > ns.saturating_mul(SLOW_TIMES))
     }
 
-    /// The bucket in which this percentile of the last hours lies.
+    /// The bucket that contains this percentile of the last hours, if there were enough I/Os.
     fn usual(&self, percent: u64) -> Option<usize> {
         let both: Vec<u32> = self.hours[0]
             .iter()
@@ -321,5 +321,5 @@ impl Second {
     }
 }
 
-/// The place of the column of seconds in the table.
+/// The index of the column `second` in the table.
 pub(crate) const SECOND: usize = column::SECOND;

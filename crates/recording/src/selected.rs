@@ -35,29 +35,29 @@ impl Default for Selected {
 }
 
 impl Selected {
-    /// The I/Os. A field is empty if the query does not ask for its column, except for the times of I/Os in
-    /// flight.
+    /// The I/Os. Except for the times of I/Os in flight, a field is empty if the query does not ask for its
+    /// column.
     pub fn ios(&self) -> impl Iterator<Item = Recorded> {
         let rows = self.rows.iter();
         rows.map(|row| Recorded::of_row(&self.block, *row))
     }
 
-    /// Calls a function for each I/O, with a number that all I/Os of the block with the same names share.
-    /// Numbers count from 0 in the order of the first I/O with each number.
+    /// Calls a function for each I/O, and passes a number that is the same for all I/Os of the block with the
+    /// same names. Numbers count from 0 in the order in which they first occur.
     pub fn each(&mut self, of: impl FnMut(u32, &Recorded)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.each(&self.block, &self.rows, of);
     }
 
-    /// Calls a function once for all I/Os with the same names, with the first such I/O, the number of these
-    /// I/Os and their bytes.
+    /// Calls a function once for each set of I/Os with the same names, with the first of them, how many there
+    /// are, and how many bytes they moved together.
     pub fn counts(&mut self, of: impl FnMut(&Recorded, u64, u64)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.counts(&self.block, &self.rows, of);
     }
 
     /// Calls a function for each I/O, with the I/O's number as in [`Selected::each`], the first I/O with that
-    /// number, and the I/O's own bytes and time at the device.
+    /// number, how many bytes the I/O itself moved, and its time at the device.
     pub fn times(&mut self, of: impl FnMut(u32, &Recorded, u64, u64)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.times(&self.block, &self.rows, of);
@@ -95,9 +95,9 @@ impl Selected {
         }
     }
 
-    /// Finds the rows of a row group that a query asks for. The block has begun with that row group. Returns
+    /// Finds the rows of a row group that a query asks for. The caller has begun that row group. Returns
     /// whether there are any rows. This function decodes the columns with conditions only if the row group's
-    /// bounds do not decide, and the other columns only if any row remains.
+    /// bounds leave the answer open, and the other columns only if any row remains.
     pub(crate) fn select(
         &mut self,
         file: &TableFile,
@@ -143,7 +143,7 @@ impl Selected {
     }
 }
 
-/// The columns that are needed for I/Os in flight, and for the bytes of I/Os that failed.
+/// The columns that are needed for I/Os in flight, and to find out how many bytes failed I/Os moved.
 const UNUSUAL: [usize; 4] = [column::AT, column::CLOCK, column::LATENCY, column::THROTTLE];
 
 /// Whether all, none or some rows of a row group have a value that the query asks for, as far as the row
@@ -156,13 +156,13 @@ enum Matching {
 }
 
 impl Matching {
-    /// The answer for the values of a column in this range.
+    /// Whether all, none or some values of a column are in the range `asked`.
     fn of(file: &TableFile, group: usize, column: usize, asked: RangeInclusive<u64>) -> Matching {
         if asked == (0..=u64::MAX) {
             return Matching::All;
         }
-        // Unsigned numbers are stored with the same bits, so their bounds are in order only if no number
-        // looks negative.
+        // Unsigned numbers are stored as signed numbers with the same bits, so their bounds are in order only
+        // if no number looks negative.
         let bounds = file.bounds(group, column).filter(|(least, _)| *least >= 0);
         match bounds.map(|(least, most)| (least as u64, most as u64)) {
             Some((least, most)) if most < *asked.start() || least > *asked.end() => Matching::None,

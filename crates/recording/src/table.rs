@@ -1,7 +1,7 @@
 //! The tables of a recording: their columns, and how a Parquet file packs the columns.
 //!
 //! All columns are signed 64-bit integers or UTF-8, because some engines refuse unsigned integers or times in
-//! nanoseconds. Unsigned numbers are stored with the same bits.
+//! nanoseconds. Unsigned numbers are stored as signed numbers with the same bits.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 /// end; format 2 had no classes, txgs and inodes.
 pub(crate) const VERSION: u64 = 3;
 
-/// The most rows in a row group.
+/// The maximum number of rows in a row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 15;
 
-/// Defines the columns of a table, and a constant with the place of each column.
+/// Defines the columns of a table, and for each column a constant with its index.
 macro_rules! columns {
     ($table:ident: $($(#[$doc:meta])+ $name:ident = $column:expr;)+) => {
         #[allow(clippy::upper_case_acronyms, non_camel_case_types)]
@@ -46,9 +46,9 @@ pub(crate) struct Column {
     pub name: &'static str,
     /// The type of its cells.
     pub cell: Cell,
-    /// Whether a cell is null if the source does not know the fact.
+    /// Whether cells may be null, because not every source knows the fact.
     pub is_optional: bool,
-    /// Whether each row group records its lowest and its highest value.
+    /// Whether each row group records its lowest and its highest value in the column.
     pub(crate) has_bounds: bool,
     /// Whether a row group stores each distinct value of the column once.
     pub(crate) is_named: bool,
@@ -89,13 +89,13 @@ impl Column {
         column
     }
 
-    /// The same column, of which each row group records the lowest and the highest value.
+    /// The same column, but each row group records its lowest and its highest value in it.
     pub(crate) const fn bounded(mut self) -> Column {
         self.has_bounds = true;
         self
     }
 
-    /// The same column, whose cells may be null.
+    /// The same column, but its cells may be null.
     pub(crate) const fn optional(mut self) -> Column {
         self.is_optional = true;
         self
@@ -126,9 +126,9 @@ impl Table {
         Ok(Arc::new(schema))
     }
 
-    /// How a file is packed. Columns that do not store each distinct value once have the differences between
+    /// How a file is packed. Columns that do not store each distinct value once store the differences between
     /// consecutive values. A row group has one page per column. A block has 32 differences, the least that
-    /// the format allows: a large difference then widens only the few other differences in its block.
+    /// the format allows, so that a large difference widens only the few others in its block.
     pub(crate) fn properties(&self) -> Result<WriterProperties, ParquetError> {
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("dashpot {}", env!("CARGO_PKG_VERSION")))

@@ -1,4 +1,4 @@
-//! Compares files with naive lists.
+//! Compares what is read from files with naive lists.
 
 use std::path::Path;
 
@@ -202,7 +202,8 @@ proptest! {
         let mut selected = Selected::default();
         selected.turn_to(Path::new(""), &file, 0);
         for latency_ns in [latency_ns, 0..=u64::MAX] {
-            // The second time, the reader must again read the columns of which it has only a few rows.
+            // In the second round, the reader must again read the columns of which it has kept only a few
+            // rows.
             selected.turn_to(Path::new(""), &file, 0);
             let query = Query {
                 latency_ns: latency_ns.clone(),
@@ -240,7 +241,7 @@ proptest! {
             true => bytes.truncate(at),
             false => bytes[at] ^= bits,
         }
-        // The reader does not need the four bytes at the beginning of a file.
+        // A change to the first four bytes of a file goes unnoticed, because the reader does not need them.
         match read(&bytes) {
             Ok(again) => {
                 prop_assert!(!is_cut && at < 4);
@@ -274,7 +275,7 @@ fn other_files_are_refused_by_what_they_are() {
     let format = b"dashpot.format".as_slice();
     let at = file.windows(format.len()).position(|key| key == format);
     let mut newer = file.clone();
-    // Thrift has a field's header and a length before the value.
+    // In Thrift, a field's header and a length precede the value.
     let digit = at.expect("a format") + format.len() + 2;
     newer[digit] = b'9';
     assert_eq!(read(&newer).err(), Some(Flaw::Newer(9)));
@@ -294,7 +295,7 @@ fn bytes_per_io(is_zio: bool) -> f64 {
     bytes.len() as f64 / ios.len() as f64
 }
 
-/// Prints the bytes per I/O of each column.
+/// Prints how many bytes each column takes per I/O.
 fn columns_of(bytes: &[u8]) {
     let file = opened(bytes).expect("a file");
     let (sizes, rows) = file.column_bytes();

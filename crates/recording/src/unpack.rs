@@ -77,7 +77,7 @@ pub(crate) fn unpack(
     Ok(())
 }
 
-/// Gives each row its number: the entry of `names` that the row's id points to.
+/// Gives each row its number, which is the entry of `names` at the row's index.
 fn numbers(
     names: &[i64],
     scratch: &Scratch,
@@ -123,7 +123,7 @@ fn texts(plain: &[u8], count: u32) -> Result<Vec<Arc<str>>, Flaw> {
     texts.ok_or_else(|| Flaw::damaged("the strings of a column do not match the header"))
 }
 
-/// The bytes of a page that have not been read.
+/// The bytes of a page that have not been read yet.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
     fn levels(&mut self, rows: usize, loaded: &mut Loaded, scratch: &mut Scratch) -> Option<usize> {
         let length = u32::from_le_bytes(*self.take(4)?.first_chunk()?);
         let mut bytes = Reader(self.take(length as usize)?);
-        // Nearly always, either all rows have a value or none has one.
+        // Nearly always, either all rows have a value or none does.
         if let Some(level) = bytes.one_run(rows) {
             return Some(if level == 0 { 0 } else { rows });
         }
@@ -172,8 +172,8 @@ impl<'a> Reader<'a> {
         (!is_any_above).then_some(())
     }
 
-    /// Decodes the indices of `some` rows into `ids`, which has a place for each row. The places of the
-    /// other rows are not changed. `None` if an index is not below the bound.
+    /// Decodes the indices of `some` rows into `ids`, which has a place for each row. The places of the other
+    /// rows are not changed. Returns `None` if an index is not below `bound`.
     fn ids_of(
         &mut self,
         some: &[usize],
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Reads numbers of `width` bits, which come in runs and in groups of eight.
+    /// Reads `width`-bit numbers, which come in runs and in groups of eight.
     fn runs(&mut self, width: usize, count: usize, numbers: &mut Vec<u32>) -> Option<()> {
         numbers.clear();
         while numbers.len() < count {
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The number of `width` bits that begins at bit `first_bit`.
+/// The `width`-bit number that starts at bit `first_bit`.
 fn number_at(bytes: &[u8], first_bit: usize, width: usize) -> u32 {
     let (byte, bit) = (first_bit / 8, first_bit % 8);
     let there = &bytes[byte.min(bytes.len())..];
@@ -271,12 +271,13 @@ fn number_at(bytes: &[u8], first_bit: usize, width: usize) -> u32 {
     ((u64::from_le_bytes(eight) >> bit) & mask) as u32
 }
 
-/// Appends packed numbers, eight at a time: eight numbers of `width` bits are `width` bytes.
+/// Appends packed numbers, eight at a time, because eight `width`-bit numbers fill exactly `width` bytes.
 fn spread(bytes: &[u8], width: usize, count: usize, numbers: &mut Vec<u32>) {
     let start = numbers.len();
     numbers.resize(start + count.next_multiple_of(8), 0);
     let (groups, _) = numbers[start..].as_chunks_mut::<8>();
-    // Most columns have few distinct values, and a loop with a constant width is several times as fast.
+    // Most columns have few distinct values, so their widths are small, and a loop with a constant width is
+    // several times as fast.
     match width {
         0 => {}
         1 => eights::<1>(bytes, groups),
@@ -298,7 +299,7 @@ fn spread(bytes: &[u8], width: usize, count: usize, numbers: &mut Vec<u32>) {
     numbers.truncate(start + count);
 }
 
-/// Unpacks groups of eight numbers of at most eight bits.
+/// Unpacks groups of eight numbers. A number has at most eight bits.
 fn eights<const WIDTH: usize>(bytes: &[u8], groups: &mut [[u32; 8]]) {
     let (packed, _) = bytes.as_chunks::<WIDTH>();
     for (eight, packed) in groups.iter_mut().zip(packed) {

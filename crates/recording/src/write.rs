@@ -1,4 +1,4 @@
-//! A file that is being made. The file is made in memory, because no reader may see an incomplete file.
+//! A file that is being made. It is made in memory, because no reader may see an incomplete file.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The jobs that the reader's thread hands to the writer.
+//! The jobs that the caller's thread hands to the writer.
 
 use dashpot_observe::FinishedIo;
 
@@ -11,7 +11,7 @@ use crate::table::GROUP_ROWS;
 /// How a recording is made.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most bytes that all files may have together.
+    /// The maximum total size of all files, in bytes.
     pub keep_bytes: u64,
     /// The name of the host.
     pub host: String,
@@ -36,7 +36,7 @@ pub(super) enum Job {
 }
 
 impl Job {
-    /// How many finished I/Os the job gives to the writer.
+    /// How many finished I/Os the writer gets with this job.
     pub(super) fn ios(&self) -> u64 {
         match self {
             Job::Rows(batch) => batch.rows() as u64,

@@ -12,12 +12,12 @@ use crate::reader::Recording;
 use crate::recorder::{Options, Recorder};
 use crate::server::Server;
 
-/// The environment variable that turns this test into the recorder that is killed; its value is the directory
+/// If this environment variable is set, this test is the recorder that is killed. Its value is the directory
 /// of the recording.
 const ROOT: &str = "DASHPOT_TEST_RECORDS";
 
-/// Records without end, seals after every thousand I/Os, and prints a line after each seal. This test does
-/// nothing unless the test below starts it in another process.
+/// Records endlessly, seals after every thousand I/Os, and prints a line after each seal. It does so only in
+/// the process that the test below starts; otherwise, this test does nothing.
 #[test]
 fn records_until_it_is_killed() {
     let Some(root) = std::env::var_os(ROOT) else {
@@ -56,8 +56,8 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_whole_files() {
     assert!(seen > 0);
 }
 
-/// Starts the recorder and kills it when it has printed this many lines. Each line takes a different time,
-/// so the kill comes at a random point of the recorder's work.
+/// Starts the recorder and kills it when it has printed this many lines. The time that a line takes varies,
+/// so the recorder is killed at a random point of its work.
 fn killed_after(root: &Path, lines: usize) {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program)

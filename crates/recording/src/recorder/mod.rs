@@ -1,10 +1,9 @@
-//! The recorder takes finished I/Os from the thread that reads events, and writes them in a thread of its
-//! own.
+//! The recorder takes finished I/Os from its caller's thread, and writes them in a thread of its own.
 //!
-//! The reader's thread only fills columns in memory. When the columns are full, the thread hands them over
-//! to the writer, and never waits: if the writer is behind by [`QUEUE`] row groups, the recorder drops the
-//! I/Os of the row group, counts them, and marks the loss. The seconds still count these I/Os. Memory holds
-//! at most seven row groups of about 6 MB, and the file that is being made.
+//! The caller's thread only fills columns in memory. When the columns are full, it hands them over to the
+//! writer as a row group, but never waits. If the writer is already [`QUEUE`] row groups behind, the recorder
+//! drops the I/Os of the new row group, counts them, and records a mark about the loss. The seconds still
+//! count these I/Os. At most seven row groups of about 6 MB, and the file that is being made, are in memory.
 
 #[cfg(test)]
 mod cost;
@@ -41,8 +40,8 @@ use writer::Writer;
 pub use job::{Options, SEAL_IOS, SEAL_NS};
 pub use state::Summary;
 
-/// Writes a recording. [`Recorder::finish`] ends the recording; a recorder that is dropped earlier loses the
-/// rows that it has not sealed.
+/// Writes a recording. [`Recorder::finish`] ends the recording; a recorder that is dropped before that loses
+/// the rows that it has not sealed.
 pub struct Recorder {
     clock: Arc<dyn Clock>,
     state: Arc<State>,
@@ -53,25 +52,25 @@ pub struct Recorder {
     batch: Batch,
     seconds: Seconds,
     slow: Slow,
-    /// The rows of seconds that the recorder hands over with the next seal.
+    /// Rows of the table of seconds, which the recorder hands over with the next seal.
     rows: Vec<Second>,
     marks: Vec<Mark>,
     last: Moment,
     sealed: Moment,
     /// The number of I/Os since the last seal.
     ios: usize,
-    /// I/Os and events that were lost since the last mark about losses.
+    /// The number of I/Os and events that were lost since the last mark about losses.
     lost: u64,
     is_seconds_only: bool,
-    /// Whether the writer did not take the last seal.
+    /// Whether the last seal must be tried again because the writer did not take it.
     retries: bool,
 }
 
-/// The most row groups that wait for the writer.
+/// The maximum number of row groups that wait for the writer.
 const QUEUE: usize = 4;
 /// A seal that the writer did not take is tried again after this time.
 const RETRY_NS: u64 = 100_000_000;
-/// The most marks, and the most rows of seconds, that wait while the writer does not take them.
+/// At most this many marks, and at most this many rows of seconds, wait while the writer does not take them.
 const WAITING_MAX: usize = 1 << 16;
 
 impl Recorder {
@@ -174,7 +173,7 @@ impl Recorder {
     }
 
     /// Seals a file, with a row for each I/O in flight: such an I/O begins at its `begun_ns`, and ends now.
-    /// If the writer is behind, a later call seals.
+    /// If the writer is behind, a later call seals the file.
     pub fn seal(&mut self, in_flight: &[FinishedIo]) {
         let seal = self.prepare(in_flight);
         if let Err(
@@ -233,8 +232,8 @@ impl Recorder {
         })
     }
 
-    /// Keeps the rows and marks of a seal that the writer has not taken. The next seal, a little later,
-    /// hands them over with the I/Os that are in flight then.
+    /// Keeps the rows and marks of a seal that the writer has not taken. The next seal, a little later, hands
+    /// them over together with the I/Os that are in flight at that time.
     fn take_back(&mut self, mut seal: Seal) {
         self.batch = seal.batch;
         self.retries = true;
@@ -290,7 +289,7 @@ impl Recorder {
     }
 }
 
-/// An I/O in flight, recorded as if it ended now.
+/// The record of an I/O in flight, which looks as if the I/O ended now.
 fn ending(io: &FinishedIo, now: &Moment) -> FinishedIo {
     FinishedIo {
         ended_ns: now.monotonic_ns,

@@ -1,5 +1,5 @@
-//! Finds out whether the file that is being filled has slow I/Os, so that the file is kept longer than other
-//! files.
+//! Finds out whether the file that is being filled has slow I/Os and should therefore be kept longer than
+//! other files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const FREEZE_NS: u64 = 50_000_000;
 const FREEZE_TIMES: u64 = 10;
 
 impl Slow {
-    /// Notes the reason why an I/O or a device is slow.
+    /// Notes why an I/O or a device is slow, unless a reason is already known.
     pub(super) fn is(&mut self, why: &'static str, device: &str) {
         self.why.get_or_insert_with(|| (why, device.to_owned()));
     }
@@ -42,7 +42,7 @@ impl Slow {
         };
         let gap_ns = io.ended_ns.saturating_sub(*before_ns);
         *before_ns = io.ended_ns.max(*before_ns);
-        // The I/O was in flight during the whole gap.
+        // In a gap, no I/O of the device ended although this one was in flight all the time.
         let is_gap = gap_ns >= FREEZE_NS && io.total_ns() >= gap_ns;
         let is_unusual = |median_ns: u64| gap_ns >= median_ns.saturating_mul(FREEZE_TIMES);
         if is_gap && seconds.median_ns(io).is_some_and(is_unusual) {

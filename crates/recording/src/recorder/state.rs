@@ -1,4 +1,4 @@
-//! The state that the reader's thread and the writer share.
+//! The state that the caller's thread and the writer share.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -21,20 +21,20 @@ pub struct Summary {
     pub seals: u64,
     /// The number of finished I/Os in sealed files.
     pub ios: u64,
-    /// The bytes of the remaining files.
+    /// The total size of the remaining files, in bytes.
     pub bytes: u64,
     /// The CPU time of the thread that writes.
     pub cpu_ns: u64,
     /// The number of I/Os and events that are missing.
     pub lost: u64,
-    /// The number of files of I/Os that were deleted to keep the recording within its bytes. The seconds
-    /// still count the I/Os of these files.
+    /// The number of files of I/Os that were deleted to keep the recording within its size. The seconds still
+    /// count the I/Os of these files.
     pub deleted: u64,
     /// Why the recorder has stopped; `None` if it has not stopped.
     pub stopped: Option<String>,
 }
 
-/// The writer sets these figures, and the reader's thread reads them. Both threads add to `lost`.
+/// The writer sets these figures, and the caller's thread reads them. Both threads add to `lost`.
 #[derive(Default)]
 pub(super) struct State {
     mode: AtomicU8,

@@ -65,8 +65,8 @@ fn recorder(root: &Path, keep_bytes: u64, clock: &Arc<TestClock>) -> Recorder {
     Recorder::create(root, options, Arc::clone(clock) as Arc<dyn Clock>).expect("a recorder")
 }
 
-/// Records I/Os as they end, and seals whenever a seal is due. After each seal it waits for the writer, so
-/// that nothing is lost.
+/// Records I/Os as they end, and seals whenever a seal is due. After each seal, this function waits for the
+/// writer, so that nothing is lost.
 fn record(recorder: &mut Recorder, clock: &TestClock, ios: &[FinishedIo]) {
     for io in ios {
         clock.monotonic_ns.store(io.ended_ns, Ordering::Relaxed);
@@ -304,7 +304,7 @@ fn a_writer_that_takes_too_much_time_leaves_single_ios_out_for_a_minute() {
 #[test]
 fn a_recording_keeps_within_its_bytes_and_keeps_what_is_slow() {
     let scratch = tempfile::tempdir().expect("a directory");
-    // The server at a tenth of its rate, for 900 s, with slow I/Os at 300 s.
+    // The server runs at a tenth of its rate for 900 s, and its I/Os are slow at 300 s.
     let mut ios = Server::new(false).ios(445_500);
     let start_ns = ios[0].ended_ns;
     for (at, io) in ios.iter_mut().enumerate() {

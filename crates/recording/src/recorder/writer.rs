@@ -35,13 +35,13 @@ pub(super) struct Writer {
     segments: Vec<Segment>,
     seconds: Growing,
     marks: Growing,
-    /// The time of the clock and the writer's CPU time, both at the last seal.
+    /// The clock's time and the writer's CPU time at the last seal.
     used: Option<(u64, u64)>,
     /// When the recorder begins to record single I/Os again.
     resumes_ns: u64,
 }
 
-/// The seconds and the marks together may have the recording's bytes divided by this number.
+/// The seconds and the marks together may take the recording's size divided by this number.
 const COUNTS_PART: u64 = 4;
 /// If the writer took too much CPU time, it leaves out single I/Os for this long.
 const REST_NS: u64 = 60_000_000_000;
@@ -77,7 +77,7 @@ impl Writer {
         })
     }
 
-    /// Works until `Job::End` comes. After an error, the writer takes jobs without doing them.
+    /// Works until it gets `Job::End`. After an error, it still takes jobs but does not do them.
     pub(super) fn run(mut self, jobs: &Receiver<Job>, give_back: &Sender<Batch>) {
         self.begin();
         while let Ok(job) = jobs.recv() {
@@ -96,7 +96,8 @@ impl Writer {
         }
     }
 
-    /// Marks the beginning with the id of this thread, so that readers can recognise the thread's own I/O.
+    /// Records a mark for the beginning, with the id of this thread, so that readers can recognise the
+    /// thread's own I/O.
     fn begin(&mut self) {
         let now = self.clock.now();
         let id = rustix::thread::gettid().as_raw_nonzero().get();
@@ -114,7 +115,7 @@ impl Writer {
         self.finished += batch.rows() as u64;
         self.add(&batch)?;
         batch.clear();
-        // The recorder may have ended.
+        // An error here means that the recorder has ended.
         let _ = give_back.send(batch);
         match self.open.rows() >= 2 * SEAL_IOS {
             true => self.seal_ios(&self.clock.now(), false),
@@ -139,7 +140,7 @@ impl Writer {
         }
         self.add(&seal.batch)?;
         seal.batch.clear();
-        // The recorder may have ended.
+        // An error here means that the recorder has ended.
         let _ = give_back.send(seal.batch);
         self.seal_ios(&seal.now, seal.is_slow)?;
         seal.seconds
@@ -184,7 +185,7 @@ impl Writer {
     }
 
     /// Deletes files until the remaining files fit: first the oldest files of seconds and marks, if these
-    /// take more than their part of the bytes, then files of I/Os.
+    /// take more than their part of the size, then files of I/Os.
     fn evict(&mut self) -> Result<(), RecordingError> {
         let keep = self.options.keep_bytes;
         let part = keep / COUNTS_PART;
@@ -221,7 +222,7 @@ impl Writer {
         }
     }
 
-    /// Stops recording, and writes a mark. The file of the reserve is deleted to make room for the mark.
+    /// Stops recording, and writes a mark. The reserve is deleted to make room for the mark.
     fn stop(&mut self, error: &RecordingError) {
         self.state.stop(error.to_string());
         self.state.add_lost(std::mem::take(&mut self.finished));
@@ -236,7 +237,7 @@ impl Writer {
             text: Some(error.to_string()),
         });
         let label = self.label(&MARKS, &now);
-        // The mark may still have no room, so an error of writing it is ignored. The summary has the first
+        // There may still be no room for the mark, so an error here is ignored. The summary has the first
         // error in any case.
         let _ = self
             .marks
