@@ -1,16 +1,15 @@
 //! The boundary between frontends and shards.
 //!
 //! A frontend knows one protocol and the transport that carries it. The frontend turns received bytes
-//! into [`Request`]s and replies into bytes, and reads and writes its transport. A shard knows no
-//! protocol. The shard decides when to read from and send to a connection, how much the connection may
-//! hold, and in which order replies leave. The shard keeps the bytes, and calls the engine and the
-//! stores.
+//! into [`Request`]s and replies into bytes, and reads and writes its transport. A shard knows no protocol.
+//! It decides when to read from a connection and when to send to it, how much the connection may hold, and in
+//! which order replies leave. It keeps the bytes, and calls the engine and the stores.
 //!
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call
 //! of [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room
 //! (see [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). The frontend
-//! of a ring turns completions into messages of its own. It turns a reply's head into a command, which it
-//! queues until [`Frontend::flush`].
+//! of a ring turns completions into messages whose layout is its own. It turns the head of each reply into a
+//! command, and queues the command until [`Frontend::flush`].
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -22,8 +21,8 @@ use crate::store::Extent;
 
 /// The connection of one client, whichever protocol it uses.
 ///
-/// The shard polls the descriptor. The descriptor is readable when there is something to receive, and
-/// writable when the shard may try a refused send again.
+/// The shard polls the session's descriptor, which is readable when there is something to receive, and
+/// writable when the shard may repeat a refused send.
 pub(crate) trait Frontend: AsFd {
     /// Appends received bytes to the spare capacity of `into`. Never waits.
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival;
@@ -31,8 +30,8 @@ pub(crate) trait Frontend: AsFd {
     /// How much room the shard gives a call of [`Frontend::receive`].
     fn receive_limits(&self) -> ReceiveLimits;
 
-    /// Whether `received` may begin with a request. If `received` does not begin with a request,
-    /// the shard receives more bytes before it decodes them.
+    /// Whether `received` may begin with a whole request. If not, the shard receives more bytes before it
+    /// decodes them.
     fn may_hold_request(&self, received: &[u8]) -> bool;
 
     /// Decodes the beginning of `received` without consuming it. If the
@@ -52,29 +51,29 @@ pub(crate) trait Frontend: AsFd {
     /// How much one call of [`Frontend::send`] may carry.
     fn send_limits(&self) -> SendLimits;
 
-    /// Begins the work that the frontend itself does for a request of a [call](Operation::Call), and
-    /// calls `done` when this work ends. Returns `done` if the frontend has no work to do.
+    /// Begins the work that the frontend itself does for a [call](Operation::Call), and calls `done` when
+    /// this work ends. Returns `done` if the frontend has no work to do.
     fn begin(&mut self, _request: &Request, done: Done) -> Option<Done> {
         Some(done)
     }
 
-    /// Gives the kernel the replies that [`Frontend::send`] has only queued. The shard calls `flush`
-    /// after the last send of a turn.
+    /// Passes the replies that [`Frontend::send`] has only queued on to the kernel. The shard calls `flush`
+    /// after its last send to this connection in a pass.
     fn flush(&mut self) -> rustix::io::Result<()> {
         Ok(())
     }
 
     /// Tells the session that the shard has ended the connection. Returns whether the session must
-    /// stay. A session that stays fails the requests that the kernel waits for. Each later call of
-    /// [`Frontend::receive`] fails the requests that have arrived, until a call returns
+    /// stay. A session that stays first fails the requests that the kernel is waiting for. Each later call of
+    /// [`Frontend::receive`] fails the requests that have arrived since, until a call returns
     /// [`Arrival::End`].
     fn fail_all(&mut self) -> bool {
         false
     }
 }
 
-/// A request of a client. The frontend has checked the request: if the operation has a range, the
-/// range is not empty, is aligned and lies within the export.
+/// A request of a client. The frontend has already checked that the operation's range, if it has one, is not
+/// empty, is aligned and lies within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The client's id of the request. The reply carries this id.
@@ -97,7 +96,7 @@ impl Request {
     }
 }
 
-/// The operations that the engine knows, with the details that a store needs.
+/// The operations of the engine, with the details that a store needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads bytes.
@@ -109,7 +108,7 @@ pub enum Operation {
     },
     /// Makes earlier acknowledged writes durable.
     Flush,
-    /// Gives the space of a range back to the store.
+    /// Frees the space that a range takes in the store.
     Trim {
         /// Whether the trim must be durable before the reply.
         fua: bool,
@@ -123,13 +122,13 @@ pub enum Operation {
     },
     /// Asks the store to read a range ahead.
     Cache,
-    /// A system call of a program. The request has no payload and the reply has no data: the kernel moves
-    /// the bytes.
+    /// A system call of a program. The request has no payload and the reply has no data, because the kernel
+    /// itself moves the bytes.
     Call(Op),
 }
 
 impl Operation {
-    /// The engine's operation, and whether the operation must be durable.
+    /// The corresponding operation of the engine, and whether it must be durable.
     pub(crate) fn for_engine(self) -> (Op, bool) {
         match self {
             Operation::Read => (Op::Read, false),
@@ -143,7 +142,7 @@ impl Operation {
     }
 }
 
-/// Asks which parts of a range are allocated. The shard answers at once, from the store.
+/// Asks which parts of a range are allocated. The shard asks the store and answers at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtentQuestion {
     /// The client's id of the question. The reply carries this id.
@@ -152,7 +151,7 @@ pub struct ExtentQuestion {
     pub offset: u64,
     /// The number of bytes.
     pub length: u32,
-    /// The most extents that the reply may have.
+    /// The largest number of extents that the reply may have.
     pub limit: usize,
 }
 
@@ -170,20 +169,20 @@ pub(crate) enum Arrival {
     End,
 }
 
-/// The first message in the received bytes. `taken` is the length of the message without its payload.
+/// The meaning of the first message in the received bytes. `taken` is the message's length without its
+/// payload.
 #[derive(Debug)]
 pub enum Decoded {
     /// The message is not complete: the frontend needs more bytes.
     More,
-    /// A request. [`Request::payload`] bytes follow the request. The payload may have arrived already
-    /// or not.
+    /// A request. [`Request::payload`] bytes follow the request. The payload may or may not have arrived yet.
     Request {
         /// The request.
         request: Request,
         /// See [`Decoded`].
         taken: usize,
     },
-    /// A question for the store. The engine does not see the question.
+    /// A question that the store answers and the engine never sees.
     Extents {
         /// The question.
         question: ExtentQuestion,
@@ -207,25 +206,24 @@ pub enum Decoded {
         /// See [`Decoded`].
         taken: usize,
     },
-    /// A message that wants no reply.
+    /// A message that needs no reply.
     Ignored {
         /// See [`Decoded`].
         taken: usize,
     },
-    /// The client says good-bye: the shard finishes the client's zios, and reads no more from the
-    /// client.
+    /// The client says good-bye. The shard finishes the client's zios, and reads nothing more from it.
     Goodbye,
-    /// The bytes make no sense: the shard must drop the connection.
+    /// The bytes are not a valid message, so the shard must drop the connection.
     Broken,
 }
 
-/// Why no shard serves the kernel over a descriptor that a caller has handed over.
+/// The reason that a shard cannot serve the kernel over a descriptor that was handed over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotServed {
     /// The descriptor is of the wrong kind for this mechanism.
     #[error("the descriptor that was handed over is no {0}")]
     WrongDescriptor(&'static str),
-    /// The kernel refuses a step of the setup.
+    /// The kernel has refused a step of the setup.
     #[error("{0}")]
     Refused(String),
     /// This build lacks the frontend.
@@ -233,14 +231,14 @@ pub enum NotServed {
     NotBuilt(&'static str),
 }
 
-/// The room, in bytes, that the shard gives one call of [`Frontend::receive`] when the last call
-/// left no bytes over. A frontend that receives whole messages sets both fields to at least the
-/// length of its longest message.
+/// How much room, in bytes, the shard gives a call of [`Frontend::receive`] if no bytes are left over from
+/// the last call. A frontend that receives whole messages sets both fields to at least the length of its
+/// longest message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveLimits {
     /// The usual room, in bytes.
     pub(crate) usual: usize,
-    /// The room in bytes while the connections of the shard keep as many bytes as they may.
+    /// The room, in bytes, while the shard's connections already keep as many bytes as they may.
     pub(crate) short: usize,
 }
 
@@ -252,16 +250,15 @@ impl ReceiveLimits {
     };
 }
 
-/// How much one call of [`Frontend::send`] may carry. Larger limits raise throughput, but make replies
-/// late.
+/// How much one call of [`Frontend::send`] may carry. Larger limits raise throughput, but delay replies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
-    /// The most calls in a row before the shard serves the other connections.
+    /// The largest number of calls in a row before the shard serves other connections.
     pub(crate) calls: usize,
-    /// The most replies in one call.
+    /// The largest number of replies in one call.
     pub(crate) replies: usize,
-    /// Once a batch has this many bytes, the shard adds no more replies. A stream may carry a longer
-    /// reply in parts. A transport of messages sets this limit above the length of its longest reply.
+    /// Once the replies for a call have this many bytes, the shard adds no more replies. A stream may carry a
+    /// longer reply in parts. A transport of messages sets this limit above the length of its longest reply.
     pub(crate) bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Checks ranges, and gives the numbers of errors, for the frontends of the kernel's own drivers.
+//! Checks ranges and translates errors, for the frontends that serve the kernel's own drivers.
 
 use dashpot_engine::Errno;
 use rustix::io::Errno as Number;
@@ -6,7 +6,7 @@ use rustix::io::Errno as Number;
 use super::boundary::{Operation, Request};
 use crate::export::ExportInfo;
 
-/// The request for a range, if the export contains the range and allows the operation.
+/// Makes the request for a range, if the range lies within the export and the export allows the operation.
 #[inline]
 pub(super) fn check_range(
     export: &ExportInfo,
@@ -32,7 +32,7 @@ pub(super) fn check_range(
     })
 }
 
-/// The number of an error on Linux.
+/// Linux's number for an error.
 pub(super) fn number(errno: Errno) -> i32 {
     let number = match errno {
         Errno::Perm => Number::PERM,

@@ -41,7 +41,7 @@ impl Loopback {
             offset: 0,
             length: Self::READ,
         });
-        // There is never more than one request of 28 bytes, so the socket always has room.
+        // There is never more than one request, of 28 bytes, so the socket always has room.
         net::send(&self.socket, &request, SendFlags::NOSIGNAL)?;
         let mut reply = [0; REPLY_LEN];
         let mut filled = 0;
@@ -59,7 +59,7 @@ impl Loopback {
     }
 }
 
-/// The error number of a complete reply. Data follows only if the read has succeeded.
+/// The error number in a reply, once the reply is complete. Data follows only if the read has succeeded.
 fn answered(reply: &[u8]) -> Option<u32> {
     let (_, error) = parse_reply(reply.first_chunk()?)?;
     (error != 0 || reply.len() == REPLY_LEN).then_some(error)

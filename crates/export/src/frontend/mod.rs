@@ -1,11 +1,11 @@
-//! The list of frontends. Each frontend is a folder, and the files in each folder have the same names: `wire`
+//! The list of frontends. Each frontend is a folder, whose files have the same names in all frontends: `wire`
 //! (layout), `handshake` (how a client connects), `decode` (requests), `encode` (replies) and `transport`
 //! (the descriptor). No file outside this folder names a frontend.
 //!
-//! To add a frontend, change only this file in the data path: add a variant of [`Session`], which a
-//! shard serves. If clients of the frontend connect to a socket, add a variant of [`Handshake`]. If a
-//! caller hands a descriptor over, add a [`Mechanism`]. `boundary` has the trait that the frontend must
-//! implement.
+//! To add a frontend, this is the only existing file of the data path that you change. Add a variant of
+//! [`Session`], which a shard serves. If clients of the frontend connect to a socket, add a variant of
+//! [`Handshake`]. If a caller hands a descriptor over, add a [`Mechanism`]. `boundary` has the trait that the
+//! frontend must implement.
 
 pub(crate) mod boundary;
 pub mod calls;
@@ -31,8 +31,8 @@ pub(crate) use self::loopback::Loopback;
 use crate::export::{ExportInfo, Followed, Follower, Mechanism, Uring};
 use crate::store::Extent;
 
-/// Receives the calls of a program on the files of disks. Each disk's `connect` gets the session of
-/// that disk.
+/// Receives the calls that a program makes on the files of disks. Passes each disk's session to the `connect`
+/// of that disk.
 pub(crate) fn follow(
     listener: Listener,
     files: impl Iterator<Item = (CallFiles, Connect)>,
@@ -49,7 +49,7 @@ pub(crate) fn follow(
 /// Hands a session to its shard.
 pub(crate) type Connect = Box<dyn FnOnce(Session)>;
 
-/// A connection after its handshake, by frontend.
+/// A connection after its handshake. The variants are the frontends.
 #[derive(Debug)]
 pub(crate) enum Session {
     Nbd(nbd::Session),
@@ -77,7 +77,7 @@ impl Session {
     }
 }
 
-/// Calls a method of the frontend's session inside a [`Session`].
+/// Calls a method of the frontend's own session, which a [`Session`] contains.
 macro_rules! each {
     ($it:ident, $session:ident => $call:expr) => {
         match $it {

@@ -1,4 +1,4 @@
-//! The answers to calls. `sync(2)` is a call on several disks: the answer leaves when the last of these
+//! The answers to calls. `sync(2)` is a call on several disks. Its answer is sent when the last of these
 //! disks has replied.
 
 use std::collections::HashMap;
@@ -16,21 +16,20 @@ use crate::export::Counts;
 pub(super) struct Answers {
     listener: Listener,
     counts: Arc<Counts>,
-    /// The calls that disks hold. The key is the name that a call had when the receiver handed the call
-    /// over.
+    /// The calls that disks hold. The key is the id that a call had when the receiver handed it over.
     held: Mutex<HashMap<CallId, Held>>,
 }
 
 /// A call that is held.
 #[derive(Debug)]
 struct Held {
-    /// How many disks have not replied yet.
+    /// How many of the call's disks have not replied yet.
     left: usize,
     /// The answer so far: the first error of a disk, or `GoOn` while no disk has failed.
     answer: Answer,
-    /// The path by which this process finds the file, if this process does not use the descriptor.
+    /// The path by which this process opens the call's file, if it cannot open the caller's descriptor.
     path: Option<PathBuf>,
-    /// The kernel's present name for the call. A call that a signal has interrupted gets another name.
+    /// The kernel's current id of the call. A call gets another id when a signal interrupts it.
     present: CallId,
     caller: Option<Thread>,
 }
@@ -53,7 +52,7 @@ impl Answers {
         self.counts.unsynced.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes how many disks must reply to a call.
+    /// Notes that `disks` disks must reply to a call.
     pub(super) fn expect(&self, call: &Call, disks: usize, path: Option<PathBuf>) {
         let held = Held {
             left: disks,
@@ -65,20 +64,20 @@ impl Answers {
         self.lock().insert(call.id, held);
     }
 
-    /// The path by which this process finds the file of a call. `None` if this process uses the
+    /// The path by which this process opens the file of a call. `None` if this process opens the caller's
     /// descriptor.
     pub(super) fn path(&self, id: CallId) -> Option<PathBuf> {
         self.lock().get(&id)?.path.clone()
     }
 
-    /// Whether a call that was handed over still waits, under the call's present name.
+    /// Whether a call that was handed over still waits, under its current id.
     pub(super) fn waits(&self, id: CallId) -> bool {
         let present = self.lock().get(&id).map(|held| held.present);
         present.is_some_and(|present| self.listener.waits(present))
     }
 
-    /// Gives a held call, which a signal has interrupted, its new name. False if no disk holds the
-    /// call, or if another thread has the number of the call's thread now.
+    /// Gives a held call, which a signal has interrupted, its new id. Returns false if no disk holds the
+    /// call, or if the number of the call's thread now belongs to another thread.
     pub(super) fn rename(&self, id: CallId, now: CallId) -> bool {
         match self.lock().get_mut(&id) {
             Some(held) if held.caller.is_some_and(Thread::lives) => {
@@ -99,14 +98,15 @@ impl Answers {
         self.lock().keys().copied().collect()
     }
 
-    /// Forgets a call if its thread was killed. Returns whether this function forgot the call.
+    /// Forgets a call if its thread was killed. Returns whether the call was forgotten.
     pub(super) fn forget_abandoned(&self, id: CallId) -> bool {
-        // This function frees the lock before it asks the kernel, because the disks need the lock, too.
+        // The lock is released before the kernel is asked, because the disks need the lock, too.
         let of_call = |held: &Held| (held.present, held.caller);
         let Some((present, caller)) = self.lock().get(&id).map(of_call) else {
             return false;
         };
-        // A call that a signal has interrupted does not wait while the signal's handler runs.
+        // A call that a signal has interrupted does not wait while the signal's handler runs, although its
+        // thread lives.
         let is_abandoned = !self.listener.waits(present) && !caller.is_some_and(Thread::lives);
         is_abandoned && self.lock().remove(&id).is_some()
     }
@@ -129,7 +129,7 @@ impl Answers {
         }
     }
 
-    /// Answers a call that no disk holds. If the call's thread has been killed, nothing waits for this
+    /// Answers a call that no disk holds. If the call's thread has been killed, no thread waits for this
     /// answer.
     pub(super) fn answer(&self, id: CallId, answer: Answer) {
         let _ = self.listener.answer(id, answer);

@@ -1,5 +1,5 @@
-//! Counts the calls that reach files in a way that dashpot cannot hold, and makes a sentence about each
-//! for the user.
+//! Counts the calls that reach a disk's files in a way that dashpot cannot hold, and says so to the user in a
+//! sentence.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ pub(super) struct Counted {
     pub(super) refused: bool,
 }
 
-/// Counts a call if the call reaches files of disks in a way that dashpot cannot hold.
+/// Counts a call if it reaches files of disks in a way that dashpot cannot hold.
 pub(super) fn count(
     call: &Call,
     it: SystemCall,
@@ -150,10 +150,10 @@ fn ring(call: &Call, uring: Uring, counts: &Counts) -> Counted {
     Counted { sentence, refused }
 }
 
-/// A sentence about an executed file with a set-ID bit. The sentence is only a hint, so this function skips a
-/// file that this process may not look at. Nor may this process look into a process that has just changed its
-/// user, as in a container image that starts as root. This process may look into that process again once that
-/// process has executed a program.
+/// A sentence about a file with a set-ID bit that the program executes. The sentence is only a hint, so this
+/// function skips a call whose file this process may not look up. That includes the calls of a process that
+/// has just changed its user, as in a container image that starts as root: this process may inspect it again
+/// only after its next execve.
 fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Counted> {
     let (directory, path) = match it {
         SystemCall::Execve => (None, 0),
@@ -177,8 +177,8 @@ fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Co
     })
 }
 
-/// A sentence about the process that traces the thread of a call. This function looks only at execve, because
-/// most tracers trace a program from its execve on.
+/// A sentence about the process that traces the thread of a call. This function looks for a tracer only at
+/// each execve, because most tracers trace a program from its execve on.
 pub(super) fn tracer(call: &Call, it: SystemCall) -> Option<String> {
     if !matches!(it, SystemCall::Execve | SystemCall::Execveat) {
         return None;
@@ -204,7 +204,7 @@ fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-/// The most I/Os of one `io_submit` that dashpot looks at.
+/// The largest number of I/Os of one `io_submit` that dashpot looks at.
 const SUBMITTED_MAX: u64 = 256;
 /// `S_ISUID` and `S_ISGID`.
 const SET_ID: u32 = 0o6000;

@@ -13,8 +13,8 @@ use crate::frontend::kernel::number;
 pub(super) fn put_head(heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
     let error = match outcome {
         Ok(()) => 0,
-        // No call on a file can fail with ESHUTDOWN, and a held call must not succeed early, so the
-        // call fails with EIO.
+        // A call on a file never fails with ESHUTDOWN, and a held call must not succeed early, so it fails
+        // with EIO.
         Err(Errno::Shutdown) => Number::IO.raw_os_error(),
         Err(errno) => number(errno),
     };

@@ -1,10 +1,10 @@
-//! Finds the files that a call means. dashpot looks them up in `/proc` afresh for each call.
+//! Finds the files that a call acts on. dashpot looks them up in `/proc` afresh for each call.
 //!
-//! A table of open descriptors would have to follow each open, dup, close, fork and exec of the program.
-//! The kernel keeps such a table itself, and shows each descriptor as a link. A link has the present path
-//! of the file. So a file that was renamed into a directory counts as below that directory, and an
-//! unlinked file counts as in the directory where it was. dashpot knows a file with several names by its
-//! device and inode. Such a file is below a directory if one of its names is below the directory.
+//! If dashpot kept its own table of open descriptors, it would have to follow each open, dup, close, fork and
+//! exec of the program. The kernel keeps such a table anyway, and shows each descriptor as a link to the
+//! current path of its file. So a file that was renamed into a directory counts as below that directory, and
+//! an unlinked file counts as in the directory where it was. dashpot recognizes a file with several names by
+//! its device and inode. The file is below a directory if any of its names is.
 
 use std::ffi::OsStr;
 use std::io;
@@ -33,13 +33,13 @@ pub(super) struct Files {
 #[derive(Debug)]
 struct OfDisk {
     files: CallFiles,
-    /// The number of the file system of the disk's directory.
+    /// The device number of the file system that has the disk's directory.
     device: u64,
-    /// The number of the mount of the disk's directory.
+    /// The id of the mount that has the disk's directory.
     mount: u64,
 }
 
-/// A disk that must hold a call, and the zio that the call becomes there.
+/// A disk that must hold a call, and the zio that the call becomes on that disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) disk: usize,
@@ -104,7 +104,7 @@ impl Files {
         Ok(found)
     }
 
-    /// The disks to which the target of a call belongs.
+    /// The disks that have the target of a call.
     pub(super) fn reached(
         &self,
         target: Target,
@@ -136,14 +136,14 @@ impl Files {
         number: u32,
         subject: &mut Subject<'_>,
     ) -> Result<Vec<usize>, Unknown> {
-        // A pipe or a socket has no path.
+        // The link of a pipe or a socket is not a path.
         let link = subject
             .link(number)?
             .filter(|link| link.first() == Some(&b'/'));
         let Some(path) = link else {
             return Ok(Vec::new());
         };
-        // If the descriptor is closed meanwhile, the call fails by itself.
+        // If the descriptor has been closed meanwhile, the call will fail by itself.
         let Some(status) = subject.status(number)? else {
             return Ok(Vec::new());
         };
@@ -151,8 +151,7 @@ impl Files {
         self.and_linked(self.at(&place, subject)?, &place)
     }
 
-    /// The disks that have the file at this place, even if the place is in another mount of the disk's
-    /// file system.
+    /// The disks that have the file at this place. The place may be in another mount of a disk's file system.
     fn at(&self, place: &Place, subject: &mut Subject<'_>) -> Result<Vec<usize>, Unknown> {
         let mut held = self.with_path(&place.path);
         if self.is_elsewhere(&held, place, subject)? {
@@ -169,7 +168,7 @@ impl Files {
                     lists.insert([std::fs::read(MOUNTS).unwrap_or_default(), subject.mounts()?])
                 }
             };
-            // The thread may be in a namespace with other mounts.
+            // The thread may be in another mount namespace.
             let mount = place.status.mount;
             let there = Mount::find(own, mount).or_else(|| Mount::find(its, mount));
             if there.is_some_and(|there| disk.has_by(own, path, &there)) {
@@ -179,8 +178,8 @@ impl Files {
         Ok(held)
     }
 
-    /// Whether a path that is one of these disks' files here is the path of another file for the thread. This
-    /// is so if the thread has another root, and the place is in a mount that this process does not see.
+    /// Whether a path leads this process to a file of these disks, but leads the thread to another file. It
+    /// does if the thread has another root, and the place is in a mount that this process does not see.
     fn is_elsewhere(
         &self,
         disks: &[usize],
@@ -195,8 +194,8 @@ impl Files {
         Ok(Mount::find(&mounts, mount).is_none())
     }
 
-    /// The path by which this process can open the file of a sync. `None` if this process opens the
-    /// caller's descriptor instead. An msync has no descriptor.
+    /// The path by which this process can open the file of a sync. `None` if this process opens the caller's
+    /// descriptor instead, which it cannot do for an msync.
     pub(super) fn own_path(
         &self,
         call: &Call,
@@ -220,7 +219,7 @@ impl Files {
         Ok(path)
     }
 
-    /// Adds to `held` the disks that have another name of the file at this place.
+    /// Adds to `held` the disks that have the file at this place under another name.
     fn and_linked(&self, mut held: Vec<usize>, place: &Place) -> Result<Vec<usize>, Unknown> {
         let status = place.status;
         let own = u64::from(!place.path.ends_with(DELETED));
@@ -296,7 +295,7 @@ impl OfDisk {
         matches(&self.files, path)
     }
 
-    /// Whether a place is on the file system of the disk's directory, but in another mount.
+    /// Whether a place is in the same file system as the disk's directory, but in another mount of it.
     fn is_mounted_elsewhere(&self, place: &Place) -> bool {
         place.status.device == self.device && place.status.mount != self.mount
     }
@@ -310,7 +309,7 @@ impl OfDisk {
     }
 }
 
-/// The total length of a list of buffers. The second argument is the address of the list.
+/// The total length of the buffers in a list, whose address is the call's second argument.
 fn buffers(subject: &mut Subject<'_>, arguments: &[u64; 6]) -> Result<u64, Unknown> {
     let count = arguments[2].min(BUFFERS_MAX);
     let list = subject.memory(arguments[1], count as u32 * 16)?;
@@ -325,7 +324,8 @@ fn descriptor(argument: u64) -> u32 {
     argument as u32
 }
 
-/// The files that a range of memory maps, each with the mapped bytes.
+/// The files that are mapped in the call's range of memory, each with the range of the file that is mapped
+/// there.
 fn mapped<'a>(maps: &'a [u8], arguments: &[u64; 6]) -> impl Iterator<Item = (Span<u64>, &'a Path)> {
     let [from, length, ..] = *arguments;
     let range = from..from.saturating_add(length);
@@ -350,9 +350,9 @@ fn mapping(line: &[u8]) -> Option<(Span<u64>, u64, &Path)> {
 
 /// The mounts that this process sees.
 const MOUNTS: &str = "/proc/self/mountinfo";
-/// The most buffers that the kernel takes in one call.
+/// The largest number of buffers that the kernel takes in one call.
 const BUFFERS_MAX: u64 = 1024;
-/// The largest offset: offsets are signed in the kernel.
+/// The largest offset, because the kernel's offsets are signed.
 const OFFSET_MAX: u64 = i64::MAX as u64;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The system calls that a filter notifies. The arguments of a call tell the types that the call
-//! belongs to, and the files and bytes that the call means.
+//! The system calls that the filter reports. From a call's arguments, this module tells its types, and the
+//! files and bytes that it acts on.
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_sys::seccomp::{Notified, SystemCall};
 
-/// One operation of a call on a file.
+/// One operation that a call does on a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) op: Op,
@@ -12,58 +12,59 @@ pub(super) struct Part {
     pub(super) range: Range,
 }
 
-/// The file that a call means. The numbers in the variants are indices of the call's arguments.
+/// The file that a call acts on. The numbers in the variants are indices of the call's arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     /// The file of a descriptor.
     Descriptor(usize),
     /// The file with a name.
     Named(Named),
-    /// The files that are mapped at the address in the first argument.
+    /// The files that are mapped at the address that the first argument gives.
     Mapped,
-    /// All files on the file system of a descriptor.
+    /// All files of the file system that has the file of the descriptor in the first argument.
     FileSystem,
     /// All files.
     Everything,
 }
 
-/// A name in the memory of the caller.
+/// A file name in the memory of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
-    /// The argument with the directory from which a relative name starts; `None` for the working directory.
+    /// The argument with the descriptor of the directory where a relative name starts; `None` for the working
+    /// directory.
     pub(super) directory: Option<usize>,
     /// The argument with the address of the name.
     pub(super) path: usize,
     /// Whether the kernel follows a link at the end of the name.
     pub(super) follows: bool,
-    /// Whether the name stays below its directory, to which absolute names and links lead.
+    /// Whether the directory is the root for this name: absolute names and links start there, too.
     pub(super) is_inside: bool,
-    /// The argument with the address of a `struct open_how`, which may change the two facts above.
+    /// The argument with the address of a `struct open_how`, which may change `follows` and `is_inside`.
     pub(super) how: Option<usize>,
 }
 
-/// The bytes that a call means. The numbers in the variants are indices of the call's arguments.
+/// The bytes that a call acts on. The numbers in the variants are indices of the call's arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Range {
     /// The call has no range.
     None,
-    /// `length` bytes from the position of the descriptor on.
+    /// `length` bytes from the descriptor's position on.
     Here { length: usize },
     /// `length` bytes from `offset` on.
     At { offset: usize, length: usize },
-    /// As many bytes as a list of buffers has. The second argument is the list's address. The bytes begin
-    /// at `offset`, or at the position of the descriptor.
+    /// As many bytes as the buffers of a list hold. The second argument is the list's address. The bytes
+    /// begin at `offset`, or at the descriptor's position.
     Buffers { offset: Option<usize> },
-    /// `length` bytes. `offset` is the address of the first byte's offset. If the address is null, the
-    /// bytes begin at the position of the descriptor.
+    /// `length` bytes. The argument `offset` has the address of the first byte's offset. If the address is
+    /// null, the bytes begin at the descriptor's position.
     Pointed { offset: usize, length: usize },
-    /// The bytes that a mapping of the file shows.
+    /// The bytes of the file that are mapped.
     Mapped,
-    /// One place: the new end of the file.
+    /// A single place in the file: its new end.
     End(usize),
 }
 
-/// The operations of a call on files.
+/// The operations that a call does on files.
 pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
     match call {
         SystemCall::Fsync
@@ -125,7 +126,7 @@ pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
     }
 }
 
-/// The operations of a call that names its files.
+/// The operations of a call whose arguments have the names of its files.
 fn named_parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
     let follows = |flags: usize| arguments[flags] as i32 & libc_flags::O_NOFOLLOW == 0;
     match call {
@@ -212,8 +213,8 @@ fn with_how(part: Part, argument: usize) -> Part {
     Part { target, ..part }
 }
 
-/// The calls that a filter notifies for disks that hold calls of these types. Some of the calls are
-/// only counted, because they reach files in ways that dashpot cannot hold.
+/// The calls that the filter must report if disks hold calls of these types. Some of the calls are only
+/// counted, because they reach files in ways that dashpot cannot hold.
 pub fn notified_calls(types: OpSet) -> Vec<Notified> {
     let calls = SystemCall::ALL.into_iter();
     calls.filter_map(|call| notified(call, types)).collect()
@@ -245,7 +246,7 @@ fn notified(call: SystemCall, types: OpSet) -> Option<Notified> {
     }
 }
 
-/// The flags of arguments, from include/uapi of the kernel. ARM64 has another number for O_NOFOLLOW.
+/// The flags in arguments, from the kernel's include/uapi. O_NOFOLLOW has another value on ARM64.
 pub(super) mod libc_flags {
     use rustix::fs::OFlags;
 

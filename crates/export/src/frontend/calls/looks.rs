@@ -1,8 +1,8 @@
-//! Looks for calls whose threads were killed. The kernel does not report such a kill, so dashpot asks the
-//! kernel about each held call, again and again.
+//! Looks for held calls whose threads were killed. The kernel does not report this, so dashpot asks the
+//! kernel about each held call again and again.
 //!
-//! For each question, the kernel searches through all waiting calls. With thousands of calls, a look at
-//! all of them would take too long. So each look continues where the previous look ended.
+//! For each question, the kernel searches through all waiting calls. With thousands of calls, asking about
+//! all of them at once would take too long. So each look continues where the previous look ended.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,7 @@ use super::answers::Answers;
 #[derive(Debug)]
 pub(super) struct Looks {
     last: Instant,
-    /// The held calls that the looks have not asked about in this round. The next round begins when none
-    /// is left.
+    /// The held calls that have not been asked about in this round. When none is left, the next round begins.
     left: Vec<CallId>,
 }
 
@@ -26,8 +25,8 @@ impl Looks {
         }
     }
 
-    /// Finds calls that no thread waits for, if the last look was long ago. `answers` forgets these
-    /// calls; the caller tells the disks.
+    /// Finds calls that no thread waits for any more, if it is time for the next look. Makes `answers` forget
+    /// these calls; the caller must tell the disks.
     pub(super) fn look(&mut self, answers: &Answers) -> Vec<CallId> {
         let begun = Instant::now();
         if begun.duration_since(self.last) < BETWEEN_LOOKS {
@@ -47,7 +46,8 @@ impl Looks {
     }
 }
 
-/// How long the receiver waits between two looks, if there is nothing else to do.
+/// The least time between two looks.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-/// How long a look takes at most: half a percent of a core.
+/// The longest time that a look may take. One look of this length in each half second uses half a percent of
+/// a core.
 const LOOK: Duration = Duration::from_micros(2_500);

@@ -1,16 +1,15 @@
 //! The frontend of system calls: a program that dashpot starts, and its descendants, are the clients.
 //!
 //! A filter makes certain calls of the program wait (see `dashpot_sys::seccomp`). The filter needs no
-//! privilege. A thread of this frontend receives the calls ([`kinds`]), and finds the files that they
-//! mean ([`files`]). A call on a file of a disk becomes a request of that disk, and the reply lets the
-//! call go on or fail. All other calls go on at once. The kernel, not a store, does the work of the
-//! disk, after the reply. So dashpot does not learn when a call ends, and the latency of a call is only the
-//! delay before the kernel does it. A sync is an exception: dashpot can do it itself first ([`syncs`]).
-//! dashpot only counts calls that reach a file in a way that it cannot hold ([`counted`]).
+//! privilege. A thread of this frontend receives the calls ([`kinds`]), and finds the files that they act on
+//! ([`files`]). A call on a file of a disk becomes a request of that disk, and the reply lets the call go on
+//! or fail. All other calls go on at once. The disk has no store: the kernel does the work of a call after
+//! the reply. So dashpot does not learn when a call ends, and the latency that it counts is only the delay
+//! before the kernel does the work. Syncs are an exception: dashpot can sync the file itself first
+//! ([`syncs`]). Calls that reach a file in a way that dashpot cannot hold are only counted ([`counted`]).
 //!
-//! The thread hands each call to the shard over a socket, because the thread must not wait on the
-//! shard, and the shard must not wait for `/proc`. The layout of these messages in [`wire`] is
-//! dashpot's own.
+//! The thread is separate, and hands calls to the shard over a socket, because the shard must not wait for
+//! `/proc`. The layout of these messages is dashpot's own (see [`wire`]).
 
 mod answers;
 mod counted;
@@ -105,6 +104,6 @@ impl AsFd for Session {
     }
 }
 
-/// The most messages that the shard receives at once. Each further message in a batch delays the messages
-/// before it.
+/// The largest number of messages that the shard receives at once. Each further message in a batch delays the
+/// messages before it.
 const MESSAGES_PER_CALL: usize = 16;

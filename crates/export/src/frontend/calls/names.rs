@@ -1,4 +1,4 @@
-//! Decides which names of files belong to a disk, and searches for the other names of a file.
+//! Decides which file names belong to a disk, and searches a disk's files for another name of a file.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
@@ -15,7 +15,7 @@ pub(super) fn matches(files: &CallFiles, path: &Path) -> bool {
     let Some(glob) = &files.glob else {
         return true;
     };
-    // The name of the directory is not part of the glob: its characters stand for themselves.
+    // The name of the directory is not part of the glob, so its characters stand for themselves.
     let glob = glob.strip_prefix(&files.path).unwrap_or(glob);
     let path = path.as_os_str().as_bytes();
     let path = path.strip_suffix(DELETED).unwrap_or(path);
@@ -43,7 +43,7 @@ fn parts_match(glob: &[&[u8]], path: &[&[u8]]) -> bool {
     }
 }
 
-/// How many bytes at the beginning of a glob stand for this byte.
+/// The length of the first element of a glob, if that element matches this byte.
 fn stands_for(glob: &[u8], byte: u8) -> Option<usize> {
     match *glob.first()? {
         b'?' => Some(1),
@@ -55,19 +55,19 @@ fn stands_for(glob: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// A class of bytes in a glob: `[ab]`, `[0-9]`, or `[!ab]` for all others.
+/// A class of bytes in a glob, such as `[ab]`, `[0-9]`, or `[!ab]` (all bytes but a and b).
 struct Class<'a> {
     members: &'a [u8],
     is_negated: bool,
-    /// The number of bytes that the class has in the glob.
+    /// The length of the class in the glob, with its brackets.
     length: usize,
 }
 
-/// The class at the beginning of a glob. `None` if the class has no end, so that the bracket stands for itself.
+/// The class at the beginning of a glob. `None` if the class has no end: then the bracket stands for itself.
 fn class(glob: &[u8]) -> Option<Class<'_>> {
     let is_negated = matches!(glob.get(1), Some(b'!' | b'^'));
     let begin = 1 + usize::from(is_negated);
-    // A closing bracket that comes first is a member of the class.
+    // A closing bracket in the first place is a member of the class.
     let rest = glob.get(begin + 1..)?;
     let end = begin + 1 + rest.iter().position(|byte| *byte == b']')?;
     Some(Class {
@@ -93,7 +93,7 @@ impl Class<'_> {
     }
 }
 
-/// Whether the glob matches a path, or what remains of the path after some of its first parts.
+/// Whether the glob matches a path, or the rest of the path after any number of its first parts.
 fn parts_match_on(glob: &[&[u8]], path: &[&[u8]]) -> bool {
     (0..=path.len()).any(|from| parts_match(glob, &path[from..]))
 }
@@ -106,14 +106,14 @@ pub(super) enum Search {
     TooLong,
 }
 
-/// Searches the files for a name of the file with this device and inode.
+/// Searches a disk's files for the file with this device and inode.
 pub(super) fn has_name(files: &CallFiles, device: u64, inode: u64) -> Search {
     let mut left = SEARCHED_MAX;
     search(&files.path, files, (device, inode), &mut left)
 }
 
 fn search(at: &Path, files: &CallFiles, file: (u64, u64), left: &mut u32) -> Search {
-    // A directory that is gone, or that this process may not read, shows this process no name.
+    // A directory that is gone, or that this process may not read, has no names to find.
     let Ok(entries) = std::fs::read_dir(at) else {
         return Search::NotFound;
     };
@@ -140,9 +140,9 @@ fn search(at: &Path, files: &CallFiles, file: (u64, u64), left: &mut u32) -> Sea
     Search::NotFound
 }
 
-/// The suffix that `/proc` gives the path of a file that has lost its name.
+/// The suffix that `/proc` adds to the path of a file that was unlinked.
 pub(super) const DELETED: &[u8] = b" (deleted)";
-/// How many files one search looks at: a search takes at most some tens of milliseconds.
+/// How many files a search looks at before it gives up, after some tens of milliseconds.
 const SEARCHED_MAX: u32 = 50_000;
 
 #[cfg(test)]

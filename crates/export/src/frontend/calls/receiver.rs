@@ -1,4 +1,4 @@
-//! The receiver: the thread that takes calls from the kernel, and finds the disks that they mean.
+//! The receiver: the thread that takes calls from the kernel, and finds the disks that must hold them.
 
 use std::collections::HashSet;
 use std::io;
@@ -25,7 +25,7 @@ use super::transport::{Sender, Transport};
 use super::wire::Message;
 use crate::export::{Counts, Followed, Follower, Uring};
 
-/// The files of a disk, and the function that takes the session for the calls on these files.
+/// The files of a disk, and the function that hands the session for calls on these files to the disk's shard.
 pub(crate) struct Watched {
     pub(crate) files: CallFiles,
     pub(crate) connect: Box<dyn FnOnce(Session)>,
@@ -34,7 +34,7 @@ pub(crate) struct Watched {
 struct Receiver {
     answers: Arc<Answers>,
     files: Files,
-    /// The senders to the disks, in the order of `files`.
+    /// For each disk, in the order of `files`, the sender of calls to its shard.
     disks: Vec<Sender>,
     uring: Uring,
     follower: Box<dyn Follower>,
@@ -42,7 +42,7 @@ struct Receiver {
     counts: Arc<Counts>,
     restarts: Restarts,
     looks: Looks,
-    /// The sentences that were printed. Each is printed once.
+    /// The sentences that the user has been told. Each is told only once.
     said: HashSet<String>,
 }
 
@@ -101,7 +101,8 @@ impl Receiver {
         }
     }
 
-    /// Waits until the kernel has a call. False if no call will come, or if the receiver has to stop.
+    /// Waits until the kernel has a call. Returns false if no more calls will come, or if the receiver has to
+    /// stop.
     fn waits_for_call(&mut self) -> bool {
         loop {
             let look = self.withdraw_abandoned();
@@ -120,15 +121,15 @@ impl Receiver {
         }
     }
 
-    /// Tells the disks which calls no thread waits for any more. Returns the time until the next look at
-    /// the calls. `None` if no call is held.
+    /// Tells the disks which calls no thread waits for any more. Returns the time until the next look, or
+    /// `None` if no call is held.
     fn withdraw_abandoned(&mut self) -> Option<Timespec> {
         if !self.answers.has_held() {
             return None;
         }
         for id in self.looks.look(&self.answers) {
             for disk in &self.disks {
-                // A disk that is gone holds no call.
+                // If the disk is gone, it holds no calls.
                 let _ = disk.send(&Message::withdrawal(id));
             }
         }
@@ -147,8 +148,8 @@ impl Receiver {
             return;
         }
         match self.look_up(call, it) {
-            // If the call still waits, the lookup saw the files of the call's own thread, and not the
-            // files of a later thread with the same number.
+            // If the call still waits, the lookup has seen the files of the call's own thread, not those of a
+            // later thread with the same number.
             Ok(Seen::Held(found, path)) if self.answers.listener().waits(call.id) => {
                 self.hand_over(call, it, &found, path);
             }
@@ -232,10 +233,10 @@ impl Receiver {
     }
 }
 
-/// The facts that the receiver has found out about a call.
+/// The receiver's decision about a call.
 enum Seen {
-    /// These disks hold the call. The path is the file's path for this process, if this process does
-    /// not use the descriptor.
+    /// These disks hold the call. The path is the one by which this process opens the file, if it cannot open
+    /// the caller's descriptor.
     Held(Vec<Found>, Option<PathBuf>),
     /// The call fails with `ENOSYS`.
     Refused,
@@ -243,6 +244,6 @@ enum Seen {
     Other,
 }
 
-/// The most sentences that dashpot prints. There is a bound because a program can have any number of
-/// processes.
+/// The largest number of sentences that the user is told. They are bounded because a program can have any
+/// number of processes.
 const SENTENCES_MAX: usize = 16;

@@ -1,14 +1,14 @@
-//! Calls that a signal interrupts while disks hold them. Kernels before 5.19 cannot make the signal wait
-//! until the call is answered. The call begins again after the signal's handler, as a call with another name.
-//! The call keeps its deadline if the deadline falls after the handler has ended. Otherwise the disk holds
-//! the call once more, as a new call.
+//! Recognizes a held call that a signal has interrupted and that has begun again. Kernels before 5.19 cannot
+//! make the signal wait until the call is answered. After the signal's handler, the call begins again with
+//! another id. The call keeps its deadline if the deadline is later than the end of the handler. Otherwise
+//! the disk holds the call once more, as a new call.
 
 use std::collections::HashMap;
 
 use dashpot_sys::seccomp::{Call, CallId, Caller};
 use rustix::process::Pid;
 
-/// For each thread, its last call that the receiver has handed over. A thread has one call at a time.
+/// For each thread, the last call that the receiver has handed over. A thread makes one call at a time.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
     handed_over: HashMap<Pid, HandedOver>,
@@ -16,15 +16,15 @@ pub(super) struct Restarts {
 
 #[derive(Clone, Copy, Debug)]
 struct HandedOver {
-    /// The call's name when the receiver handed it over.
+    /// The call's id when the receiver handed it over.
     first: CallId,
     caller: Caller,
     arguments: [u64; 6],
 }
 
 impl Restarts {
-    /// The first name of a call, if the same thread has made the same call before. If a disk still
-    /// holds the call with that name, the call has begun again.
+    /// The first id of a call, if the last call of the same thread was the same. If a disk still holds the
+    /// call with that id, the call has begun again.
     pub(super) fn first_name(&self, call: &Call) -> Option<CallId> {
         let before = self.handed_over.get(&call.thread?)?;
         let is_same = before.caller == call.caller && before.arguments == call.arguments;
@@ -47,7 +47,7 @@ impl Restarts {
     }
 }
 
-/// The most threads that this map remembers.
+/// The largest number of threads in the map.
 const THREADS_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The thread that makes a call, as `/proc` shows it, and the words for its process.
+//! The thread that makes a call, as `/proc` shows it.
 
 use dashpot_sys::seccomp::{Call, Lookup, Name, Place, Status, User};
 use rustix::io::Errno;
@@ -11,20 +11,20 @@ use crate::export::Follower;
 pub(super) struct Subject<'a> {
     thread: i32,
     follower: &'a mut dyn Follower,
-    /// Whether a process of the thread's user had to do the lookup.
+    /// Whether a process of the thread's user had to do a lookup.
     is_of_other: bool,
 }
 
 /// The reason that the file of a call is not known.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unknown {
-    /// The kernel does not give the information.
+    /// The kernel refuses to give the information.
     #[error("{0}")]
     Refused(#[from] Errno),
-    /// The thread is in a namespace of processes that this process does not see.
+    /// The thread is in a PID namespace that this process does not see.
     #[error("its process is in another namespace of processes")]
     NoThread,
-    /// The file has several names, and the search for them was too long.
+    /// The file has several names, and there are too many files to search for them.
     #[error("it has several names, and the directory has too many files to search")]
     TooMany,
 }
@@ -39,13 +39,13 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Whether this process may not look at the thread, so that a process of the thread's user did the
+    /// Whether this process may not inspect the thread, so that a process of the thread's user had to do a
     /// lookup.
     pub(super) fn is_of_other(&self) -> bool {
         self.is_of_other
     }
 
-    /// Where a descriptor leads. `None` if there is no such descriptor.
+    /// The path or name to which `/proc` links a descriptor. `None` if there is no such descriptor.
     pub(super) fn link(&mut self, descriptor: u32) -> Result<Option<Vec<u8>>, Unknown> {
         let link = Lookup::Link(self.descriptor(descriptor));
         existing(self.ask(&link))
@@ -57,19 +57,19 @@ impl<'a> Subject<'a> {
         self.status_of(path)
     }
 
-    /// The status of the file at a path of this process.
+    /// The status of the file at a path, as this process sees it.
     fn status_of(&mut self, path: String) -> Result<Option<Status>, Unknown> {
         let found = existing(self.ask(&Lookup::Status(path)))?;
         Ok(found.and_then(|bytes| Status::from_bytes(&bytes)))
     }
 
-    /// The list of the mappings of the thread's memory.
+    /// The list of the thread's memory mappings, as in `/proc/PID/maps`.
     pub(super) fn maps(&mut self) -> Result<Vec<u8>, Unknown> {
         let maps = Lookup::Content(format!("/proc/{}/maps", self.thread));
         Ok(existing(self.ask(&maps))?.unwrap_or_default())
     }
 
-    /// The list of the mounts that the thread sees.
+    /// The list of the mounts that the thread sees, as in `/proc/PID/mountinfo`.
     pub(super) fn mounts(&mut self) -> Result<Vec<u8>, Unknown> {
         let mounts = Lookup::Content(format!("/proc/{}/mountinfo", self.thread));
         Ok(existing(self.ask(&mounts))?.unwrap_or_default())
@@ -93,7 +93,7 @@ impl<'a> Subject<'a> {
     pub(super) fn memory(&mut self, address: u64, length: u32) -> Result<Vec<u8>, Unknown> {
         let memory = Lookup::Memory(format!("/proc/{}/mem", self.thread), address, length);
         match self.ask(&memory) {
-            // A call with such an address fails with EFAULT by itself.
+            // A call with an invalid address fails with EFAULT by itself.
             Err(Errno::IO | Errno::FAULT) => Ok(Vec::new()),
             found => Ok(existing(found)?.unwrap_or_default()),
         }
@@ -105,14 +105,14 @@ impl<'a> Subject<'a> {
         Ok(bytes.first_chunk().map(|word| u64::from_ne_bytes(*word)))
     }
 
-    /// Whether the thread's root is another directory than the root of this process.
+    /// Whether the thread has another root directory than this process.
     pub(super) fn has_other_root(&mut self) -> Result<bool, Unknown> {
         let root = self.status_of(format!("/proc/{}/root", self.thread))?;
         let own = Status::of("/")?;
         Ok(root.is_some_and(|root| (root.device, root.inode) != (own.device, own.inode)))
     }
 
-    /// Where a name leads. `None` if the call fails by itself, because the name leads nowhere.
+    /// The file that a name leads to. `None` if there is none, so that the call will fail by itself.
     pub(super) fn place(
         &mut self,
         named: Named,
@@ -143,8 +143,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The name, changed as the caller's `struct open_how` says. `None` if the caller has no memory at that
-    /// address.
+    /// The name, with the changes that the caller's `struct open_how` demands. `None` if the caller has no
+    /// memory at that address.
     fn with_how(&mut self, named: Named, arguments: &[u64; 6]) -> Result<Option<Named>, Unknown> {
         let Some(at) = named.how else {
             return Ok(Some(named));
@@ -166,8 +166,8 @@ impl<'a> Subject<'a> {
         }))
     }
 
-    /// The directory that a relative name starts from, and the name. In the name, `/proc/self` is
-    /// replaced by the thread.
+    /// The directory where a lookup of the name starts, and the rest of the name. For `/proc/self` and its
+    /// like, that is the thread's own directory in `/proc`.
     fn base(&self, named: Named, name: &[u8], arguments: &[u64; 6]) -> (String, Vec<u8>) {
         let thread = self.thread;
         if name[0] != b'/' || named.is_inside {
@@ -198,7 +198,7 @@ impl<'a> Subject<'a> {
         format!("/proc/{}/fd/{number}", self.thread)
     }
 
-    /// Does a lookup as this process, or as the thread's user if this process may not do it.
+    /// Does a lookup itself, or as the thread's user if this process has no permission.
     fn ask(&mut self, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         match lookup.answer() {
             Err(error @ (Errno::ACCESS | Errno::PERM)) => match owner(self.thread) {
@@ -212,8 +212,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Does a lookup as a user. Tries it without the user's supplementary groups first, because most lookups
-    /// do not need them, and finding them out takes time.
+    /// Does a lookup as a user, first without the user's supplementary groups: most lookups do not need them,
+    /// and finding them takes time.
     fn ask_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         match self.follower.look_up_as(user, lookup) {
             Err(Errno::ACCESS) => {
@@ -232,7 +232,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The words that stand for a thread's process in a message.
+/// The name of a thread's process, for messages.
 pub(super) fn program(thread: Option<Pid>) -> String {
     let Some(thread) = thread else {
         return "a process of another namespace".to_owned();
@@ -265,15 +265,15 @@ fn groups(thread: i32) -> Vec<u32> {
     numbers.filter_map(Result::ok).collect()
 }
 
-/// A line of a thread's status, which everyone may read.
+/// A field in a thread's `/proc/TID/status`, which every user may read.
 pub(super) fn status_field(thread: i32, name: &str) -> Option<String> {
     let status = std::fs::read(format!("/proc/{thread}/status")).ok()?;
-    // The name of the program is in the status, too, and can have any bytes.
+    // The status also has the program's name, which can have any bytes.
     let status = String::from_utf8_lossy(&status);
     field(status.as_bytes(), name).map(str::to_owned)
 }
 
-/// Turns the errors for a missing descriptor or an ended thread into `None`.
+/// Turns the errors for a missing file and for an ended thread into `None`.
 fn existing<T>(found: Result<T, Errno>) -> Result<Option<T>, Unknown> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -288,7 +288,7 @@ fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
     Some(line.trim())
 }
 
-/// The longest name that the kernel takes, including its final zero byte.
+/// The length of the longest file name that the kernel takes, with its final zero byte.
 const PATH_MAX: u32 = 4096;
 /// The length of `struct open_how` (include/uapi/linux/openat2.h): the flags, the mode, and how names are
 /// resolved.

@@ -1,8 +1,8 @@
 //! Syncs that dashpot does itself, before a rule with `--mode floor` holds the program's own sync.
 //! Threads of dashpot do these syncs, each with a descriptor of its own.
 //!
-//! The kernel remembers for each open file which errors it has reported. So the program's own sync,
-//! which follows, still reports each error that dashpot's sync has seen.
+//! For each open file description, the kernel remembers which errors it has reported. So the program's own
+//! sync, which follows, still reports each error that dashpot's sync has seen.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::answers::Answers;
 use crate::frontend::boundary::Done;
 
-/// How dashpot does the sync of a call itself.
+/// The sync that dashpot does itself for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Way {
@@ -37,8 +37,7 @@ impl Way {
             SystemCall::Fdatasync | SystemCall::SyncFileRange | SystemCall::Msync => Way::Fdatasync,
             SystemCall::Syncfs => Way::Syncfs,
             SystemCall::Sync => Way::Sync,
-            // dashpot cannot sync a write before the call: the bytes of the write are not in the file
-            // yet.
+            // dashpot cannot sync a write ahead of the call, because the bytes are not in the file yet.
             _ => Way::None,
         }
     }
@@ -60,11 +59,11 @@ pub(super) struct Job {
     pub(super) way: Way,
     pub(super) thread: u32,
     pub(super) descriptor: u32,
-    /// Called when the sync is done, or cannot be done.
+    /// Called when the sync has ended, or turns out to be impossible.
     pub(super) done: Done,
 }
 
-/// The threads that do syncs. Their number grows with the number of calls that wait at once.
+/// The threads that do syncs. A thread is added when more syncs wait than threads are idle.
 #[derive(Clone, Debug)]
 pub(super) struct Syncs(Arc<Shared>);
 
@@ -99,7 +98,7 @@ impl Syncs {
         }))
     }
 
-    /// Makes a thread do a sync.
+    /// Queues a sync for a thread.
     pub(super) fn submit(&self, job: Job) {
         let mut state = self.0.lock();
         state.jobs.push_back(job);
@@ -108,8 +107,8 @@ impl Syncs {
             let name = Builder::new().name("dashpot-sync".to_owned());
             match name.stack_size(STACK).spawn(move || shared.work()) {
                 Ok(_) => state.threads += 1,
-                // No further thread can start, so an existing thread does the sync. If there is none,
-                // dashpot only holds the call.
+                // If no further thread can start, an existing thread does the sync. If there is no thread at
+                // all, dashpot holds the call without a sync of its own.
                 Err(_) if state.threads > 0 => {}
                 Err(_) => return self.0.give_up(state),
             }
@@ -157,8 +156,8 @@ impl Shared {
         }
     }
 
-    /// Does the sync. Fails if the file cannot be opened. The program's own sync reports errors of the
-    /// sync.
+    /// Does the sync. Fails only if the file cannot be opened: an error of the sync is left for the program's
+    /// own sync to report.
     fn sync(&self, job: &Job) -> io::Result<()> {
         if job.way == Way::Sync {
             rustix::fs::sync();
@@ -179,14 +178,15 @@ impl Shared {
             Some(path) => path,
             None => format!("/proc/{}/fd/{}", job.thread, job.descriptor).into(),
         };
-        // `NONBLOCK` keeps the open of a pipe from waiting.
+        // Without `NONBLOCK`, opening a pipe would wait for its other end.
         let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let open = |access| openat(CWD, &path, flags | access, Mode::empty());
         let opened = open(OFlags::RDONLY).or_else(|error| match error {
             Errno::ACCESS => open(OFlags::WRONLY),
             error => Err(error),
         })?;
-        // If the call still waits, the descriptor was the call's own, and not a later thread's.
+        // If the call still waits, the opened descriptor is the caller's, not that of a later thread with the
+        // same number.
         match self.answers.waits(job.id) {
             true => Ok(opened),
             false => Err(Errno::SRCH.into()),
@@ -194,7 +194,7 @@ impl Shared {
     }
 }
 
-/// The most threads that do syncs.
+/// The largest number of threads that do syncs.
 const THREADS_MAX: usize = 512;
 /// The size of a thread's stack in bytes. A sync needs little stack.
 const STACK: usize = 128 << 10;

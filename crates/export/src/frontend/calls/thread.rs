@@ -7,12 +7,12 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
     number: Pid,
-    /// A moment at which the thread had begun its call, in ticks since the machine started.
+    /// A moment after the thread began its call, in ticks since the machine started.
     called: u64,
 }
 
 impl Thread {
-    /// The thread with this number, whose call waits now.
+    /// The thread with this number, which is waiting in a call now.
     pub(super) fn that_calls(number: Pid) -> Thread {
         let now = clock_gettime(ClockId::Boottime);
         let ticks =
@@ -23,8 +23,8 @@ impl Thread {
         }
     }
 
-    /// Whether the thread has not ended. A thread with this number that started after the call is
-    /// another thread.
+    /// Whether the thread still lives. If a thread with this number started after the call, it is another
+    /// thread.
     pub(super) fn lives(self) -> bool {
         let stat = std::fs::read(format!("/proc/{}/stat", self.number.as_raw_nonzero()));
         let stat = stat.unwrap_or_default();
@@ -33,9 +33,9 @@ impl Thread {
     }
 }
 
-/// When a thread has started, from `/proc/TID/stat`. `None` if the thread has ended.
+/// When a thread started, in ticks, from the text of `/proc/TID/stat`. `None` if the thread has ended.
 fn started(stat: &str) -> Option<u64> {
-    // The name of the program, in parentheses, may have spaces and parentheses.
+    // The program's name, which is in parentheses, may itself have spaces and parentheses.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     let state = fields.next()?;
@@ -43,9 +43,9 @@ fn started(stat: &str) -> Option<u64> {
     started.filter(|_| !matches!(state, "Z" | "X"))
 }
 
-/// `USER_HZ`, which is 100 on all machines whose calls are known here.
+/// `USER_HZ`. It is 100 on all machines on which dashpot can hold calls.
 const TICKS_PER_SECOND: i64 = 100;
-/// How many fields after the state the field `starttime` comes. See proc(5).
+/// The place of the field `starttime`, counted from the field `state`. See proc(5).
 const STARTED: usize = 19;
 
 #[cfg(test)]

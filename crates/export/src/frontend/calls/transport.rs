@@ -1,5 +1,5 @@
-//! The transport: a socket brings calls from the receiver to the shard, and replies leave by the seccomp
-//! listener.
+//! The transport: calls come from the receiver to the shard over a socket, and replies go to the kernel
+//! through the seccomp listener.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
@@ -45,8 +45,8 @@ impl Transport {
 
     /// Appends messages to the spare capacity of `into`.
     pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
-        // The sender sends whole messages, so a buffer for a number of whole messages never cuts a
-        // message.
+        // The sender sends whole messages, so if the room is a multiple of their length, no message is cut in
+        // two.
         let mut buffer = [0; 16 * MESSAGE];
         let most = (into.capacity() - into.len()) / MESSAGE * MESSAGE;
         let room = buffer.len().min(most);
@@ -76,7 +76,7 @@ impl Transport {
         }
     }
 
-    /// Answers a call as the reply says. Returns how many bytes of the reply were taken: all of them.
+    /// Answers a call as the reply says. Returns the length of the reply, because all of it is taken.
     pub(super) fn send(&mut self, bytes: &[IoSlice<'_>]) -> usize {
         for reply in bytes {
             if let Ok(Reply { id, error }) = Reply::read_from_bytes(reply) {
@@ -115,10 +115,10 @@ impl Transport {
     }
 }
 
-/// If the disk is gone, its calls go on. No call may wait for a reply that never comes.
+/// When the disk goes away, its calls go on, because no call may wait for a reply that never comes.
 impl Drop for Transport {
     fn drop(&mut self) {
-        // From here on the receiver's sends fail, so the receiver learns that the disk is gone.
+        // From here on, the receiver's sends fail, which tells the receiver that the disk is gone.
         let _ = net::shutdown(&self.socket, Shutdown::Read);
         while self.receive(&mut Vec::with_capacity(16 * MESSAGE)) == Arrival::Bytes {}
         let waiting: Vec<CallId> = self.waiting.keys().copied().collect();
@@ -135,8 +135,7 @@ impl AsFd for Transport {
 }
 
 impl Sender {
-    /// Hands a call to the shard, and waits while the shard does not take calls. Fails if the disk is
-    /// gone.
+    /// Hands a call to the shard. Blocks while the socket is full, and fails if the disk is gone.
     pub(super) fn send(&self, message: &Message) -> Result<(), Errno> {
         loop {
             match net::send(&self.0, message.as_bytes(), SendFlags::NOSIGNAL) {

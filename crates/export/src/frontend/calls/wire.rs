@@ -9,14 +9,14 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Message {
-    /// The kernel's name for the call.
+    /// The kernel's id of the call.
     pub(super) id: u64,
     /// The offset of the first byte, and the number of bytes.
     pub(super) offset: u64,
     pub(super) length: u32,
     /// The place of the operation in [`Op::ALL`], or [`WITHDRAWN`].
     pub(super) op: u32,
-    /// How dashpot does the sync itself: a [`super::syncs::Way`].
+    /// The sync that dashpot does itself: a [`super::syncs::Way`].
     pub(super) way: u32,
     /// The thread that makes the call, and the descriptor that the call names.
     pub(super) thread: u32,
@@ -45,11 +45,11 @@ impl Message {
 #[repr(C)]
 pub(super) struct Reply {
     pub(super) id: u64,
-    /// The number of an error. If it is 0, the call goes on.
+    /// The number of the error with which the call fails, or 0 if the call goes on.
     pub(super) error: u64,
 }
 
-/// Stands in place of the operation if no thread waits for the call any more.
+/// The value of `op` in a message that says that no thread waits for the call any more.
 pub(super) const WITHDRAWN: u32 = u32::MAX;
 pub(super) const MESSAGE: usize = size_of::<Message>();
 pub(super) const REPLY: usize = size_of::<Reply>();

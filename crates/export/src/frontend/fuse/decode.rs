@@ -81,8 +81,8 @@ fn io(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
     }
 }
 
-/// The operation of a `fallocate` in this mode. A loop device punches holes for discards, and for zeroing
-/// that may leave holes.
+/// The operation that a `fallocate` with this mode asks for. A loop device punches holes for discards, and
+/// also for zeroing that may leave holes.
 fn of_range(mode: u32) -> Option<Operation> {
     let fua = false;
     let mode = FallocateFlags::from_bits(mode)?;
@@ -151,7 +151,7 @@ fn statistics(export: &ExportInfo) -> fuse_statfs_out {
         st: fuse_kstatfs {
             blocks: export.size / SECTOR,
             files: 1,
-            // The loop driver takes this size as the granularity of discards.
+            // The loop driver uses this size as the granularity of discards.
             bsize: export.preferred.max(SECTOR as u32),
             frsize: SECTOR as u32,
             ..fuse_kstatfs::default()
@@ -159,7 +159,7 @@ fn statistics(export: &ExportInfo) -> fuse_statfs_out {
     }
 }
 
-/// How long the kernel may keep the file's attributes: for ever, because a disk never changes its size.
+/// How long the kernel may cache the file's attributes: for ever, because a disk's size never changes.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The unit of `blocks` in the file's attributes, in bytes.
 const SECTOR: u64 = 512;

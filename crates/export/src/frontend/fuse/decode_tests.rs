@@ -74,7 +74,7 @@ fn requested(bytes: &[u8]) -> (Request, usize) {
     }
 }
 
-/// The error in the answer. The decoder must have taken the whole message.
+/// The error in the answer to a message, which the decoder must have taken whole.
 fn error(bytes: &[u8], export: &ExportInfo) -> i32 {
     match decode(bytes, export) {
         Decoded::Answered { reply, taken, skip } => {
@@ -165,7 +165,7 @@ fn a_message_that_is_not_whole_ends_the_connection() {
     assert!(matches!(decode(&[], &export(false)), Decoded::More));
 }
 
-/// Messages with any arguments, of the lengths that the kernel sends and of other lengths.
+/// Messages with random arguments. Some have a wrong length in their header.
 fn any_message() -> impl Strategy<Value = Vec<u8>> {
     let opcodes = select(vec![
         abi::FUSE_READ,
@@ -194,7 +194,8 @@ fn any_message() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// For any input, the shard gets no byte that has not arrived, and no request beyond the disk.
+    /// For every message, the decoder takes no more bytes than have arrived, and a decoded request lies
+    /// within the disk.
     #[test]
     fn nothing_beyond_the_message_or_the_disk_is_taken(bytes in any_message()) {
         match decode(&bytes, &export(false)) {

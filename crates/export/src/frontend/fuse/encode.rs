@@ -20,14 +20,14 @@ pub(super) fn put_head(heads: &mut Vec<u8>, request: &Request, outcome: Outcome)
     }
 }
 
-/// The immediate reply to a message, with its result.
+/// The reply to a message that is answered at once with a result.
 pub(super) fn reply(cookie: u64, answer: &(impl IntoBytes + Immutable)) -> Vec<u8> {
     let mut reply = Vec::new();
     put(&mut reply, cookie, answer);
     reply
 }
 
-/// The reply that reports success without a result.
+/// The reply to a message that succeeds without a result.
 pub(super) fn done(cookie: u64) -> Vec<u8> {
     let mut reply = Vec::new();
     put_header(&mut reply, cookie, 0, 0);

@@ -1,4 +1,4 @@
-//! The handshake: the kernel offers features, and the answer chooses among them.
+//! The handshake: the kernel offers features, and the answer selects some of them.
 
 use polyfuse_kernel::{
     FUSE_ASYNC_DIO, FUSE_ASYNC_READ, FUSE_BIG_WRITES, FUSE_KERNEL_VERSION, FUSE_MAX_PAGES,
@@ -26,12 +26,11 @@ pub(super) fn answer(init: fuse_init_in) -> Result<fuse_init_out, Errno> {
     })
 }
 
-/// Without these features a disk would be slower than its rules: direct I/O that does not wait for
-/// earlier I/O, and requests of 1 MiB. All kernels since 4.20 have them.
+/// The features without which a disk would be slower than its rules: direct I/O that does not wait for
+/// earlier I/O, and requests of 1 MiB. All kernels since 4.20 have these features.
 const WANTED: u32 = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_ASYNC_DIO | FUSE_MAX_PAGES;
-/// How many requests the kernel may have in flight. The number is high because a low bound on depth
-/// would act like a hidden lane count. On hosts with little memory, the kernel may allow an
-/// unprivileged mount fewer requests.
+/// How many requests the kernel may have in flight. It is high because a low limit would act like a hidden
+/// number of lanes. On hosts with little memory, the kernel may allow an unprivileged mount fewer requests.
 const BACKGROUND: u16 = 1024;
 /// The kernel's unit for the size of requests: its smallest page.
 const PAGE: u32 = 4096;

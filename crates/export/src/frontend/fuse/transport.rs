@@ -35,10 +35,11 @@ impl Device {
             }
             match rustix::io::read(&self.0, spare_capacity(into)) {
                 Ok(1..) => arrival = Arrival::Bytes,
-                // There is no message, or (`NOENT`) the kernel has aborted the request before this read.
+                // There is no message. `NOENT` means that the kernel aborted a request before it could be
+                // read.
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOENT) => break,
-                // The connection has ended. Messages that were received before are useless, because the
-                // session can no longer reply to them.
+                // The connection has ended. Messages that were received earlier in this call are dropped,
+                // because the session can no longer reply to them.
                 Ok(0) | Err(_) => return Arrival::End,
             }
         }
@@ -48,7 +49,7 @@ impl Device {
     /// Gives a reply to the kernel, which takes the whole reply or nothing.
     pub(super) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         match rustix::io::writev(&self.0, bytes) {
-            // The kernel no longer waits for this reply.
+            // The kernel no longer waits for this reply, so it counts as sent.
             Err(Errno::NOENT) => Ok(bytes.iter().map(|part| part.len()).sum()),
             result => result,
         }
@@ -65,8 +66,8 @@ impl AsFd for Device {
 /// Documentation/admin-guide/devices.txt.
 const FUSE: (u32, u32) = (10, 229);
 const NOT_FUSE: NotServed = NotServed::WrongDescriptor("/dev/fuse");
-/// The most messages that one call of [`Device::receive`] takes. Each further message in a batch costs a
-/// system call, and delays the messages before it.
+/// The largest number of messages that one call of [`Device::receive`] takes. Each further message in a batch
+/// costs a system call, and delays the messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 
 #[cfg(test)]

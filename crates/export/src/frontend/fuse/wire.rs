@@ -1,4 +1,4 @@
-//! The layout of messages, from the crate `polyfuse-kernel`, and the numbers that the crate lacks.
+//! The layout of messages, from the crate `polyfuse-kernel`, and constants that the crate lacks.
 
 use polyfuse_kernel::fuse_in_header;
 use zerocopy::FromBytes;
@@ -37,18 +37,17 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The number of the only node: the file itself.
+/// The number of the file system's only node, which is the file.
 pub(super) const ROOT: u64 = 1;
 /// Allows concurrent writes to a file. Version 7.38 of the protocol introduced this flag.
 pub(super) const FOPEN_PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
-/// The largest payload of a write, and the most bytes of a read.
+/// The largest payload of a write or a read, in bytes.
 pub(super) const DATA_MAX: u32 = 1 << 20;
-/// The longest message. The kernel refuses reads with less room than the largest write and its
-/// header need.
+/// The length of the longest message. The kernel refuses a read whose buffer has no room for the largest
+/// write with its header.
 pub(super) const MESSAGE_MAX: usize = DATA_MAX as usize + 4096;
-/// The longest reply.
+/// The length of the longest reply.
 pub(super) const REPLY_MAX: usize = DATA_MAX as usize + 4096;
 
-// The longest reply fits into one call, with its header and with partial slices of a store at both
-// ends.
+// The longest reply must fit into one call, even if it begins and ends within a slice of a store.
 const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);

@@ -1,7 +1,8 @@
-//! A client for one export over one connection. It has only the parts of NBD that a load generator needs.
+//! An NBD client that uses one export over one connection. It has only the parts of NBD that a load generator
+//! needs.
 //!
-//! The client negotiates with GO and without structured replies, so the reply to a write is 16
-//! bytes, and the reply to a read is 16 bytes and the data.
+//! The client negotiates with GO and asks for no structured replies, so the reply to a write is 16 bytes, and
+//! the reply to a read is 16 bytes followed by the data.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -30,7 +31,7 @@ pub enum ConnectError {
     /// The server accepted the connection, and then sent nothing.
     #[error("{0}: the server did not answer for {PATIENCE:?} during the handshake")]
     Silent(Address),
-    /// The peer does not speak NBD, or speaks an older kind of NBD.
+    /// The peer does not speak NBD, or only an older version of its handshake.
     #[error("{0}: no NBD server of the fixed newstyle answers there")]
     NotNbd(Address),
     /// The server has no such export.
@@ -120,7 +121,7 @@ struct Hands<S> {
 type Info = (u64, u16);
 
 impl<S: Read + Write> Hands<S> {
-    /// Like [`shake_hands`]. The inner error is the server's refusal.
+    /// Like [`shake_hands`]. The inner error is the message with which the server refuses.
     fn shake(&mut self, export: &str) -> io::Result<Result<Info, String>> {
         let greeting = self.read::<18>()?;
         if greeting[..16] != *b"NBDMAGICIHAVEOPT" || greeting[17] & FIXED_NEWSTYLE == 0 {
@@ -149,7 +150,7 @@ impl<S: Read + Write> Hands<S> {
         self.stream.write_all(&option)
     }
 
-    /// Reads the type and the data of a reply to an option.
+    /// Reads a reply to an option, and returns its type and data.
     fn read_reply(&mut self) -> io::Result<(u32, Vec<u8>)> {
         let header = self.read::<20>()?;
         let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|byte| header[at + byte]));
@@ -169,7 +170,7 @@ impl<S: Read + Write> Hands<S> {
     }
 }
 
-/// The size and the flags, if `data` is the information that has them.
+/// The size and the flags of the export, if `data` is the information that has them.
 fn export_info(data: &[u8]) -> Option<Info> {
     let (kind, rest) = data.split_first_chunk::<2>()?;
     let (size, rest) = rest.split_first_chunk::<8>()?;
@@ -189,7 +190,7 @@ pub fn encode(request: &RequestHeader) -> [u8; REQUEST_LEN] {
     bytes
 }
 
-/// Parses a simple reply into its cookie and error number. `None` if the bytes are something else.
+/// Parses a simple reply into its cookie and error number. `None` if the bytes are not a simple reply.
 pub fn parse_reply(bytes: &[u8; SIMPLE_REPLY_LEN]) -> Option<(u64, u32)> {
     let (magic, rest) = bytes.split_first_chunk::<4>()?;
     let (error, rest) = rest.split_first_chunk::<4>()?;
@@ -206,8 +207,8 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
 /// The longest reply to an option that the client reads, in bytes.
 const REPLY_MAX: u32 = 64 << 10;
-/// How long a server may be silent in a handshake. A server without room for another client stays
-/// silent.
+/// How long a server may be silent in a handshake. A server stays silent while it has no room for another
+/// client.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

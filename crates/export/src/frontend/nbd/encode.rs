@@ -29,7 +29,8 @@ pub(super) fn put_head(
     }
 }
 
-/// The reply to a refused request. The reply has the reason if the protocol has room for a reason.
+/// The reply to a refused request. The reply includes the reason if it is a structured reply; a simple reply
+/// has no room for it.
 pub(super) fn refusal(cookie: u64, errno: Errno, reason: &str, features: Features) -> Vec<u8> {
     if !features.structured {
         return wire::simple_reply(cookie, Err(errno)).to_vec();

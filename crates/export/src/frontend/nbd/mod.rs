@@ -43,8 +43,8 @@ impl Session {
         }
     }
 
-    /// A connection that has no handshake: the kernel's NBD client begins with its first request. This
-    /// client knows only simple replies.
+    /// A connection from the kernel's NBD client. It has no handshake: the client begins with its first
+    /// request, and knows only simple replies.
     pub(crate) fn of_kernel(fd: OwnedFd) -> Result<Session, NotServed> {
         let is_unix = socket_domain(&fd) == Ok(AddressFamily::UNIX);
         let is_stream = socket_type(&fd) == Ok(SocketType::STREAM);

@@ -1,7 +1,7 @@
 //! Requests and replies of the transmission phase, byte for byte.
 //!
-//! Source: NetworkBlockDevice/nbd, doc/proto.md. All integers are big-endian. Headers that every I/O
-//! needs are fixed arrays. Errors and block status are appended to a buffer that the caller keeps.
+//! Source: NetworkBlockDevice/nbd, doc/proto.md. All integers are big-endian. The headers of ordinary I/Os
+//! are fixed arrays. Errors and block status are appended to a buffer of the caller.
 
 use dashpot_engine::{Errno, Outcome};
 
@@ -11,24 +11,25 @@ pub const REQUEST_LEN: usize = 28;
 pub const SIMPLE_REPLY_LEN: usize = 16;
 /// Length of a structured reply chunk without its payload, in bytes.
 pub const CHUNK_LEN: usize = 20;
-/// Length of a data chunk without its data, in bytes: the chunk and the data's offset.
+/// Length of a data chunk without its data, in bytes: the chunk's header and the offset of the data.
 pub const DATA_CHUNK_LEN: usize = CHUNK_LEN + 8;
 /// The longest string that the protocol allows, in bytes.
 pub const STRING_MAX: usize = 4096;
-/// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this value
-/// by default, so the value surprises no client.
+/// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this limit by
+/// default, so every client obeys it.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
-/// The most extents in one block status chunk: they take 64 KiB. Clients ask again for further extents.
+/// The largest number of extents in one block status chunk, which takes 64 KiB. Clients ask for further
+/// extents in another request.
 pub const EXTENTS_MAX: usize = 8192;
-/// The id that `base:allocation` has in block status chunks.
+/// The id of `base:allocation` in block status chunks.
 pub const BASE_ALLOCATION: u32 = 1;
 
-/// State of an extent: the extent has no space allocated.
+/// State of an extent for which no space is allocated.
 pub const STATE_HOLE: u32 = 1 << 0;
-/// State of an extent: the extent reads as zeroes.
+/// State of an extent that reads as zeroes.
 pub const STATE_ZERO: u32 = 1 << 1;
 
-/// Numbers of the commands.
+/// The numbers of the commands.
 #[allow(missing_docs)] // the protocol defines these numbers
 pub mod command {
     pub const READ: u16 = 0;
@@ -41,7 +42,7 @@ pub mod command {
     pub const BLOCK_STATUS: u16 = 7;
 }
 
-/// Bits of the command flags.
+/// The bits of the command flags.
 #[allow(missing_docs)] // the protocol defines these numbers
 pub mod flag {
     pub const FUA: u16 = 1 << 0;
@@ -66,8 +67,7 @@ pub struct RequestHeader {
     pub length: u32,
 }
 
-/// The received bytes are not the beginning of a request: the connection is out of step, and the server
-/// must drop it.
+/// The received bytes do not begin with a request. The connection is out of step, so the server must drop it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a request begins with {0:#010x} instead of NBD's {REQUEST_MAGIC:#010x}")]
 pub struct BadMagic(u32);
@@ -89,7 +89,7 @@ impl RequestHeader {
     }
 }
 
-/// The number of an error in replies.
+/// The number that stands for an error in replies.
 pub const fn error_number(errno: Errno) -> u32 {
     match errno {
         Errno::Perm => 1,
@@ -100,7 +100,7 @@ pub const fn error_number(errno: Errno) -> u32 {
         Errno::Overflow => 75,
         Errno::NotSup => 95,
         Errno::Shutdown => 108,
-        // No rule of a disk that NBD serves has such an error. 5 stands for EIO.
+        // EIO stands in for errors that no rule of a disk served over NBD can have.
         Errno::OfCall(_) => 5,
     }
 }
@@ -121,7 +121,7 @@ pub fn none_chunk(cookie: u64) -> [u8; CHUNK_LEN] {
 }
 
 /// The structured reply to a read, without the `length` bytes of data that follow. `length` is 1 to
-/// [`PAYLOAD_MAX`]: the protocol has no empty data chunk.
+/// [`PAYLOAD_MAX`], because the protocol has no empty data chunk.
 pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_LEN] {
     let mut chunk = [0; DATA_CHUNK_LEN];
     put(&mut chunk, 0, last_chunk(CHUNK_DATA, cookie, length + 8));
@@ -141,10 +141,10 @@ pub fn put_error_chunk(output: &mut Vec<u8>, cookie: u64, errno: Errno, message:
     output.extend_from_slice(message.as_bytes());
 }
 
-/// Appends the whole structured reply to a block status request. For `base:allocation`, the reply has
-/// pairs of length in bytes and state ([`STATE_HOLE`], [`STATE_ZERO`]), in order and without gaps from
-/// the request's offset. There must be at least one extent, and no extent may be empty. Extents after the
-/// first [`EXTENTS_MAX`] are left out.
+/// Appends the whole structured reply to a block status request. The reply has the extents of
+/// `base:allocation` as pairs: a length in bytes and a state ([`STATE_HOLE`], [`STATE_ZERO`]). They follow
+/// each other without gaps from the request's offset on. There must be at least one extent, and no extent may
+/// be empty. Extents after the first [`EXTENTS_MAX`] are left out.
 pub fn put_status_chunk(
     output: &mut Vec<u8>,
     cookie: u64,

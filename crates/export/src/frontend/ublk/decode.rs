@@ -31,7 +31,8 @@ pub fn decode(received: &[u8], export: &ExportInfo) -> Decoded {
     }
 }
 
-/// The request, if the export has its range and allows its operation.
+/// The request that a description asks for, if the range lies within the export and the export allows the
+/// operation.
 #[inline]
 fn requested(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
     let (cookie, descriptor) = (message.head.tag.into(), message.head.descriptor);

@@ -43,7 +43,7 @@ fn requested(descriptor: Descriptor, data: &[u8]) -> Request {
     }
 }
 
-/// The error in the answer. The decoder must have taken the whole message.
+/// The error in the answer to a message, which the decoder must have taken whole.
 fn error(descriptor: Descriptor, data: &[u8], export: &ExportInfo) -> Errno {
     let bytes = message(7, descriptor, data);
     match decode(&bytes, export) {
@@ -125,7 +125,7 @@ fn any_descriptor() -> impl Strategy<Value = Descriptor> {
 }
 
 proptest! {
-    /// For any description, a request lies within the disk, and its data within the message.
+    /// For every description, a decoded request lies within the disk, and its data within the message.
     #[test]
     fn no_request_leaves_the_disk_or_the_message(
         descriptor in any_descriptor(),

@@ -1,14 +1,15 @@
-//! The properties of a device. A privileged process gives them to the driver before it hands the device
-//! over.
+//! The properties of a ublk device. A privileged process gives them to the driver before it hands the device
+//! over to the daemon.
 
 use dashpot_sys::ublk::{Access, Geometry};
 
 pub use super::wire::DATA_MAX;
 
-/// The depth of the queue of a device. A lower depth would act like a hidden lane count.
+/// The depth of a device's queue. A smaller depth would act like a hidden number of lanes.
 pub const DEPTH: u16 = 256;
 
-/// The geometry of a device: its size, its sector, and the smallest write that needs no read before it, in bytes.
+/// The geometry of a device, from its size, its sector, and the smallest write that needs no
+/// read-modify-write, all in bytes.
 pub fn geometry(size: u64, (sector, block): (u32, u32), read_only: bool) -> Geometry {
     Geometry {
         size,
@@ -23,5 +24,5 @@ pub fn geometry(size: u64, (sector, block): (u32, u32), read_only: bool) -> Geom
     }
 }
 
-/// The longest range of a discard: the length of a request has 32 bits.
+/// The longest range of a discard, because the length of a request has 32 bits.
 const RANGE_MAX: u64 = 1 << 31;

@@ -48,8 +48,8 @@ impl Device {
             }
             match self.queue.next_event() {
                 Some(Event::Request { tag, descriptor }) => self.take(into, tag, descriptor),
-                // Messages that were received before are useless, because the session can no longer
-                // reply to them.
+                // Messages that were received earlier in this call are dropped, because the session can no
+                // longer reply to them.
                 Some(Event::End) => return Arrival::End,
                 None => return arrived(into.len() > before),
             }
@@ -58,9 +58,9 @@ impl Device {
         arrived(into.len() > before)
     }
 
-    /// Fails the requests that the driver has sent, and those that it will send. If the server ended at
-    /// once instead, the kernel would still hold commands while the driver sends more requests. Linux
-    /// 6.12 crashed in this state.
+    /// Fails the requests that the driver has sent, and all that it will send. If the server ended at once
+    /// instead, the driver would send more requests while the kernel still holds the server's commands, and
+    /// Linux 6.12 crashed in that state.
     pub(super) fn fail_all(&mut self) -> bool {
         self.fails = true;
         self.queue.fail_held();
@@ -84,7 +84,7 @@ impl Device {
             op::WRITE => u64::from(descriptor.sectors) * SECTOR,
             _ => 0,
         };
-        // The decoder refuses a write without its data.
+        // The message then lacks the data of its write, and the decoder refuses it.
         let data = if data > DATA_MAX.into() {
             0
         } else {
@@ -101,12 +101,12 @@ impl Device {
         }
         if self.queue.read_data(tag, into, data as usize).is_err() {
             into.truncate(begin);
-            // After an error, the device is about to go, or the answer waits for the next call.
+            // If this fails, the device is about to go, or the answer stays queued until the next call.
             let _ = self.queue.finish(tag, Err(Errno::IO));
         }
     }
 
-    /// Gives the kernel the data of a reply, and queues the command that ends the request.
+    /// Copies the data of a reply to the kernel, and queues the command that ends the request.
     pub(super) fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         let whole = bytes.iter().map(|part| part.len()).sum();
         let Some((reply, data)) = split(bytes) else {
@@ -151,16 +151,16 @@ fn arrived(any: bool) -> Arrival {
     }
 }
 
-/// The beginning of a reply, and the parts of its data. The first part of a chunk is the beginning of a
-/// reply.
+/// Splits a chunk into the beginning of its reply, which is the chunk's first part, and the parts of the
+/// data.
 fn split<'a, 'b>(bytes: &'a [IoSlice<'b>]) -> Option<(Reply, &'a [IoSlice<'b>])> {
     let (first, data) = bytes.split_first()?;
     let reply = Reply::read_from_bytes(first).ok()?;
     Some((reply, data))
 }
 
-/// Whether a descriptor is the character device of a ublk device. The major number of these devices is
-/// not fixed.
+/// Whether a descriptor is the character device of a ublk device. sysfs tells, because the major number of
+/// these devices is not fixed.
 fn is_ublk(fd: &OwnedFd) -> bool {
     let Ok(found) = fstat(fd) else {
         return false;
@@ -183,8 +183,8 @@ fn why_not(error: &io::Error) -> String {
 }
 
 const NOT_UBLK: NotServed = NotServed::WrongDescriptor("ublk device");
-/// The most messages that one call of [`Device::receive`] takes. Each further message in a batch delays the
-/// messages before it.
+/// The largest number of messages that one call of [`Device::receive`] takes. Each further message in a batch
+/// delays the messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::frontend::boundary::SendLimits;
 use crate::store::SLICE;
 
-/// The beginning of a message. The data of a write follows.
+/// The beginning of a message. If the request is a write, its data follows.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Head {
-    /// The driver's number for the request.
+    /// The driver's tag of the request.
     pub(super) tag: u32,
     /// How many bytes of data follow.
     pub(super) data: u32,
@@ -41,12 +41,12 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The beginning of a reply. The data of a read follows.
+/// The beginning of a reply. If the request was a read, its data follows.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Reply {
     pub(super) tag: u32,
-    /// The number of bytes that were read or written, or the negated number of an error.
+    /// The number of bytes that were read or written, or the negative number of an error.
     pub(super) result: i32,
 }
 
@@ -63,14 +63,14 @@ pub(super) fn message(tag: u16, descriptor: Descriptor, data: &[u8]) -> Vec<u8> 
 
 /// The length of the head of a message.
 pub(super) const HEAD: usize = size_of::<Head>();
-/// The largest read or write.
+/// The length of the largest read or write, in bytes.
 pub const DATA_MAX: u32 = 1 << 20;
-/// The longest message.
+/// The length of the longest message.
 pub(super) const MESSAGE_MAX: usize = DATA_MAX as usize + HEAD;
-/// The longest reply.
+/// The length of the longest reply.
 pub(super) const REPLY_MAX: usize = DATA_MAX as usize + size_of::<Reply>();
-/// The unit of lengths in the driver's description of a request.
+/// The unit of offsets and lengths in the driver's description of a request, in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-// The longest reply fits into one call, with its head and with partial slices of a store at both ends.
+// The longest reply must fit into one call, even if it begins and ends within a slice of a store.
 const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);

@@ -1,8 +1,9 @@
-//! Checks whether a request is valid, and which operation the request asks for.
+//! Checks whether a request is valid, and tells which operation it asks for.
 //!
 //! Source: NetworkBlockDevice/nbd, doc/proto.md, "Request types", "Error values" and "Size
-//! constraints". The protocol leaves two answers open. This module answers a request of no bytes with
-//! EINVAL, as nbdkit does. Trim, zeroes, cache and block status may be longer than the largest payload.
+//! constraints". The protocol leaves two answers open. This module answers a request of no bytes with EINVAL,
+//! as nbdkit does. And requests without a payload (trim, zeroes, cache, block status) may cover more bytes
+//! than the largest payload.
 
 use dashpot_engine::Errno;
 
@@ -11,15 +12,16 @@ use super::wire::{PAYLOAD_MAX, RequestHeader, command, flag};
 use crate::export::ExportInfo;
 use crate::frontend::boundary::Operation;
 
-/// The largest payload of a refused write that the server reads and discards, in bytes. The server
+/// If a refused write has a payload of at most this many bytes, the server reads and discards it. The server
 /// disconnects a client that announces a longer payload.
 pub const DRAIN_MAX: u32 = 2 * PAYLOAD_MAX;
 
-/// The operation of a valid request. If the operation has a range, the range is not empty, is aligned
-/// and lies within the export.
+/// The operation of a valid request. Its range, if it has one, is not empty, is aligned and lies within the
+/// export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// An I/O. A read with DF is an ordinary read, because every reply has its data in one chunk.
+    /// An I/O. A read or write of the export, or another operation that becomes a zio. The flag DF needs no
+    /// variant, because every reply has its data in one chunk.
     Io(Operation),
     /// Asks which parts of a range are allocated.
     BlockStatus {
@@ -39,11 +41,10 @@ pub enum Refused {
         errno: Errno,
         /// The reason, as text for people.
         reason: &'static str,
-        /// The number of bytes that follow the request, and that must be discarded before the next
-        /// request.
+        /// The number of payload bytes that follow the request, which the server must discard.
         payload: u32,
     },
-    /// The request announces a payload above [`DRAIN_MAX`]: the server must drop the connection.
+    /// The request announces a payload above [`DRAIN_MAX`], so the server must drop the connection.
     Drop,
 }
 
@@ -112,8 +113,8 @@ fn check_io(
     }
 }
 
-/// The meaning of a command and its flags. FUA is valid on all commands, because the protocol says
-/// that some clients set this flag on any command.
+/// The operation that a command and its flags ask for. FUA is valid on all commands, because the protocol
+/// warns that some clients set it on every command.
 fn command(request: &RequestHeader, features: Features) -> Result<Accepted, Refusal> {
     let has = |bit| request.flags & bit != 0;
     let fua = has(flag::FUA);
@@ -170,8 +171,7 @@ fn check_no_range(request: &RequestHeader) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks the range of a request. `beyond` is the error for a range that ends beyond the end of the
-/// export.
+/// Checks the range of a request. `beyond` is the error if the range extends beyond the end of the export.
 fn check_range(request: &RequestHeader, export: &ExportInfo, beyond: Errno) -> Result<(), Refusal> {
     if request.length == 0 {
         return invalid("a range of no bytes");

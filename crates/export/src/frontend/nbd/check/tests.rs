@@ -228,7 +228,7 @@ fn a_refused_write_says_how_much_to_throw_away() {
 }
 
 prop_compose! {
-    /// Requests close to the limits of the export, of blocks, of payloads and of the integer types.
+    /// Random requests, close to the limits of the export, the blocks, the payloads and the integer types.
     fn any_request()(
         command in 0..10_u16,
         flags in prop_oneof![3 => Just(0), 1 => 0..64_u16],

@@ -2,15 +2,15 @@
 
 use crate::export::ExportInfo;
 
-/// The smallest request that needs no read-modify-write, in bytes.
+/// The preferred block size in bytes: the smallest request that needs no read-modify-write.
 pub(super) fn preferred_block(export: &ExportInfo) -> u32 {
     export.block.max(export.preferred).max(PAGE)
 }
 
 /// The transmission flags. `structured` says whether structured replies were negotiated.
 ///
-/// FAST_ZERO promises that zeroing is faster than writing. An injected delay would break that
-/// promise, so FAST_ZERO is never set.
+/// FAST_ZERO would promise that zeroing is faster than writing. An injected delay would break that promise,
+/// so FAST_ZERO is never set.
 pub fn transmission_flags(read_only: bool, structured: bool) -> u16 {
     let writes = if read_only {
         READ_ONLY

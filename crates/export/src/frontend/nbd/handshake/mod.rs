@@ -1,14 +1,13 @@
 //! The handshake, from the greeting to the first request, as a state machine without a socket.
 //!
 //! Source: NetworkBlockDevice/nbd, doc/proto.md, "Fixed newstyle negotiation" and "Option types".
-//! The server knows EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY, LIST_META_CONTEXT and
-//! SET_META_CONTEXT with `base:allocation`. There is no TLS. The server answers every other option with
-//! ERR_UNSUP and skips the data of the option.
+//! The server supports the options EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY, LIST_META_CONTEXT
+//! and SET_META_CONTEXT with `base:allocation`. It does not support TLS. It answers every other option with
+//! ERR_UNSUP and skips that option's data.
 //!
-//! The caller sends [`GREETING`]. Then the caller passes the received bytes in, in pieces of any
-//! size, and sends the bytes that were appended to `output`, even when the answer is
-//! [`Progress::Close`]. The caller bounds how long the handshake may take. This module bounds the
-//! memory of the handshake.
+//! The caller first sends [`GREETING`]. Then it passes what it receives to [`Handshake::input`], in pieces of
+//! any size, and sends the bytes that were appended to `output`, even if the result is [`Progress::Close`].
+//! The caller must limit the time that the handshake takes. This module limits its memory.
 
 mod advertised;
 mod option;
@@ -25,16 +24,16 @@ use crate::export::ExportInfo;
 /// The server's first bytes: two magic words, FIXED_NEWSTYLE and NO_ZEROES.
 pub const GREETING: [u8; 18] = *b"NBDMAGICIHAVEOPT\x00\x03";
 
-/// The most options that one handshake may have. A client that lists the exports needs two options per
+/// The largest number of options in one handshake. A client that lists the exports needs two options per
 /// export.
 pub const OPTIONS_MAX: u32 = 1000;
 
-/// The most data that an option may have, in bytes.
+/// The largest amount of data in one option, in bytes.
 pub const OPTION_DATA_MAX: u32 = 64 << 10;
 
-/// When `output` holds this many bytes that the client has not taken, the server answers no further
-/// option. A client must read the reply to an option before it sends the next option, so only a client
-/// that does not read reaches this bound.
+/// While `output` holds this many unsent bytes, the server answers no further option. A client must read the
+/// reply to an option before it sends the next option, so only a client that does not read its replies
+/// reaches this limit.
 pub const UNSENT_MAX: usize = 64 << 10;
 
 /// The negotiated features of the transmission phase.
@@ -42,7 +41,7 @@ pub const UNSENT_MAX: usize = 64 << 10;
 pub struct Features {
     /// Whether replies are structured.
     pub structured: bool,
-    /// Whether the client may ask for block status, and gets `base:allocation`.
+    /// Whether the client may ask for the block status of `base:allocation`.
     pub base_allocation: bool,
 }
 
@@ -53,7 +52,8 @@ pub struct Negotiated {
     pub export: usize,
     /// The negotiated features.
     pub features: Features,
-    /// The bytes that came after the handshake: the beginning of the client's first requests.
+    /// The bytes that were received after the end of the handshake. They are the beginning of the client's
+    /// first requests.
     pub left_over: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ pub struct Handshake {
     options: u32,
     no_zeroes: bool,
     structured: bool,
-    /// The export that `base:allocation` was selected for.
+    /// The index of the export for which the client has selected `base:allocation`.
     base_allocation: Option<usize>,
 }
 
@@ -196,7 +196,7 @@ impl Handshake {
             return Step::Close;
         }
         if option == option::SET_META_CONTEXT {
-            // A new selection replaces the old selection, even when the new selection fails.
+            // A new selection replaces the old one, even if it fails.
             self.base_allocation = None;
         }
         self.state = if !option::is_served(option) {
@@ -312,8 +312,8 @@ impl Handshake {
             return Step::Again;
         }
         reply.info_export(export, self.structured);
-        // The server sends the size to clients that did not ask for it, too: a client that lists
-        // exports shows the size.
+        // The server sends the size even to clients that did not ask for it, because clients that list
+        // exports show it.
         reply.info_block_size(export);
         if request.wants_name {
             reply.info_name(export);

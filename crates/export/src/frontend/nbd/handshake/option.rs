@@ -12,7 +12,7 @@ pub(super) const STRUCTURED_REPLY: u32 = 8;
 pub(super) const LIST_META_CONTEXT: u32 = 9;
 pub(super) const SET_META_CONTEXT: u32 = 10;
 
-/// Types of information, in INFO and GO and in the replies to them.
+/// The types of information that clients ask for with INFO and GO, and that the replies have.
 pub(super) mod info {
     pub(crate) const EXPORT: u16 = 0;
     pub(crate) const NAME: u16 = 1;
@@ -20,7 +20,7 @@ pub(super) mod info {
     pub(crate) const BLOCK_SIZE: u16 = 3;
 }
 
-/// The only metadata context of this server.
+/// The only metadata context that this server supports.
 pub(super) const BASE_ALLOCATION_NAME: &str = "base:allocation";
 
 /// Whether the server knows this option.

@@ -50,7 +50,7 @@ fn meta_data(name: &[u8], queries: &[&[u8]]) -> Vec<u8> {
     data
 }
 
-/// Passes these pieces of input to a handshake. Returns its progress and its output.
+/// Passes pieces of input to a handshake. Returns its last progress and its whole output.
 fn run<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Progress, Vec<u8>) {
     let mut setup = Handshake::new(exports());
     let mut output = Vec::new();
@@ -68,7 +68,7 @@ fn run<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Progress, Vec<u8>) {
     (Progress::More, output)
 }
 
-/// Sends the client flags and then these options, all at once.
+/// Sends the client flags and then these options, all at once. Returns the progress and the answers.
 fn haggle(options: &[Vec<u8>]) -> (Progress, Vec<Answer>) {
     let (progress, output) = run([&[&FLAGS[..], &options.concat()].concat()[..]]);
     (progress, answers(&output))
@@ -127,7 +127,7 @@ fn set_meta(name: &[u8], query: &[u8]) -> Vec<u8> {
     option(option::SET_META_CONTEXT, &meta_data(name, &[query]))
 }
 
-/// Sends the bytes that qemu-io 7.2 sends, and expects the bytes that the protocol demands.
+/// Replays the handshake of qemu-io 7.2: its bytes must get the replies that the protocol demands.
 #[test]
 fn a_handshake_of_qemu() {
     let client = [

@@ -1,4 +1,4 @@
-//! Tests random handshakes whose bytes arrive in pieces.
+//! Tests random handshakes, whose bytes arrive in pieces of random lengths.
 
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ fn any_meta() -> impl Strategy<Value = Vec<u8>> {
     (any_name(), queries).prop_map(|(name, queries)| meta_data(&name, &queries))
 }
 
-/// Options, well-formed or not. None of these options ends the handshake.
+/// Options, well-formed or not, that do not end the handshake.
 fn any_option() -> impl Strategy<Value = Vec<u8>> {
     let garbage = prop::collection::vec(any::<u8>(), 0..40);
     let meta = option::LIST_META_CONTEXT..=option::SET_META_CONTEXT;
@@ -59,7 +59,7 @@ prop_compose! {
     }
 }
 
-/// Cuts `bytes` into pieces. The pieces have these lengths in turn, over and over.
+/// Cuts `bytes` into pieces of these lengths, which are used in turn, over and over.
 fn pieces<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for &length in lengths.iter().cycle() {
