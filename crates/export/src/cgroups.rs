@@ -1,7 +1,7 @@
-//! The control groups of this process, in version 1 or 2, and the figures in their files.
+//! The control groups (version 1 or 2) of this process, and the figures in their files.
 //!
-//! A process in a container does not see the groups above those of the container. This module ignores
-//! those higher groups.
+//! A process in a container does not see the groups above the container's own. This module ignores those
+//! higher groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ pub(crate) enum Version {
     Two,
 }
 
-/// The groups of this process for a controller, and all groups above them.
+/// The groups that this process belongs to for a controller, and all their ancestors.
 pub(crate) fn own(controller: &str) -> Vec<Group> {
     below(Path::new("/proc"), Path::new("/sys/fs/cgroup"), controller)
 }
 
-/// Like [`own`], but with the given paths of `/proc` and of the root of the groups.
+/// Like [`own`], but with the given paths for `/proc` and for the root of the group hierarchy.
 pub(crate) fn below(proc: &Path, root: &Path, controller: &str) -> Vec<Group> {
     let lines = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
     let lines = lines.lines();
@@ -34,7 +34,7 @@ pub(crate) fn below(proc: &Path, root: &Path, controller: &str) -> Vec<Group> {
         .collect()
 }
 
-/// The group that a line `ID:CONTROLLERS:PATH` names, and all groups above it.
+/// The group that a line `ID:CONTROLLERS:PATH` names, and all its ancestors.
 fn of_line(line: &str, root: &Path, controller: &str) -> Vec<Group> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -65,13 +65,13 @@ impl Group {
         fs::read_to_string(self.directory.join(file)).ok()
     }
 
-    /// The number in one of the group's files. A file that says `max` or -1 has no number.
+    /// The number in one of the group's files. `None` if the file says `max` or -1.
     pub(crate) fn number(&self, file: &str) -> Option<u64> {
         self.read(file)?.trim().parse().ok()
     }
 }
 
-/// The number in the line of `text` that begins with this name.
+/// The number in the line of `text` that begins with `name`.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     let mut line = lines.find(|line| line.clone().next() == Some(name))?;

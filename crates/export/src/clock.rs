@@ -1,4 +1,4 @@
-//! `CLOCK_MONOTONIC`, as the engine's time, and the clocks for CPU time and suspensions.
+//! `CLOCK_MONOTONIC`, which is the engine's time, and the clocks that measure CPU time and suspensions.
 
 use dashpot_engine::{Duration, Instant};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -8,14 +8,14 @@ pub fn now() -> Instant {
     Instant::from_nanos(read(ClockId::Monotonic))
 }
 
-/// The CPU time that this thread has used. Unlike the other clocks, this clock takes a system call.
+/// The CPU time that this thread has used. Unlike the other clocks, this clock needs a system call.
 pub(crate) fn cpu_time() -> Duration {
     Duration::from_nanos(read(ClockId::ThreadCPUTime))
 }
 
-/// How long the host has been suspended since it started. `CLOCK_BOOTTIME` counts the time of a
-/// suspension, and `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between the
-/// two readings.
+/// How long the host has been suspended since it started. `CLOCK_BOOTTIME` counts the time during a
+/// suspension, and `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between the two
+/// readings.
 pub(crate) fn suspended() -> Option<Duration> {
     let before = read(ClockId::Monotonic);
     let boot = read(ClockId::Boottime);
@@ -38,6 +38,6 @@ fn read(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Readings that are further apart than this duration are not compared, because the thread was
-/// interrupted between them.
+/// If the two readings are further apart than this, the thread was interrupted between them, and they are not
+/// compared.
 const UNCERTAIN_MAX: Duration = Duration::from_micros(100);

@@ -11,7 +11,7 @@ use dashpot_rules::{Address, DiskConfig, PoolSpec, VolumeSpec};
 pub struct ServerConfig {
     /// The number of shard threads.
     pub shards: usize,
-    /// Seeds the random draws of the rules.
+    /// The seed for the random draws of the rules.
     pub seed: u64,
     /// The disks, in the order in which clients list them.
     pub disks: Vec<DiskConfig>,
@@ -24,16 +24,16 @@ pub struct ServerConfig {
     /// Listening sockets that the parent process has handed over. NBD clients connect to these sockets,
     /// too.
     pub handed: Vec<Arc<OwnedFd>>,
-    /// Whether RAM disks may be larger than the available memory.
+    /// Whether the RAM disks together may be larger than the available memory.
     pub overcommit: bool,
-    /// Whether shards spin to meet their deadlines.
+    /// Whether shards may spin to meet their deadlines.
     pub spin: Spin,
 }
 
 /// Whether a shard may spin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spin {
-    /// A shard spins if no CPU quota is in force, but spends at most a fixed share of a core on it.
+    /// A shard spins if no CPU quota is in force, but spends at most a fixed share of a core on spinning.
     #[default]
     Auto,
     /// No shard spins.

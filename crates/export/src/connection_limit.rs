@@ -1,15 +1,15 @@
-//! Bounds the number of connections, in total and for each peer.
+//! Bounds the number of connections, in total and per peer.
 //!
-//! The budget guarantees each connection a little memory. The sum of this memory is bounded only if the
-//! number of connections is bounded. One peer may have at most half of the connections, so that
-//! this peer cannot keep other peers out.
+//! The budget guarantees a little memory to each connection. The total is bounded only if the number of
+//! connections is bounded. One peer may have at most half of the connections, so that this peer cannot keep
+//! other peers out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::complain::complain;
 
-/// Counts connections. A connection counts until its [`Permit`] is dropped.
+/// Counts connections, each until its [`Permit`] is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionLimit {
     all: Arc<()>,
@@ -26,7 +26,7 @@ pub(crate) struct Permit {
 }
 
 impl ConnectionLimit {
-    /// Lets a connection of a peer in, unless there are too many connections.
+    /// Gives a new connection of a peer its permit. `None` if there are too many connections.
     pub(crate) fn admit(&mut self, peer: &str) -> Option<Permit> {
         if self.peers.len() >= CONNECTIONS_MAX {
             self.peers.retain(|_, peer| living(peer) > 0);
@@ -48,7 +48,7 @@ impl ConnectionLimit {
     }
 }
 
-/// Warns once when the limit begins to refuse connections, not for each refused connection.
+/// Warns that connections are refused: once when the refusals begin, not for each refused connection.
 fn warn_that_it_is_full(peer: &str, of_peer: usize) {
     complain(format_args!(
         "dashpot: a connection of {peer}, which has {of_peer}, is refused: one client may have \
@@ -60,9 +60,9 @@ fn living(count: &Arc<()>) -> usize {
     Arc::strong_count(count) - 1
 }
 
-/// The most connections at once, including connections that shake hands.
+/// The largest number of connections at once, including those that are still shaking hands.
 const CONNECTIONS_MAX: usize = 4_096;
-/// The most connections of one peer.
+/// The largest number of connections of one peer.
 const OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;
 
 #[cfg(test)]

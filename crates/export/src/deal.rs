@@ -24,14 +24,14 @@ use crate::store::{Keeper, Opened, Side, Size, Start, Store, assemble, data_of};
 /// Why the disks, pools and volumes cannot be distributed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DealError {
-    /// A pool or a volume cannot be made.
+    /// A pool or a volume cannot be created.
     #[error("{what} `{name}`: {why}")]
     Pool {
         what: &'static str,
         name: String,
         why: String,
     },
-    /// The system has no descriptor left.
+    /// The system has no free descriptor.
     #[error(transparent)]
     System(#[from] io::Error),
 }
@@ -61,7 +61,7 @@ pub(crate) struct Built {
     pub(crate) served: Vec<Served>,
     pub(crate) devices: DeviceIds,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
-    /// The keepers of the pools' mirrors, by pool.
+    /// The keepers, which record the state of the pools' mirrors, by pool.
     pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Infos {
 }
 
 /// Distributes disks, pools and volumes among the shards. Disks without a pool go to the shards in turn.
-/// Pools go to the shards in turn too, each with its disks and volumes.
+/// Pools also go to the shards in turn, each with its disks and volumes.
 pub(crate) fn deal(config: &ServerConfig, opened: Vec<Opened>) -> Result<Dealt, DealError> {
     let built = |_| Built::new();
     let shards = (0..config.shards.max(1)).map(built);
@@ -195,7 +195,8 @@ impl Dealt {
         Ok(())
     }
 
-    /// Reads the labels of a pool's mirrors, and makes the engine keep a record of the mirrors.
+    /// Reads the labels of a pool's mirrors, and tells the engine how each mirror starts, so that it records
+    /// their state.
     fn assemble_mirrors(
         &mut self,
         shard: usize,
@@ -226,8 +227,8 @@ impl Dealt {
         Ok(())
     }
 
-    /// How a member of a pool starts as a mirror. `None` if the member is not a mirror, or if the bytes of no
-    /// side outlive the daemon.
+    /// The state in which a member of a pool starts as a mirror. `None` if the member is not a mirror, or if
+    /// none of its sides keeps its bytes after the daemon ends.
     fn assemble_mirror(
         &self,
         shard: usize,
@@ -301,9 +302,9 @@ impl Dealt {
         Ok(())
     }
 
-    /// Identifies the bytes of a volume: the place of its blocks on the stores of all disks of its
-    /// pool. `None` if the end of this process may lose acknowledged writes: writes in memory, or in a
-    /// store that does not outlive the process.
+    /// A text that identifies the bytes of a volume by the stores of its pool's disks and the place of its
+    /// blocks on them. `None` if acknowledged writes may be lost when this process ends, because they are in
+    /// memory or in a store that does not outlive the process.
     fn identity_of(&self, volume: &VolumeSpec, id: VolumeId) -> Option<String> {
         if volume.write == WritePolicy::Back {
             return None;
@@ -327,7 +328,8 @@ impl Dealt {
         ClientId::of_volume(volumes.filter(|other| other.pool == volume.pool).count())
     }
 
-    /// Makes a volume or a pool a client of the disks of a pool, for their rules and events.
+    /// Makes a volume or a pool a named client of a pool's disks, so that rules and events of the disks can
+    /// name it.
     fn name_at_disks(&mut self, pool: usize, client: ClientId, name: &str) {
         let info = &self.infos.pools[pool];
         let built = &mut self.shards[info.shard];

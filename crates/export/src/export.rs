@@ -10,8 +10,8 @@ use dashpot_sys::seccomp::{Call, Lookup, User};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// The id of an export of a shard. Connections, clients, stalls and budgets belong to an export.
-/// The shard looks up the device behind the export only when it talks to the engine.
+/// The id of an export of a shard. A shard keeps connections, clients, stalls and budgets by export. It looks
+/// up the device behind the export only to talk to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExportId(pub(crate) u32);
 
@@ -25,9 +25,10 @@ pub struct ExportInfo {
     /// The size in bytes. If the size is not a multiple of `block`, clients cannot reach the last
     /// bytes.
     pub size: u64,
-    /// The smallest read or write and its alignment, in bytes: a power of two from 1 to 64 KiB.
+    /// The size of a block, in bytes: every read and write consists of whole blocks. A power of two from 1 to
+    /// 64 KiB.
     pub block: u32,
-    /// The smallest write that needs no read before it, in bytes, as far as the store knows.
+    /// The smallest write, in bytes, that needs no read-modify-write, as far as the store knows.
     pub preferred: u32,
     /// Whether writes are refused.
     pub read_only: bool,
@@ -46,20 +47,21 @@ pub enum Mechanism {
     Ublk,
 }
 
-/// The owner of a program, which gets the events of the program's calls. The receiver drops this value when
-/// the receiver gets no more calls.
+/// The code that started a program, and is informed about the program's calls. The receiver drops this value
+/// when the receiver gets no more calls.
 pub trait Follower: Send {
     /// Notes a call that dashpot has received and has not yet acted on.
     fn received(&mut self, call: &Call);
 
-    /// Tells the user a sentence about calls that dashpot does not hold. Each sentence comes once.
+    /// Tells the user, in one sentence, about calls that dashpot does not hold. The same sentence comes only
+    /// once.
     fn say(&mut self, sentence: &str);
 
-    /// Does a lookup as another user, whose processes this process may not look into.
+    /// Does a lookup as another user, because this process may not inspect that user's processes.
     fn look_up_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
 }
 
-/// The answer to a program that asks for an io_uring. The I/Os of an io_uring cannot be held.
+/// How dashpot answers a program that asks for an io_uring, whose I/Os dashpot cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uring {
     /// Dashpot counts the ring, and tells the user.
@@ -69,27 +71,28 @@ pub enum Uring {
     Refuse,
 }
 
-/// A program whose calls dashpot receives. Dropping this value ends the receiving soon. The shards answer
-/// the calls that wait.
+/// A program whose calls dashpot receives. Soon after this value is dropped, dashpot receives no more calls.
+/// The shards still answer the calls that wait.
 #[derive(Debug)]
 pub struct Followed {
     stop: Arc<OwnedFd>,
     counts: Arc<Counts>,
 }
 
-/// How many of a program's calls reached files of disks without becoming zios.
+/// Counts of the calls that reached a disk's files, or could have reached them, without being held as zios.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// How many calls dashpot did not hold, because it did not know their files.
     pub unheld: AtomicU64,
-    /// How many syncs a rule with `--mode floor` held although dashpot could not do the sync itself first.
+    /// How many syncs a rule with `--mode floor` held without dashpot's own sync, because dashpot could not
+    /// do it.
     pub unsynced: AtomicU64,
-    /// How often the program opened a file with `O_SYNC` or `O_DSYNC`, so that each write to it syncs by
-    /// itself.
+    /// How often the program opened a file with `O_SYNC` or `O_DSYNC`. Each write to such a file syncs it,
+    /// too.
     pub synced_opens: AtomicU64,
     /// How many I/Os the program started with `io_submit`.
     pub submitted: AtomicU64,
-    /// How many rings of io_uring the program asked for, whichever files their I/Os reach.
+    /// How many io_urings the program asked for, whichever files their I/Os reach.
     pub rings: AtomicU64,
     /// How many writable shared mappings of files the program made.
     pub mappings: AtomicU64,
@@ -103,7 +106,7 @@ impl Followed {
         })
     }
 
-    /// The numbers of the calls that did not become zios.
+    /// The counts of the calls that did not become zios.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }

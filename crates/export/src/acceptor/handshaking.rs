@@ -17,7 +17,7 @@ pub(super) struct Handshaking {
     handshake: Handshake,
     output: Vec<u8>,
     sent: usize,
-    /// How the connection continues after the output is sent.
+    /// The next step of the connection, once the output is sent.
     pub(super) progress: Progress,
 }
 
@@ -44,8 +44,8 @@ impl Handshaking {
         self.has_output() || matches!(self.progress, Progress::More)
     }
 
-    /// Sends the output, then reads the client's bytes and answers them. Stops when sending or receiving
-    /// would block, or after some reads, so that the acceptor can serve the other clients.
+    /// Sends the output, then reads what the client has sent and answers it. Stops when sending or receiving
+    /// would block, or after [`READS_PER_TURN`] reads, so that the acceptor can serve the other clients.
     pub(super) fn advance(&mut self) -> rustix::io::Result<()> {
         for _ in 0..READS_PER_TURN {
             if !self.send()? || !matches!(self.progress, Progress::More) {
@@ -73,7 +73,7 @@ impl Handshaking {
         Ok(true)
     }
 
-    /// Receives bytes once, and answers them. Returns whether any bytes were received.
+    /// Reads the socket once, and answers the bytes. Returns whether any bytes were received.
     fn receive(&mut self) -> rustix::io::Result<bool> {
         let mut bytes = Vec::with_capacity(RECEIVE_LENGTH);
         match net::recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
@@ -89,5 +89,5 @@ impl Handshaking {
 
 /// How many times the acceptor reads one client's socket before it serves the other clients.
 const READS_PER_TURN: usize = 4;
-/// The most bytes that one read takes.
+/// The largest number of bytes that one read takes.
 const RECEIVE_LENGTH: usize = 16 << 10;

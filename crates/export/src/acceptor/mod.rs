@@ -1,6 +1,6 @@
-//! The acceptor: one thread that accepts connections and shakes hands with all clients at once. The
-//! acceptor never waits for a single client. After a handshake, the acceptor hands the connection to
-//! the shard of the export that the client chose.
+//! The acceptor: one thread that accepts connections and shakes hands with all clients at once. It never
+//! blocks on any one client. After a handshake, the acceptor hands the connection to the shard of the export
+//! that the client chose.
 
 mod handshaking;
 mod pending;
@@ -31,7 +31,7 @@ use crate::route::Route;
 pub(crate) enum AcceptorMessage {
     /// Let clients in. Until this message comes, clients wait in the backlog of the listeners.
     Open,
-    /// Let no client in any more.
+    /// Let no more clients in.
     Close,
 }
 
@@ -44,12 +44,11 @@ pub(crate) struct Acceptor {
     routes: Vec<Route<ExportId>>,
     pending: Pending<Handshaking>,
     limit: ConnectionLimit,
-    /// Whether the acceptor lets clients in at all.
+    /// Whether clients are let in: after the message `Open`, and before `Close`.
     opened: bool,
-    /// The end of the pause that the acceptor makes when the system has no room for another
-    /// connection.
+    /// When the acceptor's pause ends, after the system had no room for another connection.
     pauses_until: Option<Instant>,
-    /// Whether epoll watches the listeners: false while no client can come in.
+    /// Whether epoll watches the listeners. It does not while no client can be let in.
     watching: bool,
 }
 
@@ -108,8 +107,8 @@ impl Acceptor {
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let now = clock::now();
-        // A handshake may have become displaceable since the listeners were last watched. In that case
-        // the acceptor does not wait.
+        // A handshake may have become displaceable since the listeners were last watched. In that case the
+        // timeout is zero.
         let room = self.pending.displaceable_at().filter(|_| !self.watching);
         let moments = [self.pending.late_at(), room, self.pauses_until];
         let soonest = moments.into_iter().flatten().min();
@@ -135,10 +134,10 @@ impl Acceptor {
                     }
                     self.begin(now, fd);
                 }
-                // No client is waiting, or the client has already gone.
+                // No client is waiting, or the waiting client has already gone.
                 Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return,
-                // The process has too many descriptors, or the system has no memory left. The listener
-                // stays readable, so the acceptor stops watching it.
+                // The process has too many descriptors, or the system has no memory left. Because the
+                // listener stays readable, the acceptor stops watching it for a while.
                 Err(_) => {
                     self.pauses_until = Some(now + PAUSE);
                     return;
@@ -147,7 +146,7 @@ impl Acceptor {
         }
     }
 
-    /// Begins the handshake of a client that has just connected.
+    /// Begins the handshake with a client that has just connected.
     fn begin(&mut self, now: Instant, fd: OwnedFd) {
         let peer = peer_name(fd.as_fd());
         let Some(permit) = self.limit.admit(&peer) else {
@@ -158,14 +157,14 @@ impl Acceptor {
         if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(id), flags).is_err() {
             return;
         }
-        // Unix sockets refuse this option, but never delay small packets.
+        // Unix sockets refuse this option, but they never delay small packets anyway.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
         let client = Handshaking::new(fd, permit, Arc::clone(&self.exports));
         self.pending.enter(now, peer, client);
         self.advance(id);
     }
 
-    /// Advances a handshake as far as the client's bytes allow.
+    /// Advances a handshake as far as the bytes that the client has sent allow.
     fn advance(&mut self, id: u64) {
         let Some(mut place) = self.pending.take(id) else {
             return;
@@ -221,7 +220,7 @@ impl Acceptor {
         }
     }
 
-    /// Watches the listeners only while a client can come in. At other times, clients wait in the
+    /// Makes epoll watch the listeners only while a client can be let in. At other times, clients wait in the
     /// backlog.
     fn watch_listeners(&mut self) -> io::Result<()> {
         let now = clock::now();
@@ -263,9 +262,9 @@ const MAILBOX: u64 = u64::MAX;
 /// The token of the first listener. Smaller tokens belong to pending handshakes. The mailbox has a
 /// token of its own.
 const FIRST_LISTENER: u64 = 1 << 63;
-/// The most events that one wait takes.
+/// The largest number of events that one wait returns.
 const EVENTS: usize = 64;
-/// How many connections the acceptor accepts before it advances the pending handshakes.
+/// How many connections the acceptor accepts in a row before it advances the pending handshakes.
 const ACCEPTS_PER_TURN: usize = 64;
 /// How long the acceptor pauses when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -1,18 +1,18 @@
-//! The handshakes in progress. When all places are taken and a client waits, this module chooses the
+//! The handshakes in progress. When all places are taken and another client waits, this module chooses which
 //! handshake to displace.
 //!
-//! A handshake frees its place when it is over, and after [`HANDSHAKE_MAX`] at the latest. If all places
-//! are taken and a client waits, the peer with the most places loses its oldest handshake. So a flood of
-//! half-open handshakes from one process or address displaces only handshakes of that peer, and other
-//! clients keep their places. No handshake is displaced within [`LEAST`] of its beginning, so even during
-//! a flood from many peers each client has the time that it needs.
+//! A handshake frees its place when it is over, and after [`HANDSHAKE_MAX`] at the latest. If all places are
+//! taken and another client waits, the peer with the most places loses its oldest handshake. So a flood of
+//! half-open handshakes from one process or address displaces only handshakes of that peer, and other clients
+//! keep their places. No handshake is displaced within [`LEAST`] of its start, so even during a flood from
+//! many peers each client has enough time to finish.
 
 use std::collections::{BTreeMap, HashMap};
 
 use dashpot_engine::{Duration, Instant};
 
-/// The handshakes in progress, by number. A later client gets a larger number, so the map is in the order in
-/// which the clients connected.
+/// The handshakes in progress, keyed by number. Each client gets a larger number than the one before, so the
+/// map is in the order in which the clients connected.
 #[derive(Debug)]
 pub(super) struct Pending<T> {
     pending: BTreeMap<u64, Place<T>>,
@@ -56,7 +56,8 @@ impl<T> Pending<T> {
         self.next += 1;
     }
 
-    /// Takes a client out of its place. The caller may [put the client back](Pending::put_back).
+    /// Takes a client out of its place, which becomes free. The caller may [put the client
+    /// back](Pending::put_back).
     pub(super) fn take(&mut self, id: u64) -> Option<Place<T>> {
         self.pending.remove(&id)
     }
@@ -75,13 +76,13 @@ impl<T> Pending<T> {
         }
     }
 
-    /// When the oldest handshake times out.
+    /// The moment at which the oldest handshake times out.
     pub(super) fn late_at(&self) -> Option<Instant> {
         let (_, oldest) = self.pending.first_key_value()?;
         Some(oldest.came + HANDSHAKE_MAX)
     }
 
-    /// Whether a client can come in: a place is free, or a handshake can be displaced.
+    /// Whether another client can be let in: a place is free, or a handshake can be displaced.
     pub(super) fn has_room(&self, now: Instant) -> bool {
         !self.is_full() || self.displaceable(now).is_some()
     }
@@ -114,13 +115,13 @@ impl<T> Pending<T> {
     }
 }
 
-/// The most handshakes that go on at once.
+/// The largest number of handshakes in progress at once.
 const PLACES: usize = 256;
 /// How long one handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long a new handshake is safe from displacement. By default, Linux keeps a backlog of at most
-/// 4,096 clients. Even if every handshake has to be displaced, the acceptor lets all clients of a full
-/// backlog in within 16 times this duration.
+/// 4,096 clients. Even if every handshake has to be displaced, the acceptor lets in all clients of a full
+/// backlog within 16 times this duration.
 const LEAST: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -130,8 +131,8 @@ mod tests {
 
     const HONEST: &str = "honest";
 
-    /// Admits clients as the acceptor does, and returns the time at which `HONEST` got a place. All
-    /// other clients stop in the middle of their handshakes.
+    /// Lets in the clients of a queue as the acceptor does, until `HONEST` gets a place, and returns that
+    /// time. All other clients stall in the middle of their handshakes.
     fn honest_enters(mut queue: VecDeque<String>) -> (Duration, Pending<()>) {
         let mut places = Pending::default();
         let mut now = Instant::ZERO + HANDSHAKE_MAX;

@@ -1,13 +1,13 @@
-//! Wakes a reader that sleeps because it has nothing to read.
+//! Wakes the reader of events, which sleeps when there is nothing to read.
 //!
 //! The reader announces that it is about to sleep, and then looks for events once more. A shard publishes
 //! events, and then checks whether the reader is about to sleep. The reader and the shard each put a full
-//! fence between their two steps. So at least one of the two sees the other's action, and the reader
-//! misses no event (Dekker's argument). While the reader has events to read, a shard only reads one flag per
-//! pass. In an idle daemon, the reader sleeps.
+//! fence between their two steps. So at least one of them sees what the other has done, and no event leaves
+//! the reader asleep (Dekker's argument). While the reader is busy, a shard only executes a fence and reads
+//! one flag per pass. In an idle daemon, the reader sleeps.
 //!
 //! A reader can also nap while events come in. During a nap, a shard wakes the reader only when a ring
-//! fills up. A nap needs no fence: a shard that misses the beginning of a nap rings the bell in its
+//! fills up. A nap needs no fence, because a shard that misses the beginning of a nap rings the bell in its
 //! next pass.
 
 use std::sync::OnceLock;
@@ -18,8 +18,7 @@ use std::time::Duration;
 /// Wakes the one thread that reads events.
 #[derive(Debug, Default)]
 pub struct Bell {
-    /// [`AWAKE`], [`NAPS`] or [`ASLEEP`]. The last two also stand for a reader that is about to nap or to
-    /// sleep.
+    /// [`AWAKE`], [`NAPS`] or [`ASLEEP`]. The last two also mean that the reader is about to nap or to sleep.
     rest: AtomicU8,
     reader: OnceLock<Thread>,
 }
@@ -40,8 +39,8 @@ impl Bell {
         }
     }
 
-    /// Naps until a shard rings the bell because the shard's ring fills up, but no longer than `most`.
-    /// Only one thread may call this function.
+    /// Naps for at most `most`, or until a shard rings the bell because its ring fills up. Only one thread
+    /// may call this function.
     pub fn nap(&self, most: Duration) {
         self.reader.get_or_init(thread::current);
         self.rest.store(NAPS, Ordering::Release);

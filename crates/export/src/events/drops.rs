@@ -1,4 +1,4 @@
-//! Dropped events, counted by device and second.
+//! Counts of dropped events, by device and second.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use super::record::DeviceId;
 /// The events that a shard has dropped since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// Drops by device and by the second in which the zios ended, on the shards' clock. This list holds
-    /// the latest seconds, the oldest first.
+    /// The drops of each device in each second, by the time (on the shards' clock) at which the zios ended.
+    /// Only the latest seconds, the oldest first.
     seconds: VecDeque<Dropped>,
-    /// Drops by device, summed over the earlier seconds, which `seconds` no longer has.
+    /// The drops of each device in all earlier seconds, which `seconds` no longer has.
     before: Vec<(DeviceId, u64)>,
 }
 
@@ -71,8 +71,8 @@ impl Drops {
             .sum()
     }
 
-    /// The dropped events of a device, or of all devices, by second. The oldest second comes first. A
-    /// second may come several times.
+    /// The dropped events of a device, or of all devices, by second. The oldest second comes first. The same
+    /// second may appear more than once.
     pub fn seconds(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
         let of_device =
             move |dropped: &&Dropped| device.is_none_or(|device| dropped.device == device);
@@ -81,5 +81,5 @@ impl Drops {
     }
 }
 
-/// How many pairs of device and second the shard keeps: enough for an hour of one device.
+/// How many entries `seconds` holds. They cover an hour if only one device drops events.
 pub(super) const KEPT: usize = 3_600;

@@ -1,12 +1,12 @@
 //! Carries finished zios from the shards to the reader.
 //!
 //! Each shard has a ring. Once in a pass the shard's [`Recorder`] puts the finished zios into the ring.
-//! One [`EventReader`] empties all rings. A shard never waits for the reader. When its ring is full, a
-//! shard drops events, and counts the dropped events by device and second ([`Drops`]).
+//! One [`EventReader`] empties all rings. A shard never waits for the reader. When its ring is full, the
+//! shard drops events, and counts the drops by device and second ([`Drops`]).
 //!
-//! The names of clients travel in the same stream as the events. Each name comes before the first event
-//! of its client, because a later client may get the same id. While a name waits for room, the recorder
-//! drops events, so that no event is ascribed to another client.
+//! The names of clients travel in the same stream as the events. Each name comes before the first event of
+//! its client, because ids are reused. While a name waits for room in the ring, the recorder drops all
+//! events, so that none is attributed to the previous client with the same id.
 
 mod bell;
 mod drops;
@@ -27,7 +27,7 @@ pub use record::{DeviceId, EventRecord, FinishedZio};
 pub(crate) use recorder::{DeviceIds, Recorder};
 
 /// Makes a ring of `capacity` records for each shard, and the reader of all rings. Each element of `shards`
-/// has the ids of one shard's devices.
+/// holds the ids of one shard's devices.
 pub(crate) fn rings(
     capacity: usize,
     shards: impl Iterator<Item = DeviceIds>,

@@ -28,16 +28,16 @@ impl EventReader {
         self.rings.iter().all(Consumer::is_empty)
     }
 
-    /// Takes the records that are in the rings now, shard by shard, each ring in order. Returns whether
-    /// there were any records.
+    /// Passes to `take` the records that are in the rings now, shard by shard, and in order within each
+    /// shard. Returns whether there were any records.
     pub fn drain(&mut self, mut take: impl FnMut(&EventRecord)) -> bool {
         let mut any = false;
         for ring in &mut self.rings {
-            // Records that come during this call are left for the next call.
+            // Records that arrive during this call are left for the next call.
             let mut left = ring.slots();
             any |= left > 0;
-            // The reader gives the ring's space back in small parts, so that each part is still in the
-            // processor's cache.
+            // The reader frees the records in small parts, because freeing a record reads it again, and a
+            // small part is then still in the processor's cache.
             while let Ok(chunk) = ring.read_chunk(left.min(PART))
                 && left > 0
             {
@@ -51,5 +51,5 @@ impl EventReader {
     }
 }
 
-/// How many records the reader gives back to the ring together.
+/// How many records the reader takes before it frees their space in the ring.
 const PART: usize = 128;

@@ -4,8 +4,8 @@ use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::Class;
 use dashpot_engine::{ClientId, Device, Duration, Event, Instant, Op, Outcome, Waits};
 
-/// The number of a device in its events, unique across all shards. The number of a disk is its index in
-/// the configuration. The numbers of volumes come after the numbers of the disks.
+/// The number of a device in its events, unique across all shards. A disk's number is its index in the
+/// configuration. The volumes' numbers follow those of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
@@ -21,14 +21,14 @@ impl DeviceId {
     }
 }
 
-/// One record of a shard.
+/// One record in a shard's ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventRecord {
     /// A zio has finished.
     Zio(FinishedZio),
-    /// From here on, a client's id on a device stands for this name.
+    /// A client has joined: from here on, its id on the device stands for this name.
     Joined {
-        /// The device that has this client.
+        /// The device to which the client is connected.
         device: DeviceId,
         /// The id of the client.
         client: ClientId,
@@ -44,13 +44,14 @@ pub struct FinishedZio {
     pub arrived: Instant,
     /// The offset of the first byte.
     pub offset: u64,
-    /// The number of the volume's zio that this zio is, or is a part of; or [`NO_FAMILY`].
+    /// For a zio of a volume, its own number. For a zio of a pool's disk, the number of the volume's zio that
+    /// it belongs to, or [`NO_FAMILY`].
     family: u64,
     /// For a zio of a pool's disk, its time in the disk's queue. For other zios, the time that it took to
     /// receive them.
     before: Duration,
-    /// The time for which the throttle of a volume's pool held the zio back. For zios of disks, the
-    /// time while the disk was suspended.
+    /// The time for which the throttle of a volume's pool held the zio back. For zios of disks, the time for
+    /// which the zio waited because the disk was suspended.
     held_back: Duration,
     store: Duration,
     hold: Duration,
@@ -60,7 +61,7 @@ pub struct FinishedZio {
     pub length: u32,
     /// The number of zios in flight on the device when this zio was submitted, including this zio.
     pub depth: u32,
-    /// The rule that decided the zio, or [`NO_RULE`].
+    /// The rule that decided the zio's target or error, or [`NO_RULE`].
     rule: u32,
     /// The lane that the zio used, or [`NO_LANE`].
     lane: u16,
@@ -73,25 +74,26 @@ pub struct FinishedZio {
     pub op: Op,
     /// Whether the zio had to be durable before the device acknowledged it.
     pub fua: bool,
-    /// Whether the zio's pool synced a txg while the pool had the zio. `None` for a zio of a disk without a
-    /// pool.
+    /// Whether the zio's pool was syncing a txg at any time between the zio's arrival and end. `None` for a
+    /// zio of a disk without a pool.
     pub txg_syncing: Option<bool>,
     /// How the zio ended.
     pub outcome: Outcome,
 }
 
-/// The place of a zio among the layers.
+/// The layer that a zio belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// A zio of a volume.
     Volume,
-    /// A zio of a disk that clients reach.
+    /// A zio that a client sent to a disk.
     Disk,
-    /// A call of a program, as a zio of a disk. The kernel executes the call after the reply.
+    /// A system call of a program, which a disk treats as a zio. The kernel executes the call after the
+    /// reply.
     Call,
     /// A zio of a pool's disk that has gone through the disk's queue.
     Queue(Class),
-    /// A zio with which a pool syncs a disk.
+    /// A zio that a pool sends to a disk outside of the queue, such as a flush.
     Sync,
 }
 
@@ -120,8 +122,8 @@ impl FinishedZio {
             arrived: event.arrived,
             offset: event.offset,
             family,
-            // In each sum, one of the two waits is zero: only zios from a disk's queue have `queue`, and
-            // they have no `recv`; only zios of volumes have `throttle`, and volumes are never suspended.
+            // In each sum, at least one term is zero. Only zios from a disk's queue have `queue`, and they
+            // have no `recv`. Only zios of volumes have `throttle`, and volumes are never suspended.
             before: waits.recv + waits.queue,
             held_back: waits.throttle + waits.suspend,
             store: waits.store,
@@ -142,7 +144,7 @@ impl FinishedZio {
         }
     }
 
-    /// The same zio, as a zio of a disk that holds a program's calls.
+    /// The same zio, marked as a call of a program.
     #[inline]
     pub(super) fn at_calls(self) -> FinishedZio {
         FinishedZio {
@@ -151,13 +153,13 @@ impl FinishedZio {
         }
     }
 
-    /// Whether the zio's time in the store is known. For a call it is known only if dashpot has first
-    /// done the same sync itself.
+    /// Whether the zio's time in the store is known. For a call, it is known only if the call is a sync that
+    /// dashpot has first done itself.
     pub fn knows_store(&self) -> bool {
         self.place != Place::Call || self.store > Duration::ZERO
     }
 
-    /// The waits of the zio: where its time went.
+    /// The zio's waits, which show where its time went.
     pub fn waits(&self) -> Waits {
         let (recv, queue) = match self.place {
             Place::Queue(_) => (Duration::ZERO, self.before),
@@ -179,7 +181,8 @@ impl FinishedZio {
         }
     }
 
-    /// The time that the zio spent at its device, as the data path counts this time.
+    /// The time that the zio spent at its device, from its submission (volume) or issue (disk) until the
+    /// reply was offered.
     pub fn at_device(&self) -> Duration {
         match self.place {
             Place::Volume => self.waits().volume(),
@@ -200,8 +203,8 @@ impl FinishedZio {
         }
     }
 
-    /// The number of the volume's zio that this zio is, or is a part of. `None` for writes of a txg, because
-    /// no client waits for them.
+    /// For a zio of a volume, its own number. For a zio of a pool's disk, the number of the volume's zio that
+    /// it belongs to, or `None` for the writes of a txg, for which no client waits.
     pub fn family(&self) -> Option<u64> {
         (self.family != NO_FAMILY).then_some(self.family)
     }
@@ -222,9 +225,9 @@ impl FinishedZio {
     }
 }
 
-/// Stands for no zio of a volume. The numbers of zios count from one.
+/// Means that the zio belongs to no zio of a volume. The numbers of zios start at one.
 const NO_FAMILY: u64 = 0;
-/// Stands for no rule. Ids of rules grow by one and never get this far.
+/// Means that no rule decided the zio. Each rule's id is one more than the last, and ids never get this high.
 const NO_RULE: u32 = u32::MAX;
-/// Stands for no lane. A rule has at most 65,534 lanes.
+/// Means that the zio used no lane. A rule has at most 65,534 lanes.
 const NO_LANE: u16 = u16::MAX;

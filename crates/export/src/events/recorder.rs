@@ -1,4 +1,4 @@
-//! The writing end of a ring, which belongs to a shard.
+//! The writing end of a shard's ring.
 
 use std::sync::Arc;
 
@@ -14,36 +14,36 @@ use super::record::{DeviceId, EventRecord, FinishedZio};
 pub(crate) struct Recorder {
     ring: Producer<EventRecord>,
     devices: DeviceIds,
-    /// Names that wait for room in the ring. For each client of a device, this list has the latest
-    /// name.
+    /// Names that wait for room in the ring. For each client id of a device, this list has the latest name.
     waiting: Vec<(DeviceId, ClientId, Box<str>)>,
     drops: Drops,
     bell: Arc<Bell>,
 }
 
-/// The ids of a shard's devices. A device without an id leaves no events.
+/// The ids of a shard's devices. Events of a device without an id are discarded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceIds {
-    /// The ids of the disks, in the order of the engine's disks, and whether a disk has the calls of a program. The
-    /// prober's disk is not in this list.
+    /// For each disk, in the order of the engine's disks: its id, and whether its zios are a program's calls.
+    /// The prober's disk is not in this list.
     disks: Vec<(DeviceId, bool)>,
     volumes: Vec<DeviceId>,
-    /// The names of clients that are there from the start: for each disk of a pool, the volumes and the pool.
+    /// The names of the clients that exist from the start. On each disk of a pool, they are the pool and its
+    /// volumes.
     names: Vec<(DeviceId, ClientId, Box<str>)>,
 }
 
 impl DeviceIds {
-    /// Gives the engine's next disk an id.
+    /// Adds the id of the engine's next disk.
     pub(crate) fn push_disk(&mut self, id: DeviceId, has_calls: bool) {
         self.disks.push((id, has_calls));
     }
 
-    /// Gives the engine's next volume an id.
+    /// Adds the id of the engine's next volume.
     pub(crate) fn push_volume(&mut self, id: DeviceId) {
         self.volumes.push(id);
     }
 
-    /// Names a client that exists from the start.
+    /// Adds the name of a client that exists from the start.
     pub(crate) fn push_name(&mut self, device: Device, client: ClientId, name: &str) {
         let named = self.of(device).map(|device| (device, client, name.into()));
         self.names.extend(named);
@@ -91,8 +91,8 @@ impl Recorder {
         }
     }
 
-    /// Puts the events of a pass into the ring, and drops the events that find no room. Takes no lock.
-    /// Allocates memory only to count the drops of a new second.
+    /// Puts the events of a pass into the ring, and drops those that do not fit. Takes no lock. Allocates
+    /// memory only for the count of drops in a new second.
     #[inline]
     pub(crate) fn record(&mut self, events: impl ExactSizeIterator<Item = Event>) {
         if events.len() > 0 {
@@ -127,7 +127,7 @@ impl Recorder {
         }
     }
 
-    /// Records that a client's id stands for another name from here on.
+    /// Records that a client's id stands for this name from here on.
     pub(crate) fn join(&mut self, device: Device, client: ClientId, name: &str) {
         let Some(device) = self.devices.of(device) else {
             return;
@@ -143,7 +143,7 @@ impl Recorder {
             return;
         }
         for (device, client, name) in self.waiting.drain(..) {
-            // The ring has room for all of these names.
+            // The room was checked above, so this push does not fail.
             let _ = self.ring.push(EventRecord::Joined {
                 device,
                 client,
@@ -152,13 +152,13 @@ impl Recorder {
         }
     }
 
-    /// The events that were dropped so far.
+    /// The counts of the events that were dropped so far.
     pub(crate) fn drops(&self) -> Drops {
         self.drops.clone()
     }
 }
 
-/// The shard wakes a napping reader as early as when a fourth of the ring is full, because on a busy host it
-/// may take long until the reader runs.
+/// The shard wakes a napping reader when a quarter of the ring is full. That early, because on a busy host
+/// the reader may take long to start running.
 const FILLS_UP: usize = 4;
 const SECOND_NS: u64 = 1_000_000_000;

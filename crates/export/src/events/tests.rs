@@ -120,8 +120,8 @@ fn happenings() -> impl Strategy<Value = Vec<Happens>> {
 }
 
 proptest! {
-    /// Every event is either counted as dropped or read once. Read events come in order, with the
-    /// client that sent the zio.
+    /// Every event is either counted as dropped or read exactly once. Events are read in order, and each is
+    /// attributed to the client that sent its zio.
     #[test]
     fn nothing_is_lost_uncounted_or_ascribed_to_another(happenings in happenings()) {
         let (mut recorder, mut reader) = ring(16);
@@ -177,8 +177,8 @@ proptest! {
     }
 }
 
-/// The test sends each event after the reader has read the previous event. If a wake-up were lost, the
-/// test would never end.
+/// The test sends each event only after the reader has read the previous one. If a wake-up were lost, the
+/// test would hang.
 #[test]
 fn a_reader_that_goes_to_sleep_is_woken_for_every_event() {
     const EVENTS: u64 = 20_000;
@@ -200,8 +200,7 @@ fn a_reader_that_goes_to_sleep_is_woken_for_every_event() {
     reading.join().unwrap();
 }
 
-/// The reader's nap begins at any time: with an empty ring, with a ring that fills up, or with a full
-/// ring.
+/// A ring that fills up ends the nap, whether the ring is empty, part full or full when the nap begins.
 #[test]
 fn a_ring_that_fills_up_ends_a_nap() {
     for before in 0..20 {
