@@ -1,13 +1,13 @@
 //! The cost of one zio in the engine, in nanoseconds: `cargo bench -p dashpot-engine`.
 //!
-//! `zio` measures the whole path: submit, a store that takes no time, hold until the target,
-//! completion, reply, and all recording. A constant number of other zios is in flight: each step
-//! completes one zio and submits the next.
+//! `zio` measures the whole path of a zio: submission, a store that takes no time, the hold until the target,
+//! completion, reply, and all recording. A constant number of other zios is in flight: each step completes
+//! one zio and submits the next.
 //!
-//! Recording cannot be switched off. `recording/zio` measures only the records of a zio under a
-//! constant delay, so `zio` less `recording/zio` is the path without recording. Events are optional:
-//! their cost is `zio/with_events` less `zio/in_flight`, which includes computing the waits.
-//! `recording/waits` measures computing the waits alone.
+//! Recording cannot be switched off. `recording/zio` measures only what the engine records for a zio under a
+//! constant delay, so `zio` less `recording/zio` is the path without recording. Events are optional. Their
+//! cost, which includes computing the waits, is `zio/with_events` less `zio/in_flight`. `recording/waits`
+//! measures computing the waits alone.
 
 use std::hint::black_box;
 
@@ -21,7 +21,7 @@ use dashpot_engine::{
 
 const DISK: DiskId = DiskId(0);
 
-/// An engine at a constant depth.
+/// An engine that always has the same number of zios in flight.
 struct Bench {
     engine: Engine,
     now: Instant,
@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// Steps, and carries out all actions that follow.
+    /// Steps the engine, and carries out all actions that result.
     fn step(&mut self, input: Input<'_>) {
         self.engine.step(self.now, input, &mut self.actions);
         while let Some(action) = self.actions.pop() {
@@ -177,7 +177,7 @@ fn recording(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The event of some zio.
+/// The event of a zio that a delay rule has held.
 fn event() -> Event {
     let ten_ms = RuleSpec::delay(Duration::from_millis(10), None);
     let mut bench = Bench::new(&[ten_ms], 1, Duration::from_micros(1));

@@ -1,5 +1,5 @@
-//! The cost of a client's write to a volume, with all later work: the throttle, its txg, the queue, the
-//! disk, and all counters.
+//! The cost of a client's write to a volume, including all work that follows from it: the throttle, the
+//! write's txg, the queue, the disk, and all counters.
 //!
 //! `cargo bench -p dashpot-engine --bench pool`
 
@@ -17,7 +17,7 @@ use dashpot_engine::{
 const BLOCK: u64 = 8 << 10;
 const BLOCKS: u64 = 1 << 17;
 
-/// One client that writes at the rate of its disk.
+/// A pool of one disk, and a client that writes to it as fast as the disk can.
 struct Bench {
     engine: Engine,
     now: Instant,
@@ -117,8 +117,8 @@ impl Bench {
     }
 }
 
-/// The number of writes of one measurement: enough for whole cycles of txgs, so that all their work has its
-/// share.
+/// The number of writes in one measurement. They fill several txgs, so that each kind of work of a txg has
+/// its usual share of the cost.
 const WRITES: u64 = 500_000;
 
 fn writes(criterion: &mut Criterion) {

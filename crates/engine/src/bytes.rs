@@ -1,12 +1,12 @@
 //! The names of buffers. The engine decides which bytes go where; the driver holds and moves them.
 //!
 //! A [`Buf`] always has the size of a block of its volume. Only the engine allocates and frees the
-//! names. When a name is first used, or used again after [`Move::Free`], its content is undefined. A
-//! driver that only simulates may keep one version number per sector instead of bytes, or nothing.
+//! names. When a name is first used, or used again after [`Move::Free`], its content is undefined. A driver
+//! that only simulates may keep a version number for each sector instead of the bytes, or nothing.
 
 use crate::zio::ZioId;
 
-/// The name of a buffer. Names are small and dense numbers.
+/// The name of a buffer. Names are small numbers with few gaps, so they can be indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Buf(pub u32);
 
@@ -15,7 +15,7 @@ pub struct Buf(pub u32);
 pub struct Span {
     /// The buffer.
     pub buf: Buf,
-    /// The part's first byte in the buffer.
+    /// The offset of the part in the buffer, in bytes.
     pub at: u32,
     /// Number of bytes.
     pub length: u32,
@@ -28,7 +28,7 @@ pub enum Move {
     CopyIn {
         /// The client's zio.
         zio: ZioId,
-        /// First byte of the payload.
+        /// The offset in the payload of the first byte to copy.
         from: u32,
         /// The destination.
         to: Span,
@@ -37,7 +37,7 @@ pub enum Move {
     CopyOut {
         /// The client's zio.
         zio: ZioId,
-        /// First byte of the reply.
+        /// The offset in the reply of the first byte to write.
         to: u32,
         /// The source.
         from: Span,
@@ -46,7 +46,7 @@ pub enum Move {
     ZeroOut {
         /// The client's zio.
         zio: ZioId,
-        /// First byte of the reply.
+        /// The offset in the reply of the first byte to write.
         to: u32,
         /// Number of bytes.
         length: u32,

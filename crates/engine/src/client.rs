@@ -16,7 +16,7 @@ pub const CLIENTS_TOLD_APART: u8 = 64;
 pub struct ClientId(pub u8);
 
 impl ClientId {
-    /// The one id of all clients beyond [`CLIENTS_TOLD_APART`].
+    /// The id that all clients beyond [`CLIENTS_TOLD_APART`] share.
     pub const OTHER: ClientId = ClientId(CLIENTS_TOLD_APART);
 
     /// At a disk of a pool, the pool: the client for what no volume causes, the syncs of txgs and repairs.
@@ -45,7 +45,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Gives `id` a name, which replaces its old name.
+    /// Gives the client `id` a name, which replaces its old name.
     pub(crate) fn join(&mut self, id: ClientId, name: &str) {
         self.names.retain(|(other, _)| *other != id);
         self.names.push((id, name.into()));
@@ -93,9 +93,9 @@ pub fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
     })
 }
 
-/// Whether `text` matches `glob`, in which `*` stands for any run of bytes. `one` tells how many bytes at
-/// the beginning of a glob stand for one byte of the text. `None` if the beginning of the glob does not
-/// stand for this byte.
+/// Whether `text` matches `glob`, in which `*` stands for any run of bytes. `one` returns how many bytes at
+/// the beginning of a glob match a given byte of the text, or `None` if the beginning of the glob does not
+/// match this byte.
 pub fn glob_matches_by(glob: &[u8], text: &[u8], one: impl Fn(&[u8], u8) -> Option<usize>) -> bool {
     let (mut g, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -15,15 +15,16 @@ use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 /// Everything that can happen to an engine.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// Issue a complete zio. The zio's id must not be in use.
+    /// Issue a zio that the driver has received completely. The zio's id must not be in use.
     Submit(Zio),
-    /// Issue a complete zio of a volume. Zios of volumes and of disks share one space of ids.
+    /// Issue a zio of a volume that the driver has received completely. Zios of volumes and zios of disks
+    /// share one id space.
     SubmitToVolume(Zio<VolumeId>),
     /// The store has finished the work of [`Action::Start`].
     Done(ZioId, Outcome),
     /// The reply of [`Action::Complete`] has left: the transport accepted its last byte. `offered` is the
-    /// moment at which the driver first offered the whole reply to the transport. The time after `offered`
-    /// is the client's and does not count as lateness.
+    /// moment at which the driver first offered the whole reply to the transport. The client causes any delay
+    /// after `offered`, so this delay does not count as lateness.
     Replied {
         /// The zio of the reply.
         zio: ZioId,
@@ -45,16 +46,17 @@ pub enum Input<'a> {
     },
     /// A change of rules or of a disk's state.
     Command(CommandId, Command),
-    /// The host kept the driver from running. The driver reports the stop before the first step that
-    /// handles deadlines from the time of the stop. Held zios that are late mostly because of stops have
-    /// separate counts; see [`crate::Holds::stopped`].
+    /// The host kept the driver from running. The driver reports the stop before the first step that handles
+    /// deadlines that fell due during the stop. Held zios that are late mostly because of stops have separate
+    /// counts; see [`crate::Holds::stopped`].
     Stopped {
         /// The moment at which the driver should have run.
         from: Instant,
         /// The moment at which the driver ran again.
         until: Instant,
     },
-    /// The driver has made the record of [`Action::Record`], or has failed to.
+    /// The driver has made the records of a pool's mirrors durable, as [`Action::Record`] asked, or has
+    /// failed to.
     Recorded(PoolId, Outcome),
     /// Only time has passed.
     Tick,
@@ -63,8 +65,8 @@ pub enum Input<'a> {
 /// Everything that an engine can ask of its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Do the zio's work on the store now, then report [`Input::Done`]. [`crate::Engine::child`]
-    /// describes a child.
+    /// Do the zio's work on the store now, then report [`Input::Done`]. If the zio is a child,
+    /// [`crate::Engine::child`] returns it.
     Start(ZioId),
     /// Move bytes in memory now.
     Move(Move),
@@ -72,14 +74,14 @@ pub enum Action {
     Complete(ZioId, Outcome),
     /// The engine has forgotten a zio that was aborted.
     Drop(ZioId),
-    /// Make the present [`crate::Engine::mirror_records`] of this pool durable, then report
+    /// Make the current [`crate::Engine::mirror_records`] of this pool durable, then report
     /// [`Input::Recorded`]. The engine asks for records only after [`crate::Engine::record_mirrors`].
     Record(PoolId),
     /// A command took effect, or was refused.
     Answer(CommandId, Result<Answer, CommandError>),
 }
 
-/// The id of a command, which its answer carries.
+/// The id of a command. The answer to the command carries the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CommandId(pub u64);
 
@@ -92,11 +94,11 @@ pub enum Command {
         disk: DiskId,
         /// The group of the rules. The rules join the group if the group exists.
         group: GroupId,
-        /// The rules in the order of their registration, with ids larger than any before.
+        /// The rules, in the order of their registration. Their ids are larger than all ids before them.
         rules: Vec<(RuleId, RuleSpec)>,
     },
-    /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of the lanes
-    /// that remain. The count for the rule's limit begins again.
+    /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of the lanes that
+    /// remain. The rule counts matching zios against its limit from zero again.
     Update(RuleId, RuleSpec),
     /// Removes rules.
     Clear {
@@ -122,21 +124,21 @@ pub enum Command {
     Tune {
         /// The pool.
         pool: PoolId,
-        /// The tunables, with values in their units.
+        /// The tunables and their new values, each in the tunable's unit.
         changes: Vec<(Tunable, u64)>,
     },
-    /// Makes a pool lose all that it has only in memory, as a power cut of its host does. The driver first
-    /// aborts the zios of the pool's volumes, and waits until no store works for the pool.
+    /// Makes a pool lose everything that it has only in memory, as when its host loses power. The driver
+    /// first aborts the zios of the pool's volumes, and waits until no store works for the pool.
     Crash(PoolId),
-    /// Makes the sides of a pool's mirrors the same again. The driver gives this command at the start, and
+    /// Makes the sides of a pool's mirrors identical again. The driver gives this command at the start, and
     /// when the power is on again after a power cut. Without the command, the pool reads only one side of
     /// each region whose sides may differ.
     Repair(PoolId),
     /// Makes the pools write all dirty data to their disks, without waiting for a reason to sync. From then
     /// on, the pools write new dirty data at once, too.
     Drain,
-    /// Fails every zio of a client that is suspended or held, because the daemon ends. The disks of pools
-    /// lose their rules and resume, so that acknowledged data reaches the disks.
+    /// Fails all suspended and held zios of clients, because the daemon ends. The disks of pools lose their
+    /// rules and resume, so that acknowledged data reaches the disks.
     FailHeld(Errno),
 }
 
@@ -167,7 +169,7 @@ pub enum Answer {
     Crashed(Vec<(u64, u64)>),
     /// The disk is resumed, and the waiting zios are issued.
     Resumed {
-        /// Zios that were issued.
+        /// The number of zios that were waiting and have been issued.
         waiting: u32,
     },
 }
@@ -189,7 +191,7 @@ pub enum CommandError {
     InvalidRule(String),
     /// The disk has the maximum number of rules.
     TooManyRules {
-        /// The largest possible number.
+        /// The maximum number of rules on one disk.
         limit: usize,
     },
 }

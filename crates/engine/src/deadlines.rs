@@ -19,7 +19,7 @@ pub(crate) struct Deadlines {
     /// The earliest deadline, kept because every step asks for it. [`Instant::NEVER`] if there is no
     /// deadline.
     next: Instant,
-    /// The zios at the ends of the run.
+    /// The first and the last zio of the run.
     first: u32,
     last: u32,
     heap: IndexedHeap<Deadline>,
@@ -29,16 +29,16 @@ pub(crate) struct Deadlines {
     issued: u64,
 }
 
-/// A deadline in one integer, because the engine compares deadlines more often than anything else: the
-/// moment is in the high bits, and the order of issue in the low bits.
+/// A deadline in one integer, with the moment in the high bits and the order of issue in the low bits. The
+/// engine compares deadlines more often than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    /// A zio in the run has its deadline and its neighbours here. The deadline is in two fields, because
-    /// one integer would need a larger alignment.
+    /// The deadline and the neighbours of a zio in the run. The deadline is in two fields, because one
+    /// integer would need a larger alignment.
     at: Instant,
     order: u64,
     ahead: u32,

@@ -2,7 +2,7 @@
 //!
 //! The clients determine the depth, and many clients limit it without reporting the limit. If a client
 //! limits the depth, lanes and delays may have no effect. The mean depth does not show the limit. The time
-//! spent at each depth shows the limit, and so does the difference between two readings of these times.
+//! spent at each depth does show it. For an interval, take the difference between two readings.
 
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ pub struct DepthTimes {
 /// A summary of [`DepthTimes`], which shows whether the clients limit the depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DepthSummary {
-    /// The most zios that were in flight at once.
+    /// The greatest number of zios that were in flight at once.
     pub most: u32,
     /// The number of zios that was in flight for the longest time.
     pub usual: u32,

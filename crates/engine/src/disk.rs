@@ -38,7 +38,7 @@ pub(crate) struct Disk {
     suspension: Option<Suspension>,
     /// Zios that wait for the disk to resume, in the order of arrival.
     suspended: VecDeque<ZioId>,
-    /// How many zios are issued, and neither completed nor dropped.
+    /// The number of zios that are issued, and neither completed nor dropped.
     active: u32,
     /// The zios that are submitted, and neither replied to nor dropped.
     occupancy: Occupancy,
@@ -88,7 +88,7 @@ impl Disk {
         }
     }
 
-    /// Asks the rules about a zio, then begins its hold or the store's work.
+    /// Applies the rules to a zio, then begins its hold or the store's work.
     fn issue(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         if !self.charge(flight, ctx) {
             return;
@@ -102,7 +102,7 @@ impl Disk {
         }
     }
 
-    /// Asks the rules about a zio. Returns false if the zio has failed at once and is complete.
+    /// Applies the rules to a zio. Returns false if the zio has failed at once and is complete.
     fn charge(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) -> bool {
         self.active += 1;
         flight.order = ctx.deadlines.next_order();
@@ -132,7 +132,7 @@ impl Disk {
         ctx.actions.push(Action::Start(flight.zio.id));
     }
 
-    /// Takes the store's result.
+    /// Takes the store's result for a zio.
     pub(crate) fn done(&mut self, flight: &mut Flight, outcome: Outcome, ctx: &mut Context<'_>) {
         if flight.state == State::Abandoned {
             self.drop_zio(flight, ctx);
@@ -142,7 +142,7 @@ impl Disk {
         flight.state = State::Held;
         flight.store_done = ctx.now;
         flight.worked = ctx.now.since(flight.started);
-        // If a rule has decided on an error, the zio fails with that error although the store has worked.
+        // If a rule has decided on an error, the zio fails with that error even if the store has succeeded.
         flight.outcome = flight.outcome.and(outcome);
         self.hold(flight, ctx);
     }
@@ -161,7 +161,7 @@ impl Disk {
         }
     }
 
-    /// Begins the second half of a write, zero or trim with FUA: a flush. The disk asks its rules about the
+    /// Begins the second half of a write, zero or trim with FUA: a flush. The disk applies its rules to the
     /// flush when the write has ended. The store has already made the write durable, so the flush is only a
     /// hold.
     #[cold]
@@ -280,8 +280,9 @@ impl Disk {
         ctx.actions.push(Action::Drop(flight.zio.id));
     }
 
-    /// Takes the holds of removed rules off a zio; the caller may remove the rules before or after this
-    /// call. `order` is the zio's order of issue. If that zio has ended, this function does nothing.
+    /// Ends the holds that removed rules have placed on a zio. The caller may remove the rules before or
+    /// after this call. `order` is the zio's order of issue. If the zio with this order has ended, this
+    /// function does nothing.
     pub(crate) fn release(
         &mut self,
         gone: impl Fn(RuleId) -> bool,
@@ -348,7 +349,7 @@ impl Disk {
         );
     }
 
-    /// Makes new zios wait, and sets the time of the automatic resume.
+    /// Makes new zios wait, and sets the moment at which the disk resumes automatically.
     pub(crate) fn suspend(
         &mut self,
         command: CommandId,
@@ -382,9 +383,10 @@ impl Disk {
         self.suspended.len() as u32
     }
 
-    /// Issues at most `most` of the suspended zios, and returns whether none of these zios is left. If the
-    /// disk has been suspended again, the zios that are left continue to wait. Each zio begins at its
-    /// deadline, even if the deadline is now, so that all zios, including held ones, keep the order of issue.
+    /// Issues at most `most` of the suspended zios, and returns whether there are no more to issue. If the
+    /// disk has been suspended again, the remaining zios continue to wait. Even a zio that no rule holds gets
+    /// a deadline, now, and begins when the engine handles the deadline, so that all zios, including held
+    /// ones, begin in the order of issue.
     pub(crate) fn issue_suspended(
         &mut self,
         most: usize,

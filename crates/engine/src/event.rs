@@ -35,7 +35,8 @@ pub struct Event {
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
-    /// How many zios the disk or volume had once this zio was submitted, this zio included.
+    /// The number of zios that the disk or volume had in flight once this zio was submitted, including this
+    /// zio.
     pub depth: u32,
     /// The zio's outcome.
     pub outcome: Outcome,
@@ -45,11 +46,11 @@ pub struct Event {
     pub submitted: Instant,
     /// When the throttle admitted the zio, or the zio left the queue.
     pub admitted: Instant,
-    /// When the zio was issued to the disk, after any suspension. The disk asked its rules at this moment.
+    /// When the zio was issued to the disk, after any suspension. The disk applied its rules at this moment.
     pub issued: Instant,
-    /// When the store was asked, after any hold before the store.
+    /// When the driver asked the store to work, after any hold before the store.
     pub started: Instant,
-    /// When the store had done its work.
+    /// When the store finished its work.
     pub store_done: Instant,
     /// The earliest moment at which the zio might complete, including the store's work. A zio that failed
     /// while a rule held it ended earlier.
@@ -107,7 +108,7 @@ impl Event {
 /// The parts of a zio's total latency. The parts add up exactly to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// Receiving: from the zio's header until its payload was complete.
+    /// Receiving: from the arrival of the zio's header until its payload was complete.
     pub recv: Duration,
     /// Waiting for the write throttle of the pool.
     pub throttle: Duration,
@@ -162,7 +163,7 @@ impl Event {
             queue,
             suspend: self.issued.since(self.admitted),
             store,
-            // The hold is the rest of the time between the issue and the offer. The lateness includes the
+            // The hold is what remains of the time between the issue and the offer. The lateness includes the
             // lateness of a hold before the store, because the target is then the moment at which the store
             // would have finished if the driver had asked it in time.
             hold: self.offered.since(self.issued) - store - lateness,

@@ -34,7 +34,7 @@ pub(crate) struct Transfer {
     pub(crate) rate: u64,
     pub(crate) rule: RuleId,
     pub(crate) mode: Mode,
-    /// The zio's booking in the bandwidth, once the zio has reached the bandwidth.
+    /// The zio's booking for the bandwidth, once the zio has reached the bandwidth.
     pub(crate) place: Option<BookingId>,
 }
 
@@ -44,14 +44,14 @@ pub(crate) struct Flight {
     pub(crate) state: State,
     /// The order of issue. Zios with equal deadlines wake in this order.
     pub(crate) order: u64,
-    /// How many zios the disk had once this zio was submitted, this zio included.
+    /// The number of zios that the disk had in flight once this zio was submitted, including this zio.
     pub(crate) depth: u32,
     /// When the zio was submitted to its disk.
     pub(crate) submitted: Instant,
     /// When the zio was issued, after any suspension. Reports count latencies from this moment.
     pub(crate) issued: Instant,
-    /// When the disk asked its rules about the zio: at the issue, or, for the flush of a FUA write,
-    /// at the end of the write.
+    /// When the disk applied its rules to the zio: when the zio was issued, or, for the flush of a FUA write,
+    /// when the write ended.
     pub(crate) charged: Instant,
     pub(crate) bookings: Option<BookingId>,
     pub(crate) transfer: Option<Transfer>,
@@ -63,18 +63,18 @@ pub(crate) struct Flight {
     pub(crate) before_only: bool,
     /// The earliest moment at which the zio may complete.
     pub(crate) target: Instant,
-    /// How late the hold before the store ended.
+    /// How late the hold before the store's work ended.
     pub(crate) late_before: Duration,
-    /// When the store was asked.
+    /// When the driver asked the store to work.
     pub(crate) started: Instant,
     /// How long the store worked.
     pub(crate) worked: Duration,
-    /// When the store had finished. During the flush of a FUA write: when the write had ended.
+    /// When the store finished. During the flush of a FUA write, when the write ended.
     pub(crate) store_done: Instant,
     pub(crate) outcome: Outcome,
     /// Whether the zio is a FUA write whose flush has begun.
     pub(crate) flushing: bool,
-    /// Whether a command cut a rule's hold short.
+    /// Whether a command ended a rule's hold early.
     pub(crate) cut_short: bool,
 }
 
@@ -119,13 +119,13 @@ impl Flight {
         Instant::from_nanos(in_time).max(self.issued)
     }
 
-    /// Whether rules made the zio wait, up to the moment at which it should have completed.
+    /// Whether rules still made the zio wait at the moment at which it should have completed.
     #[inline]
     pub(crate) fn was_held(&self, due: Instant) -> bool {
         due.since(self.issued) > self.worked
     }
 
-    /// The zio's booking in the disk's bandwidth, once the zio has reached the bandwidth.
+    /// The zio's booking for the disk's bandwidth, once the zio has reached the bandwidth.
     pub(crate) fn place(&self) -> Option<BookingId> {
         self.transfer?.place
     }
@@ -160,18 +160,17 @@ impl Flight {
     }
 }
 
-/// The zios in flight, by id. All disks of an engine share the table. The zios of a disk are linked
-/// in the order of arrival, so that the cost of a listing depends only on the zios in flight now. A
-/// zio whose payload took very long, so that its place would be far ahead in the list, is in a set
-/// instead.
+/// The zios in flight, by id. All disks of an engine share the table. The zios of a disk are linked in the
+/// order of arrival, so that the cost of listing them depends only on how many are in flight now. A zio whose
+/// payload took so long to arrive that its place would be far ahead in the list is in a set instead.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     slots: Vec<Flight>,
     /// The neighbours of each zio in the list of its disk.
     links: Vec<Link>,
-    /// The zios at the ends of each disk's list.
+    /// The first and the last zio of each disk's list.
     ends: Vec<Link>,
-    /// The zios of each disk that are not in its list.
+    /// The zios of each disk that are not in the disk's list.
     late: Vec<BTreeSet<(Instant, u32)>>,
 }
 
@@ -271,8 +270,8 @@ impl Flights {
         self.late[zio.device.0 as usize].remove(&(zio.arrived, zio.id.0));
     }
 
-    /// Puts a zio at the end of its disk's list, but ahead of the zios that arrived later and were complete
-    /// earlier.
+    /// Puts a zio at the end of its disk's list, but ahead of zios whose headers arrived later and whose
+    /// payloads were complete earlier.
     #[inline]
     fn link(&mut self, zio: &Zio) {
         let (id, disk) = (zio.id.0, zio.device.0 as usize);
@@ -313,8 +312,8 @@ const NOWHERE: Link = Link {
 const NOBODY: u32 = u32::MAX;
 /// The value of `ahead` in the link of a zio that is in the set and not in the list.
 const LATE: u32 = NOBODY - 1;
-/// The table puts a zio ahead of at most this many later zios in the list. If there are more later zios,
-/// the zio goes into the set.
+/// The table puts a zio ahead of at most this many later zios in the list. If there are more, the zio goes
+/// into the set.
 const PASSED_MAX: u32 = 64;
 
 #[cfg(test)]
@@ -339,7 +338,7 @@ mod tests {
                 flights.get_mut(ZioId(id)).unwrap().state = State::Ended;
                 flights.remove_ended(ZioId(id));
             } else {
-                // The header of some zios came long before their payload.
+                // For some zios, the header arrived long before the payload was complete.
                 let arrived = now - random.below(2) * random.below(1_000).min(now);
                 flights.insert(
                     Zio {

@@ -1,9 +1,9 @@
-//! A min-heap with access to its items: keys can change, and items can leave from the middle.
+//! A min-heap in which the key of any item can change, and from which any item can be removed.
 //!
-//! The heap orders the lanes of a rule, and deadlines that are not set in order. Items are small
-//! dense integers. The heap keeps the place of each item, so that a change needs no search and
-//! takes logarithmic time. Four children to a node keep the tree shallow, because with many items each level
-//! is a cache miss.
+//! The heap orders the lanes of a rule, and deadlines that are not set in order. Items are small integers
+//! with few gaps. The heap keeps the place of each item, so a change needs no search and takes logarithmic
+//! time. Each node has four children, which keeps the tree shallow: with many items, each level costs a cache
+//! miss.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
 //! The holds of one rule: the requested times, the achieved times, and their lateness.
 //!
-//! Most rules hold every zio for a constant time: the achieved time is the constant plus the lateness. So
-//! the engine records only the lateness until a hold has a different service time. The engine computes the
-//! requested and the achieved times when a caller asks for them.
+//! Most rules hold every zio for a constant time, so the achieved time is this constant plus the lateness.
+//! The engine therefore records only the lateness, as long as all holds have the same service time, and
+//! computes the other times when a caller asks for them.
 
 use alloc::boxed::Box;
 
@@ -18,7 +18,7 @@ pub struct Holds {
     asked: Asked,
 }
 
-/// The requested times so far.
+/// The service times that have been requested so far.
 #[derive(Clone, Debug, Default)]
 enum Asked {
     #[default]
@@ -34,7 +34,7 @@ struct Various {
 }
 
 impl Holds {
-    /// Records a hold of `service` that ended late by `late`.
+    /// Records a hold with the service time `service` that ended late by `late`.
     #[inline]
     pub(crate) fn record(&mut self, service: Duration, late: Duration) {
         match self.asked {
@@ -45,8 +45,8 @@ impl Holds {
         lateness.record(late.as_nanos());
     }
 
-    /// Records the service of the first hold, or of a hold if not all holds have had the same service. If
-    /// this function were inlined, every hold would reserve stack for two histograms.
+    /// Records the service time of a hold that is the first, or if not all holds have had the same service
+    /// time. If this function were inlined, every hold would reserve stack for two histograms.
     #[inline(never)]
     fn record_service(&mut self, service: Duration, late: Duration) {
         let various = match &mut self.asked {
@@ -105,7 +105,7 @@ impl Holds {
         })
     }
 
-    /// The requested service times, without lane wait; `None` if there were no holds.
+    /// The requested service times, without the wait for a lane; `None` if there were no holds.
     pub fn requested(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {
@@ -115,8 +115,9 @@ impl Holds {
         })
     }
 
-    /// The achieved times, without lane wait. For a rule that always asks for the same time, this function
-    /// computes the achieved times: count, extremes and sums are exact, and a value may be one bucket off.
+    /// The achieved times, without the wait for a lane. For a rule that always asks for the same time, they
+    /// are computed from the lateness: the count, extremes and sums are exact, but a value may be counted one
+    /// bucket off.
     pub fn achieved(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {
@@ -145,8 +146,8 @@ mod tests {
     use crate::random::Random;
     use crate::time::Duration;
 
-    /// Records lateness up to 50 µs on services that `service` gives, and compares with histograms
-    /// that record everything.
+    /// Records holds with service times from `service` that are late by up to 50 µs, and compares them with
+    /// histograms in which each time is recorded.
     fn compare(service: impl Fn(u64) -> u64) {
         let mut random = Random::new(17);
         let mut holds = Holds::default();
@@ -185,7 +186,7 @@ mod tests {
         compare(|n| 1_000_000 * (1 + n % 7));
     }
 
-    /// Holds that ended late by up to 50 µs, with the services of each phase in turn.
+    /// Holds that ended late by up to 50 µs, with the service times of each phase in turn.
     fn holds(phases: &[&[u64]]) -> Holds {
         let mut random = Random::new(17);
         let mut all = Holds::default();

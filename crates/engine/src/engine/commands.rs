@@ -1,4 +1,4 @@
-//! Commands: changes of rules, of disks' states, of tunables.
+//! Carries out commands, which change rules, the states of disks, and tunables.
 
 use alloc::string::ToString;
 use alloc::vec;
@@ -221,7 +221,7 @@ fn check(spec: &RuleSpec) -> Result<(), CommandError> {
         .map_err(|error| CommandError::InvalidRule(error.to_string()))
 }
 
-/// Refuses rules that the engine cannot carry out, and ids that have been used. Returns the least id that
+/// Refuses rules that the engine cannot carry out, and ids that have been used. Returns the smallest id that
 /// the next rule may have.
 fn check_all(rules: &[(RuleId, RuleSpec)], mut next: u32) -> Result<u32, CommandError> {
     for (id, spec) in rules {

@@ -58,7 +58,7 @@ pub struct Engine {
     /// The unfinished parts of commands.
     parts: VecDeque<Part>,
     now: Instant,
-    /// The least id that the next rule may have.
+    /// The smallest id that the next rule may have.
     next_rule: u32,
 }
 
@@ -160,7 +160,7 @@ impl Engine {
         views.into_iter().flatten()
     }
 
-    /// The zios of a disk without a reply, in the order of arrival.
+    /// The zios that a disk has not yet replied to, in the order of arrival.
     pub fn in_flight(&self, disk_id: DiskId) -> impl Iterator<Item = InFlight> {
         let disk = self.disk(disk_id);
         let flights = self.zios(disk_id).flights.of_disk(disk_id);
@@ -176,7 +176,7 @@ impl Engine {
         flight.is_some_and(|flight| flight.target == Instant::NEVER)
     }
 
-    /// Whether a rule asks the store to work on a client's zio first, before the zio is held or fails.
+    /// Whether the store works on a client's zio before a rule holds the zio or makes it fail.
     pub fn is_done_first(&self, zio: ZioId) -> bool {
         let flight = self.alone.flights.get(zio);
         let first = |flight: &Flight| flight.decider.is_some() || flight.outcome.is_err();
@@ -188,8 +188,8 @@ impl Engine {
         self.disk(disk).map_or(0, Disk::outstanding)
     }
 
-    /// The moment since which a disk is suspended, and the whole length of the suspension if it ends
-    /// automatically.
+    /// When a disk was suspended, and the total length of the suspension if it ends automatically. `None` if
+    /// the disk is not suspended.
     pub fn suspended(&self, disk: DiskId) -> Option<(Instant, Option<Duration>)> {
         self.disk(disk)?.suspended()
     }
@@ -284,7 +284,7 @@ impl Engine {
         Some(act(disk, &mut zios.flights, &mut ctx))
     }
 
-    /// Lets `act` change a zio and its disk. `None` if no disk outside of a pool has this zio.
+    /// Calls `act` with a zio and its disk. `None` if no disk outside of a pool has this zio.
     #[inline]
     fn with_flight(
         &mut self,
@@ -351,8 +351,8 @@ impl Engine {
     }
 
     /// Continues the work that was too much for one step. A tick does as much of this work as one step is
-    /// allowed to do. Each new zio does a little of the work, so that zios do not arrive faster than they
-    /// end.
+    /// allowed to do. Each step with a new zio does a little of it, so that zios do not arrive faster than
+    /// they end.
     #[cold]
     fn catch_up(&mut self, input: &Input<'_>, actions: &mut Vec<Action>) {
         match input {

@@ -1,4 +1,4 @@
-//! Pools and their volumes: their inputs, and the zios between pools and their disks.
+//! Handles the inputs for pools and volumes, and carries zios between pools and their disks.
 
 use alloc::vec::Vec;
 
@@ -64,13 +64,14 @@ impl Engine {
         self.owed = actions;
     }
 
-    /// The durable record of each mirror of a pool, as [`Action::Record`] asks for it.
+    /// The records of a pool's mirrors that the driver makes durable when [`Action::Record`] asks for it, one
+    /// for each mirror.
     pub fn mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
         let pool = self.pools.get(pool.0 as usize);
         pool.map_or_else(Vec::new, Pool::record)
     }
 
-    /// The records of a pool's mirrors when the daemon ends, nothing is in flight, and all disks have
+    /// The last records of a pool's mirrors, for when the daemon ends with nothing in flight and all disks
     /// synced.
     pub fn last_mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
         let pool = self.pools.get(pool.0 as usize);
@@ -118,13 +119,13 @@ impl Engine {
         Some(self.pools[pool].volume_stats(place, now))
     }
 
-    /// A zio of a volume that has not been replied to.
+    /// A zio that a volume has not yet replied to.
     pub fn at_volume(&self, volume: VolumeId, zio: ZioId) -> Option<InFlight> {
         let (pool, _) = *self.volumes.get(volume.0 as usize)?;
         self.pools[pool].view(zio)
     }
 
-    /// The zios of a volume without a reply, in the order of submission.
+    /// The zios that a volume has not yet replied to, in the order of submission.
     pub fn in_flight_at_volume(&self, volume: VolumeId) -> Vec<InFlight> {
         match self.volumes.get(volume.0 as usize) {
             Some((pool, place)) => self.pools[*pool].in_flight(*place),
@@ -137,7 +138,7 @@ impl Engine {
         self.pools.iter().map(Pool::dirty_bytes).sum()
     }
 
-    /// Whether a disk keeps any pool from writing acknowledged data.
+    /// Whether any pool cannot write acknowledged data because a disk fails.
     pub fn is_degraded(&self) -> bool {
         self.pools.iter().any(Pool::is_degraded)
     }
@@ -251,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with the work of pools that takes more than one step.
+    /// Continues the work of pools that takes more than one step.
     pub(super) fn go_on_with_jobs(&mut self, actions: &mut Vec<Action>) {
         for pool in 0..self.pools.len() {
             self.with_pool(pool, actions, Pool::go_on_with_jobs);

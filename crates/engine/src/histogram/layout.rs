@@ -1,7 +1,7 @@
-//! The bucket boundaries: the union of the boundaries that the field's tools use.
+//! The bucket boundaries: the union of the boundaries that common latency tools use.
 //!
-//! A latency is an integer number of nanoseconds, so any set of boundaries is a sorted list of
-//! inclusive upper bounds. This list unites three kinds:
+//! A latency is an integer number of nanoseconds, so any set of boundaries is a sorted list of inclusive
+//! upper bounds. This list unites three kinds of boundaries:
 //!
 //! - `floor(10^9 × 2^(k/32))` from 1 ns to 2^11 s: the exponential histograms of OpenTelemetry
 //!   (scale 5) and Prometheus (schema 5), in seconds and upper-inclusive;
@@ -52,13 +52,13 @@ pub fn bucket_of(ns: u64) -> usize {
 
 /// Where the last bucket begins.
 const END_NS: u64 = 1 << 42;
-/// Steps per octave of the exponential boundaries.
+/// The number of exponential boundaries per octave.
 const SCALE: usize = 32;
 /// The smallest `k` of the exponential boundaries `10^9 × 2^(k/32)`. This `k` gives a value below 1 ns.
 const EXPONENTIAL_FIRST: i32 = -30 * SCALE as i32;
-/// The largest `k`, which gives 2^11 s.
+/// The largest `k` of the exponential boundaries. This `k` gives 2^11 s.
 const EXPONENTIAL_LAST: i32 = 11 * SCALE as i32;
-/// Binary digits of a mantissa after the point.
+/// The number of binary digits after the point of a mantissa.
 const FRACTION_BITS: i32 = 63;
 /// Number of cells of the guess table: one cell for each value below 256, then 128 cells for each octave.
 const CELLS: usize = cell_of(END_NS);
@@ -153,7 +153,7 @@ const fn cell_of(ns: u64) -> usize {
     ((shift as usize) << 7) + (ns >> shift) as usize
 }
 
-/// The first bucket that a value of each cell can be in.
+/// For each cell, the first bucket that can hold a value of the cell.
 const fn guesses() -> [u16; CELLS] {
     let bounds = bounds();
     let mut guesses = [0; CELLS];
@@ -187,7 +187,7 @@ mod tests {
     use alloc::vec::Vec;
     use core::cmp::Ordering;
 
-    /// The product of two natural numbers, least significant digit first, in base 2^32.
+    /// The product of two natural numbers, given as digits in base 2^32, the least significant digit first.
     fn product(a: &[u32], b: &[u32]) -> Vec<u32> {
         let mut digits = vec![0u32; a.len() + b.len()];
         for (i, &x) in a.iter().enumerate() {
@@ -219,7 +219,7 @@ mod tests {
         a.iter().rev().cmp(b.iter().rev())
     }
 
-    /// Whether `bound ≤ 10^9 × 2^(k/32)`, by comparing the 32nd powers.
+    /// Whether `bound ≤ 10^9 × 2^(k/32)`, found by comparing the 32nd powers.
     fn within(bound: u64, k: i32) -> bool {
         let left = power_32(bound, (-k).max(0) as usize);
         let right = power_32(1_000_000_000, k.max(0) as usize);

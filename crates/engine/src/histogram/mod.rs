@@ -1,4 +1,5 @@
-//! Latency histograms in one layout, exact in every view that the field's tools use.
+//! Latency histograms that share one bucket layout, and give exact counts in the views of common latency
+//! tools.
 //!
 //! A histogram counts integer nanoseconds in the buckets of [`layout`]. The edges of all views are
 //! edges of buckets, so a view is a sum of whole buckets and loses nothing to rounding. In addition
@@ -20,7 +21,7 @@ pub use layout::{BUCKETS, LAYOUT, bucket_of, lower_bound, upper_bound};
 pub use moments::Moments;
 pub use sparse::{BadBucket, Sparse};
 
-/// A distribution of latencies. A histogram takes 10 KiB, however much is recorded.
+/// A distribution of latencies. A histogram takes 10 KiB, however many values are recorded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
@@ -29,9 +30,9 @@ pub struct Histogram {
     min: u64,
     max: u64,
     nanos: Moments,
-    /// Moments of the values divided by 1,000 and truncated one by one, as DTrace scripts do before
-    /// they aggregate. Sums of nanoseconds cannot give these moments: the truncated parts add up,
-    /// and the average's last digit would differ.
+    /// Moments of the values in microseconds. Each value is truncated before it is added, as DTrace scripts
+    /// do. Sums of nanoseconds cannot give these moments, because the truncated parts add up and would change
+    /// the last digit of the average.
     micros: Moments,
 }
 
@@ -57,7 +58,7 @@ impl Unit {
     }
 }
 
-/// Makes a histogram of values, each given with the number of times that it was recorded.
+/// Makes a histogram from pairs of a value and the number of times that it was recorded.
 impl FromIterator<(u64, u64)> for Histogram {
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(values: I) -> Histogram {
         let mut all = Histogram::default();
@@ -99,9 +100,9 @@ impl Histogram {
 
     /// The histogram of the same values, each `by` nanoseconds larger.
     ///
-    /// Extremes and moments are exact, but the moments in microseconds are exact only if `by` is a
-    /// whole number of microseconds. Values are taken to be in the middle of their buckets, so a
-    /// value near an edge may be counted in the neighbouring bucket.
+    /// The extremes and moments are exact, but the moments in microseconds only if `by` is a whole number of
+    /// microseconds. Each value counts as the middle of its bucket, so a value near an edge may be counted in
+    /// the neighbouring bucket.
     pub(crate) fn shifted(&self, by: u64) -> Histogram {
         let mut shifted = Histogram {
             count: self.count,
@@ -134,9 +135,10 @@ impl Histogram {
 
     /// The values recorded after `earlier`, an older state of this histogram.
     ///
-    /// Counts and moments are exact. The interval's own extremes are not known: `min` and `max` are
-    /// the outer edges of its occupied buckets, within the extremes of the whole time. So a new
-    /// extreme of the whole time is exact, and any other extreme is at most a bucket's width off.
+    /// Counts and moments are exact. The interval's own extremes are not known: `min` and `max` are the outer
+    /// edges of its occupied buckets, limited to the extremes of all values so far. So if the interval
+    /// contains the smallest or largest of all values, that extreme is exact; otherwise, it is at most a
+    /// bucket's width off.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let mut interval = self.clone();
         for (mine, theirs) in interval.counts.iter_mut().zip(&earlier.counts) {
@@ -193,8 +195,8 @@ impl Histogram {
     /// The value in nanoseconds that `ppm` millionths of the values do not exceed (nearest rank),
     /// or `None` if there are no values. 500,000 gives the median.
     ///
-    /// The answer is the middle of that value's bucket, and never outside of the extremes. Between 1 µs and
-    /// 2^11 s the answer is at most 1.2 % off.
+    /// The answer is the middle of the bucket of this value, limited to the range from `min` to `max`.
+    /// Between 1 µs and 2^11 s the answer is at most 1.2 % off.
     pub fn quantile(&self, ppm: u32) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(ppm)).div_ceil(1_000_000);
         let mut seen = 0;
@@ -211,23 +213,22 @@ impl Histogram {
         counts.filter(|&(_, count)| count > 0)
     }
 
-    /// The powers-of-two view. Row 0 counts the values below one unit, and row `i` counts the
-    /// values in `[2^(i−1), 2^i)` units. The last row is the last one that has a value. All values
-    /// from 2^42 ns (73 minutes) on are in one row.
+    /// The view by powers of two. Row 0 counts the values below one unit, and row `i` counts the values in
+    /// `[2^(i−1), 2^i)` units. The last row returned is the last one that is not empty. All values from 2^42
+    /// ns (73 minutes) on are in one row.
     pub fn log2_rows(&self, unit: Unit) -> Vec<u64> {
         self.rows(|ns| bit_length(ns / unit.as_nanos()))
     }
 
-    /// The view of perf-tools' iolatency, as its code counts and not as its labels say. Row 0
-    /// counts the values up to and including 1 ms, and row `i` counts the values in `(2^(i−1),
-    /// 2^i]` ms.
+    /// The rows of perf-tools' iolatency, with the bounds of its code, which differ from its labels. Row 0
+    /// counts the values up to and including 1 ms, and row `i` counts the values in `(2^(i−1), 2^i]` ms.
     pub fn iolatency_rows(&self) -> Vec<u64> {
         self.rows(|ns| bit_length(ns.saturating_sub(1) / Unit::Millis.as_nanos()))
     }
 
     /// Counts between sorted, upper-inclusive bounds in nanoseconds, as in Prometheus: one row for
-    /// each bound, and one row for the values above the last bound. `None` if a bound is not the
-    /// bound of a bucket.
+    /// each bound, and one row for the values above the last bound. `None` if a bound is not the upper bound
+    /// of a bucket.
     pub fn rows_between(&self, bounds: &[u64]) -> Option<Vec<u64>> {
         bounds
             .iter()
@@ -237,8 +238,8 @@ impl Histogram {
         Some(rows)
     }
 
-    /// Sums the buckets by row; `row_of` gives the row of a bucket's lowest value. The sums are exact if no
-    /// row begins inside a bucket.
+    /// Sums the buckets by row. `row_of` returns the row of a value, here the lowest value of a bucket. The
+    /// sums are exact if no row begins inside a bucket.
     fn rows(&self, row_of: impl Fn(u64) -> usize) -> Vec<u64> {
         let mut rows = Vec::new();
         for (bucket, count) in self.buckets() {
@@ -251,13 +252,13 @@ impl Histogram {
         rows
     }
 
-    /// The middle of a bucket, but never outside of the extremes.
+    /// The middle of a bucket, limited to the range from the smallest to the largest value.
     fn middle(&self, bucket: usize) -> u64 {
         let middle = lower_bound(bucket).midpoint(upper_bound(bucket));
         middle.max(self.min).min(self.max)
     }
 
-    /// The outer edges of the occupied buckets, within the extremes.
+    /// The outer edges of the occupied buckets, limited to the range from the smallest to the largest value.
     fn occupied_range(&self) -> (u64, u64) {
         let first = self.buckets().next();
         let last = self.buckets().next_back();

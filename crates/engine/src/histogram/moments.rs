@@ -1,12 +1,13 @@
-//! Sums for averages and standard deviations, computed as DTrace does: in integers, truncated.
+//! Sums from which averages and standard deviations are computed as DTrace computes them: with truncated
+//! integers.
 
-/// The sum of some values, and the sum of their squares. The owner knows how many values there are.
+/// The sum of some values, and the sum of their squares. The caller must know how many values there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
     /// The sum of the values. The sum has 128 bits, because the latencies of 100,000 zios in flight would
     /// fill 64 bits of nanoseconds in two days.
     pub sum: u128,
-    /// The sum of the squares of the values. The sum saturates.
+    /// The sum of the squares of the values. It saturates instead of overflowing.
     pub sum_of_squares: u128,
 }
 

@@ -6,8 +6,8 @@ use core::fmt;
 use super::layout::BUCKETS;
 use super::moments::Moments;
 
-/// A histogram's content, for encoding. The indices of buckets mean nothing without the layout, so send
-/// [`super::LAYOUT`], too.
+/// The content of a histogram, ready to be encoded. The indices of buckets mean nothing without the layout,
+/// so send [`super::LAYOUT`], too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sparse {
     /// Occupied buckets by index, with their counts.
@@ -22,7 +22,7 @@ pub struct Sparse {
     pub micros: Moments,
 }
 
-/// The bucket with this index is not in the layout, or its count takes the total beyond 64 bits.
+/// The layout has no bucket with this index, or the bucket's count makes the total exceed 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadBucket(pub usize);
 

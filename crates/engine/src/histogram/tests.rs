@@ -10,7 +10,7 @@ const UNITS: [Unit; 3] = [Unit::Nanos, Unit::Micros, Unit::Millis];
 /// The lowest value in the last row of a view: all values from 2^42 ns on are in that row.
 const VIEW_END_NS: u64 = 1 << 42;
 
-/// Latencies of all sizes, and values at edges where views could be off by one.
+/// Latencies of all sizes, and values at the edges of rows, where a view could be off by one.
 fn latency() -> impl Strategy<Value = u64> {
     let any_size = (any::<u64>(), 22..=64u32).prop_map(|(ns, bits)| ns.unbounded_shr(bits));
     let edge = (0..42u32, 0..4usize, 0..3u64).prop_map(|(k, unit, beside)| {
@@ -39,7 +39,7 @@ fn counted(values: &[u64], row_of: impl Fn(u64) -> usize) -> Vec<u64> {
     rows
 }
 
-/// The number of powers of two, from 1 on, for which `within` is true, found by a search.
+/// How many powers of two, counted up from 1, satisfy `within`, found by trying them in turn.
 fn powers_while(within: impl Fn(u64) -> bool) -> usize {
     (0..63).take_while(|&k| within(1 << k)).count()
 }
@@ -122,7 +122,8 @@ proptest! {
         prop_assert_eq!(left.pop(), Some(together));
     }
 
-    /// Works like a report: takes growing histograms, and adds up the intervals between them.
+    /// Takes snapshots of a growing histogram, as a report does. The intervals between them must add up to
+    /// the whole.
     #[test]
     fn the_intervals_add_up_to_the_whole(parts in list_of(list_of(latency(), 0..40), 1..9)) {
         let mut now = Histogram::default();

@@ -15,7 +15,7 @@ impl Histogram {
         }
     }
 
-    /// The histogram that [`Histogram::to_sparse`] was called on.
+    /// The histogram from which [`Histogram::to_sparse`] made `sparse`.
     pub fn from_sparse(sparse: &Sparse) -> Result<Histogram, BadBucket> {
         let mut histogram = Histogram::default();
         for &(index, count) in &sparse.buckets {

@@ -1,10 +1,11 @@
 //! The bandwidth of a disk: one serial server that zios pass after their lanes.
 //!
 //! The server's queue works like the queue of a lane: a zio that is aborted before its transfer has begun
-//! gives its place back. Three things differ from the lanes of a rule. The server serves the transfers of all
-//! rules of the disk. A zio books its place when it reaches the server, at its target, not when it is issued.
-//! And because the server outlives its rules, a removed rule takes its transfers out of the queue, including
-//! the one in service. The zios of those transfers keep their times, but other zios need not wait for them.
+//! gives its place back. Three things differ from the lanes of a rule: The server serves the transfers of all
+//! rules of the disk. Also, a zio books its place when it reaches the server, at its target, not when it is
+//! issued. And because the server outlives its rules, a removed rule takes its transfers out of the queue,
+//! including the one in service. The zios of those transfers keep their times, but other zios need not wait
+//! for them.
 
 use alloc::vec::Vec;
 
@@ -18,12 +19,12 @@ use crate::zio::ZioId;
 pub(crate) struct Bandwidth {
     queue: Lane,
     free: Instant,
-    /// The rule of the transfer that keeps the server busy without being in the queue.
+    /// The rule of the transfer that still keeps the server busy but has left the queue.
     busy_for: Option<RuleId>,
 }
 
 impl Bandwidth {
-    /// When the server has done all booked transfers.
+    /// The moment at which all booked transfers will be done.
     pub(super) fn free_at(&self) -> Instant {
         self.free
     }
@@ -86,7 +87,7 @@ impl Bandwidth {
 
 /// How long `length` bytes take at `rate` bytes per second, rounded up.
 pub(crate) fn transfer_time(length: u32, rate: u64) -> Duration {
-    // A u32 of bytes takes less than 2^62 ns even at one byte per second.
+    // A `u32` number of bytes takes less than 2^62 ns even at one byte per second.
     let ns = (u64::from(length) * 1_000_000_000).div_ceil(rate);
     Duration::from_nanos(ns)
 }

@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Booking {
     pub(crate) rule: RuleId,
-    /// How often the rule had been updated when it made the promise.
+    /// How many times the rule had been updated when it made the promise.
     pub(crate) version: u32,
     pub(crate) zio: ZioId,
     pub(crate) kind: Kind,
@@ -43,13 +43,13 @@ pub(crate) struct Booking {
     pub(crate) service: Duration,
     /// The next booking of the same zio.
     pub(crate) next_of_zio: Option<BookingId>,
-    /// The neighbours in the lane's queue.
+    /// The bookings ahead and behind in the lane's queue.
     pub(crate) ahead: Option<BookingId>,
     pub(crate) behind: Option<BookingId>,
 }
 
 impl Booking {
-    /// When the rule lets the zio go.
+    /// The moment at which the rule stops holding the zio.
     pub(crate) fn end(&self) -> Instant {
         self.start + self.service
     }
@@ -59,7 +59,7 @@ impl Booking {
         matches!(self.kind, Kind::Delay { .. } | Kind::Hang)
     }
 
-    /// Takes the booking out of its lane. The times of the booking stay.
+    /// Takes the booking out of its lane. The booking keeps its times.
     pub(crate) fn leave_lane(&mut self) {
         match &mut self.kind {
             Kind::Delay { lane } => *lane = None,

@@ -1,5 +1,5 @@
-//! The fate of promises: they are kept, given back when their zio is aborted, or taken away by a command.
-//! This file also finds which rules held a zio, and which rules were beaten by other rules.
+//! The fate of promises: each is kept, given back because its zio was aborted, or withdrawn by a command.
+//! This file also finds which rules held a zio, and which rules lost to other rules.
 
 use alloc::vec::Vec;
 
@@ -31,8 +31,8 @@ impl Injector {
         }
     }
 
-    /// Counts the fate of one promise. This function is not inlined: its caller's loop would otherwise need
-    /// more registers than the processor has.
+    /// Counts the fate of one promise. This function is not inlined, because the caller's loop would then
+    /// need more registers than the processor has.
     #[inline(never)]
     fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
         let booking = self.bookings.get(id);
@@ -57,7 +57,8 @@ impl Injector {
         }
     }
 
-    /// The time that a rule asked for: its service, plus the transfer if the rule caused the transfer.
+    /// The time that a rule asked for: its service time, plus the time of the transfer if the rule caused
+    /// one.
     fn service_of(&self, booking: &Booking, flight: &Flight) -> Duration {
         match flight.place().map(|place| self.bookings.get(place)) {
             Some(transfer) if transfer.rule == booking.rule => booking.service + transfer.service,
@@ -96,8 +97,8 @@ impl Injector {
         }
     }
 
-    /// Takes back the count of a zio that was just charged, for the rules that do not decide it. If only
-    /// one rule took the zio, that rule decides.
+    /// For the rules that do not decide a zio that was just charged, undoes the count of the zio. If only one
+    /// rule took the zio, that rule decides.
     #[inline]
     pub(crate) fn uncount_beaten(&mut self, flight: &Flight) {
         let first = flight.bookings.map(|first| self.bookings.get(first));
@@ -112,12 +113,13 @@ impl Injector {
         self.count_with(flight, true, |now| *now += 1);
     }
 
-    /// Takes back what `count` has counted, before the zio's bookings change.
+    /// Undoes what `count` has counted, before the zio's bookings change.
     fn uncount(&mut self, flight: &Flight) {
         self.count_with(flight, true, |now| *now -= 1);
     }
 
-    /// Applies `count` to the rules that decide a zio or, if not `deciding`, to the other rules.
+    /// Applies `count` to the counter of each rule that decides a zio or, if not `deciding`, of each other
+    /// rule of the zio.
     fn count_with(&mut self, flight: &Flight, deciding: bool, count: impl Fn(&mut u64)) {
         for booking in self.bookings.of_zio(flight.bookings) {
             if decides(booking, flight) == deciding {
@@ -176,8 +178,8 @@ impl Injector {
         }
     }
 
-    /// Takes the holds of removed rules off a zio. The caller may remove the rules before or after this
-    /// call. Returns whether there were any holds.
+    /// Ends the holds that removed rules have placed on a zio. The caller may remove the rules before or
+    /// after this call. Returns whether there were any holds.
     pub(crate) fn release(
         &mut self,
         now: Instant,
@@ -255,9 +257,9 @@ fn fate(booking: &Booking, flight: &Flight) -> Fate {
     }
 }
 
-/// Whether the rule of `booking` decides the zio. A zio passes lanes first and the bandwidth next, and each
-/// has its own winners: of the lanes, the latest `floor` rule and every `add` rule; of the bandwidth, the
-/// rule with the lowest rate.
+/// Whether the rule of `booking` decides the zio. A zio passes the lanes first and the bandwidth next. For
+/// the lanes, the `floor` rule that ends last decides, and every `add` rule; for the bandwidth, the rule with
+/// the lowest rate.
 fn decides(booking: &Booking, flight: &Flight) -> bool {
     let slowest = flight.transfer.map(|transfer| transfer.rule);
     match (booking.kind, booking.mode) {

@@ -22,16 +22,15 @@ pub(crate) struct Injector {
     pub(super) rules: Vec<Rule>,
     pub(super) bookings: Bookings,
     pub(super) bandwidth: Bandwidth,
-    /// The times in which the driver was stopped, so that holds ended late.
+    /// The periods in which the driver was stopped, which made holds end late.
     pub(crate) stops: Stops,
     /// How many rules inject errors or hangs. If there is no such rule, the engine does not search for one.
     faults: usize,
     /// For each group, the rule that would finish the zio soonest. The list is kept between zios, so that
     /// no zio allocates.
     soonest: Vec<Candidate>,
-    /// For each group, by its leader, the place of its candidate in `soonest`. An old place from an earlier
-    /// zio does no harm, because `soonest` has no candidate with the same leader there. So places need not be
-    /// cleared.
+    /// For each group, by its leader, the place of its candidate in `soonest`. Places from earlier zios need
+    /// not be cleared, because the entry of `soonest` at such a place has another leader.
     places: Vec<usize>,
 }
 
@@ -43,8 +42,8 @@ struct Candidate {
 }
 
 impl Injector {
-    /// Asks the rules about a zio that is charged at `flight.charged`, and books their holds.
-    /// Returns an error that keeps the store from working.
+    /// Applies the rules to a zio that is charged at `flight.charged`, and books their holds. Returns an
+    /// error if the zio fails without the store's work.
     pub(crate) fn charge(
         &mut self,
         now: Instant,
@@ -73,8 +72,8 @@ impl Injector {
         })
     }
 
-    /// Counts the zio for the rules that would have matched it, if the rule `winner` had not
-    /// decided first: rules with delays, and later rules with errors and hangs.
+    /// Counts the zio for the rules that would have matched it if the rule `winner` had not decided first:
+    /// rules with delays, and later rules with errors or hangs.
     fn preempt(&mut self, winner: usize, now: Instant, flight: &Flight, ops: OpSet) {
         let id = self.rules[winner].id;
         for (index, rule) in self.rules.iter_mut().enumerate() {
@@ -118,7 +117,7 @@ impl Injector {
         }
     }
 
-    /// Keeps the sooner of this rule and the best rule of its group so far.
+    /// Makes this rule its group's candidate if it would finish the zio sooner than the current candidate.
     fn compete(&mut self, index: usize, charged: Instant) {
         let rule = &self.rules[index];
         let candidate = Candidate {
@@ -146,7 +145,7 @@ impl Injector {
         rule.present.stats.count_beaten(Some(winner));
     }
 
-    /// Gives the zio the rule's soonest lane, or a time of its own if the rule has no lanes.
+    /// Books the lane of the rule that is free soonest or, if the rule has no lanes, only a time.
     fn book(&mut self, index: usize, flight: &mut Flight) {
         let rule = &mut self.rules[index];
         let Effect::Delay { service, .. } = &rule.spec.effect else {
@@ -166,8 +165,8 @@ impl Injector {
         }
     }
 
-    /// Gives the zio a promise, and counts the zio as one that the rule decides. [`Injector::uncount_beaten`]
-    /// takes the count back for rules that other rules beat.
+    /// Gives the zio a promise, and counts the zio as one that the rule decides. If another rule beats this
+    /// one, [`Injector::uncount_beaten`] undoes the count.
     #[inline]
     fn promise(
         &mut self,
@@ -197,8 +196,8 @@ impl Injector {
         id
     }
 
-    /// Computes from its bookings how long a zio is held: until the latest of its `floor` rules,
-    /// plus the sum of its `add` rules, which hold it before the store is asked.
+    /// Computes from a zio's bookings how long the zio is held: until the latest of its `floor` rules, plus
+    /// the sum of its `add` rules, which hold it before the store is asked.
     pub(crate) fn schedule(&self, flight: &mut Flight) {
         let mut floor = flight.charged;
         let mut added = Duration::ZERO;
@@ -242,7 +241,7 @@ impl Injector {
         };
         let reached = flight.target;
         let index = self.index(transfer.rule);
-        // If the zio's rule has been removed meanwhile, the zio need not wait, and no other zio waits for
+        // If the zio's rule has meanwhile been removed, the zio does not wait for other zios, nor they for
         // it.
         let queued = index.is_ok_and(|index| self.rules[index].spec.bandwidth.is_some());
         let place = self.bookings.insert(Booking {
@@ -281,8 +280,8 @@ impl Injector {
         self.survey();
     }
 
-    /// Replaces the specification of a rule. Lanes that remain keep their bookings; transfers keep their
-    /// bookings if the rule still has a bandwidth. Returns the zios that are served sooner now.
+    /// Replaces the specification of a rule. Lanes that remain keep their bookings, and so do transfers if
+    /// the rule still has a bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn update(
         &mut self,
         id: RuleId,
@@ -333,7 +332,7 @@ impl Injector {
         moved
     }
 
-    /// Summarises the rules, so that the data path need not ask each of them.
+    /// Summarises the rules, so that the data path need not look at each of them.
     fn survey(&mut self) {
         let mut leaders = BTreeMap::new();
         for (index, rule) in self.rules.iter_mut().enumerate() {
@@ -375,7 +374,7 @@ impl Injector {
         self.rules.iter().map(move |rule| rule.view(now, passed))
     }
 
-    /// Matches the rules' globs with the names of the clients again.
+    /// Matches the rules' globs against the names of the clients again.
     pub(crate) fn find_clients(&mut self, clients: &Clients) {
         for rule in &mut self.rules {
             rule.find_clients(clients);
@@ -421,7 +420,7 @@ impl Injector {
     }
 }
 
-/// Notes a rule's bandwidth for a zio, unless another rule of the zio has a lower bandwidth.
+/// Makes a rule's bandwidth the rate of a zio, unless another rule has given the zio a lower rate.
 fn slow_down(flight: &mut Flight, rate: u64, rule: &Rule) {
     if flight.transfer.is_none_or(|transfer| rate < transfer.rate) {
         flight.transfer = Some(Transfer {

@@ -1,10 +1,10 @@
 //! The lanes of one rule: servers, each busy until the target of the last zio that booked it.
 //!
-//! The model is OpenZFS's (`zio_inject.c: zio_handle_io_delay`): a lane is busy until its target,
-//! whatever the real store did. Two things differ. OpenZFS takes the lanes in turn; here a heap finds the
-//! soonest lane, because with service times that vary the next lane in turn may not be the soonest. And
-//! if a zio's connection ends before its service has begun, the zio gives its place back, and the zios
-//! behind it move up.
+//! The model is OpenZFS's (`zio_inject.c: zio_handle_io_delay`): a lane is busy until the target of its last
+//! zio, even if the store takes longer. There are two differences. OpenZFS takes the lanes in turn; here a
+//! heap finds the soonest lane, because with service times that vary the next lane in turn may not be the
+//! soonest. And if a zio's connection ends before the lane has begun to serve the zio, the zio gives its
+//! place back, and the zios behind it move up.
 
 use alloc::vec::Vec;
 
@@ -41,14 +41,14 @@ impl Lanes {
         self.lanes.len() as u32
     }
 
-    /// When the soonest lane is free.
+    /// The moment at which the first lane becomes free.
     pub(crate) fn free_at(&self) -> Instant {
         self.soonest
             .peek()
             .map_or(Instant::ZERO, |((free, _), _)| free)
     }
 
-    /// The lane that is free soonest.
+    /// The lane that becomes free first.
     pub(crate) fn soonest(&self) -> u32 {
         self.soonest.peek().map_or(0, |(_, lane)| lane)
     }
@@ -91,20 +91,20 @@ impl Lanes {
         }
     }
 
-    /// Removes the lanes: bookings keep their times, without a lane.
+    /// Removes the lanes. Their bookings keep their times, but belong to no lane.
     pub(crate) fn dissolve(&self, bookings: &mut Bookings) {
         for lane in &self.lanes {
             lane.dissolve(bookings);
         }
     }
 
-    /// When a service that begins on the soonest lane would end.
+    /// When a service of `nominal` that begins on the soonest lane would end.
     pub(crate) fn finish(&self, now: Instant, nominal: Duration) -> Instant {
         self.free_at().max(now) + nominal
     }
 }
 
-/// One server and its queue, in the order of service.
+/// One server, and its queue of bookings in the order of service.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     /// The moment until which bookings that have left the queue keep the lane busy.
@@ -151,7 +151,8 @@ impl Lane {
     /// Takes a booking out of the queue, and frees its time.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         let booking = bookings.get(id);
-        // If both starts are equal, the earlier booking took no time, or neither booking ever starts.
+        // If two bookings start at the same moment, either the one ahead takes no time, or neither ever
+        // starts.
         let is_first = |gap| booking.start < bookings.get(gap).start;
         if self.gap.is_none_or(is_first) {
             self.gap = booking.behind;
@@ -174,13 +175,13 @@ impl Lane {
         }
     }
 
-    /// Makes the lane free, even if bookings that have left the queue still keep it busy.
+    /// Makes the lane free even if bookings that have left the queue would still keep it busy.
     pub(super) fn make_idle(&mut self) {
         self.busy = Instant::ZERO;
         self.gap = self.first;
     }
 
-    /// Closes the gaps. Returns the moment at which the lane is then free.
+    /// Closes the gaps in the queue. Returns the moment at which the lane is then free.
     pub(super) fn move_up(
         &mut self,
         now: Instant,
@@ -258,7 +259,7 @@ mod tests {
     #[test]
     fn those_behind_gaps_move_up() {
         let (mut lane, mut bookings, ids) = queue(8);
-        // The places are in no order. Two of the places are neighbours, and one is the last.
+        // The places are out of order. Two of them are neighbours, and one is the last place.
         for at_place in [5, 2, 7, 3] {
             assert!(lane.leave(ids[at_place], at(5), &mut bookings));
         }
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn those_before_the_first_gap_are_not_even_looked_at() {
         let (mut lane, mut bookings, ids) = queue(8);
-        // A walk from the head would move this booking.
+        // If the lane closed gaps from the head of the queue, it would move this booking.
         bookings.get_mut(ids[3]).start = at(31);
         let mut moved = Vec::new();
         for at_place in [7, 6] {

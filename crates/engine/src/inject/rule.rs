@@ -20,16 +20,16 @@ pub(crate) struct Rule {
     pub(crate) leader: usize,
     /// `None` if any number of zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
-    /// How often the rule was updated. A zio's booking has the version of its rule.
+    /// How many times the rule was updated. A zio's booking has the version of its rule.
     pub(super) version: u32,
-    /// The counters of the zios about which the rule was asked in its present version.
+    /// The counters for zios that were checked against the present version of the rule.
     pub(super) present: RuleCounts,
-    /// The counters of the zios about which the rule was asked in earlier versions, if it was updated.
+    /// The counters for zios that were checked against earlier versions of the rule, if it was updated.
     past: Option<Box<RuleCounts>>,
     pub(crate) random: Random,
-    /// The service time that lane choice uses.
+    /// The service time that the choice of a lane assumes.
     pub(crate) nominal: Duration,
-    /// How many zios have matched since the rule was armed or updated.
+    /// The number of zios that have matched since the rule was armed or last updated.
     counted: u64,
     armed: Instant,
     begins: Instant,
@@ -94,7 +94,7 @@ impl Rule {
         self.find_clients(clients);
     }
 
-    /// Matches the rule's glob with the names of the clients.
+    /// Matches the rule's glob against the names of the clients.
     pub(crate) fn find_clients(&mut self, clients: &Clients) {
         self.clients = self
             .spec
@@ -103,13 +103,13 @@ impl Rule {
             .map(|glob| clients.matching(glob));
     }
 
-    /// Whether the rule injects an error or a hang. The disk asks these rules before it asks rules with
+    /// Whether the rule injects an error or a hang. The disk checks these rules before it checks rules with
     /// delays.
     pub(crate) fn is_fault(&self) -> bool {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
-    /// Whether the rule applies to `zio`, which counts as the operations `ops`. Counts a zio that matches.
+    /// Whether the rule applies to `zio`, which counts as the operations `ops`. Counts the zio if it matches.
     #[inline]
     pub(crate) fn triggers(&mut self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         if !self.matches(now, zio, ops) {
@@ -138,7 +138,7 @@ impl Rule {
             && self.clients.is_none_or(|set| set.contains(zio.client))
     }
 
-    /// Whether the limit allows the zio that was just counted.
+    /// Whether the rule's limit still allows the zio that was just counted.
     fn limit_allows(&self) -> bool {
         match self.spec.limit {
             Limit::Always => true,
@@ -147,7 +147,7 @@ impl Rule {
         }
     }
 
-    /// The moment at which a zio that chooses this rule now would be done, by its nominal service.
+    /// When a zio that this rule held from now on would be done, assuming the nominal service time.
     pub(crate) fn finish(&self, now: Instant) -> Instant {
         match &self.lanes {
             Some(lanes) => lanes.finish(now, self.nominal),
@@ -155,7 +155,7 @@ impl Rule {
         }
     }
 
-    /// The counters for a zio about which the rule was asked in this `version`.
+    /// The counters for a zio that was checked against this `version` of the rule.
     #[inline]
     pub(super) fn counts(&mut self, version: u32) -> &mut RuleCounts {
         match &mut self.past {
@@ -164,7 +164,7 @@ impl Rule {
         }
     }
 
-    /// A view of the rule. The disk's bandwidth is booked for the time `passed` from now on.
+    /// A view of the rule. `passed` is how long, from now on, the disk's bandwidth is already booked.
     pub(crate) fn view(&self, now: Instant, passed: Duration) -> RuleView<'_> {
         let lanes = self.lanes.as_ref();
         let served = lanes.map_or(Duration::ZERO, |lanes| lanes.free_at().since(now));
@@ -189,13 +189,13 @@ pub(crate) fn lane_count(spec: &RuleSpec) -> Option<u32> {
     }
 }
 
-/// Whether the zio touches a byte of the range. The flush of a FUA write touches no byte. A zio without
-/// length, such as the flush of a block device, touches no byte either.
+/// Whether the zio touches a byte of the range. The flush of a FUA write touches no byte, nor does a zio
+/// without a length, such as the flush of a block device.
 fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
     let last = zio.offset.saturating_add(u64::from(zio.length));
     let is_half = ops.meets(OpSet::of(Op::Flush)) && zio.op != Op::Flush;
     zio.length > 0 && !is_half && zio.offset < end && start < last
 }
 
-/// Makes the random draws of neighbouring rules differ.
+/// The distance between the seeds of neighbouring rules, so that their random draws differ.
 const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;

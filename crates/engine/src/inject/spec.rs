@@ -14,7 +14,7 @@ pub const LANES_MAX: u32 = 65_534;
 /// The most rules that one disk can have.
 pub const RULES_MAX: usize = 1_024;
 
-/// The id of a rule, for the life of a daemon. Ids grow, and are never used again.
+/// The id of a rule, for the life of a daemon. Later rules have larger ids, and no id is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(pub u32);
 
@@ -28,7 +28,7 @@ pub struct GroupId(pub u32);
 pub struct RuleSpec {
     /// The rule's effect.
     pub effect: Effect,
-    /// Bytes per second of the disk's one serial server, which zios pass after their lanes.
+    /// The rate, in bytes per second, of the disk's one serial server, which zios pass after their lanes.
     pub bandwidth: Option<u64>,
     /// The operations that the rule matches.
     pub ops: OpSet,
@@ -37,7 +37,7 @@ pub struct RuleSpec {
     /// The matching zios that the rule may take: all, the first N, or every Nth. The count begins when the
     /// rule is armed or updated.
     pub limit: Limit,
-    /// The bytes `start..end` of the disk. The zio must touch one of these bytes.
+    /// A range of the disk, as the bytes `start..end`. The rule matches only zios that touch one of them.
     pub range: Option<(u64, u64)>,
     /// A glob that the client's name must match.
     pub client: Option<String>,
@@ -68,7 +68,7 @@ pub enum Effect {
     },
     /// Never completes a zio, unless a command releases it.
     Hang,
-    /// Does nothing: only the rule's bandwidth counts.
+    /// Has no effect of its own, so only the rule's bandwidth slows zios down.
     Pass,
 }
 
@@ -95,13 +95,13 @@ pub enum Mode {
 /// The reason that a rule cannot be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecError {
-    /// The number of lanes is not within 1 to [`LANES_MAX`].
+    /// The number of lanes is not between 1 and [`LANES_MAX`].
     Lanes(u32),
     /// The bandwidth is zero.
     Bandwidth,
     /// The range is empty.
     Range,
-    /// The limit is the first 0 zios, or every 0th zio.
+    /// The limit asks for the first 0 zios, or for every 0th zio.
     Limit,
     /// The rule matches no operation.
     Ops,

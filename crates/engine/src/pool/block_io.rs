@@ -30,7 +30,7 @@ pub(super) struct BlockWrite {
 }
 
 impl BlockWrite {
-    /// Whether the block table has this write as the write of its block.
+    /// Whether the block table names this write as the current write of its block.
     pub(super) fn is_of_block(&self) -> bool {
         self.count == 1 && !matches!(self.cause, Cause::Extent(_))
     }
@@ -61,7 +61,7 @@ pub(super) struct BlockRead {
     pub(super) offset: u64,
     /// Whether a trim has taken the block's place away since the read began.
     pub(super) trimmed: bool,
-    /// The sides that have failed, one bit each.
+    /// The sides that have failed to read the block, one bit each.
     pub(super) tried: u64,
     pub(super) then: Then,
 }
@@ -69,7 +69,7 @@ pub(super) struct BlockRead {
 /// The reason for reading a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Then {
-    /// A part of the block is a part of the reply.
+    /// A part of the block becomes a part of a client's reply.
     Reply { at: u32, length: u32, to: u32 },
     /// Writes that replace only a part of the block wait for its old content.
     Edge,
@@ -81,7 +81,7 @@ pub(super) struct Edge {
     /// The content; `None` while a disk reads it, or if memory has a dirty version of the
     /// block.
     pub(super) buf: Option<Buf>,
-    /// Requests that wait for the disk.
+    /// Requests that wait until the disk has read the content.
     pub(super) waiting: Vec<ZioId>,
     /// How many requests need the edge.
     pub(super) users: u32,

@@ -5,7 +5,8 @@
 use super::table::Table;
 use crate::bytes::Buf;
 
-/// Places for txgs in a ring: three for live txgs, and a free one for the next (ZFS: `TXG_SIZE`).
+/// The number of places in a ring of txgs: three for live txgs, and a free one for the next (ZFS:
+/// `TXG_SIZE`).
 pub(in crate::pool) const TXGS: usize = 4;
 
 /// The content of a version.
@@ -54,9 +55,9 @@ impl Version {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Block {
-    /// Dirty versions, by txg.
+    /// The block's dirty versions, by txg.
     versions: [Version; TXGS],
-    /// The id, plus one, of the block's write that is queued or at a disk; or 0.
+    /// One more than the id of the block's write that is queued or at a disk; 0 if there is none.
     write: u32,
     /// Whether a client's write uses the block, so that the block's other writes wait.
     pub(super) locked: bool,

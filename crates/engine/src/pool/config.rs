@@ -28,8 +28,8 @@ pub enum Layout {
     /// The block's number decides: the members take turns. A block is always at the same place.
     #[default]
     Static,
-    /// The queues decide when the block is first written: the member with the fewest bytes queued takes the
-    /// block, and keeps it until a trim. All volumes of the pool have the same block size.
+    /// When a block is first written, the member with the fewest bytes queued takes it, and keeps it until a
+    /// trim. All volumes of the pool have the same block size.
     Dynamic,
 }
 
@@ -40,7 +40,7 @@ pub struct PoolDisk {
     pub disk: DiskId,
     /// The size of the disk in bytes.
     pub size: u64,
-    /// Whether the disk has a head that moves. The aggregation limit depends on whether the head moves.
+    /// Whether the disk has a head that moves. The aggregation limit depends on this.
     pub rotational: bool,
 }
 
@@ -58,8 +58,8 @@ pub enum ThrottleConfig {
 /// Details of the throttle before 2013 that are unknown, or that differed between systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegacyConfig {
-    /// How many delays can run at the same time: in ZFS, a delay held a lock of its processor. With `None`,
-    /// the delays of writers are independent.
+    /// How many delays can run at the same time. In ZFS, one per processor, because a delay held a lock of
+    /// its processor. With `None`, any number.
     pub delay_slots: Option<u32>,
     /// If set, the pool starts with two full txgs: one syncs, and the other waits for it. The value is the
     /// throughput in bytes per millisecond from which the first limit follows.
@@ -106,14 +106,14 @@ pub enum PoolError {
     BlockSize(u32),
     /// The size is zero, or not a whole number of blocks.
     Size(u64),
-    /// The pool has the dynamic layout, and its volumes have blocks of another size.
+    /// The pool has the dynamic layout, and its other volumes have blocks of another size.
     OtherBlockSize {
         /// The block size that was asked for, in bytes.
         wanted: u32,
         /// The block size of the other volumes, in bytes.
         others: u32,
     },
-    /// There are more blocks than can be numbered: choose larger blocks.
+    /// The volume has more blocks than can be numbered. Larger blocks help.
     TooManyBlocks(u64),
     /// The mirror has more sides than a mirror can have.
     TooManySides(usize),

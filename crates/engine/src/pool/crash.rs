@@ -1,4 +1,4 @@
-//! A power cut of the host: the pool loses all that it has only in memory.
+//! A power cut of the host: the pool loses everything that it has only in memory.
 
 use alloc::vec::Vec;
 
@@ -15,8 +15,8 @@ use crate::bytes::Buf;
 use crate::command::Action;
 
 impl Pool {
-    /// Loses all that is in memory. Returns the txgs that are lost, each with its dirty bytes. The engine
-    /// has made orphans of the zios at the disks before.
+    /// Loses everything that is in memory. Returns the lost txgs, each with its dirty bytes. Before this
+    /// call, the engine has made orphans of the zios at the disks.
     pub(crate) fn crash(&mut self, step: &mut Step<'_>) -> Vec<(u64, u64)> {
         let dirty_of = |(txg, _)| (txg, self.throttle.dirty_of(txg));
         let lost = self.txgs.live().map(dirty_of);

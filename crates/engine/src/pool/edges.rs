@@ -20,7 +20,7 @@ impl Pool {
         let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
             return;
         };
-        // Count one more than the reads, so that the request cannot go on before all reads have begun.
+        // Count one extra, so that the request cannot continue before all of its reads have begun.
         self.add_pending(id, 1);
         for block in self.edges_of(id) {
             self.need_edge(id, volume, block, step);
@@ -60,7 +60,7 @@ impl Pool {
         }
     }
 
-    /// Gives an edge that a disk has read, or the disk's error, to the requests that wait for it.
+    /// Passes an edge that a disk has read, or the disk's error, to the requests that wait for the edge.
     pub(super) fn edge_read(
         &mut self,
         volume: usize,
@@ -82,7 +82,7 @@ impl Pool {
         }
     }
 
-    /// A buffer with the old content of a block, which the caller may change.
+    /// Returns a buffer with the old content of a block. The caller may change the buffer.
     pub(super) fn take_edge(
         &mut self,
         volume: usize,

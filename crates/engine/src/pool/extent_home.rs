@@ -175,7 +175,7 @@ impl Pool {
         self.begin_job(Job::Landed(landed), step);
     }
 
-    /// Sends some of the blocks that waited for an extent, which is on the disks now. The rest of the extent
+    /// Sends some of the blocks that waited for an extent that is now on the disks. The rest of the extent
     /// still counts as on its way, because other blocks wait for their turn. Returns that rest.
     pub(super) fn send_some_behind(
         &mut self,
@@ -217,7 +217,7 @@ impl Pool {
     }
 
     /// Sends the extents in memory that overlap a range, if a request waits for them or their txg syncs,
-    /// and no extent on its way must reach the disks before them.
+    /// unless an extent on its way must reach the disks before them.
     fn send_waiting(&mut self, volume: usize, range: Range<u32>, step: &mut Step<'_>) {
         let waiting = self.volumes[volume].extents.meeting(range);
         for start in waiting.collect::<Vec<u32>>() {
@@ -279,8 +279,8 @@ impl Pool {
         }
     }
 
-    /// Makes a request wait until an extent on its way is on the disks, unless the request waits for it
-    /// already.
+    /// Makes a request wait until an extent on its way is on the disks, unless the request already waits for
+    /// it.
     pub(super) fn watch_on_way(
         &mut self,
         volume: usize,
@@ -323,7 +323,7 @@ impl Volume {
         zios
     }
 
-    /// The most bytes that a write can make dirty.
+    /// The largest number of bytes that a write can make dirty.
     pub(super) fn most_dirty(&self, zio: &Zio<VolumeId>) -> u64 {
         let size = u64::from(self.block_size);
         if zio.op == Op::Write {
@@ -336,7 +336,7 @@ impl Volume {
         pieces.map(|piece| self.most_dirty_of(piece)).sum()
     }
 
-    /// The most bytes that a piece of a zero or trim can make dirty.
+    /// The largest number of bytes that a piece of a zero or trim can make dirty.
     pub(super) fn most_dirty_of(&self, piece: Piece) -> u64 {
         let range = piece.block..piece.end();
         let meets = self.extents.meeting(range.clone()).count();

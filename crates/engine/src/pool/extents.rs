@@ -1,12 +1,13 @@
-//! Extents: runs of blocks that a zero or trim has made zeroes, in memory and on their way to the disks.
+//! Extents: runs of blocks that a zero or trim has turned into zeroes, in memory and on their way to the
+//! disks.
 //!
 //! A separate dirty version of every block of a trim would cost as much memory and time as writing the
 //! blocks. OpenZFS frees a trimmed range in the open txg (`dmu_free_long_range`, `dnode_free_range`). Here
 //! the range keeps its place on the disks, so the pool writes the range to the disks as one zero or trim.
 //!
-//! Extents in memory do not overlap each other, and a block with a version of its own is in none of them: the
-//! newer content replaces the older content. Extents on their way do not overlap each other either. An extent
-//! on its way is older than every other version of its blocks in memory.
+//! Extents in memory do not overlap each other, and none of them contains a block with a version of its own,
+//! because newer content replaces older content. Extents on their way do not overlap each other either. An
+//! extent on its way is older than every other version of its blocks in memory.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -50,7 +51,7 @@ pub(super) struct Carved {
     /// The blocks that the extent had before.
     pub(super) range: Range<u32>,
     pub(super) txg: u64,
-    /// How many extents are left of the old extent: none, one, or two.
+    /// How many extents remain of the old extent: none, one, or two.
     pub(super) left: u32,
     pub(super) watchers: Vec<ZioId>,
 }
@@ -63,7 +64,7 @@ impl Extents {
         dirty.or_else(|| at(&self.on_way, block).map(|(_, on_way)| on_way.content))
     }
 
-    /// The write of the extent on its way that contains a block.
+    /// The write of the extent that contains a block, if such an extent is on its way.
     #[inline]
     pub(super) fn write_of(&self, block: u32) -> Option<u32> {
         at(&self.on_way, block).map(|(_, on_way)| on_way.write)
@@ -99,8 +100,8 @@ impl Extents {
         self.dirty.get_mut(&start)
     }
 
-    /// Lets the extent that ends where a range begins grow into the range, up to the next extent, if the
-    /// extent has the same content and txg and no request waits for it. Returns the rest of the range.
+    /// Extends the extent that ends where a range begins into the range, up to the next extent, if the extent
+    /// has this content and txg and no request waits for it. Returns the rest of the range.
     pub(super) fn grow(&mut self, range: Range<u32>, content: Content, txg: u64) -> Range<u32> {
         let end = self
             .next_dirty(range.clone())
@@ -120,7 +121,7 @@ impl Extents {
     }
 
     /// Fills the gaps between the extents of a range with new extents. Returns how many extents it has added.
-    /// An extent that was only trimmed becomes zeroes if a client asks for zeroes.
+    /// If a client asks for zeroes, the trimmed extents of the range become zeroes.
     pub(super) fn fill(&mut self, range: Range<u32>, content: Content, txg: u64) -> u32 {
         let (mut gaps, mut from) = (Vec::new(), range.start);
         for start in self.meeting(range.clone()).collect::<Vec<u32>>() {
@@ -200,7 +201,7 @@ impl Extents {
         self.on_way.get(&start)?.watchers.first().copied()
     }
 
-    /// Moves the beginning of an extent on its way.
+    /// Makes an extent on its way begin at the block `to`.
     pub(super) fn shrink(&mut self, start: u32, to: u32) {
         if let Some(extent) = self.on_way.remove(&start) {
             self.on_way.insert(to, extent);

@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 use crate::zio::{Errno, ZioId};
 
 impl Pool {
-    /// Keeps a block dirty after its write has failed, and plans to write it again.
+    /// Keeps a block dirty after its write has failed, and schedules another write.
     pub(super) fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         if !target.blocks.edit(block, |block| block.set_failing(true)) {
@@ -36,7 +36,7 @@ impl Pool {
         self.go_on(step);
     }
 
-    /// Resumes the stalled writes, once no disk fails any more.
+    /// Resumes the stalled writes once no disk fails any more.
     pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
         while !self.is_degraded()
             && let Some(id) = self.stalled.pop_front()
@@ -83,7 +83,7 @@ impl Pool {
         }
     }
 
-    /// Plans to repeat a failed operation.
+    /// Schedules a repetition of a failed operation.
     pub(super) fn retry(&mut self, what: Retry, now: Instant) {
         self.retries.push_back((now + RETRY_AFTER, what));
     }

@@ -1,7 +1,7 @@
-//! FLUSH, and writes with FUA: the pool at once writes to the disks all blocks that a request waits for,
-//! and then the disks sync.
+//! FLUSH, and writes with FUA: the pool at once writes all blocks that the request waits for to the disks,
+//! and then makes the disks sync.
 //!
-//! The writes of a FLUSH replace ZFS's intent log, which would write the data a second time. A flush waits
+//! ZFS would instead write the data to its intent log, and later a second time to its place. A flush waits
 //! only for dirty data of its own volume.
 
 use core::ops::Range;
@@ -34,8 +34,7 @@ impl Pool {
         stage: Stage,
         step: &mut Step<'_>,
     ) {
-        // Count one more than the blocks, so that the request cannot end before all blocks have
-        // begun.
+        // Count one extra, so that the request cannot end before the writes of all its blocks have begun.
         self.add_pending(zio, 1);
         let Range { start, end } = range;
         let home = Home {
@@ -55,8 +54,7 @@ impl Pool {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
-        // Count one more than the pieces, so that the request cannot end before all pieces have
-        // begun.
+        // Count one extra, so that the request cannot end before the writes of all its pieces have begun.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             if piece.is_run() {
@@ -69,8 +67,8 @@ impl Pool {
         self.one_less(id, Ok(()), step);
     }
 
-    /// Continues a request when all of its blocks are on their disks. If the request must be durable, the
-    /// disks sync.
+    /// Continues a request when all of its blocks are on their disks. If the request must be durable, makes
+    /// the disks sync.
     pub(super) fn home(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;

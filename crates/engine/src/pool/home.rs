@@ -1,5 +1,6 @@
-//! Writes blocks home, which means from memory to their places on the disks. At most one write of a block
-//! is in flight at a time, and the pool writes a newer version only after an older version.
+//! Writes blocks home, which means from memory to their places on the disks. At most one write of a block is
+//! in flight at a time, and the pool writes a newer version only when the write of the older version has
+//! ended.
 
 use super::block_io::{BlockWrite, Cause};
 use super::blocks::{Block, Content};
@@ -16,7 +17,7 @@ use crate::client::ClientId;
 use crate::time::Instant;
 use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
 
-/// Sends writes, and handles their ends.
+/// Sends writes, and handles their completion.
 impl Pool {
     /// Writes the newest version of a block to the disks, and drops older versions that are not in flight.
     /// Returns `false` if the block has no version.
@@ -154,7 +155,7 @@ impl Pool {
         }
     }
 
-    /// Ends a write: all sides have answered.
+    /// Ends a write that all sides have answered.
     pub(super) fn end_write(&mut self, id: u32, step: &mut Step<'_>) {
         if self.mirrors.is_some() {
             self.unmark_regions(id, step.now);
@@ -212,8 +213,7 @@ impl Pool {
         self.settled(txg, step);
     }
 
-    /// Notes that memory has a replacement for the version that is being written: the block stays
-    /// dirty.
+    /// Notes that memory has a replacement for the version that is being written, so the block stays dirty.
     pub(super) fn replace_in_flight(&mut self, id: u32) {
         let write = &mut self.writes[id];
         let (cause, retired) = (write.cause, core::mem::take(&mut write.retired));
@@ -322,7 +322,7 @@ impl Pool {
         }
     }
 
-    /// Tells watchers that one write of their block has ended. Returns whether a watcher waits for another
+    /// Notifies watchers that one write of their block has ended. Returns whether a watcher waits for another
     /// write.
     fn answer_watchers(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let target = &mut self.volumes[volume];
@@ -351,7 +351,7 @@ impl Pool {
 
 /// Sends I/O to disks.
 impl Pool {
-    /// Gives a disk all the I/O that its queue allows.
+    /// Sends a disk all the I/O that the limits of its queue allow.
     pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
         let async_writes = self.throttle.max_async_writes();
         loop {
@@ -398,7 +398,7 @@ impl Pool {
         step.children.send(child, zio);
     }
 
-    /// Ends one of the I/Os that the queue has joined into one for a disk.
+    /// Ends one of the I/Os that the queue had joined into a single I/O for a disk.
     pub(super) fn member_done(
         &mut self,
         disk: usize,
@@ -462,7 +462,7 @@ impl Pool {
     }
 }
 
-/// A child zio that belongs to no volume, and has no range. The zio gets its id when the pool sends it.
+/// A child zio without a volume and without a range. The zio gets its id when the pool sends it.
 fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
     Zio {
         id: ZioId::FIRST_CHILD,

@@ -1,4 +1,4 @@
-//! The parts of jobs: how a pool begins a job, and goes on with it in each tick.
+//! The parts of jobs: how a pool begins a job, and continues it in each tick.
 
 use super::blocks::Content;
 use super::jobs::{Home, Job, Stage, Sync, TOUCHED_MAX};
@@ -9,7 +9,7 @@ use super::volume::{Piece, Volume};
 use crate::zio::{Op, Zio, ZioId};
 
 impl Pool {
-    /// Whether the engine must tick, so that the jobs go on.
+    /// Whether the pool has unfinished jobs, which need ticks.
     pub(crate) fn has_jobs(&self) -> bool {
         !self.jobs.waiting.is_empty()
     }
@@ -166,7 +166,8 @@ impl Pool {
 
     fn sync_some(&mut self, mut sync: Sync, step: &mut Step<'_>) -> Option<Sync> {
         let mut is_done = true;
-        // If all blocks of the txg were written because requests waited for them, the txg may have ended.
+        // If all blocks of the txg were written because requests waited for them, the txg may have ended
+        // already.
         while self.txgs.syncing() == Some(sync.txg)
             && let Some(target) = self.volumes.get(sync.volume)
         {

@@ -2,7 +2,7 @@
 //!
 //! In one step the jobs of a pool touch at most 256 blocks and at most 256 extents, so no client of the
 //! same shard waits for a whole flush, sync or trim. Ticks do the rest, and the jobs take turns. A driver
-//! with virtual time ticks at once, so the parts take no time there.
+//! with virtual time ticks at once, so there a job takes no time although it is done in parts.
 
 use alloc::collections::VecDeque;
 
@@ -12,8 +12,8 @@ use crate::zio::ZioId;
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     pub(super) waiting: VecDeque<Job>,
-    /// How many blocks and extents the jobs have touched, and since when. The count begins anew with each
-    /// tick, and with a new job at a later time.
+    /// How many blocks and extents the jobs have touched, and since when. The count restarts with each tick,
+    /// and with a new job at a later time.
     pub(super) touched: u32,
     pub(super) since: Instant,
 }
@@ -90,14 +90,15 @@ impl Jobs {
         self.touched < TOUCHED_MAX
     }
 
-    /// Counts one more block or extent as touched, if there is room for it. Returns whether there is.
+    /// Counts one more block or extent as touched, unless the step has touched as many as it may. Returns
+    /// whether it has counted.
     pub(super) fn touch(&mut self) -> bool {
         let has_room = self.has_room();
         self.touched += u32::from(has_room);
         has_room
     }
 
-    /// Whether a request waits for this block, although the job that writes it has not reached it yet.
+    /// Whether a request waits for this block, and the job that will write the block has not reached it yet.
     pub(super) fn will_send(&self, volume: usize, block: u32) -> bool {
         self.waiting.iter().any(|job| match job {
             Job::Home(home) if home.volume == volume => {
@@ -110,5 +111,6 @@ impl Jobs {
     }
 }
 
-/// Once the jobs of a pool have touched this many blocks and extents in one step, they touch no more in it.
+/// Once the jobs of a pool have touched this many blocks and extents in one step, they wait for the next
+/// tick.
 pub(super) const TOUCHED_MAX: u32 = 256;

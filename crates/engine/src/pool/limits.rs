@@ -65,5 +65,6 @@ pub(super) fn limits(tunables: &Tunables, rotational: bool) -> Limits {
     }
 }
 
-/// The most sides of a mirror. No pool needs more copies, and a bit mask of sides has this many bits.
+/// The maximum number of sides of a mirror. No pool needs more copies, and a bit mask of sides has this many
+/// bits.
 const SIDES_MAX: usize = 64;

@@ -1,9 +1,9 @@
-//! Range locks: no other write uses the bytes of a write from the beginning of its transaction until its data
-//! is dirty (OpenZFS: `zfs_rangelock`).
+//! Range locks: from the beginning of a write's transaction until its data is dirty, no other write uses the
+//! same bytes (OpenZFS: `zfs_rangelock`).
 //!
 //! A write that goes through to the disks locks whole blocks, because it writes whole blocks. Any other
-//! write locks its bytes only. Requests get the lock of a block in the order of their arrival. A run of
-//! whole blocks has one lock: a trim of 1 GiB must not take the time of 131072 blocks.
+//! write locks its bytes only. Requests get the lock of a block in the order of their arrival. A run of whole
+//! blocks has one lock, so that a trim of 1 GiB does not have to lock 131072 blocks.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -40,7 +40,7 @@ impl Pool {
                 }
                 return;
             }
-            // Perhaps the next request needs other bytes of the block, and can go on now, too.
+            // Perhaps the next request needs other bytes of the block, and can continue now, too.
             if has_turn {
                 self.unlocked
                     .extend(volume.next_for_lock(first, &self.requests));
@@ -68,7 +68,7 @@ impl Pool {
         }
     }
 
-    /// Gives back the locks that a request has.
+    /// Releases the locks that a request has.
     pub(super) fn unlock(&mut self, id: ZioId) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -110,8 +110,8 @@ impl Pool {
 }
 
 impl Volume {
-    /// Locks the blocks of a piece from `first` on. If another request uses one of these blocks, or waits
-    /// for one, the error names the first such block. The blocks before the named block are locked then.
+    /// Locks the blocks of a piece from `first` on. If another request uses one of these blocks, or waits for
+    /// one, the error names the first such block, and the blocks before it are locked.
     fn lock_from(&mut self, first: u32, piece: Piece, has_turn: bool) -> Result<(), u32> {
         if !piece.is_run() {
             return match self.lock(piece, has_turn) {
@@ -185,7 +185,7 @@ impl Volume {
         }
     }
 
-    /// Gives back the locks of the blocks of a piece before `until`.
+    /// Releases the locks of those blocks of a piece that are before `until`.
     fn unlock(&mut self, piece: Piece, until: u32) {
         if piece.is_run() {
             let range = piece.block..piece.end().min(until);

@@ -1,5 +1,5 @@
-//! The durable record of a pool's mirrors: when the driver makes a new one, and which sides the pool must not
-//! read.
+//! The durable record of a pool's mirrors: this file decides when the driver makes a new record, and which
+//! sides the pool must not read.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -63,7 +63,7 @@ impl Mirrors {
         has
     }
 
-    /// When the driver is to make the next record.
+    /// The moment at which the driver is to make the next record.
     pub(super) fn next_record(&self) -> Instant {
         match &self.recording {
             Some(recording) if recording.is_making || !recording.is_open => Instant::NEVER,
@@ -78,7 +78,7 @@ impl Mirrors {
         regions.any(|regions| regions.idle() > 0)
     }
 
-    /// Lets the pool read the sides whose copies are complete and safe from a power cut.
+    /// Lets the pool read stale sides whose repair is complete and safe from a power cut.
     fn believe_repaired(&mut self) {
         let Some(recording) = &mut self.recording else {
             return;
@@ -175,7 +175,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// The record that the driver makes now.
+    /// The records that the driver must make durable when the engine asks for it.
     pub(crate) fn record(&self) -> Vec<MirrorRecord> {
         let mirrors = self.mirrors.as_ref();
         mirrors.map_or_else(Vec::new, |mirrors| {
@@ -183,7 +183,7 @@ impl Pool {
         })
     }
 
-    /// The record after all disks have synced for the last time: only the regions that are out of sync.
+    /// The records for after the last sync of all disks. They list only the regions that are out of sync.
     pub(crate) fn last_record(&self) -> Vec<MirrorRecord> {
         let mirrors = self.mirrors.as_ref();
         let mut records = mirrors.map_or_else(Vec::new, |mirrors| {
@@ -199,5 +199,5 @@ impl Pool {
     }
 }
 
-/// The time after a record until a new record drops the regions that are clean.
+/// How long after a record the driver makes a new one only to drop regions that have become clean.
 const DROPS_AFTER: Duration = Duration::from_secs(5);

@@ -21,9 +21,9 @@ pub(super) struct Mirrors {
     pub(super) held: Vec<u32>,
     /// Writes that wait no longer, but are still to be queued, one after the other.
     pub(super) released: VecDeque<u32>,
-    /// When the next piece may begin.
+    /// The earliest moment at which the repair may begin its next piece.
     pub(super) not_before: Instant,
-    /// Whether no piece may begin: the power is off, or the pool ends.
+    /// Whether no piece may begin, because the power is off or the pool ends.
     pub(super) stopped: bool,
     /// Whether there are more regions to clean.
     pub(super) cleans: bool,
@@ -38,7 +38,7 @@ pub(super) struct Mirrors {
 pub(super) struct Recovery {
     pub(super) member: usize,
     pub(super) region: u32,
-    /// Where the present piece begins on the member.
+    /// Where the current piece begins on the member.
     pub(super) at: u64,
     pub(super) phase: Phase,
 }
@@ -59,8 +59,8 @@ pub(super) enum Phase {
 }
 
 impl Mirrors {
-    /// The mirrors among these members. Each member is given as its number of sides and the bytes that every
-    /// side has. `None` if there are no mirrors.
+    /// The mirrors among these members. Each member is given as its number of sides and the size of its
+    /// smallest side in bytes. `None` if there are no mirrors.
     pub(super) fn new(members: impl Iterator<Item = (usize, u64)>) -> Option<Box<Mirrors>> {
         let regions = members.map(|(sides, size)| (sides > 1).then(|| Regions::new(sides, size)));
         let regions: Vec<Option<Regions>> = regions.collect();
@@ -108,7 +108,7 @@ impl Mirrors {
         regions.any(|regions| regions.nosync() > 0)
     }
 
-    /// How often regions of a member have become quiet so far. A FLUSH that begins now covers all writes
+    /// How many times a region of a member has become quiet so far. A FLUSH that begins now covers all writes
     /// that have ended.
     pub(super) fn covers(&self, member: usize) -> u64 {
         self.regions[member].as_ref().map_or(0, Regions::covers)
@@ -122,8 +122,8 @@ impl Mirrors {
         }
     }
 
-    /// Forgets the writes and the repair in flight. Dirty regions are out of sync, and their repair waits for
-    /// the command to begin it.
+    /// Forgets the writes and the repair in flight. Dirty regions are then out of sync, and their repair
+    /// waits until a command starts it.
     pub(super) fn power_cut(&mut self) {
         self.regions
             .iter_mut()
@@ -148,7 +148,7 @@ impl Mirrors {
         }
     }
 
-    /// When there is something to clean, or a piece to copy.
+    /// The next moment at which there may be regions to clean or a piece to copy.
     #[inline]
     pub(super) fn next_deadline(&self, now: Instant) -> Instant {
         self.next_step(now).min(self.next_record())
@@ -175,7 +175,7 @@ impl Mirrors {
         }
     }
 
-    /// Ends the repairs: no more pieces begin.
+    /// Ends the repair, so that no more pieces begin.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
         if let Some(recovery) = self.recovery
@@ -235,7 +235,7 @@ impl Mirrors {
         found.next()
     }
 
-    /// The length of the piece that begins at a place: a power of two, like the size of every buffer.
+    /// The length of a repair's current piece: a power of two, like the size of every buffer.
     pub(super) fn piece_length(&self, recovery: &Recovery) -> u32 {
         let regions = self.regions[recovery.member].as_ref();
         let end = regions.map_or(0, |regions| regions.range(recovery.region).end);
@@ -272,13 +272,13 @@ impl Mirrors {
     }
 }
 
-/// The most bytes of a piece.
+/// The maximum size of a piece, in bytes.
 const PIECE: u64 = 128 << 10;
 /// The time from the end of one piece to the beginning of the next. In that time the pool sends the writes
-/// that waited for the piece. A repair copies at most 125 MiB/s, and a pass of the shard begins at most one
-/// piece of a pool.
+/// that waited for the piece. A repair copies at most 125 MiB/s, and in each pass of a shard at most one
+/// piece of a pool begins.
 const PACE: Duration = Duration::from_millis(1);
 /// How many regions of a mirror one step cleans.
 const CLEANED_AT_ONCE: usize = 256;
-/// How long the repair waits after a failure. In that time the pool repeats failed writes.
+/// How long the repair waits after a failure. Meanwhile the pool repeats failed writes.
 pub(super) const AGAIN_AFTER: Duration = Duration::from_secs(1);

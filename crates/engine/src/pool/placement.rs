@@ -1,10 +1,10 @@
 //! The dynamic layout's table of places: which block is in which row of which member.
 //!
 //! A block gets a row when it is first written, and gives it back when it has been trimmed. A row is as
-//! long as a block, so all volumes of the pool have blocks of one size. A row may still have the bytes of
-//! the block that had it before. So a place counts only once it has been written. A power cut takes back
-//! the places whose first write no sync of the disks has covered. A real pool keeps a table of places on
-//! its disks and writes it with each sync, and would lose the same places.
+//! long as a block, so all volumes of the pool have blocks of one size. A row may still have the bytes of the
+//! block that had it before. So a place counts only once it has been written. A power cut takes a block's
+//! place away if no sync of the disks has covered the first write to that place. A real pool keeps a table of
+//! places on its disks and writes it with each sync, and would lose the same places.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -14,7 +14,7 @@ use super::table::Table;
 
 #[derive(Debug)]
 pub(super) struct Placement {
-    /// Bytes in a block; 0 before there is a volume.
+    /// The size of a block in bytes; 0 before there is a volume.
     block_size: u32,
     /// The size of the smallest side of each member.
     sizes: Vec<u64>,
@@ -42,7 +42,7 @@ impl Place {
 #[derive(Debug, Default)]
 struct Rows {
     count: u32,
-    /// The first of the rows that were never taken.
+    /// The first row that was never taken.
     next: u32,
     /// Rows that were given back.
     free: Vec<u32>,
@@ -125,7 +125,7 @@ impl Placement {
         self.places[volume].get(block)
     }
 
-    /// The places of the blocks of a range that have a place, in the order of blocks.
+    /// The places of those blocks of a range that have one, in the order of blocks.
     pub(super) fn placed(&self, volume: usize, range: Range<u32>) -> impl Iterator<Item = Place> {
         let places = &self.places[volume];
         places.used(range).filter_map(|block| places.get(block))
@@ -164,7 +164,7 @@ impl Placement {
         rows.firsts.edit(place.row, |first| *first = rows.ended);
     }
 
-    /// Takes the rows of a range of blocks back.
+    /// Takes back the rows of a range of blocks.
     pub(super) fn release(&mut self, volume: usize, range: Range<u32>) {
         let blocks: Vec<u32> = self.places[volume].used(range).collect();
         // Rows are taken from the end of the list, so this order gives out the lowest row first.
@@ -207,7 +207,7 @@ fn rows_of(size: u64, block_size: u32) -> u32 {
     u32::try_from(size / u64::from(block_size)).unwrap_or(u32::MAX)
 }
 
-/// A place has two bytes for its member.
+/// The maximum number of members, because a place has two bytes for its member.
 const MEMBERS_MAX: usize = 1 << 16;
 
 #[cfg(test)]
@@ -238,7 +238,7 @@ mod tests {
         Placement::new(&[vec![disk(0, 5), disk(1, 6)], vec![disk(2, 3)]])
     }
 
-    /// A table over a mirror, with a volume whose first blocks have been written to the mirror.
+    /// The places of a mirror, with a volume whose first blocks have been written to the mirror.
     fn with_blocks(blocks: u32) -> Placement {
         let mut placement = placement();
         placement.add_volume(&volume(8, BLOCK), 0).unwrap();

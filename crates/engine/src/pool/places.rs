@@ -23,7 +23,7 @@ pub(super) struct Part {
     pub(super) member: usize,
     /// Where the part begins on the member.
     pub(super) offset: u64,
-    /// How many blocks the part has, which follow one another on the member.
+    /// The number of blocks in the part. On the member, they follow one another.
     pub(super) rows: u32,
 }
 
@@ -72,7 +72,7 @@ impl Pool {
         places.any(|place| place.member() == member)
     }
 
-    /// The bytes of a part of a write on its member.
+    /// The range in bytes that a part of a write covers on its member.
     pub(super) fn range_of(&self, id: u32, part: Part) -> Range<u64> {
         part.offset..part.end(self.volumes[self.writes[id].volume].block_size)
     }
@@ -255,8 +255,8 @@ impl Pool {
         }
     }
 
-    /// Of the members that have room and a short queue, the member with the fewest bytes queued. If several
-    /// members have equally few, the one of them with the most room.
+    /// Of the members that have room and a short queue, the member with the fewest bytes queued. Among
+    /// members with equally few bytes, the one with the most room.
     fn member_for_new(&self) -> Option<usize> {
         let most = self.queue_depth();
         let members = self.placement.iter().flat_map(Placement::left).enumerate();
@@ -291,7 +291,7 @@ impl Pool {
     }
 }
 
-/// Handles the ends of writes and syncs.
+/// Handles the completion of writes and syncs.
 impl Pool {
     /// Notes that a write has ended on all sides: it has filled the places of its blocks, or freed them.
     #[inline(never)]
@@ -313,8 +313,8 @@ impl Pool {
         }
     }
 
-    /// Makes the reads in flight of these blocks answer zeroes, because other blocks may get the rows of
-    /// these blocks.
+    /// Makes reads of these blocks that are in flight answer zeroes, because other blocks may now get their
+    /// rows.
     fn answer_zeroes(&mut self, volume: usize, blocks: Range<u32>) {
         if self.reads.count() == 0 {
             return;
@@ -346,7 +346,7 @@ impl Pool {
         }
     }
 
-    /// The member of a disk, and its place among the sides.
+    /// The member of a disk, and the disk's place among the sides of the member.
     fn side_of(&self, disk: usize) -> (usize, usize) {
         let members = self.members.iter().enumerate();
         let side = |sides: &Vec<usize>| sides.iter().position(|other| *other == disk);

@@ -65,15 +65,15 @@ pub(crate) struct Pool {
     pub(super) failing: u32,
     /// How many disks the syncing txg waits for; `None` before all its blocks are on the disks.
     pub(super) commit: Option<u32>,
-    /// Counts the operations that clients asked of the volumes.
+    /// Counts the operations that clients have sent to the volumes.
     pub(super) asked: Traffic,
     /// For each disk, the writes of a sync. The lists are empty between syncs, and are kept so that their
-    /// memory is used again.
+    /// memory can be reused.
     pub(super) batches: Vec<Vec<Queued>>,
     deadline: Instant,
     /// Work on many blocks, which takes more than one step.
     pub(super) jobs: Jobs,
-    /// The tags of the I/Os that are joined into one. The list is kept, so that its memory is used again.
+    /// The tags of the I/Os that are joined into one. The list is kept so that its memory can be reused.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
     /// Whether the pool writes dirty data to the disks without waiting for a reason to sync.
@@ -100,7 +100,7 @@ impl Leaf {
         }
     }
 
-    /// Zios in the disk's queue and at the disk.
+    /// The number of zios in the disk's queue and at the disk.
     pub(super) fn outstanding(&self) -> u32 {
         let classes = self.queue.stats().classes.iter();
         classes.map(|class| class.pending + class.active).sum()
@@ -154,7 +154,7 @@ impl Pool {
         })
     }
 
-    /// Adds a volume behind the existing volumes. Returns the volume's index in the pool.
+    /// Adds a volume, placed after the existing volumes. Returns the volume's index in the pool.
     pub(crate) fn add_volume(
         &mut self,
         config: &VolumeConfig,
@@ -270,7 +270,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// Handles the end of a child.
+    /// Handles a child that has ended.
     pub(crate) fn ended(&mut self, ended: Ended, step: &mut Step<'_>) {
         let disk = ended.child.disk;
         match ended.child.work {
@@ -381,7 +381,7 @@ impl Pool {
     }
 }
 
-/// Ends every step.
+/// Finishes each step.
 impl Pool {
     /// Carries out all consequences of the step, until there are no more.
     pub(super) fn settle(&mut self, step: &mut Step<'_>) {
@@ -415,7 +415,7 @@ impl Pool {
         retry.min(wake).min(timer).min(repair)
     }
 
-    /// Notes that one of the things that a request waits for is done.
+    /// Notes that one of the operations that a request waits for has ended.
     pub(super) fn one_less(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -459,11 +459,11 @@ impl Pool {
     }
 }
 
-/// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, and its zvols have blocks of up to 128 KiB by default. Larger
-/// blocks are useful for comparison.
+/// The maximum block size of a volume. By default, ZFS allows only 128 KiB for a zvol
+/// (`SPA_OLD_MAXBLOCKSIZE`), but larger blocks are useful for comparison.
 const BLOCK_MAX: u32 = 1 << 20;
 
-/// The number of a mirror's sides, and the bytes that every side has.
+/// The number of a mirror's sides, and the size of its smallest side in bytes.
 fn sides_of(sides: &[PoolDisk]) -> (usize, u64) {
     let smallest = sides.iter().map(|disk| disk.size).min();
     (sides.len(), smallest.unwrap_or(0))

@@ -21,7 +21,7 @@ impl Pool {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
-        // Count one more than the blocks, so that the request cannot end before all blocks have begun.
+        // Count one extra, so that the request cannot end before the reads of all its blocks have begun.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             let (to, at, length) = (piece.from, piece.at, piece.length);

@@ -10,11 +10,11 @@ use crate::time::Instant;
 pub struct MirrorStart {
     /// The sides whose bytes the mirror must not read until they are repaired, one bit each.
     pub stale: u64,
-    /// The ranges in bytes in which the sides may differ.
+    /// The ranges, in bytes, in which the sides may differ.
     pub differ: Vec<Range<u64>>,
 }
 
-/// The durable record of a mirror, as the driver is to make it.
+/// The durable record of a mirror that the driver is to make.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MirrorRecord {
     /// The member of the pool.
@@ -30,7 +30,7 @@ pub struct MirrorRecord {
 /// The state of the record.
 #[derive(Debug)]
 pub(super) struct Recording {
-    /// Whether the pool may be used: until then the driver must not change anything.
+    /// Whether the pool may be used. Until then, the driver must not change the old record.
     pub(super) is_open: bool,
     /// Whether the driver makes a record now.
     pub(super) is_making: bool,

@@ -14,7 +14,7 @@ use core::ops::{Range, RangeInclusive};
 
 use super::table::Table;
 
-/// The state of a region, in the words of dm-raid1.
+/// The state of a region, with the names of dm-raid1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     /// The sides hold the same data, and will hold the same data after a power cut.
@@ -24,7 +24,7 @@ pub(super) enum State {
     Dirty,
     /// The sides may differ now.
     Nosync,
-    /// A repair makes the sides the same.
+    /// A repair is making the sides identical.
     Recovering,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Record {
     Absent,
     /// A write waits until the record has the region.
     Wanted,
-    /// The record that the driver makes now will have the region.
+    /// The record that the driver is making will have the region.
     Asked,
     /// The record has the region.
     Present,
@@ -47,18 +47,17 @@ pub(super) enum Record {
 pub(super) struct Regions {
     /// The size of each side, in bytes.
     size: u64,
-    /// The logarithm of the size of a region.
+    /// The binary logarithm of the size of a region in bytes.
     shift: u32,
     table: Table<Region>,
     /// How many regions are dirty, and how many are out of sync or recovering.
     dirty: u32,
     nosync: u32,
-    /// How often regions have become quiet. A region becomes quiet when its last write in flight ends.
+    /// How many times a region has become quiet. A region becomes quiet when its last write in flight ends.
     ended: u64,
-    /// For each side, the highest value of `ended` at the beginning of a FLUSH that its disk has completed.
+    /// For each side, the highest value that `ended` had when a FLUSH began that the side has completed.
     covered: Vec<u64>,
-    /// Regions that have become quiet, each once, with the number of the moment at which the region became
-    /// quiet.
+    /// Regions that have become quiet, each listed once, with the value of `ended` from when they did.
     quiet: VecDeque<(u32, u64)>,
     /// Where to look for the next region to repair.
     next: u32,
@@ -74,9 +73,9 @@ struct Region {
     record: Record,
     /// Whether the region is in the list of quiet regions.
     listed: bool,
-    /// Writes in flight.
+    /// The number of writes in flight.
     writes: u32,
-    /// The number of the moment at which the region last became quiet.
+    /// The value of [`Regions::ended`] when the region last became quiet.
     ended: u64,
 }
 
@@ -108,17 +107,17 @@ impl Regions {
         self.dirty
     }
 
-    /// How many regions are out of sync, the recovering one included.
+    /// How many regions are out of sync, including the one that is being repaired.
     pub(super) fn nosync(&self) -> u32 {
         self.nosync
     }
 
-    /// The bytes of the regions that are out of sync.
+    /// The total size in bytes of the regions that are out of sync.
     pub(super) fn nosync_bytes(&self) -> u64 {
         (u64::from(self.nosync) << self.shift).min(self.size)
     }
 
-    /// The regions of a range in bytes, which is not empty.
+    /// The regions that overlap a range in bytes. The range must not be empty.
     pub(super) fn of(&self, range: &Range<u64>) -> RangeInclusive<u32> {
         (range.start >> self.shift) as u32..=((range.end - 1) >> self.shift) as u32
     }
@@ -182,7 +181,8 @@ impl Regions {
         }
     }
 
-    /// How often regions have become quiet so far. A FLUSH that begins now covers all writes that have ended.
+    /// How many times a region has become quiet so far. A FLUSH that begins now covers all writes that have
+    /// ended.
     pub(super) fn covers(&self) -> u64 {
         self.ended
     }
@@ -247,15 +247,15 @@ impl Regions {
         });
     }
 
-    /// Notes that the sides differ in a range in bytes, which is not empty.
+    /// Notes that the sides differ in a range in bytes. The range must not be empty.
     pub(super) fn differ(&mut self, range: &Range<u64>) {
         for at in self.of(range) {
             self.change(at, |region| region.state = State::Nosync);
         }
     }
 
-    /// Changes all regions that are not in their initial state. This function makes no list of the regions,
-    /// because a list would take memory for each record.
+    /// Changes all regions that are not in their initial state. This function visits them one by one, because
+    /// a list of them would take memory.
     fn change_all(&mut self, change: impl Fn(&mut Region)) {
         let mut from = 0;
         while let Some(at) = self.table.next_used(from..u32::MAX) {
@@ -282,7 +282,7 @@ impl Regions {
     }
 
     /// Ends the repair of a region. The sides of the region hold the same bytes, unless a write to it has
-    /// failed meanwhile. The copies are in caches of disks, so the region is dirty.
+    /// failed meanwhile. The copies may still be in the caches of disks, so the region is dirty.
     pub(super) fn recovered(&mut self, at: u32) {
         if self.table.get(at).state == State::Recovering {
             self.change(at, |region| region.state = State::Dirty);
@@ -318,10 +318,10 @@ impl Regions {
     }
 }
 
-/// The size of the smallest region, as a power of two: 1 MiB.
+/// The binary logarithm of the size of the smallest region: 1 MiB.
 const REGION_SHIFT: u32 = 20;
-/// A mirror has at most this many regions, as a power of two. On disks above 1 TiB the regions are larger, so
-/// that a mirror's table has at most 24 MiB.
+/// A mirror has at most two to the power of this many regions. On disks above 1 TiB the regions are larger,
+/// so that a mirror's table has at most 24 MiB.
 const REGIONS_SHIFT: u32 = 20;
 const SECTOR: u64 = 512;
 

@@ -1,12 +1,12 @@
 //! The repair of mirrors: after a power cut, or after a write that failed, the pool makes the sides hold the
 //! same bytes again.
 //!
-//! The order of events is that of Linux's dm-raid1. Until a region is in sync, its reads go to the first
-//! side that can be read, so that no client sees a block change that no client has written. The repair
-//! copies from the first readable side to the other sides, one piece at a time. A piece waits until no
+//! Events happen in the same order as in Linux's dm-raid1. Until a region is in sync, its reads go to the
+//! first side that can be read, so that no client sees a block change although no client has written it. The
+//! repair copies from the first readable side to the other sides, one piece at a time. A piece waits until no
 //! write to its region is in flight, and writes to the region wait until the piece is copied. Unlike
-//! dm-raid1, writes go to all sides of a region that is out of sync, and such a write waits for a piece,
-//! not for a region.
+//! dm-raid1, writes go to all sides of a region that is out of sync, and such a write waits for a piece, not
+//! for a region.
 
 use core::ops::Range;
 
@@ -111,11 +111,11 @@ impl Pool {
     }
 }
 
-/// Copies the pieces of regions.
+/// Copies regions piece by piece.
 impl Pool {
-    /// Begins to repair the regions that a power cut has left out of sync, once the power is on again. The
-    /// disks may have lost their caches while the pool kept its memory, so all dirty regions are out of sync
-    /// then.
+    /// Begins to repair the regions that a power cut has left out of sync, once the power is on again. All
+    /// dirty regions then count as out of sync, because the disks may have lost their caches even if the pool
+    /// kept its memory.
     pub(crate) fn repair(&mut self, step: &mut Step<'_>) {
         let ends = self.closing.is_some() || self.drains;
         if let Some(mirrors) = &mut self.mirrors {
@@ -126,7 +126,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// Begins no more pieces, because the pool ends.
+    /// Ends the repair, because the pool ends.
     pub(super) fn stop_repairing(&mut self, step: &mut Step<'_>) {
         if let Some(mirrors) = &mut self.mirrors {
             mirrors.stop();
@@ -151,7 +151,7 @@ impl Pool {
         }
     }
 
-    /// Lets the first side that was not tried yet read a piece.
+    /// Makes the first side that was not yet tried read a piece.
     fn read_piece(
         &mut self,
         recovery: Recovery,
@@ -231,7 +231,7 @@ impl Pool {
         }
     }
 
-    /// Writes a piece to all sides but the one that has read it.
+    /// Writes a piece to all sides except the one that has read it.
     fn write_piece(
         &mut self,
         recovery: Recovery,
@@ -276,7 +276,7 @@ impl Pool {
         self.release_held(step);
     }
 
-    /// Makes the copies durable, so that the record no longer needs their regions.
+    /// Makes the disks sync, so that the copies are durable and the record no longer needs their regions.
     fn sync_mirrors(&mut self, step: &mut Step<'_>) {
         for member in 0..self.members.len() {
             for side in 0..self.members[member].len() {

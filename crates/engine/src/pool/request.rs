@@ -1,4 +1,4 @@
-//! A client's zio of a volume, from its submission until its reply has left.
+//! A client's zio to a volume, from its submission until its reply has left.
 
 use alloc::vec::Vec;
 
@@ -12,8 +12,8 @@ use crate::zio::{Outcome, VolumeId, Zio, ZioId};
 pub(super) enum Phase {
     /// The request waits for the lock of this block, and has the locks of all its earlier blocks.
     Locking(u32),
-    /// The pool reads the bytes that the request asked for, or the rest of its first and last
-    /// block.
+    /// The pool reads the bytes that the request asked for, or the rest of the blocks that the request
+    /// replaces only in part.
     Reading,
     /// The pool admits no writes until a disk works again.
     Stalled,
@@ -34,7 +34,7 @@ pub(super) struct Request {
     pub(super) number: u64,
     /// The volume's index in its pool.
     pub(super) volume: usize,
-    /// How many zios the volume had once this zio was submitted, this zio included.
+    /// The number of zios that the volume had in flight once this zio was submitted, including this zio.
     depth: u32,
     pub(super) phase: Phase,
     /// When the current phase began.
@@ -47,14 +47,14 @@ pub(super) struct Request {
     pub(super) pending: u32,
     /// Whether the request has the locks of all of its blocks.
     pub(super) locked: bool,
-    /// When the request got its last lock: the beginning of its transaction.
+    /// When the request got its last lock, which is when its transaction began.
     pub(super) began: Instant,
     /// Whether the request needs the old content of its first or its last block.
     pub(super) has_edges: bool,
     pub(super) outcome: Outcome,
     /// Whether the client's connection is gone.
     pub(super) aborted: bool,
-    /// Where the request's id is in the list of all requests.
+    /// The index of the request's id in [`Requests::live`].
     at: u32,
 }
 
@@ -89,7 +89,7 @@ impl Request {
         (self.phase, self.since) = (phase, now);
     }
 
-    /// The request as reports show it.
+    /// The request in the form in which reports show it.
     pub(super) fn view(&self) -> InFlight {
         InFlight {
             zio: self.zio.id,
@@ -140,8 +140,8 @@ impl Request {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     slots: Vec<Option<Request>>,
-    /// The ids in use, in no order. A list of all ids would be longer, because many more ids may have been
-    /// in use before.
+    /// The ids in use, in no order. A list by id would be longer, because many more ids may have been in use
+    /// before.
     live: Vec<ZioId>,
 }
 

@@ -1,4 +1,4 @@
-//! Values that are named by their place. Names are small, dense and used again.
+//! A list of values, each named by its index. Names are small numbers with few gaps, and are reused.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     values: Vec<T>,
-    /// Slots whose value was removed.
+    /// Slots whose values were removed.
     free: Vec<u32>,
 }
 

@@ -11,8 +11,8 @@ pub(crate) struct Queued {
     pub(crate) op: Op,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// The caller's id of the I/O, unique within the queue. The ids are small and dense, because
-    /// the queue indexes by them.
+    /// The caller's id of the I/O, unique within the queue. The ids are small numbers with few gaps, because
+    /// the queue uses them as indices.
     pub(crate) tag: u32,
     /// Whether the queue must not join the I/O, because it was joined before and the joined I/O
     /// failed.
@@ -25,19 +25,19 @@ impl Queued {
     }
 }
 
-/// How many I/Os the disk may have, by class in the order of [`Class::ALL`], and how many bytes the
-/// queue may join into one I/O.
+/// How many I/Os the disk may have at once, in total and for each class in the order of [`Class::ALL`], and
+/// how many bytes the queue may join into one I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// The most I/Os of all classes together (`zfs_vdev_max_active`).
+    /// The maximum number of I/Os of all classes together (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
     pub(crate) min: [u32; Class::ALL.len()],
-    /// The maximum of each class. The maximum of async writes is not used, because at each pick the caller
-    /// gives a limit that follows the dirty data.
+    /// The maximum of each class. The entry for async writes is not used, because at each pick the caller
+    /// gives a limit that depends on the dirty data.
     pub(crate) max: [u32; Class::ALL.len()],
-    /// The most bytes in an aggregate; with 0 nothing is joined (`zfs_vdev_aggregation_limit`).
+    /// The maximum size of joined I/O in bytes; with 0 nothing is joined (`zfs_vdev_aggregation_limit`).
     pub(crate) aggregation_limit: u32,
-    /// The largest gap between two reads that the disk may read, too, so that the queue can join the reads
+    /// The queue joins two reads across a gap of at most this many bytes, which the disk then reads, too
     /// (`zfs_vdev_read_gap_limit`).
     pub(crate) read_gap_limit: u32,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Picked {
     pub(crate) class: Class,
     pub(crate) op: Op,
     pub(crate) offset: u64,
-    /// The bytes from the beginning of the first member to the end of the last one, gaps included.
+    /// The number of bytes from the beginning of the first member to the end of the last one, gaps included.
     pub(crate) length: u32,
     /// How many members the picked I/O has.
     pub(crate) count: u32,

@@ -2,11 +2,11 @@
 //! the queue joins with it.
 //!
 //! The model is OpenZFS's `vdev_queue.c`, in version 2.2 and later. Each class has a minimum and a maximum
-//! of I/O at the disk. I/O that a client waits for is served in the order of arrival. Other I/O is served
-//! in the order of offsets, as by an elevator. Adjacent I/O is joined. This queue has no classes for scrub,
-//! resilver and the like, no credits, and no optional I/O. The queue does not check ZFS's limit of 16 MiB
-//! for an aggregate, because the bounds of the tunable enforce that limit. Zeroes are a kind of write that
-//! is joined only with other zeroes.
+//! number of I/Os at the disk. I/O that a client waits for is served in the order of arrival. Other I/O is
+//! served in the order of offsets, as by an elevator. Adjacent I/O is joined. This queue has no classes for
+//! scrub, resilver and the like, no credits, and no optional I/O. The queue does not check ZFS's limit of 16
+//! MiB for an aggregate, because the bounds of the tunable enforce that limit. Zeroes are a kind of write
+//! that is joined only with other zeroes.
 
 mod counts;
 mod io;
@@ -87,8 +87,9 @@ impl Queue {
         }
     }
 
-    /// Picks the next I/O for the disk, or returns `None`. After `None`, call again only after a
-    /// push, an end or a new limit. At most `max_async_writes` async writes may be at the disk.
+    /// Picks the next I/O for the disk, or returns `None`. After `None`, call this function again only when
+    /// an I/O has been queued or has ended, or a limit has changed. At most `max_async_writes` async writes
+    /// may be at the disk.
     pub(crate) fn pick(
         &mut self,
         now: Instant,
@@ -103,7 +104,7 @@ impl Queue {
         Some(self.issue(now, class, first, last))
     }
 
-    /// The members of a picked I/O that is not done, by offset.
+    /// The members, by offset, of a picked I/O that is not yet done.
     pub(crate) fn members(&self, id: PickedId) -> impl Iterator<Item = Member> + '_ {
         self.slots(id).map(|slot| {
             let entry = self.waiting.entries[slot];
@@ -116,7 +117,7 @@ impl Queue {
         })
     }
 
-    /// The class of a picked I/O that is not done.
+    /// The class of a picked I/O that is not yet done.
     pub(crate) fn class(&self, id: PickedId) -> Class {
         self.issued[id.0].picked.class
     }
@@ -196,12 +197,12 @@ impl Queue {
         &self.stats
     }
 
-    /// The picked I/O, counted before joining, without flushes.
+    /// The total of picked I/O without flushes, counted before joining.
     pub(crate) fn queued(&self) -> Traffic {
         self.apart
     }
 
-    /// The picked I/O, counted as the disk got it, without flushes.
+    /// The total of picked I/O without flushes, counted after joining.
     pub(crate) fn issued(&self) -> Traffic {
         self.joined
     }
@@ -235,7 +236,7 @@ impl Queue {
         picked
     }
 
-    /// The slots of the members.
+    /// The slots of the members of a picked I/O.
     fn slots(&self, id: PickedId) -> impl Iterator<Item = u32> + '_ {
         let following =
             |slot: &u32| Some(self.waiting.entries[*slot].next).filter(|next| *next != END);

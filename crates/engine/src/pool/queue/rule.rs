@@ -7,7 +7,7 @@ use crate::pool::stats::{Class, ClassStats};
 /// queue serves the class with the highest priority that has less I/O at the disk than its maximum.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// The class that has the first turn, as an index into [`Class::ALL`].
+    /// The class that has the next turn, as an index into [`Class::ALL`].
     turn: usize,
 }
 

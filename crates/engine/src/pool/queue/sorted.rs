@@ -1,9 +1,8 @@
-//! A sorted list for keys that are mostly inserted and removed side by side.
+//! A sorted list for keys that are mostly inserted and removed next to the previous change.
 //!
-//! A queue is filled in the order of offsets, emptied in that order, and searched for neighbours in
-//! between. The keys lie in chunks, and a finger stays at the last change. The next change is
-//! mostly at the finger, or at an end of its chunk. Any other change costs two binary searches, and
-//! moves half a chunk.
+//! A queue is filled in the order of offsets, emptied in that order, and searched for neighbours in between.
+//! The keys lie in chunks, and a finger marks the last change. The next change is usually at the finger, or
+//! at an end of its chunk. Any other change costs two binary searches, and moves half a chunk.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -31,7 +30,7 @@ struct Place {
 struct Chunk<K> {
     /// A lower bound of the chunk's keys. This bound is above all keys of the chunk before.
     low: K,
-    /// The keys from `begin` on are live. Keys leave at the front without a move.
+    /// The keys from `begin` on are live. So removing the first key moves no other key.
     keys: Vec<K>,
     begin: usize,
 }
@@ -41,7 +40,7 @@ impl<K: Copy + Ord> Sorted<K> {
         self.chunks.front()?.live().first().copied()
     }
 
-    /// The keys from `key` on, upwards.
+    /// The keys at or above `key`, in ascending order.
     #[inline]
     pub(super) fn from(&self, key: &K) -> impl Iterator<Item = K> {
         let Place { chunk, index } = self.place_of(key);
@@ -51,7 +50,7 @@ impl<K: Copy + Ord> Sorted<K> {
         here.unwrap_or_default().iter().chain(rest).copied()
     }
 
-    /// The keys below `key`, downwards.
+    /// The keys below `key`, in descending order.
     #[inline]
     pub(super) fn below(&self, key: &K) -> impl Iterator<Item = K> {
         let Place { chunk, index } = self.place_of(key);
@@ -216,7 +215,7 @@ mod tests {
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 
-    /// Compares a set and the list around a key.
+    /// Checks that the list and a set have the same keys around a given key.
     fn compare(sorted: &Sorted<u64>, set: &BTreeSet<u64>, key: u64) {
         assert_eq!(sorted.first(), set.first().copied());
         let up: Vec<u64> = sorted.from(&key).take(FULL).collect();
@@ -231,7 +230,7 @@ mod tests {
         let (mut sorted, mut set) = (Sorted::default(), BTreeSet::new());
         let mut near = 0;
         for step in 0..120_000_u64 {
-            // The key is mostly next to the previous key. The list grows for a while, then shrinks.
+            // Most keys are next to the previous key. The list grows for a while, then shrinks.
             near = match random.below(8) {
                 0 => random.below(5_000),
                 1 => set.first().map_or(0, |first: &u64| first.saturating_sub(1)),

@@ -13,8 +13,8 @@ use crate::zio::Op;
 const ABSENT: u32 = u32::MAX;
 /// The value of `next` that ends a list of members.
 pub(super) const END: u32 = u32::MAX;
-/// I/Os that arrive within this many nanoseconds, as a power of two, may be sorted by offset without
-/// unfairness: half a second (OpenZFS: `VDQ_T_SHIFT`).
+/// I/Os that arrive within the same two to the power of this many nanoseconds, about half a second, may be
+/// sorted by offset without unfairness (OpenZFS: `VDQ_T_SHIFT`).
 const BUCKET_SHIFT: u32 = 29;
 
 /// An I/O from its arrival until the disk is done with it.
@@ -203,7 +203,7 @@ fn is_fifo(class: Class) -> bool {
     }
 }
 
-/// The index of the list that can join an I/O, if there is such a list.
+/// The index in `by_offset` of the list for this I/O, if the I/O can be joined at all.
 fn index_of(io: &Queued) -> Option<usize> {
     match io.op {
         _ if io.alone => None,

@@ -1,8 +1,8 @@
 //! The durable record of the regions, which the driver keeps: after an unclean stop, the recorded regions are
 //! out of sync.
 //!
-//! A write waits until the record has its regions (Linux's md: the write-intent bitmap). A region leaves the
-//! record some time after it has become clean, because a record for each flush would be slow.
+//! A write waits until the record has its regions (Linux's md: the write-intent bitmap). A clean region
+//! leaves the record only after some time, because making a new record for each flush would be slow.
 
 use core::ops::Range;
 
@@ -30,8 +30,8 @@ impl Region {
 }
 
 impl Regions {
-    /// The same mirror, with so few regions that a durable record can hold them. No region has been written
-    /// yet.
+    /// The same mirror, divided into so few regions that a durable record can hold them. To be called before
+    /// the first write.
     pub(in super::super) fn recorded(&self) -> Regions {
         Regions {
             is_recorded: true,
@@ -39,8 +39,8 @@ impl Regions {
         }
     }
 
-    /// Whether the record has the regions of a range. Regions that the record lacks are wanted from now on,
-    /// and so are their neighbours, because later writes often touch the neighbours.
+    /// Whether the record has the regions of a range. If it lacks any, marks them as wanted, and their
+    /// neighbours, too, because later writes often touch these.
     pub(in super::super) fn are_recorded(&mut self, range: &Range<u64>) -> bool {
         let mut all = true;
         for at in self.of(range) {
@@ -88,7 +88,7 @@ impl Regions {
         });
     }
 
-    /// The regions of the record that the driver makes now.
+    /// The regions that belong in the record that the driver is making.
     pub(in super::super) fn in_record(&self) -> impl Iterator<Item = u32> + '_ {
         let is_in = |at: &u32| {
             let record = self.table.get(*at).record;
@@ -97,7 +97,7 @@ impl Regions {
         self.table.used(0..u32::MAX).filter(is_in)
     }
 
-    /// The regions that are out of sync, or that a disk writes now.
+    /// The regions that are out of sync, or to which a write is in flight.
     pub(in super::super) fn out_of_sync(&self) -> impl Iterator<Item = u32> + '_ {
         let differs = |at: &u32| {
             let region = self.table.get(*at);
@@ -111,14 +111,14 @@ impl Regions {
         self.idle
     }
 
-    /// The bytes of a region; the last region may have fewer.
+    /// The size of a region in bytes; the last region may be smaller.
     pub(in super::super) fn region_size(&self) -> u64 {
         1 << self.shift
     }
 }
 
-/// A recorded mirror has at most this many regions, as a power of two, so that a bit for each fits into an
-/// extended attribute.
+/// A recorded mirror has at most two to the power of this many regions, so that an extended attribute has
+/// room for a bit for each.
 const RECORDED_SHIFT: u32 = 13;
 /// How many neighbouring regions become wanted together.
 const GROUP: u32 = 16;

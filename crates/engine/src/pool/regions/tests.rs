@@ -7,7 +7,7 @@ use crate::random::Random;
 const MIB: u64 = 1 << 20;
 const SIDES: usize = 2;
 
-/// The whole history, which is searched from its beginning for each answer.
+/// A naive model that keeps the whole history, and searches it for each answer.
 #[derive(Default)]
 struct Naive {
     moment: u64,
@@ -45,7 +45,8 @@ fn draw_range(random: &mut Random) -> Range<u64> {
 fn run(seed: u64) {
     let (mut random, mut naive) = (Random::new(seed), Naive::default());
     let mut regions = Regions::new(SIDES, 16 * MIB);
-    // FLUSHes at the disks: the side, and when the FLUSH began, by the counts of both models.
+    // The FLUSHes at the disks. Each has its side, and the moment when it began, as counted by the regions
+    // and by the model.
     let mut flushes: Vec<(usize, u64, u64)> = Vec::new();
     for _ in 0..400 {
         match random.below(8) {

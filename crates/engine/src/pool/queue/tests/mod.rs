@@ -1,4 +1,4 @@
-//! Tests the queue by hand-made cases, and against a model that scans everything for each question.
+//! Tests the queue with cases made by hand, and against a model that scans all its I/O for each decision.
 
 mod naive;
 mod random;

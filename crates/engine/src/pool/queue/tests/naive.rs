@@ -1,4 +1,4 @@
-//! A naive queue: one list, searched from end to end.
+//! A naive model of the queue: one list, which every decision searches completely.
 
 use super::super::{Limits, Queued};
 use crate::histogram::Histogram;

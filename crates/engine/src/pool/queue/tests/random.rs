@@ -1,4 +1,4 @@
-//! Random histories of the queue and of its model.
+//! Compares the queue with its model in random histories.
 
 use super::super::{Limits, PickedId, Queue, Queued};
 use super::naive::{Issued, Naive};
@@ -158,7 +158,7 @@ impl Pair {
         self.issued.push((picked.id, expected));
     }
 
-    /// Checks the limits of a picked I/O, without the model.
+    /// Checks that a picked I/O obeys the limits, independently of the model.
     fn check_limits(&self, before: &[crate::pool::ClassStats; 5], picked: &Issued) {
         let active: u32 = before.iter().map(|class| class.active).sum();
         assert!(active < self.limits.max_active);
@@ -225,7 +225,7 @@ impl Pair {
         assert_eq!(self.queue.issued(), self.naive.joined);
     }
 
-    /// Ends all I/O, and compares the counters.
+    /// Ends all I/O, and compares the counters of the queue and its model.
     fn finish(mut self) {
         self.limits = super::DEFAULTS;
         self.async_max = 10;

@@ -54,7 +54,7 @@ fn order(queue: &mut Queue, limits: &Limits) -> Vec<Vec<u32>> {
     .collect()
 }
 
-/// A queue with enough I/O of every class, far apart.
+/// A queue with plenty of I/O of every class, too far apart to be joined.
 fn all_classes() -> Queue {
     let mut queue = queue();
     for class in Class::ALL {
@@ -121,7 +121,7 @@ fn async_writes_have_the_maximum_of_the_moment() {
         &[(0, 0), (1, 100), (2, 200), (3, 300), (4, 400)],
     );
     let mut picks = |max| core::iter::from_fn(|| queue.pick(at(0), &APART, max)).count();
-    // The minimum of 2 is always allowed.
+    // Async writes may always have their minimum of 2 at the disk.
     assert_eq!((picks(0), picks(3), picks(3), picks(2)), (2, 1, 0, 0));
     assert_eq!(queue.stats().classes[3].pending, 2);
     assert_eq!(queue.stats().classes[3].active, 3);
