@@ -1,7 +1,7 @@
 //! Asks daemons which nodes they serve.
 //!
-//! A daemon that is stopped or hangs says nothing. Commands that clean up therefore ask all daemons at once,
-//! wait for a moment, and leave the devices of a silent daemon as they are.
+//! A daemon that is stopped or hangs does not answer. Commands that clean up therefore ask all daemons at
+//! once, wait briefly, and leave alone the devices of daemons that stay silent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -15,7 +15,7 @@ use dashpot_rules::parse_api;
 use super::place::Record;
 use super::process::Process;
 
-/// The answers of some daemons.
+/// The answers of daemons, and the errors of daemons that did not answer.
 pub(super) struct Answers {
     /// The nodes that each daemon serves, by the address of its API.
     nodes: BTreeMap<String, anyhow::Result<BTreeSet<String>>>,
@@ -38,7 +38,7 @@ impl Answers {
         Answers { nodes }
     }
 
-    /// Whether the daemon of an attachment has said that it no longer serves the node.
+    /// Whether the attachment's daemon has said that it no longer serves the node.
     pub(super) fn deny(&self, record: &Record) -> bool {
         match self.nodes.get(&record.api) {
             Some(Ok(nodes)) => !nodes.contains(&record.node),
@@ -46,7 +46,7 @@ impl Answers {
         }
     }
 
-    /// Names each daemon that exists but does not answer.
+    /// Prints a message for each daemon that exists but does not answer.
     pub(super) fn say_silent(&self) {
         for error in self
             .nodes
@@ -72,5 +72,5 @@ fn ask(api: &str) -> anyhow::Result<BTreeSet<String>> {
     Ok(attachments.map(|attachment| attachment.node).collect())
 }
 
-/// How long a daemon may take for its answer.
+/// How long a daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);

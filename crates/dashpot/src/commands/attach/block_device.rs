@@ -1,4 +1,4 @@
-//! A block device that `attach` makes, with one of the kernel's drivers.
+//! A block device that `attach` makes with one of the kernel's drivers.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::place::{Changes, Place};
 use super::sysfs::{self, Before};
 use super::{loop_device, nbd_device, ublk_device};
 
-/// A device that has been made. Dropping this value frees the device, unless it was
+/// A block device of this host. Dropping this value frees the device, unless it was
 /// [kept](BlockDevice::keep).
 #[derive(Debug)]
 pub(super) struct BlockDevice {
@@ -62,8 +62,7 @@ impl Drop for BlockDevice {
     }
 }
 
-/// Frees a node, and restores its settings. With the kernel's NBD client, I/O in flight fails; ublk waits
-/// for it.
+/// Frees a node, and restores its settings. The kernel's NBD client fails I/O in flight; ublk waits for it.
 pub(super) fn free(
     node: &str,
     mechanism: MechanismWord,
@@ -79,7 +78,7 @@ pub(super) fn free(
     Ok(())
 }
 
-/// Whether the node exists, and no program has made it a device.
+/// Whether the node exists and no program has made a device of it.
 pub(super) fn is_free(node: &str, mechanism: MechanismWord) -> bool {
     match mechanism {
         MechanismWord::Loop => loop_device::backing_file(node).is_none(),
@@ -88,7 +87,7 @@ pub(super) fn is_free(node: &str, mechanism: MechanismWord) -> bool {
     }
 }
 
-/// Whether the kernel says that a node is the device that was made for a path.
+/// Whether the node is, according to the kernel, the device that was made for this path.
 pub(super) fn is_at(node: &str, mechanism: MechanismWord, path: &Path) -> bool {
     match mechanism {
         MechanismWord::Loop => loop_device::backing_file(node).as_deref() == Some(path),

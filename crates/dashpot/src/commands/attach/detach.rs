@@ -22,7 +22,7 @@ use super::target::Target;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
 
-/// Detaches the named devices. After a failure it detaches the others, too, and then fails.
+/// Detaches the named devices. If one cannot be detached, `detach` still detaches the others, and then fails.
 pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
     if !rustix::process::geteuid().is_root() {
         bail!("detach needs root: sudo dashpot detach …");
@@ -52,7 +52,8 @@ pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitC
     })
 }
 
-/// Detaches a node whose daemon is about to end, unless the user has detached it already. Held I/O fails.
+/// Detaches a node whose daemon is about to end, unless the user has detached it already. Fails the I/O that
+/// rules hold.
 pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
     let way = Way {
         client,
@@ -79,8 +80,8 @@ pub(crate) fn detach_all_of(client: &Client, fails: Fails) -> anyhow::Result<()>
 pub(crate) enum Fails {
     /// The I/O fails now.
     Now,
-    /// The command waits for the I/O, or refuses. Its message names this option, with which the I/O would
-    /// fail.
+    /// The command waits for the I/O, or refuses with a message that names this option, which would make the
+    /// I/O fail.
     With(&'static str),
 }
 
@@ -93,13 +94,13 @@ impl Fails {
     }
 }
 
-/// Whether a device is one of the daemon that the command talks to.
+/// Whether a device belongs to the daemon that the command talks to.
 fn is_of(client: &Client, record: &Record) -> bool {
     record.api == client.address()
 }
 
-/// The attachments that a word names. A word that is both a name and a path means the disk or the volume with
-/// that name.
+/// The attachments that a word on the command line names. A word that is both a name and a path means the
+/// disk or the volume with that name.
 fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
     let is_own = |record: &Record| is_of(client, record);
     if word == "all" {
@@ -128,7 +129,7 @@ fn chosen(client: &Client, word: &str) -> anyhow::Result<Vec<(Place, Record)>> {
     Ok(meant)
 }
 
-/// The daemon of an attachment; `None` if it is the daemon that the command talks to already. A user may name
+/// The daemon of an attachment; `None` if it is the daemon that the command already talks to. A user may name
 /// the node of any daemon.
 fn other_daemon(client: &Client, record: &Record) -> anyhow::Result<Option<Client>> {
     if is_of(client, record) {
@@ -244,8 +245,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// Frees a device whose daemon is gone, if the caller wants that. Unmounting the device first would wait
-    /// for another daemon.
+    /// Frees a device whose daemon is gone, if the caller wants waiting I/O to fail. Does not unmount first,
+    /// because unmounting would wait for another daemon.
     fn fail_waiting(&self) -> anyhow::Result<()> {
         let name = &self.record.disk;
         match self.fails {
@@ -271,7 +272,7 @@ impl Detachment<'_> {
             .client
             .fail_attachment(self.record.key(), &self.record.node)
         {
-            // An earlier call has ended the attachment, and the kernel still counts I/O.
+            // An earlier call has ended the attachment, but the kernel still counts I/O in flight.
             Err(ClientError::Refused { status, .. }) if status.as_u16() == 404 => Ok(()),
             Err(error) if self.record.daemon.is_none_or(Process::is_alive) => Err(error.into()),
             _ => Ok(()),
@@ -315,7 +316,7 @@ impl Detachment<'_> {
         }
     }
 
-    /// The part of an error message about I/O in flight.
+    /// The words of an error message about I/O in flight.
     fn held(&self) -> String {
         match (self.in_flight(), self.fails) {
             (0, _) => String::new(),
@@ -326,7 +327,8 @@ impl Detachment<'_> {
         }
     }
 
-    /// A phrase that says how the command treats I/O that no program waits for.
+    /// The words of a message about I/O in flight when no program uses the device: whether the command waits
+    /// for this I/O or ends it.
     fn does_with(&self, count: u64) -> String {
         match self.fails {
             Fails::Now => format!("ends the I/Os in flight with EIO: {count}"),

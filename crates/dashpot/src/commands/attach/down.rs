@@ -12,7 +12,8 @@ use super::state::is_ours;
 use super::{block_device, fuse_mount, link, sysfs};
 
 /// Frees the node if it still is the attachment's device, and removes the attachment's files. If the node is
-/// free already, restores it, because an earlier command may have been killed before it gave the node back.
+/// already free, only restores its settings and its owner, because an earlier command may have been killed
+/// before it did so.
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         free(record)?;
@@ -31,8 +32,8 @@ pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the kernel has removed a device that is free. Returns false if that takes too long. A program
-/// such as udev may just have opened the device, and may need a moment to close it.
+/// Waits until the kernel has removed a device that has been freed. Returns false if that takes too long. A
+/// program such as udev may just have opened the device, and may need a moment to close it.
 fn goes_soon(place: &Place, record: &Record) -> bool {
     let begun = Instant::now();
     while is_ours(place, record) {

@@ -11,8 +11,8 @@ pub(super) struct Exported {
     pub(super) layer: LayerWord,
     pub(super) name: String,
     pub(super) served: Served,
-    /// The smallest write that needs no read before it, as far as the daemon knows. Only ublk tells the
-    /// kernel this size.
+    /// The size of the smallest write for which nothing must be read first, as far as the daemon knows. Only
+    /// ublk tells the kernel this size.
     #[cfg_attr(not(feature = "ublk"), expect(dead_code))]
     pub(super) block: u32,
     /// Whether reads may wait for long now, because of rules or because a disk is suspended.
@@ -75,7 +75,7 @@ impl Exported {
             served: Served {
                 store_id: volume.store_id.clone(),
                 size: volume.size_bytes,
-                // A volume takes writes that are smaller than its blocks, as a zvol of ZFS does.
+                // A volume accepts writes that are smaller than its blocks, as a zvol of ZFS does.
                 sector: SECTOR_MIN,
                 read_only: false,
             },
@@ -118,7 +118,7 @@ fn sector(disk: &Disk) -> anyhow::Result<u32> {
     Ok(sector)
 }
 
-/// The refusal of a name that is neither a disk nor a volume, with the remedy.
+/// The error for a name that is neither a disk nor a volume, with the remedy.
 fn unknown(name: &str, status: &Status) -> anyhow::Error {
     if let Some(pool) = status.pools.iter().find(|pool| pool.name == name) {
         return anyhow!("'{name}' is a pool: {}", volumes_of(pool));
@@ -138,7 +138,7 @@ fn volumes_of(pool: &Pool) -> String {
     }
 }
 
-/// The prefix of the store's description if a disk's I/Os are the calls of a program.
+/// How the description of a store begins if it serves a program's calls on files.
 const FILES: &str = "path:";
 /// The smallest and the largest sector size that all kinds of devices can have.
 const SECTOR_MIN: u32 = 512;

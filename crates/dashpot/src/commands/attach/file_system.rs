@@ -1,4 +1,4 @@
-//! Makes a file system on a block device, mounts it, and unmounts it with the device.
+//! Makes a file system on a block device, mounts it, and unmounts it before the device is detached.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(super) fn make(
     tool::run(kinds::maker(kind).arg(node), is_stopped).map(drop)
 }
 
-/// The content of a node, in blkid's words. Fails if the content cannot be known, because dashpot must not
+/// The content of a node, in blkid's words. Fails if dashpot cannot find out the content, because it must not
 /// overwrite unknown data.
 pub(super) fn found_on(
     client: &Client,
@@ -38,7 +38,7 @@ pub(super) fn found_on(
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<String>> {
     let failed_before = failed_reads(client, node)?;
-    // blkid reads much of the disk again, and finds it in the page cache while a program has the node open.
+    // blkid reads most of these bytes again. They stay in the page cache while a program has the node open.
     let _open = read_ends(node, is_stopped).map_err(|error| match is_stopped() {
         true => anyhow!("interrupted: nothing is attached"),
         false => error.context(UNREADABLE),
@@ -51,7 +51,7 @@ pub(super) fn found_on(
             let kinds = String::from_utf8_lossy(&done.stdout);
             Ok(Some(kinds.lines().collect::<Vec<_>>().join(", ")))
         }
-        // blkid takes a part of the disk that it cannot read for an empty one.
+        // blkid treats a part of the disk that it cannot read as empty.
         Some(NOTHING_FOUND) if failed_reads(client, node)? > failed_before => bail!(UNREADABLE),
         Some(NOTHING_FOUND) => Ok(None),
         _ => {
@@ -78,7 +78,7 @@ fn read_ends(node: &str, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<File> 
     let sectors = attribute(node, "size").and_then(|sectors| sectors.parse::<u64>().ok());
     let size = sectors.context("its size is unknown")? * SECTOR;
     // The first program that opens a node may wait for I/O. dashpot can give up waiting for another process,
-    // but not its own call, so another process opens the node first.
+    // but not for its own call, so another process opens the node first.
     read_part(node, (0, SECTOR), is_stopped)?;
     let open = File::open(node).with_context(|| format!("{node} cannot be opened"))?;
     for start in [0, size.saturating_sub(END_BYTES)] {
@@ -87,7 +87,7 @@ fn read_ends(node: &str, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<File> 
     Ok(open)
 }
 
-/// Reads `length` bytes of a node, from byte `start` on, into the page cache.
+/// Reads `length` bytes of a node, starting at byte `start`, into the page cache.
 fn read_part(
     node: &str,
     (start, length): (u64, u64),
@@ -100,7 +100,7 @@ fn read_part(
     tool::run(&mut command, is_stopped).map(drop)
 }
 
-/// The whole path of a directory to mount at.
+/// The absolute path of the directory where a file system will be mounted.
 pub(super) fn directory(at: &Path) -> anyhow::Result<PathBuf> {
     let whole = at.canonicalize();
     let whole =
@@ -111,8 +111,8 @@ pub(super) fn directory(at: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Refuses a directory where another attached disk is mounted: unmounting removes the topmost mount,
-/// whichever disk the caller means.
+/// Refuses a directory where another attached disk is mounted, because unmounting would remove the topmost
+/// mount, whichever disk the caller means.
 pub(super) fn check_free(at: &Path) -> anyhow::Result<()> {
     let whole = directory(at)?;
     for (_, record) in place::records() {
@@ -185,9 +185,9 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
     unmounted.map(drop)
 }
 
-/// The exit status of blkid for a device without any signature that it knows.
+/// blkid's exit status for a device on which it recognizes nothing.
 const NOTHING_FOUND: i32 = 2;
-/// How many bytes this module reads at each end of a disk: all common signatures lie there.
+/// How many bytes this module reads at each end of a disk. All common signatures lie in these bytes.
 const END_BYTES: u64 = 1 << 20;
 /// The API's name for reads.
 const READ: &str = "read";

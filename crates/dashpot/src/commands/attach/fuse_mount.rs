@@ -58,7 +58,7 @@ impl Drop for FuseMount {
     }
 }
 
-/// Removes the mounts at a path. A mount in use ends with its last user.
+/// Removes the mounts at a path. A mount that is in use ends when its last user closes it.
 pub(super) fn undo(at: &Path) {
     while unmount(at, UnmountFlags::NOFOLLOW).is_ok()
         || unmount(at, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH).is_ok()

@@ -1,11 +1,11 @@
-//! The process that ends I/O which would wait for ever after a daemon was killed.
+//! The process that ends I/O that would otherwise wait for ever after a daemon was killed.
 //!
-//! The kernel's NBD client keeps I/O that was in flight for as long as the device lives. A program that waits
-//! for such I/O cannot even be killed. So `attach` starts this process, the guard, for each device. The guard
-//! has no connection, opens no device, and sleeps until the daemon has ended. If I/O then waits for longer
-//! than the kernel keeps new I/O, and no other daemon has taken the device over, the guard disconnects the
-//! device, and the kernel fails the I/O. The guard unmounts nothing, because a program that went on writing
-//! would write below the mount point.
+//! When a daemon is killed, the kernel's NBD client keeps the I/O in flight until the device ends. A program
+//! that waits for such I/O cannot even be killed. So `attach` starts this process, the guard, for each
+//! device. The guard has no connection, opens no device, and sleeps until the daemon has ended. If I/O then
+//! stays in flight for longer than the kernel would keep new I/O, and no other daemon has taken the device
+//! over, the guard disconnects the device, and the kernel fails the I/O. The guard unmounts nothing, because
+//! a program that went on writing would write below the mount point.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const GUARDS: &str = "dashpot-guards";
 /// Starts the guard of a device.
 pub(super) fn start(node: &str) -> anyhow::Result<()> {
     let mut command = Command::new("/proc/self/exe");
-    // The guard outlives the command that starts it, and a Ctrl-C should end only that command.
+    // The guard must outlive the command that starts it, so a Ctrl-C must end only that command.
     let command = command.arg0(GUARDS).arg(node).process_group(0);
     let command = command.current_dir("/").stdin(Stdio::null());
     let command = command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -73,7 +73,7 @@ fn guard(node: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The file of an attached device, and the daemon that serves it.
+/// The record file of an attached device, and the daemon that serves the device.
 fn attached(node: &str) -> Option<(PathBuf, Option<Process>)> {
     let mut all = records().into_iter();
     let (file, record) = all.find(|(_, record)| record.node == node)?;
@@ -85,7 +85,7 @@ fn is_of(node: &str, daemon: Process) -> bool {
     attached(node).is_some_and(|(_, its)| its == Some(daemon))
 }
 
-/// Sleeps until the daemon ends, or the directory of the attachment changes or goes.
+/// Sleeps until the daemon ends, or the directory of the attachment changes or is removed.
 fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw);
     let pid = pid.context("a daemon without a number")?;
@@ -93,7 +93,7 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
     let changes = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE_SELF;
     let (Ok(process), Ok(_)) = (process, inotify::add_watch(&watch, place, changes)) else {
-        // Either the daemon or the directory is gone, and the caller finds out which, or this kernel has no
+        // Either the daemon or the directory is gone, and the caller finds out which, or this kernel lacks
         // `pidfd_open`.
         thread::sleep(LOOK_EVERY);
         return Ok(());
@@ -106,7 +106,8 @@ fn wait_for_change(place: &Path, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether all checks since `since` have found I/O in flight, and for longer than the kernel keeps new I/O.
+/// Whether I/O has been in flight at every check for longer than the kernel keeps new I/O. `since` is the
+/// time of the first of these checks.
 fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
     if queue_of(node).is_none_or(|queue| queue.in_flight == 0) {
         *since = None;
@@ -116,7 +117,7 @@ fn has_waited(node: &str, since: &mut Option<Instant>) -> bool {
     since.elapsed() >= Duration::from_secs(RECONNECT_SECONDS) + MARGIN
 }
 
-/// Disconnects the device, unless another daemon has taken it over meanwhile.
+/// Disconnects the device, unless another daemon has taken it over in the meantime.
 fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
     let is_meant = |record: &Record| record.node == node && record.daemon == Some(daemon);
     for (place, record) in Place::meant(is_meant)? {
@@ -127,9 +128,8 @@ fn end(node: &str, daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The guard waits this much longer than the kernel's own limit, because the kernel may fail the I/O
-/// late. After the kernel has failed I/O, another daemon can still take the device over, but not after a
-/// disconnect.
+/// The guard waits this much longer than the kernel, because the kernel may fail the I/O late. Another daemon
+/// can still take the device over after the kernel has failed I/O, but not after a disconnect.
 const MARGIN: Duration = Duration::from_secs(5);
 /// The interval between two checks of a device whose daemon is gone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! How long the kernel's NBD client still waits for a daemon that is gone.
 //!
-//! The time runs from the first I/O that finds no connection. Only the kernel's log shows when that was.
-//! `kernel.dmesg_restrict` decides which users may read the log.
+//! The time starts with the first I/O that finds no connection. Only the kernel's log shows when that I/O
+//! came. `kernel.dmesg_restrict` decides which users may read the log.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -19,7 +19,7 @@ use super::netlink::RECONNECT_SECONDS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Left {
-    /// No new I/O has come since the daemon ended. The time runs from the first new I/O.
+    /// No new I/O has come since the daemon ended. The time starts with the first new I/O.
     NotBegun,
     /// The seconds until waiting I/O fails.
     Seconds(u64),
@@ -42,7 +42,7 @@ impl Left {
         )
     }
 
-    /// A sentence about a node that waits.
+    /// A sentence about a node that waits for a daemon.
     pub(crate) fn sentence(self) -> String {
         match self {
             Left::NotBegun => format!("its next I/O waits for {RECONNECT_SECONDS} s, then fails"),
@@ -54,7 +54,7 @@ impl Left {
         }
     }
 
-    /// The time that was left when another daemon took the node over.
+    /// A phrase about a node that another daemon has taken over: how much time was left.
     pub(crate) fn past(self) -> String {
         match self {
             Left::NotBegun => "no I/O had waited".to_owned(),
@@ -94,7 +94,7 @@ fn of_device<'a>(message: &'a str, name: &str) -> Option<(Duration, &'a str)> {
     Some((Duration::from_micros(at), text))
 }
 
-/// The messages that the kernel still has. Each read gives one message.
+/// The messages that the kernel still has. Each read returns one message.
 fn messages() -> std::io::Result<Vec<String>> {
     let mut options = OpenOptions::new();
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
@@ -104,7 +104,7 @@ fn messages() -> std::io::Result<Vec<String>> {
         match log.read(&mut buffer) {
             Ok(0) => return Ok(messages),
             Ok(length) => messages.push(String::from_utf8_lossy(&buffer[..length]).into_owned()),
-            // The kernel has overwritten the next message meanwhile.
+            // The kernel has overwritten the next message in the meantime.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(messages),
             Err(error) => return Err(error),
@@ -113,7 +113,7 @@ fn messages() -> std::io::Result<Vec<String>> {
 }
 
 const LOG: &str = "/dev/kmsg";
-/// The longest message that the kernel gives, in bytes.
+/// The size of the longest message that the kernel returns, in bytes.
 const LONGEST: usize = 8192;
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     use super::{Left, left};
     use std::time::Duration;
 
-    /// The words of these messages in Linux 6.12.
+    /// The texts of these messages in Linux 6.12.
     const ENDED: &str =
         "3,812,7222012,-;block nbd0: Receive control failed (result -32)\n SUBSYSTEM=block";
     const WAITS: &str = "3,813,10296218,-;block nbd0: Dead connection, failed to find a fallback";

@@ -1,4 +1,4 @@
-//! The kinds of file systems: which of them this host can make and mount.
+//! The kinds of file systems that this host can make and mount.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ use anyhow::bail;
 use crate::cli::FileSystem;
 use crate::doctor::installed;
 
-/// Refuses a kind that the kernel cannot mount from a disk. For another kind, such as tmpfs, mount would
-/// ignore the disk.
+/// Refuses a kind that the kernel cannot mount from a disk. With a kind that needs no disk, such as tmpfs,
+/// mount would ignore the disk.
 pub(super) fn check_mounted(kind: &FileSystem) -> anyhow::Result<()> {
     let (name, list) = (kind.name(), fs::read_to_string("/proc/filesystems"));
     let list = list.unwrap_or_default();
@@ -60,7 +60,7 @@ fn program(kind: &FileSystem) -> String {
     format!("mkfs.{}", kind.name())
 }
 
-/// Looks a kind up in a list that has the form of `/proc/filesystems`.
+/// Looks up a kind in a list that has the format of `/proc/filesystems`.
 fn known(list: &str, name: &str) -> Known {
     let mut lines = list.lines().filter_map(|line| line.split_once('\t'));
     match lines.find(|(_, known)| *known == name) {
@@ -70,7 +70,7 @@ fn known(list: &str, name: &str) -> Known {
     }
 }
 
-/// Whether the file systems of a kind are on disks.
+/// Whether file systems of a kind are stored on disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     OnDisks,

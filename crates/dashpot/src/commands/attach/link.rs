@@ -11,8 +11,8 @@ use dashpot_rules::segment;
 
 use super::place::{Record, records};
 
-/// The path of the link of a disk or a volume. A `/` in the name makes a directory. If the path would then
-/// lead elsewhere, each `/` becomes `%2F` instead.
+/// The path of the link of a disk or a volume. A `/` in the name makes a directory. If that would lead
+/// elsewhere, for example because of `..`, each `/` becomes `%2F` instead.
 pub(super) fn of(name: &str) -> PathBuf {
     let leads_elsewhere = |part: &str| matches!(part, "" | "." | "..");
     let mut link = PathBuf::from(LINKS);
@@ -75,9 +75,8 @@ pub(super) fn put(link: &Path, node: &str) -> anyhow::Result<()> {
     make(link, node)
 }
 
-/// The attachments to which a link belongs, or belonged before another attachment took it, and the
-/// attachments whose link cannot exist beside this link, because one of the two links would have to be a
-/// directory.
+/// The attachments that have or had this link, and the attachments whose links cannot exist beside it,
+/// because one of the two links would have to be a directory.
 fn owners(link: &Path) -> Vec<Record> {
     let records = records().into_iter().map(|(_, record)| record);
     let is_related = |record: &Record| {
@@ -122,15 +121,15 @@ fn from(folder: &Path, node: &Path) -> PathBuf {
     }
 }
 
-/// Removes the link of an attachment, unless the link leads elsewhere by now. Then removes the directories of
-/// the link that are empty.
+/// Removes the link of an attachment, unless the link leads elsewhere by now. Then removes the link's
+/// directories, as far as they are empty.
 pub(super) fn remove(record: &Record) {
     let Some(link) = &record.link else {
         return;
     };
     let name = Path::new(&record.node).file_name();
     if fs::read_link(link).is_ok_and(|to| to.file_name() == name) {
-        // If this fails, the next attachment refuses the link and names it.
+        // If this fails, the next attachment that wants this link is refused, and the error names the link.
         let _ = fs::remove_file(link);
     }
     let above = link.ancestors().skip(1);

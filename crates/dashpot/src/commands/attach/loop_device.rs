@@ -78,7 +78,7 @@ pub(super) fn configure(
     sysfs::change(node, &[&[REQUEST], &sysfs::QUEUE[..]].concat(), note)
 }
 
-/// Frees a loop device. If another program has opened the node since the caller looked, the device stays
+/// Frees a loop device. If another program has opened the node since the caller checked, the device stays
 /// until that program closes it.
 pub(super) fn free(node: &str) -> anyhow::Result<()> {
     losetup(&["--detach", node], || {}).map(drop)

@@ -13,8 +13,9 @@ pub(super) struct Choice {
     pub(super) why_not_others: Vec<String>,
 }
 
-/// Takes the requested mechanism, or the best one that works: the kernel's NBD client waits for a daemon
-/// that is restarted, ublk costs the least, and a loop device is nearly always there.
+/// Takes the requested mechanism, or the best one that works. The best is the kernel's NBD client, which
+/// waits for a daemon that is restarted; next comes ublk, which costs the least; a loop device comes last,
+/// but works nearly everywhere.
 pub(super) fn choose(with: With) -> anyhow::Result<Choice> {
     let works = match with {
         With::Ublk => ublk_works().map(|()| MechanismWord::Ublk),

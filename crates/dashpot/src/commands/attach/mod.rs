@@ -79,7 +79,7 @@ pub(crate) struct Attached {
     pub(crate) why_not_others: Vec<String>,
     /// How much time was left when this daemon took the waiting node over; null if the node is new.
     pub(crate) took_over: Option<Left>,
-    /// The protection that the daemon lacks against a shortage of memory.
+    /// The protections against a shortage of memory that the daemon lacks.
     pub(crate) lacks: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
     told(client, &attached, printed)
 }
 
-/// Undoes an attachment if its node could not be printed, because the user then takes `attach` to have
+/// Undoes an attachment if its node could not be printed, because the user then believes that `attach` has
 /// failed.
 fn told(client: &Client, attached: &Attached, printed: anyhow::Result<()>) -> anyhow::Result<()> {
     match printed {
@@ -144,7 +144,7 @@ pub(crate) fn give_to(node: &str, (uid, gid): (u32, u32)) -> anyhow::Result<()> 
 }
 
 impl Attached {
-    /// Prints the mechanism, and why dashpot chose no other if it had the choice.
+    /// Prints the mechanism, and, if dashpot had the choice, why it chose no other.
     pub(crate) fn explain(&self) {
         let (node, disk, way) = (&self.node, &self.disk, self.mechanism.name());
         if let Some(left) = self.took_over {
@@ -160,7 +160,7 @@ impl Attached {
         }
     }
 
-    /// Prints the protection that the daemon lacks, if there is any.
+    /// Prints which protections the daemon lacks, if any.
     pub(crate) fn say_lacks(&self) {
         if !self.lacks.is_empty() {
             let lacks = self.lacks.join("; ");
@@ -206,7 +206,7 @@ pub(crate) fn attach_disk(
     })
 }
 
-/// A disk or a volume that becomes a block device.
+/// An attempt to make a block device of a disk or a volume.
 struct Attempt<'a> {
     client: &'a Client,
     exported: &'a Exported,
@@ -240,7 +240,7 @@ impl Attempt<'_> {
         bail!("other programs took every device that was free: try again")
     }
 
-    /// Takes the node that is free now. `None` if another program has taken the node meanwhile.
+    /// Makes a device of a node that is free. `None` if another program has taken the node in the meantime.
     fn attach_once(&self) -> anyhow::Result<Option<String>> {
         let daemon = Process::of(self.client.status(0)?.pid);
         let place = Place::new()?;
@@ -395,8 +395,8 @@ struct Waited {
 }
 
 impl Waited {
-    /// Prints once that the device waits. If the user gives up, fails the kernel's first I/O, because nothing
-    /// else would end that I/O.
+    /// Prints, only once, that the device waits. If the user gives up, fails the kernel's first I/O, because
+    /// nothing else would end that I/O.
     fn go_on(&mut self, attempt: &Attempt<'_>, node: &str) {
         let begun = *self.begun.get_or_insert_with(Instant::now);
         if begun.elapsed() >= UNSAID && !std::mem::replace(&mut self.has_said, true) {

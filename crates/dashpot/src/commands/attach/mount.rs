@@ -52,7 +52,7 @@ fn mount_node(
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
     if file_system::is_mounted(node, &args.directory) {
-        // `attach` took the device over with its file system.
+        // `attach` took over the device with its mounted file system.
         return Ok(());
     }
     file_system::check_free(&args.directory)?;
@@ -109,7 +109,8 @@ pub(crate) fn mount_for_run(
     Ok(is_new)
 }
 
-/// Wraps `is_stopped`, and prints once that mounting takes long, because rules may hold the I/Os of mounting.
+/// Wraps `is_stopped` in a function that also prints, once, that mounting takes long, because rules may hold
+/// the I/Os of mounting.
 fn says_that_it_waits<'a>(
     node: &'a str,
     is_stopped: &'a dyn Fn() -> bool,

@@ -91,8 +91,8 @@ pub(super) fn reconnect(
     }
 }
 
-/// Disconnects a device. The kernel fails its I/O in flight. If a program has the node open, the node keeps
-/// its name until that program closes it.
+/// Disconnects a device. The kernel fails the device's I/O in flight. If a program has the node open, the
+/// node keeps its name until that program closes it.
 pub(super) fn free(node: &str) -> anyhow::Result<()> {
     let index = index(node)?;
     let disconnected = client()?.disconnect(index);

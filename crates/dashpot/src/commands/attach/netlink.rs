@@ -1,4 +1,4 @@
-//! Orders to the kernel's NBD client, over generic netlink: include/uapi/linux/nbd-netlink.h.
+//! Orders to the kernel's NBD client, over generic netlink (include/uapi/linux/nbd-netlink.h).
 
 use std::iter;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -63,9 +63,9 @@ impl NbdClient {
         ask(&self.socket, message).map(|_| ())
     }
 
-    /// Gives a device a new socket in place of a closed one. If the device's socket is not closed, the kernel
-    /// does not take the new socket, and reports no error. Fails with [`Errno::INVAL`] if the device is not
-    /// in use or has another `backend`.
+    /// Gives a device a new socket in place of a closed one. If the device's old socket is still open, the
+    /// kernel does not take the new socket, and reports no error. Fails with [`Errno::INVAL`] if the device
+    /// is not in use or has another `backend`.
     pub(super) fn reconnect(
         &self,
         index: u32,
@@ -79,15 +79,15 @@ impl NbdClient {
         ask(&self.socket, message).map(|_| ())
     }
 
-    /// Ends a device. The kernel fails its I/O in flight.
+    /// Ends a device. The kernel fails the device's I/O in flight.
     pub(super) fn disconnect(&self, index: u32) -> Result<(), Errno> {
         let message = Message::new(self.family, DISCONNECT);
         ask(&self.socket, message.attribute(INDEX, &index.to_ne_bytes())).map(|_| ())
     }
 }
 
-/// The list of a device's sockets, which has one socket. With two, the kernel drops a connection
-/// that does not answer for 30 s.
+/// The list of a device's sockets, with only one socket. If there were two, the kernel would drop a
+/// connection that does not answer for 30 s.
 fn sockets(peer: BorrowedFd<'_>) -> Vec<u8> {
     let descriptor = attribute(SOCKET_DESCRIPTOR, &peer.as_raw_fd().to_ne_bytes());
     attribute(SOCKET_ITEM, &descriptor)
@@ -130,7 +130,7 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Sends a message. Returns the payload of the reply, which is empty if the kernel only acknowledges.
+/// Sends a message. Returns the payload of the reply, or nothing if the kernel only acknowledges the message.
 fn ask(socket: &OwnedFd, message: Message) -> rustix::io::Result<Vec<u8>> {
     send(socket, &message.finish(), SendFlags::empty())?;
     let (mut reply, mut buffer) = (Vec::new(), [0; 8192]);

@@ -1,8 +1,8 @@
 //! The private directory of an attachment: its mount point and its record.
 //!
-//! The directory proves that an attachment is dashpot's, because only root can have made it. The
-//! record names the node and the daemon. Every user can read the record, for `status`; only root can
-//! lock the directory.
+//! The directory proves that dashpot made the attachment, because only root can have made the directory. The
+//! record names the node and the daemon. Every user can read the record, for `status`; only root can lock the
+//! directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -24,7 +24,7 @@ pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
 const CHANGES: &str = "changes";
-/// The names of the lock and of the record until they are complete.
+/// The names that the lock and the record have until they are complete.
 const LOCK_UNNAMED: &str = "lock.new";
 const UNNAMED: &str = "record.new";
 /// The directory's own files.
@@ -39,7 +39,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct Record {
     /// The name of the disk or the volume.
     pub(super) disk: String,
-    /// The layer of the disk or the volume. Records of older versions lack the layer, and are of disks.
+    /// The layer of the disk or the volume. Records of older versions have no layer, and are about disks.
     #[serde(default = "disk_layer")]
     pub(super) layer: LayerWord,
     pub(super) node: String,
@@ -76,7 +76,7 @@ impl Record {
 }
 
 /// The settings of a node that `attach` changes. `attach` writes them down before it changes them, so that
-/// this note is left if `attach` is killed before it has written its record.
+/// dashpot knows the former values even if `attach` is killed before it has written its record.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Changes {
     pub(super) node: String,
@@ -97,10 +97,10 @@ fn disk_layer() -> LayerWord {
     LayerWord::Disk
 }
 
-/// The properties of a disk or a volume that a program with the node open relies on.
+/// The properties of a disk or a volume that programs rely on while they have the node open.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Served {
-    /// Identifies the bytes of the disk or the volume; `None` if some of them are lost when the daemon ends.
+    /// Identifies the content of the disk or the volume; `None` if some of it is lost when the daemon ends.
     pub(super) store_id: Option<String>,
     pub(super) size: u64,
     pub(super) sector: u32,
@@ -132,8 +132,8 @@ impl Place {
         })
     }
 
-    /// All directories that no other process has locked. A half-made directory has no record. If dashpot
-    /// cannot parse a record, another version wrote it, and the list omits its directory.
+    /// All directories that no other process has locked, with their records. A half-made directory has no
+    /// record. A directory whose record dashpot cannot parse belongs to another version, and is left out.
     pub(super) fn all() -> Vec<(Place, Option<Record>)> {
         let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
         let places = entries.filter_map(|entry| Place::locked(entry.path()));
@@ -211,7 +211,7 @@ impl Place {
         path.starts_with(&self.path)
     }
 
-    /// The files that may have a mount on them.
+    /// The files on which something may be mounted.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());

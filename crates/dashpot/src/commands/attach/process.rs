@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::commands) struct Process {
     pid: u32,
-    /// The start of the process, in ticks since the boot.
+    /// The time at which the process started, in ticks since boot.
     began: u64,
 }
 
@@ -30,7 +30,7 @@ impl Process {
     }
 }
 
-/// The state and the start of a process. The name in `stat` may contain spaces and parentheses.
+/// The state and the start time of a process. The name in `stat` may contain spaces and parentheses.
 fn state_and_begin(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let state = fields.chars().next()?;
@@ -38,7 +38,7 @@ fn state_and_begin(stat: &str) -> Option<(char, u64)> {
     Some((state, began))
 }
 
-/// The place of `starttime` in proc(5), counted from `state`.
+/// The position of `starttime` in proc(5), counted from `state`.
 const BEGAN: usize = 19;
 
 #[cfg(test)]

@@ -76,13 +76,13 @@ fn sysfs(node: &str) -> PathBuf {
 /// The queue of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queue {
-    /// How many I/Os have not ended, as the kernel counts.
+    /// The kernel's count of I/Os that have not ended.
     pub(crate) in_flight: u64,
     /// The most I/Os that can be in flight.
     pub(crate) most: u64,
 }
 
-/// The queue of a node, if this host has that node.
+/// The queue of a node, if this host has the node.
 pub(crate) fn queue_of(node: &str) -> Option<Queue> {
     let counts = attribute(node, "inflight")?;
     let counts = counts.split_whitespace();

@@ -1,7 +1,7 @@
 //! Gives a device of the kernel's NBD client to another daemon when its own daemon is gone.
 //!
-//! A program that has the device open goes on as if it had only waited. So the other daemon must serve
-//! the same bytes: an empty disk would destroy a mounted file system.
+//! A program that has the device open goes on as if its I/O had only been slow. So the other daemon must
+//! serve the same bytes: an empty disk would destroy a mounted file system.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;

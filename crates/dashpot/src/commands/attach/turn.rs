@@ -1,6 +1,6 @@
 //! Lets attachments take turns at choosing a free device.
 //!
-//! Two attachments that run at once find the same free device, and only one of them can make it.
+//! Two attachments that run at once may find the same free device, and only one of them can make it.
 //! dashpot's own attachments therefore choose one after the other; other programs take no turns.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Replaces `ublk_device` in a dashpot that was built without ublk, and so can make no ublk device.
+//! Stands in for `ublk_device` in a dashpot that was built without ublk and so can make no ublk device.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! A device of the kernel's ublk driver.
 //!
-//! The driver keeps a number with each device, in which `attach` puts the name of the attachment's
-//! directory. So a device that has such a number is dashpot's.
+//! The driver keeps a number with each device. `attach` makes this number from the name of the attachment's
+//! directory, so a device with such a number is dashpot's.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -80,8 +80,7 @@ pub(super) fn is_of(node: &str, directory: &Path) -> bool {
             let info = control.info(number).ok();
             info.is_some_and(|info| Some(info.mark) == mark(directory))
         }
-        // The driver does not answer. Removing the device fails in the same way, and then its
-        // record stays.
+        // The driver does not answer. Removing the device fails in the same way, so its record stays.
         _ => is_there,
     }
 }
@@ -104,8 +103,8 @@ fn number(node: &str) -> anyhow::Result<u32> {
     number.with_context(|| format!("{node} is not a device of the kernel's ublk driver"))
 }
 
-/// The mark that the driver keeps with a device: a word of our own, and the random name of the
-/// attachment's directory, which has eight digits.
+/// The mark that the driver keeps with a device: a word of our own, and the eight random digits that name the
+/// attachment's directory.
 fn mark(directory: &Path) -> Option<u64> {
     let name = directory.file_name()?.to_str()?;
     let name = u32::from_str_radix(name, 16).ok()?;
