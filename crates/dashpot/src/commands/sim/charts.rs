@@ -120,8 +120,8 @@ impl Group<'_> {
     }
 }
 
-/// The groups. With one lab, all latencies are in one group. With several labs, each group has the
-/// latencies that are compared with each other.
+/// Divides the latencies into groups. If there is only one lab, all latencies are in one group; otherwise,
+/// each group has the latencies that the picture compares with each other.
 fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {
@@ -133,7 +133,7 @@ fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
                 Place::Client => &op.client.histogram,
                 Place::Device => &op.device.histogram,
             };
-            // The pictures of volumes and disks include writes that take no time.
+            // The pictures of volumes and disks also include operations that took no time.
             let least = u64::from(place == Place::Client);
             if latencies.max().is_none_or(|max| max < least) {
                 continue;

@@ -20,7 +20,7 @@ impl Default for Pieces {
 }
 
 impl Pieces {
-    /// The end of the next piece. The size of a piece follows the time that the last piece took.
+    /// The end of the next piece. The size of the next piece depends on how long the last piece took.
     pub(super) fn next(&mut self, now: Instant) -> Instant {
         let took = self.began.map(|began| began.elapsed());
         let nanos = self.length.as_nanos();

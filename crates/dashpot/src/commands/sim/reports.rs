@@ -1,5 +1,5 @@
-//! Reports over virtual time. Each report shows the same as over a daemon, except that no first report covers
-//! the time since the start: there was no I/O before the report.
+//! Reports over virtual time. Each report shows the same as over a daemon, except that no report covers the
+//! time since the start, because there was no I/O before the first interval.
 
 use std::cell::RefCell;
 

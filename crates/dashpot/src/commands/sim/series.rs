@@ -57,7 +57,7 @@ fn synced(txg: &TxgStats) -> f64 {
     at.as_nanos() as f64 / 1e9
 }
 
-/// Bytes per second of the calls that ended between two samples.
+/// The throughput of the calls that ended between two samples, in bytes per second.
 fn throughput(samples: &[Sample]) -> Line {
     let rate = |pair: &[Sample]| {
         let elapsed = seconds(&pair[1]) - seconds(&pair[0]);

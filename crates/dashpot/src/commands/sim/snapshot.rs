@@ -90,7 +90,8 @@ pub(in crate::commands) fn pools(simulation: &Simulation) -> Vec<PoolSnapshot> {
     scenario.pools.iter().enumerate().map(look).collect()
 }
 
-/// The capacity of a pool. Its blocks go to the members in turn, so the smallest member limits the capacity.
+/// The capacity of a pool. The pool's blocks go to the members in turn, so the smallest member limits the
+/// capacity.
 fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
     let disks = pool.members.iter().flatten();
     let smallest = disks.map(|disk| scenario.disks[*disk].size).min();

@@ -1,5 +1,5 @@
-//! A simulation as the source of one report. Several reports may watch the same simulation: the caller asks
-//! the source whose interval ends first.
+//! A simulation as the source of one report. Several reports may watch the same simulation. The caller then
+//! asks the source whose interval ends first.
 
 use std::cell::RefCell;
 
@@ -132,8 +132,8 @@ fn between(
     pairs.map(interval).collect()
 }
 
-/// The schedule without the interval since the start, which a simulation does not have: there was no I/O
-/// before the start.
+/// The schedule without the interval since the start. A simulation has no such interval, because there was no
+/// I/O before its start.
 fn without_past(schedule: Schedule) -> Schedule {
     match schedule.since_start {
         true => Schedule {
@@ -244,5 +244,5 @@ fn check_intervals(schedule: &Schedule, simulation: &Simulation) -> Result<(), P
     }
 }
 
-/// The most intervals of a report, which keeps up to 10 KB for each interval.
+/// The greatest number of intervals in a report, which keeps up to 10 KB for each interval.
 const INTERVALS_MAX: u64 = 100_000;

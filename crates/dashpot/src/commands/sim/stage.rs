@@ -30,8 +30,7 @@ pub(super) struct Stage<'a> {
 pub(super) struct TapId(usize);
 
 impl<'a> Stage<'a> {
-    /// A simulation at its beginning. The simulation goes on until its end, or until it is
-    /// interrupted.
+    /// A simulation at its beginning. The simulation runs until its end, or until it is interrupted.
     pub(super) fn new(
         mut simulation: Simulation,
         events: Option<&'a mut EventsFile>,
@@ -61,7 +60,7 @@ impl<'a> Stage<'a> {
         (self.simulation, self.warm)
     }
 
-    /// Gives all events from now on to a tap.
+    /// Sends all events from now on to a tap.
     pub(super) fn add(&mut self, tap: Tap) -> TapId {
         self.simulation.record_events(true);
         self.taps.push(Some(tap));

@@ -1,4 +1,4 @@
-//! `--swarm`: random labs, with everything checked, until one shows a defect.
+//! `--swarm`: simulates random labs with all checks, until one shows a defect.
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;

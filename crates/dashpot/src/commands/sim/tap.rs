@@ -1,11 +1,11 @@
-//! The part of a simulation's events that a report takes.
+//! The part of a simulation's events that a report needs.
 
 use dashpot_engine::Event;
 use dashpot_observe::{FinishedIo, OpInterval, Predicates, Tally, Wanted};
 
 use super::events::Names;
 
-/// The facts of an interval that only events carry.
+/// The facts about an interval that can only be found in events.
 pub(super) enum Tap {
     /// Counts, by operation and value.
     Tally(Tally),
@@ -20,7 +20,7 @@ pub(super) struct Zios {
     /// The names of the zios' devices; empty for all.
     devices: Vec<String>,
     zios: Vec<FinishedIo>,
-    /// The number of zios that came after the kept ones and were left out.
+    /// How many zios came after the first [`ZIOS_MAX`] and were left out.
     left_out: u64,
 }
 
@@ -85,6 +85,6 @@ impl Zios {
     }
 }
 
-/// The most zios of an interval, if the user gives no count. This many zios fit into memory, and no reader
-/// needs more.
+/// How many zios of an interval are kept, if the user gives no count. This many zios fit into memory, and no
+/// reader needs more.
 const ZIOS_MAX: u64 = 100_000;

@@ -123,8 +123,7 @@ impl Daemon {
         Ok(said::armed(&rules))
     }
 
-    /// Suspends a disk without waiting for the zios in flight: the screen shows when they have
-    /// ended.
+    /// Suspends a disk without waiting for the zios in flight. The screen shows when they have ended.
     fn suspend(&self, disk: &str) -> Result<String, ClientError> {
         let request = Suspend {
             now: true,

@@ -120,8 +120,8 @@ pub(super) fn written(done: Traffic, elapsed: std::time::Duration) -> Option<(f6
     ))
 }
 
-/// The most transaction groups that a frame has of a pool: first the live groups, then the latest
-/// groups on the disks.
+/// How many transaction groups of a pool a frame has at most: first the live groups, then the latest groups
+/// on the disks.
 pub(super) const TXGS_MAX: usize = 6;
 
 impl Done {

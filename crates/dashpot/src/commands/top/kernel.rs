@@ -1,5 +1,5 @@
-//! Makes frames of the kernel's disks. The thread reads short intervals, and adds them up to the
-//! intervals of the screen, so that the user can change the interval or leave at any time.
+//! Makes frames of the kernel's disks. The thread reads short intervals, and adds them up into the intervals
+//! of the screen, so that the user can change the interval or leave at any time.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Watches until the screen is gone or a signal comes. `begun` gets the result of the start.
+    /// Watches until the screen is gone or a signal comes. `begun` receives the result of the start.
     pub(super) fn run(mut self, begun: impl FnOnce(anyhow::Result<()>)) {
         let question = Question {
             by: Some(Dimension::Process),

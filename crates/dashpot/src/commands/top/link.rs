@@ -23,7 +23,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Makes frames of a daemon. At its end, the program does not wait for a daemon that does not answer.
+    /// Makes frames of a daemon. When the program ends, it does not wait for a daemon that does not answer.
     pub(super) fn to_daemon(
         daemon: Daemon,
         interval: Duration,
@@ -131,7 +131,7 @@ impl Watcher {
         }
     }
 
-    /// Sends a frame. The interval ends with the daemon's answer; intervals that fell due before that
+    /// Sends a frame. The interval ends with the daemon's answer; intervals that became due before that
     /// answer are missed.
     fn frame(&mut self, intervals: &mut Intervals) {
         let answer = self.daemon.frame();

@@ -218,8 +218,8 @@ impl Ends {
         })
     }
 
-    /// Waits for one of these signals. A signal is not a failure: a command that watches runs until it is
-    /// stopped.
+    /// Waits for one of these signals. A signal is not a failure, because a command that watches runs until
+    /// it is stopped.
     async fn recv(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

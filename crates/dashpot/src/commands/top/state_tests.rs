@@ -110,7 +110,7 @@ fn words_that_are_no_rule_are_not_sent() {
         assert_eq!(press(&mut state, &format!("a{words}<enter>")), []);
         let error = prompt(&state).error.clone().expect(words);
         assert!(error.contains(why), "{error}");
-        // The words stay for correction, and the error disappears with the first key.
+        // The words stay, so that the user can correct them, and the error disappears with the first key.
         assert_eq!(prompt(&state).line.text(), words);
         press(&mut state, "x");
         assert_eq!(prompt(&state).error, None);

@@ -41,7 +41,8 @@ pub(super) struct WorkloadSummary {
     oldest_wait: Option<&'static str>,
     /// How long the oldest unfinished call has waited at that place.
     oldest_wait_ns: Option<u64>,
-    /// The words for the workload's target: the volume, the disk, or, if the workload has both, the device.
+    /// The word for the workload's target: `the volume`, `the disk` or, if the workload has both, `the
+    /// device`.
     #[serde(skip)]
     pub(super) device: &'static str,
     pub(super) ops: Vec<OpSummary>,
@@ -49,8 +50,8 @@ pub(super) struct WorkloadSummary {
 
 /// The results of one operation of a workload. JSON: `{"op": "write", "failed": 0, "iops": …,
 /// "bytes_per_second": …, "client": latency, "device": latency, "failed_client": null or latency,
-/// "in_flight": 10, "outlasting": {…}}`. Rates and latencies are those of the calls that did not
-/// fail, except `failed_client`.
+/// "in_flight": 10, "outlasting": {…}}`. Rates and latencies cover only calls that did not fail, except
+/// `failed_client`.
 #[derive(Serialize)]
 pub(super) struct OpSummary {
     pub(super) op: &'static str,
@@ -64,13 +65,13 @@ pub(super) struct OpSummary {
     /// The time from the beginning to the end of the calls that failed.
     failed_client: Option<Latency>,
     in_flight: usize,
-    /// The unfinished calls that have already taken longer than ended calls took.
+    /// How many unfinished calls have already taken longer than the calls that ended.
     pub(super) outlasting: Outlasting,
 }
 
 /// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …, "modes": null or {…},
-/// "histogram": [{"upto_ns": …, "count": …}, …]}`. A bucket has the values above the bucket before it,
-/// up to `upto_ns`.
+/// "histogram": [{"upto_ns": …, "count": …}, …]}`. A bucket counts the values above the `upto_ns` of the
+/// bucket before it, up to its own `upto_ns`.
 #[derive(Serialize)]
 pub(super) struct Latency {
     mean_ns: Option<u64>,

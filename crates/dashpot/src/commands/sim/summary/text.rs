@@ -9,7 +9,7 @@ use dashpot_report::amplification::Ratios;
 use dashpot_report::table::{Column, Room, prose_within, table_within, time_or_dash};
 
 impl Summary {
-    /// Tables and sentences that fit a screen.
+    /// The summary as tables and sentences that fit the screen.
     pub(in crate::commands::sim) fn text(&self, room: Room) -> String {
         let (elapsed, warmup) = (Duration::from_nanos(self.elapsed_ns), self.warmup_ns);
         let mut text = format!("{}: {elapsed}, seed {}", self.lab, self.seed);
@@ -127,7 +127,7 @@ impl WorkloadSummary {
         self.ops.iter().flat_map(rows).collect()
     }
 
-    /// Notes that do not fit the tables.
+    /// Notes for which the tables have no place.
     fn diagnoses(&self) -> String {
         let ops = self.ops.iter();
         let ops = ops.map(|op| op.diagnoses(&self.workload, self.device));

@@ -17,7 +17,7 @@ pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme:
     }
 }
 
-/// The columns to label, because a round age falls into them; the newest first.
+/// The columns that get a label, because a round age falls into them; the newest first.
 fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     let Some(newest) = elapsed.len().checked_sub(NOW.len()) else {
         return Vec::new();
@@ -47,7 +47,7 @@ fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     names
 }
 
-/// The smallest round time between two names at which each name has enough columns.
+/// The smallest round time between two labels that leaves enough columns for each label.
 fn step(elapsed: &[Duration]) -> Option<Duration> {
     let all: Duration = elapsed.iter().sum();
     let least = all * APART / u32::try_from(elapsed.len()).ok()?;
@@ -58,7 +58,7 @@ fn step(elapsed: &[Duration]) -> Option<Duration> {
 }
 
 const NOW: &str = "now";
-/// The least number of columns from one name to the next.
+/// The smallest number of columns from one label to the next.
 const APART: u32 = 10;
 const STEPS_MS: [u64; 19] = [
     1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000,

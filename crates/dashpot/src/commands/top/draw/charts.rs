@@ -60,7 +60,7 @@ fn split(area: Rect, each: u16) -> [Rect; 3] {
     [part(0, each), part(each, each), part(2 * each, area.height)]
 }
 
-/// The areas of the map and of the axis below it. A map of little height has no axis.
+/// The areas of the map and of the axis below it. If the map is too low, it has no axis.
 fn with_axis(area: Rect) -> [Rect; 2] {
     let axis = u16::from(area.height >= AXIS_FROM);
     let map = Rect {

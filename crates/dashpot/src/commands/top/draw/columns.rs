@@ -1,4 +1,4 @@
-//! Tables that omit columns if there is no room, the least important first.
+//! Tables that leave out columns if there is no room for them, the least important first.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};

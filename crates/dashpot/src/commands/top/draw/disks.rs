@@ -64,7 +64,7 @@ fn state(disk: &DiskFrame, theme: Theme) -> Cell {
     }
 }
 
-/// A longer note, if a disk has problems.
+/// A longer text about the problems of a disk, if it has any.
 pub(super) fn note(disk: &DiskFrame) -> Option<String> {
     let all: Vec<String> = disk.conditions.iter().filter_map(explained).collect();
     (!all.is_empty()).then(|| format!("{}: {}", disk.name, all.join(", ")))

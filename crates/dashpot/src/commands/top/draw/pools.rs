@@ -55,7 +55,7 @@ fn is_stopped(pool: &PoolFrame) -> bool {
     pool.level.filled >= pool.level.stops_at
 }
 
-/// The delay of a write that would come now.
+/// The delay that a write would get now.
 fn delay(pool: &PoolFrame) -> String {
     match (is_stopped(pool), pool.level.delay.as_nanos()) {
         (true, _) => "stop".to_owned(),
@@ -64,7 +64,7 @@ fn delay(pool: &PoolFrame) -> String {
     }
 }
 
-/// The fill level, in brackets. The pool delays writes from the mark on.
+/// The fill level, in brackets. Once it reaches the mark, the pool delays writes.
 fn bar(pool: &PoolFrame) -> String {
     let level = &pool.level;
     let most = level.stops_at.max(1);

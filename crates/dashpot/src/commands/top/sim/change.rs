@@ -122,8 +122,7 @@ impl Sim {
         }))
     }
 
-    /// Suspends a disk without waiting for the zios in flight: the screen shows when they have
-    /// ended.
+    /// Suspends a disk without waiting for the zios in flight. The screen shows when they have ended.
     fn suspend(&mut self, name: &str) -> Result<Outcome, Violation> {
         let suspend = |disk| Command::Suspend {
             disk,

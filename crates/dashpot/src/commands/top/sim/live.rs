@@ -28,7 +28,7 @@ pub(in crate::commands::top) struct Live {
     behind: Option<Behind>,
     /// How much the simulation advances between two readings of the clock.
     piece: VirtualTime,
-    /// Whether the screen has got the last frame of the simulation.
+    /// Whether the screen has received the last frame of the simulation.
     has_ended: bool,
     asked: Receiver<Ask>,
     news: UnboundedSender<News>,
@@ -169,8 +169,8 @@ impl Behind {
     }
 }
 
-/// How much to simulate before the next reading of the clock. The work in a piece is not known in
-/// advance, so the size follows the time that the last piece took.
+/// How much to simulate before the next reading of the clock. The work in a piece is not known in advance, so
+/// the size depends on how long the last piece took.
 fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualTime {
     let is_long = took > interval / PIECES;
     let nanos = match is_long {
