@@ -1,4 +1,4 @@
-//! The kernel's disks for a page. A thread watches the disks and remembers their last I/Os.
+//! The kernel's disks as a page shows them. A thread watches the disks and remembers their last I/Os.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ impl KernelWatch {
             });
             let why = watched.as_ref().err().map(|error| format!("{error:#}"));
             of_thread.end(why);
-            // If the watch has begun, no caller receives this message, and the page tells why the watch has
+            // Once the watch has begun, no caller receives this message, and the page says why the watch has
             // ended.
             let _ = begun.send(watched);
         })?;

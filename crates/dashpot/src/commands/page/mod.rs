@@ -1,4 +1,4 @@
-//! The page of a source without a daemon: the kernel's disks, a simulation, or a recording.
+//! The page for a source that has no daemon: the kernel's disks, a simulation, or a recording.
 
 mod kernel;
 mod recording;
@@ -19,7 +19,7 @@ pub(super) use kernel::KernelWatch;
 pub(super) use recording::RecordedMemory;
 pub(super) use simulation::play;
 
-/// Answers browsers from a thread of its own. Dropping the page ends the thread.
+/// The page that answers browsers from its own thread. Dropping the page ends the thread.
 pub(super) struct Page {
     /// The address of the page, with its token.
     pub(super) url: String,
@@ -55,7 +55,7 @@ impl Page {
             stop: Some(stop),
             thread: Some(thread.spawn(move || {
                 runtime.block_on(answer);
-                // Do not wait for a thread that still reads a long recording to answer a browser.
+                // Do not wait for a thread that is still reading a long recording for a browser.
                 runtime.shutdown_background();
             })?),
         })
@@ -72,5 +72,5 @@ impl Drop for Page {
     }
 }
 
-/// The most bytes of I/Os that a source keeps in memory for its page.
+/// How many bytes of I/Os a source keeps in memory for its page.
 const MEMORY: usize = 256 << 20;

@@ -20,7 +20,7 @@ pub(in crate::commands) struct RecordedMemory {
 struct State {
     recorded: Recorded,
     looked: Instant,
-    /// Why the recording cannot be read any more.
+    /// Why the recording can no longer be read.
     trouble: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl RecordedMemory {
         })
     }
 
-    /// The recording as it is now. Opens its files again from time to time.
+    /// The recording as it is now. From time to time, this function opens the files again.
     fn now(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked.elapsed() >= LOOK_EVERY {
@@ -120,7 +120,7 @@ impl Memory for RecordedMemory {
         let part = recorded.within(start * SECOND_NS..end.saturating_mul(SECOND_NS));
         part.each(|io| {
             if io.layer == wanted.layer {
-                // The page uses the wall clock: the recorder's own clock starts anew when the host
+                // The page uses the wall clock, because the recorder's own clock starts anew when the host
                 // boots.
                 let total_ns = io.total_ns();
                 look(&FinishedIo {
@@ -141,7 +141,8 @@ impl Memory for RecordedMemory {
     }
 }
 
-/// Whether more I/Os may come: the recorder has written something lately, and has not marked its end.
+/// Whether more I/Os may come: the recorder has recently written something, and has not marked the end of the
+/// recording.
 fn grows(recorded: &Recorded) -> bool {
     let (_, last_ns) = recorded.moments();
     !recorded.has_ended() && unix_ns().saturating_sub(last_ns) < SILENT_NS
@@ -149,7 +150,7 @@ fn grows(recorded: &Recorded) -> bool {
 
 /// How often to open the files again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A recorder that has written nothing for this long was killed, because a recorder seals a file at least
-/// every 10 s.
+/// If a recorder has written nothing for this long, it was killed, because a recorder completes a file at
+/// least every 10 s.
 const SILENT_NS: u64 = 60_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;

@@ -13,8 +13,8 @@ use dashpot_sys::seccomp::Listener;
 use super::descriptors::send;
 use crate::doctor::{Missing, why_not};
 
-/// Installs the filter for calls of these types, and waits until dashpot, which listens at `socket`, receives
-/// the calls.
+/// Installs the filter for calls of these types, and waits until dashpot, which listens at `socket`, is ready
+/// to receive the calls.
 pub(in crate::commands) fn install(socket: &OsStr, types: &OsStr) -> anyhow::Result<()> {
     let types = parse_ops(&types.to_string_lossy())?;
     let mut stream = UnixStream::connect(socket).context("cannot reach dashpot")?;

@@ -2,9 +2,9 @@
 //!
 //! Once the last holder of a listener has ended, the kernel fails the calls of the program with ENOSYS, and a
 //! database that gets this error from fsync panics. So a second process of dashpot holds the listener, and
-//! does nothing else. When dashpot ends, the keeper answers as dashpot told it to, until the last filtered
-//! process has ended. If dashpot and the keeper are both killed, calls fail with ENOSYS: no call waits for
-//! ever.
+//! does nothing else. When dashpot ends, the keeper answers the calls in the way that dashpot told it, until
+//! the last filtered process has ended. If dashpot and the keeper are both killed, calls fail with ENOSYS,
+//! but no call waits for ever.
 
 use std::env::args_os;
 use std::io::{self, Read, Write};
@@ -51,14 +51,14 @@ impl Keeper {
         Ok(Keeper(near))
     }
 
-    /// A second handle of the same end of the socket.
+    /// A second handle to the same end of the socket.
     pub(super) fn share(&self) -> io::Result<Keeper> {
         self.0.try_clone().map(Keeper)
     }
 
     /// Tells the keeper to let all calls go on from now on.
     pub(super) fn take_over(&self) {
-        // A keeper that is gone was killed, or had no process left to answer.
+        // If the keeper is gone, it was killed, or had no process left to answer.
         let _ = (&self.0).write_all(&[GO]);
     }
 }

@@ -1,8 +1,8 @@
 //! The calls that dashpot has received, in memory that outlives dashpot.
 //!
 //! The kernel reports each call once. If dashpot is killed, its keeper must answer the calls that dashpot has
-//! received, and finds their ids here. dashpot notes a call when it receives it, and never erases a note: an
-//! answer to a call that no longer waits does nothing.
+//! received, and finds their ids here. dashpot notes a call when it receives it. It need not erase notes,
+//! because an answer to a call that no longer waits does nothing.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use dashpot_sys::seccomp::{Call, CallId};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Pid;
 
-/// The notes: for each of the last calls its id and its thread, and the id of the first call.
+/// The notes: the id and the thread of each of the last calls, and the id of the first call.
 pub(super) struct Ledger {
     file: File,
     has_first: bool,
@@ -104,7 +104,7 @@ fn read_note(note: &[u8]) -> Option<Received> {
 
 /// How many of the last calls have notes.
 const NOTES: u64 = 1 << 16;
-/// The bytes of a note.
+/// The size of a note, in bytes.
 const NOTE: u64 = 16;
 /// The offset of the first call's id in the file.
 const FIRST: u64 = NOTES * NOTE;

@@ -21,7 +21,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::descriptors::inherited;
 
-/// The readers, by their users.
+/// The readers, by user.
 #[derive(Default)]
 pub(super) struct Lookups {
     readers: HashMap<User, UnixStream>,
@@ -43,7 +43,7 @@ impl Lookups {
         let reader = self.readers.get(user).ok_or(Errno::ACCESS)?;
         let asked = ask(reader, lookup);
         if asked.is_err() {
-            // The user may have killed or stopped its reader: the next question starts another reader.
+            // The user may have killed or stopped its reader, so the next question starts another reader.
             self.readers.remove(user);
         }
         asked.map_err(errno)?
@@ -70,8 +70,8 @@ fn start(user: &User) -> io::Result<UnixStream> {
     Ok(near)
 }
 
-/// Asks a reader. A question and an answer begin with a word, which is 0 or the number of an error,
-/// and with the length of the rest.
+/// Asks a reader. Each question and each answer begins with two words: the first is 0 or an error number, and
+/// the second is the length of the rest.
 fn ask(mut reader: &UnixStream, lookup: &Lookup) -> io::Result<Result<Vec<u8>, Errno>> {
     reader.write_all(&message(0, &lookup.to_bytes()))?;
     let (errno, answer) = receive(&mut reader)?;
@@ -145,8 +145,8 @@ fn receive(from: &mut impl Read) -> io::Result<(u32, Vec<u8>)> {
 const READS: &str = "dashpot-reads-proc";
 /// How long a reader may take to answer on a busy host.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most readers. The processes of a program rarely run as more than two users.
+/// The greatest number of readers. The processes of a program rarely run as more than two users.
 const READERS_MAX: usize = 16;
-/// The most bytes of an answer. A process can have 65,530 mappings, and the line of a mapping is rarely
-/// longer than 250 bytes.
+/// The size of the longest answer, in bytes. A process can have 65,530 mappings, and the line of a mapping is
+/// rarely longer than 250 bytes.
 const LENGTH_MAX: u32 = 16 << 20;

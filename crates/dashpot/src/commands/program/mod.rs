@@ -1,4 +1,4 @@
-//! The program of `run` whose calls are the I/Os of disks with directories (`-d wal=path:DIR`).
+//! The program that `run` starts, if its calls are the I/Os of disks with directories (`-d wal=path:DIR`).
 //!
 //! The process that becomes the program installs the filter, and sends the filter's listener to dashpot over
 //! a socket in dashpot's private directory. dashpot first starts a [keeper], which holds a copy of the

@@ -18,7 +18,7 @@ use crate::cli::{BackgroundArgs, KeepArgs};
 use crate::commands::output::usage;
 use crate::sources::{Source, Target};
 
-/// A thread that records. Dropping this value seals the last file, and says what was recorded.
+/// A thread that records. Dropping this value ends the recording, and seals its last file.
 pub(in crate::commands) struct Background {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -26,7 +26,7 @@ pub(in crate::commands) struct Background {
 }
 
 impl Background {
-    /// The directory of the recording that the user asks for, and its bounds.
+    /// The directory of the recording that the user asks for, and the recording's limits.
     pub(in crate::commands) fn asked(args: &BackgroundArgs) -> Option<(&Path, &KeepArgs)> {
         let BackgroundArgs { record, kept } = args;
         if record.is_none() && (kept.keep.is_some() || kept.trigger.is_some()) {

@@ -1,4 +1,4 @@
-//! Changes of a daemon's rules and disks while a recording is made, for the marks of the recording.
+//! Finds changes to a daemon's rules and disks, so that a recording can mark them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::sources::{Target, now_ns};
 /// Looks for changes once a second. A rule that was armed and cleared within that second leaves no mark.
 pub(super) struct Changes<'a> {
     client: Option<&'a Client>,
-    /// The text for each rule and each disk's state, as of the last call of `news`.
+    /// The text for each rule and each disk's state at the last call of `news`.
     known: BTreeMap<Subject, String>,
     look_ns: u64,
 }
@@ -24,7 +24,7 @@ enum Subject {
     Disk(String),
 }
 
-/// A change of a rule or of a disk.
+/// A change to a rule or to a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) event: Event,
@@ -33,7 +33,7 @@ pub(super) struct Change {
 }
 
 impl<'a> Changes<'a> {
-    /// The changes of a target. The kernel's disks have neither rules nor states.
+    /// The changes to a target's rules and disks. The kernel's disks have neither rules nor states.
     pub(super) fn of(target: &'a Target) -> Changes<'a> {
         Changes {
             client: match target {

@@ -32,8 +32,8 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     let made = make(args, &part, &predicates);
     let is_empty = matches!(made, Ok((0, _)));
     if made.is_err() || is_empty {
-        // The user gets the error of the cut, not of this removal. The cut has made the directory, so nothing
-        // else is lost.
+        // The user gets the error of the cut rather than an error of this removal. The cut has made the
+        // directory, so nothing else is lost.
         let _ = fs::remove_dir_all(&args.output);
     }
     if is_empty {
@@ -45,7 +45,7 @@ pub(in crate::commands) fn cut(args: &CutArgs) -> anyhow::Result<()> {
     print(&format!("{output}: {ios} I/Os, {bytes} bytes\n"))
 }
 
-/// Makes the recording, and returns the numbers of its I/Os and bytes.
+/// Makes the recording, and returns how many I/Os and how many bytes it has.
 fn make(args: &CutArgs, part: &Recorded, predicates: &Predicates) -> anyhow::Result<(u64, u64)> {
     let mut names = args.anonymous.then(Numbers::default);
     let host = match args.anonymous {
@@ -72,8 +72,8 @@ fn make(args: &CutArgs, part: &Recorded, predicates: &Predicates) -> anyhow::Res
     cut.finish().context("the new recording")
 }
 
-/// The mark that says that this recording is a part of another, with the conditions on its I/Os. In an
-/// anonymous part, the mark has only the dimensions of the conditions.
+/// The mark that says that this recording is a part of another recording, and which conditions its I/Os meet.
+/// In an anonymous part, the mark names only the dimensions of the conditions.
 fn cut_mark(part: &Recorded, predicates: &Predicates, is_anonymous: bool) -> Mark {
     let (_, to_ns) = part.moments();
     let words = predicates.dimensions().map(|by| format!("[{}]", by.word()));

@@ -18,7 +18,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Makes a link to a recording, in the place of an older link.
+    /// Makes a link to a recording, in place of an older link.
     pub(super) fn make(path: PathBuf, root: &Path) -> anyhow::Result<Link> {
         let root = fs::canonicalize(root).with_context(|| root.display().to_string())?;
         if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {

@@ -1,4 +1,4 @@
-//! A recording that is being made: sources give I/Os, and a recorder takes them.
+//! A recording that is being made: a recorder writes the I/Os that sources return.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cli::{KeepArgs, each_once};
 use crate::commands::output::usage;
 use crate::sources::{KERNEL_DISK, KERNEL_FS, Source, Target, run_first};
 
-/// Refuses bounds that no recording can keep.
+/// Refuses limits that no recording can keep.
 pub(super) fn check_keep(args: &KeepArgs) {
     if let Some(keep) = args.keep.filter(|keep| *keep < KEEP_LEAST) {
         usage(&ParseError::new(format!(
@@ -151,7 +151,7 @@ impl Recording {
         }
     }
 
-    /// Marks the devices, so that readers know a device without I/Os, too.
+    /// Marks the devices, so that readers also know the devices that had no I/O.
     fn mark_watched(&mut self, target: &Target) {
         for layer in layers(target, &self.layers) {
             let kind = match target {
@@ -209,8 +209,8 @@ pub(super) fn figures(summary: &Summary) -> String {
     format!("{ios} I/Os, {bytes} bytes")
 }
 
-/// The last line of output. The kernel loses events, of which an I/O has several; the recorder and a daemon
-/// lose whole I/Os.
+/// The last line of output. The kernel loses events, and an I/O has several of them; the recorder and a
+/// daemon lose whole I/Os.
 pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String {
     let lost = match (summary.lost, target) {
         (0, _) => "nothing was lost".to_owned(),
@@ -225,9 +225,9 @@ pub(super) fn text(output: &Path, target: &Target, summary: &Summary) -> String 
     format!("{output}: {}; {lost}{deleted}\n", figures(summary))
 }
 
-/// The least value of `--keep`. Even one file of a busy disk is larger.
+/// The smallest value of `--keep`. Even one file of a busy disk is larger.
 const KEEP_LEAST: u64 = 1 << 20;
-/// How many bytes a recording keeps without `--keep`.
+/// The size limit of a recording without `--keep`, in bytes.
 const KEEP_BYTES: u64 = 2 << 30;
-/// If the recorder takes more than this share of one CPU, it leaves single I/Os out for a minute.
+/// If the recorder takes more than this share of one CPU, it does not record I/Os one by one for a minute.
 const CPU_PERCENT: u64 = 25;

@@ -24,12 +24,12 @@ pub(in crate::commands) fn show(args: &ShowArgs) -> anyhow::Result<()> {
 struct Shown {
     /// The name of the host that made the recording.
     host: Option<String>,
-    /// The bytes of the recording's files.
+    /// The total size of the recording's files, in bytes.
     bytes: u64,
     /// When the first and the last I/O of the recording ended, in nanoseconds since 1970.
     first_ns: u64,
     last_ns: u64,
-    /// For how many seconds between these two moments the recording has only counts.
+    /// How many seconds between these two moments have only counts in the recording.
     counted_seconds: u64,
     disks: Vec<String>,
     volumes: Vec<String>,
@@ -117,7 +117,7 @@ fn shown(mark: Mark) -> ShownMark {
     }
 }
 
-/// The text of an event, and its number with a unit.
+/// The text of an event, and its figure with a unit.
 fn what(mark: &Mark) -> String {
     let number = mark.n.map(|n| match mark.event {
         Event::Lost => format!("{} I/Os or events", thousands(n.unsigned_abs())),

@@ -105,7 +105,7 @@ pub(super) fn needs_recording(over: Over<'_>, period: &PeriodArgs) -> Result<(),
     }
 }
 
-/// Refuses what the memory of a daemon does not have: intervals, and latencies from arrival (`-Q`).
+/// Refuses options that the memory of a daemon cannot answer: intervals, and latencies from arrival (`-Q`).
 pub(super) fn check_memory(
     over: Over<'_>,
     period: &PeriodArgs,
@@ -130,7 +130,7 @@ pub(in crate::commands) enum Format {
     Text,
     /// A line of JSON for each page.
     JsonLines,
-    /// Comma-separated values: one line of names, and then a line for each row of each page.
+    /// Comma-separated values: one line of column names, and then a line for each row of each page.
     Csv,
     /// Indented JSON, for a report of one interval.
     Json,

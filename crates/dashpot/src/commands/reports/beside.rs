@@ -21,12 +21,12 @@ fn warn_of_vanished(devices: &[VanishedDevice]) {
 pub(super) struct Beside {
     /// The warnings that the report's own text contains.
     tells: Tells,
-    /// The report's name before each warning, if there are several reports.
+    /// The report's name, which begins each warning if there are several reports.
     whose: Option<String>,
     /// Whether to warn about each interval, or only once in a summary.
     each: bool,
-    /// Missed intervals without a warning. If intervals last a few milliseconds, a busy host misses
-    /// many.
+    /// The number of missed intervals that no warning has named. A busy host misses many intervals if they
+    /// last only a few milliseconds.
     missed: u64,
     /// How many events were lost, and in how many intervals.
     lost: u64,

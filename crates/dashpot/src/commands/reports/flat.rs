@@ -32,7 +32,7 @@ pub(super) fn flat(page: &Value) -> Vec<Flat> {
 /// A cell: its column, and its text.
 type Cell = (String, String);
 
-/// Calls `put` with the cells of each innermost object of an object.
+/// Calls `put` with the cells of each innermost object within an object.
 fn rows(object: &Map<String, Value>, prefix: &str, around: &[Cell], put: &mut impl FnMut(&[Cell])) {
     let mut cells = around.to_vec();
     let mut inner: Vec<(String, &Vec<Value>)> = Vec::new();

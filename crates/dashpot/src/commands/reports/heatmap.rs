@@ -1,4 +1,5 @@
-//! `heatmap`: latencies by time. On a terminal the picture appears column by column, in a pipe at the end.
+//! `heatmap`: latencies by time. On a terminal, the picture appears column by column; in a pipe, it appears
+//! at the end.
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Predicates, Schedule};

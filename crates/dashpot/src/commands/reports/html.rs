@@ -49,7 +49,7 @@ impl HtmlFile {
         }))
     }
 
-    /// Counts the lost events of an interval, which its pages may not show.
+    /// Counts the lost events of an interval. The interval's pages need not show them.
     pub(super) fn see(&mut self, seen: &Seen) {
         *self.lost.get_or_insert(0) += seen.lost;
     }
@@ -133,5 +133,5 @@ fn command_line() -> String {
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
-/// A file takes no more pages after this many bytes.
+/// A file that has this many bytes of pages takes no more.
 const BYTES_MAX: usize = 16 << 20;

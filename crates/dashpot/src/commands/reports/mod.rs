@@ -51,7 +51,7 @@ pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
     }
 }
 
-/// The files that the user wants of a report over this source.
+/// The files into which dashpot also writes a report over this source.
 pub(super) fn files(kind: &ReportKind, source: &'static str) -> anyhow::Result<Files> {
     Ok(Files {
         svg: asked(kind).svg()?,

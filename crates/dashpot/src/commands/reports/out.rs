@@ -35,8 +35,8 @@ pub(in crate::commands) struct Stdout {
     head: Vec<String>,
 }
 
-/// Memory for the pages of a simulation's report, because dashpot prints the reports of a simulation when all
-/// of them are complete.
+/// Memory for the pages of a simulation's report. dashpot prints the reports of a simulation only when all of
+/// them are complete.
 pub(in crate::commands) struct Kept {
     words: String,
     surface: Surface,
@@ -64,7 +64,7 @@ impl Stdout {
         }
     }
 
-    /// Prints the rows of a page. A page without rows of its own gives the rows of its JSON.
+    /// Prints the rows of a page. If a page has no rows of its own, prints the rows of its JSON.
     fn print_rows(&mut self, page: &dyn Page) -> anyhow::Result<()> {
         if let Some(Rows { head, rows }) = page.rows() {
             let head = head.into_iter().map(str::to_owned).collect();
@@ -77,8 +77,7 @@ impl Stdout {
             .try_for_each(|table| self.print_table(table))
     }
 
-    /// Prints rows. If their columns differ from those of the rows before, first prints the names of the
-    /// columns.
+    /// Prints rows. If the rows before had other columns, first prints the names of the columns.
     fn print_table(&mut self, Flat { head, rows }: Flat) -> anyhow::Result<()> {
         let mut csv = csv::WriterBuilder::new()
             .flexible(true)

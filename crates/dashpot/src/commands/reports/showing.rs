@@ -1,4 +1,4 @@
-//! Runs a report: it takes the intervals of a source, and prints the pages.
+//! Runs a report: takes the intervals of a source, and prints the pages.
 
 use std::io::Write;
 
@@ -124,7 +124,7 @@ impl<O: Out> Showing<O> {
         }
     }
 
-    /// Returns the place of the report's pages.
+    /// Returns the place that has taken the report's pages.
     pub(in crate::commands) fn into_out(self) -> O {
         self.out
     }
