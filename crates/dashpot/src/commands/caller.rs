@@ -1,5 +1,5 @@
-//! The user who typed `sudo`: after the steps that need root, dashpot runs as that user, so that its
-//! sockets and files belong to that user.
+//! The user who typed `sudo`. After the steps that need root, dashpot runs as that user, so that its sockets
+//! and files belong to that user.
 
 use std::ffi::CString;
 
@@ -38,12 +38,12 @@ impl Caller {
         Ok(Some(Caller { uid, gid, groups }))
     }
 
-    /// The numbers of the user and of the group.
+    /// The ids of the user and of the group.
     pub(super) fn owner(&self) -> (u32, u32) {
         (self.uid.as_raw(), self.gid.as_raw())
     }
 
-    /// Gives up the rights of root for good. If the limit of locked memory is finite, keeps the right to lock
+    /// Gives up the rights of root for good. If the limit on locked memory is finite, keeps the right to lock
     /// memory.
     pub(super) fn become_again(&self) -> anyhow::Result<()> {
         let keeps = !reclaim::is_unlimited() && reclaim::may_lock();
@@ -67,7 +67,7 @@ const ONLY_LOCK: CapabilitySets = CapabilitySets {
     inheritable: CapabilitySet::empty(),
 };
 
-/// The number that `sudo` has put into a variable.
+/// The number that `sudo` has put into an environment variable.
 fn number(variable: &str) -> anyhow::Result<Option<u32>> {
     let Ok(text) = std::env::var(variable) else {
         return Ok(None);

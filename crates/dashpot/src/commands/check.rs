@@ -1,5 +1,5 @@
-//! `check`: compares disks, volumes and rules with what a CI job expects, now, after a time, or after a
-//! command.
+//! `check`: compares disks, volumes and rules with what a CI job expects, either now, after some time, or
+//! after a command.
 
 use std::env::current_dir;
 use std::fs::{metadata, read_link};
@@ -107,7 +107,7 @@ pub(super) struct Checks {
 
 impl Checks {
     /// Parses expressions against the daemon's names. If `rules_may_come`, an expression may name a rule that
-    /// does not exist yet, because a command may arm it.
+    /// does not exist yet, because the command may arm it.
     pub(super) fn parse(
         client: &Client,
         texts: &[String],
@@ -147,7 +147,7 @@ impl Checks {
         Ok(snapshot)
     }
 
-    /// Judges the I/O since `earlier`, or since the daemon's start.
+    /// Compares the expectations with the I/O since `earlier`, or since the daemon's start.
     pub(super) fn judge(
         &self,
         client: &Client,
@@ -218,8 +218,8 @@ fn status(outcomes: &[Outcome]) -> ExitCode {
     }
 }
 
-/// Ends the program, because an expression cannot be parsed. If the shell took the `>` of an expression
-/// for a redirection, warns about the new file.
+/// Ends the program, because an expression cannot be parsed. If the shell took the `>` of an expression for a
+/// redirection, warns about the file that it made.
 fn refuse(error: &ParseError) -> ! {
     let error = match eaten() {
         Some(file) => ParseError::new(format!(
@@ -231,7 +231,7 @@ fn refuse(error: &ParseError) -> ! {
     usage(&error)
 }
 
-/// The name of the file that stdout goes to, if the file is empty and in the current directory.
+/// The name of the file to which stdout goes, if that file is empty and in the current directory.
 fn eaten() -> Option<String> {
     let path: PathBuf = read_link("/proc/self/fd/1").ok()?;
     let is_here = path.parent() == current_dir().ok().as_deref();

@@ -1,7 +1,7 @@
 //! A command that runs under dashpot: `run -- CMD` and `inject … -- CMD`.
 //!
 //! dashpot's exit status is the command's. If the command cannot start, dashpot's exit status is 126 or 127,
-//! as with shells, env and timeout. The command ends with dashpot, however dashpot ends.
+//! like that of shells, env and timeout. However dashpot ends, the command ends with it.
 
 use std::env::ArgsOs;
 use std::ffi::{OsStr, OsString};
@@ -49,7 +49,7 @@ pub(crate) fn passed_on() -> io::Result<Signals> {
     Signals::catch(ENDS.into_iter().chain(USERS))
 }
 
-/// Runs a command until it ends.
+/// Runs a command until the command ends.
 pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
     run_with(command, &[], None, &mut passed_on()?, &Launcher::new()?).await
 }
@@ -61,7 +61,7 @@ pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
 pub(crate) struct Launcher(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 impl Launcher {
-    /// Starts the thread, and waits until it has begun. A thread maps memory as it begins, and the kernel
+    /// Starts the thread, and waits until it has begun. A thread maps memory when it starts, and the kernel
     /// refuses to map more once dashpot has locked its memory and given up root.
     pub(crate) fn new() -> io::Result<Launcher> {
         let (orders, ordered) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
@@ -91,8 +91,8 @@ impl Launcher {
     }
 }
 
-/// Runs a command, with additional variables, until it ends. With `program`, dashpot receives the command's
-/// calls. Passes on to the command the signals that would end dashpot, so that dashpot can clean up
+/// Runs a command, with additional variables, until it ends. If there is a `program`, dashpot receives the
+/// command's calls. Passes on to the command the signals that would end dashpot, so that dashpot can clean up
 /// afterwards.
 pub(crate) async fn run_with(
     command: &[OsString],
@@ -122,19 +122,19 @@ pub(crate) async fn run_with(
     wait_and_reap(pid_of(&child), signals, Some(program)).await
 }
 
-/// Makes the kernel give the orphans of a program to dashpot. Where Yama restricts ptrace(2), a process
-/// without privileges may read only the memory of its descendants. A process that the program starts as a
-/// daemon would otherwise become a child of the host's first process, and dashpot could not read its memory.
+/// Makes the kernel give the orphans of a program to dashpot. Where Yama restricts ptrace(2), an unprivileged
+/// process may read only the memory of its descendants. A process that the program leaves running as a daemon
+/// would otherwise become a child of the host's first process, and dashpot could not read its memory.
 fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Becomes the command, if [`run_with`] has started dashpot for that. Returns only on failure.
+/// Becomes the command, if [`run_with`] started this process for that. Returns only on failure.
 ///
-/// If a signal that dashpot cannot catch kills dashpot, the kernel should end the command, too: the command
-/// would otherwise go on without its disks. The kernel ends a process together with its parent only if the
-/// process itself has asked for that after the fork. So dashpot starts a second dashpot, which asks the
-/// kernel, and then becomes the command.
+/// If a signal that dashpot cannot catch kills dashpot, the kernel should also end the command, which would
+/// otherwise go on without its disks. The kernel ends a process together with its parent only if the process
+/// itself has asked for that after its fork. So dashpot starts a second dashpot, which asks the kernel, and
+/// then becomes the command.
 pub(crate) fn become_command() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     if words.next()? != BECOMES {
@@ -157,7 +157,7 @@ pub(crate) fn become_command() -> Option<ExitCode> {
     Some(ExitCode::from(exec(&program, words)))
 }
 
-/// Makes the kernel end this process with its parent. Fails if the parent has ended already.
+/// Makes the kernel end this process when its parent ends. Fails if the parent has ended already.
 fn die_along(parent: &OsStr) -> Result<(), u8> {
     if let Err(error) = set_parent_process_death_signal(Some(UnixSignal::KILL)) {
         complain(format_args!(
@@ -244,13 +244,13 @@ fn pid_of(child: &Child) -> Option<Pid> {
 
 /// Passes a signal on to a child.
 fn pass_on(child: Option<Pid>, signal: UnixSignal) {
-    // A terminal has sent Ctrl-C and Ctrl-\ to the command, too.
+    // The terminal has already sent Ctrl-C and Ctrl-\ to the command.
     let of_terminal = matches!(signal, UnixSignal::INT | UnixSignal::QUIT);
     if of_terminal && io::stdin().is_terminal() {
         return;
     }
     if let Some(pid) = child {
-        // If the command has just ended, the loop will notice.
+        // If the command has just ended, `wait_and_reap` will notice.
         let _ = kill_process(pid, signal);
     }
 }

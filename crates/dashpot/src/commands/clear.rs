@@ -22,7 +22,7 @@ pub(crate) fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
     check(&done.failed)
 }
 
-/// The words for some rules: `rule 3`, `rules 1, 2`.
+/// How a message names some rules: `rule 3`, `rules 1, 2`.
 pub(crate) fn listed(ids: &[u32]) -> String {
     let numbers: Vec<String> = ids.iter().map(u32::to_string).collect();
     let noun = if ids.len() == 1 { "rule" } else { "rules" };

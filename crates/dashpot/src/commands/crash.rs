@@ -101,7 +101,7 @@ fn hit(client: &Client, name: &str) -> anyhow::Result<Hit> {
     Ok(Hit::Pool(pool))
 }
 
-/// The names that `crash` accepts; those of pools come last.
+/// The names that `crash` accepts, with the names of pools last.
 fn names(exports: &[Export]) -> Vec<&str> {
     let own = exports.iter().map(|export| export.name.as_str());
     let pools: BTreeSet<&str> = exports
@@ -154,7 +154,7 @@ fn all_lossy(client: &Client) -> anyhow::Result<Vec<Hit>> {
     Ok(hits)
 }
 
-/// A seed that is short enough to type.
+/// A seed that is short enough for a user to type.
 fn random_seed() -> anyhow::Result<u64> {
     let seed = getrandom::u32().map(u64::from);
     seed.map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))

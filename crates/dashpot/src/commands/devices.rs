@@ -1,4 +1,4 @@
-//! The block devices of `run --attach` and `serve --attach`: they live as long as the daemon.
+//! The block devices of `run --attach` and `serve --attach`, which live as long as the daemon.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -30,8 +30,8 @@ pub(super) struct Wanted {
     pub(super) mount: Option<PathBuf>,
 }
 
-/// The disks to serve. In `--attach WORD`, dashpot takes the word for a lab file. If there is no such file,
-/// the error says how to write the name of a disk to attach.
+/// The disks to serve. dashpot treats the word in `--attach WORD` as a lab file. If there is no such file,
+/// the error says how to name a disk to attach.
 pub(super) fn lab_beside(attach: &AttachedArgs, args: &LabArgs) -> anyhow::Result<Lab> {
     Lab::from_args(args).map_err(|error| match (&attach.disks, &args.lab) {
         (Some(disks), Some(word)) if disks.is_empty() && !word.exists() => {
@@ -67,7 +67,7 @@ pub(super) fn open_devices(wanted: Option<&Wanted>, lab: &Lab) -> anyhow::Result
     Ok(OpenDevices::open(&disks)?)
 }
 
-/// The process that keeps the right to attach when this process gives up root.
+/// The process that keeps the right to attach when dashpot gives up root.
 pub(super) struct Attacher {
     process: Child,
     caller: Option<Caller>,
@@ -98,7 +98,7 @@ impl Attacher {
         })
     }
 
-    /// Attaches all disks, or none if one fails or a signal comes.
+    /// Attaches all disks, or none if one of them fails or a signal comes.
     pub(super) async fn attach(
         self,
         api: &Address,
@@ -124,7 +124,7 @@ impl Attacher {
     }
 }
 
-/// The devices, in the order of the disks.
+/// The devices, in the same order as the disks.
 #[derive(Debug)]
 pub(super) struct Devices {
     devices: Vec<Device>,
@@ -161,7 +161,7 @@ impl Devices {
         }
     }
 
-    /// The environment variables by which a command finds the devices.
+    /// The environment variables that tell a command where the devices are.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let first = self.devices.first();
         let first = first.map(|device| (DEVICE.to_owned(), device.node.clone()));

@@ -94,7 +94,7 @@ impl Sides {
         for part in &self.there {
             self.each(part, |io| diff.add(Side::There, io))?;
         }
-        // The slow I/Os are known by now. A second pass finds what was in flight when the slow I/Os
+        // The slow I/Os are known by now. A second pass finds the I/Os that were in flight when the slow I/Os
         // were issued.
         self.each(&self.here, |io| diff.look_beside(Side::Here, io))?;
         for part in &self.there {

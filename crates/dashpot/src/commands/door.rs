@@ -1,4 +1,4 @@
-//! The addresses at which clients reach a listener, and the token that requests over TCP need.
+//! The addresses at which clients reach a listener, and the token that clients need over TCP.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Over TCP, the token comes from the file, else from the environment; else it is random.
+    /// Over TCP, the token comes from the file or from the environment; if neither has one, it is random.
     pub(super) fn new(
         api: &HttpListener,
         allowed_hosts: Vec<String>,
@@ -46,7 +46,8 @@ impl Door {
         let file = TokenFile::write(socket, &token)?;
         Ok(Door {
             url: format!("http://{socket}/?token={token}"),
-            // A browser sends no fragment, so the token gets into no log and no other page's referrer.
+            // A browser does not send the fragment of an address, so the token appears in no log and in no
+            // referrer.
             page: format!("http://{socket}/#token={token}"),
             access: Some(Arc::new(Access::new(token, Hosts::new(allowed_hosts)))),
             _token: Some(file),

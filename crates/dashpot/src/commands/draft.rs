@@ -1,4 +1,4 @@
-//! A file that an option names. The file is written whole, or not at all.
+//! A file that an option names, which is written as a whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use dashpot_daemon::http::random_word;
 
-/// A file that is being written. Until the file is complete, it is a draft in the directory of its
-/// final place. A draft that is never published is removed.
+/// A file that is being written. Until the file is complete, it is a draft in the directory where the file
+/// will be. A draft that is never published is removed.
 pub(super) struct Draft {
     option: &'static str,
     place: PathBuf,
@@ -34,7 +34,7 @@ impl Draft {
         })
     }
 
-    /// Moves the complete file to its place.
+    /// Renames the complete draft to the name of the file.
     pub(super) fn publish(mut self) -> anyhow::Result<()> {
         let refused = || {
             format!(

@@ -1,4 +1,4 @@
-//! Changes that failed on some disks.
+//! Reports changes that failed on some disks.
 
 use anyhow::bail;
 use dashpot_api::Failure;

@@ -1,4 +1,5 @@
-//! `man` and `completions`: man pages and completion scripts, from the definitions of the command line.
+//! `man` and `completions`: man pages and shell completion scripts, made from the definitions of the command
+//! line.
 
 use std::path::Path;
 use std::{fs, io};
@@ -38,8 +39,8 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     below.try_for_each(|below| write_pages(below, dir))
 }
 
-/// Keeps the line breaks of the notes and examples after the options. Users could not copy a command
-/// that is broken, or joined to the next one.
+/// Keeps the line breaks of the notes and examples after the options. Otherwise a command could be broken, or
+/// joined to the next one, and users could not copy it.
 fn with_lines_kept(page: &str) -> String {
     let Some((before, after)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();

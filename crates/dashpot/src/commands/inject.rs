@@ -64,7 +64,7 @@ fn while_it_runs(
     Ok(ended?)
 }
 
-/// Fails if the daemon was started again, because the ids then belong to other rules.
+/// Fails if the daemon was restarted, because the ids then belong to other rules.
 fn same_daemon(client: &Client, started_ns: u64) -> anyhow::Result<()> {
     ensure!(client.clock()?.started_ns == started_ns, STARTED_AGAIN);
     Ok(())
@@ -112,7 +112,7 @@ fn arm(client: &Client, disks: &[String], request: &Inject) -> anyhow::Result<Ve
     Ok(armed)
 }
 
-/// Reports on stderr what rules have injected. A failure here does not change the exit status.
+/// Prints on stderr what rules have injected. A failure here does not change the exit status.
 fn tell(client: &Client, rules: &[Rule]) {
     match proofs(client, rules, Tolerance::default()) {
         Ok(proofs) => proofs.iter().for_each(|proof| {
@@ -129,7 +129,7 @@ fn complain_of_unknown(error: &anyhow::Error) {
     ));
 }
 
-/// Whether the arguments end where a command should begin. The parser of the command line cannot tell
+/// Whether the arguments end where a command should begin. The parser of the command line cannot distinguish
 /// an empty command, such as `-- $CMD` with an unset `CMD`, from no command.
 fn ends_at_a_command(words: impl Iterator<Item = OsString>) -> bool {
     words.last().is_some_and(|word| word == "--")

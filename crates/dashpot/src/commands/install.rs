@@ -1,4 +1,4 @@
-//! `install` and `version`: the program itself, for containers without a shell.
+//! `install` and `version`: copy and describe this program, for containers without a shell.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use dashpot_daemon::http::random_word;
 
-/// Copies this program into a directory, and returns its path there. A program that already runs from
-/// that path goes on.
+/// Copies this program into a directory, and returns its path there. If this program already runs from that
+/// path, the running process goes on.
 pub(super) fn install(dir: &Path) -> anyhow::Result<PathBuf> {
     let cannot = || {
         let dir = dir.display();

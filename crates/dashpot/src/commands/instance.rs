@@ -1,4 +1,4 @@
-//! Running disks with their control plane: the common part of `serve` and `run`.
+//! Runs disks with their API: the common part of `serve` and `run`.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -19,10 +19,10 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::cli::{LabArgs, SpinWhen};
 use crate::lab::Lab;
 
-/// The time that held and suspended zios get at shutdown to end by themselves.
+/// How long held and suspended zios get at shutdown to end by themselves.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The default memory for finished zios, in bytes.
+/// The default size of the memory for finished zios, in bytes.
 const DEFAULT_EVENTS: u64 = 64 << 20;
 
 /// The most shards that dashpot starts by default. No measurement has shown that more threads help.
@@ -143,7 +143,7 @@ impl Instance {
         }
     }
 
-    /// Drains the disks. The call blocks until the disks are drained.
+    /// Drains the disks. Blocks until they are drained.
     fn stop(self) {
         self.server.shutdown(GRACE);
     }
@@ -159,7 +159,7 @@ impl Running {
         self.instance.server.handle()
     }
 
-    /// Drains the disks. When `hurry` completes, the grace period of held zios ends.
+    /// Drains the disks. The grace period of held zios ends early when `hurry` completes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
         // Shards that drain take no commands, so the listeners end first. The end of a task closes
         // its listener.
@@ -199,9 +199,9 @@ fn explain(error: StartError) -> anyhow::Error {
     }
 }
 
-/// Catches SIGXFSZ, so that a write beyond the limit of a file's size (`ulimit -f`) fails, and does
-/// not end all disks. The signal is caught rather than ignored, because a command would inherit an
-/// ignored signal.
+/// Catches SIGXFSZ, so that a write beyond the limit on file sizes (`ulimit -f`) fails by itself, instead of
+/// ending the process with all disks. The signal is caught rather than ignored, because the commands that
+/// dashpot starts would inherit an ignored signal.
 fn survive_full_files() -> anyhow::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     Ok(())
@@ -256,7 +256,7 @@ fn default_shards() -> usize {
     cpus.min(SHARDS_MAX)
 }
 
-/// A random seed for the rules. The seed differs each time, so that no test comes to rely on it.
+/// A random seed for the rules. The seed is different each time, so that no test comes to rely on it.
 fn random_seed() -> anyhow::Result<u64> {
     getrandom::u64().map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))
 }

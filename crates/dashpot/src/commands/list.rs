@@ -1,4 +1,4 @@
-//! `list`: the counters of rules, and why some rules did nothing.
+//! `list`: prints the counters of rules, and why some rules did nothing.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,8 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     print(&(table + &prose_within(room, &(remarks(&rules, &status.disks) + &notes + &hung))))
 }
 
-/// Zios that hang because of rules that are no longer armed. These zios will not end by themselves.
+/// A line for each disk with zios that hang because of a rule that is no longer armed. Such zios never end by
+/// themselves.
 fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> String {
     let shown = disks
         .iter()
@@ -95,10 +96,10 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
     shown.filter_map(line).collect()
 }
 
-/// How many of each disk's oldest zios `list` searches for zios that hang without an armed rule.
+/// How many of each disk's oldest zios `list` checks for hung zios that no armed rule explains.
 const LOOKED_AT: usize = 100;
 
-/// Remarks about the rules, which have no place in the table.
+/// Remarks about the rules that do not fit into the table.
 fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
     let notes = rules
         .iter()
@@ -128,8 +129,8 @@ fn depth(rule: &Rule, disks: &[Disk]) -> Option<String> {
     note.map(|note| format!("rule {}: {note}", rule.id))
 }
 
-/// Whether a rule has seen as many zios in flight as a block device can have, and no I/O waits in
-/// the kernel.
+/// Whether a rule has seen as many zios in flight at once as the block device allows, and no I/O waits in the
+/// kernel.
 fn is_full(disk: &Disk, rule: &Rule) -> bool {
     let mut attachments = disk.io.attachments.iter();
     attachments.any(|attachment| {

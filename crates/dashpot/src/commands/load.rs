@@ -1,4 +1,4 @@
-//! `load`: loads a disk over NBD, and reports the figures.
+//! `load`: sends I/O to a disk over NBD, and reports throughput and latencies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,7 +78,7 @@ fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
         (None, Some(burst)) => Pace::ClosedBursts { burst },
         (None, None) => Pace::Closed,
     };
-    // The whole burst is in flight at once, and the depth must not turn an open loop into a closed
+    // All requests of a burst are in flight at once, and the depth must not turn an open loop into a closed
     // loop.
     let depth = args.depth.unwrap_or(match pace {
         Pace::Closed => 1,
@@ -140,7 +140,7 @@ fn per_second(n: u64, report: &LoadReport) -> f64 {
     n as f64 * 1e9 / report.elapsed.as_nanos().max(1) as f64
 }
 
-/// The operations of the load, with their figures.
+/// The operations that the load issued, with their figures.
 fn asked(report: &LoadReport) -> impl Iterator<Item = (Op, &OpReport)> {
     let ops = [Op::Read, Op::Write, Op::Flush].into_iter();
     let of = |op: Op| report.op(op).map(|report| (op, report));
@@ -184,10 +184,10 @@ fn text(report: &LoadReport) -> String {
     table_within(room(false), &columns, asked(report).map(row))
 }
 
-/// JSON: `{"elapsed_ns": …, "unanswered": 0, "ops": [{"op": "read", "iops": …, "bytes_per_second":
-/// …, "errors": 0, "wrong": 0, "min_ns": …, "mean_ns": …, "latency": {"n": …, "p50_ns": …, …},
-/// "histogram": [{"upto_ns": …, "count": …}, …]}]}`. A bucket has the values above the
-/// bucket before it, up to `upto_ns`.
+/// JSON: `{"elapsed_ns": …, "unanswered": 0, "ops": [{"op": "read", "iops": …, "bytes_per_second": …,
+/// "errors": 0, "wrong": 0, "min_ns": …, "mean_ns": …, "latency": {"n": …, "p50_ns": …, …}, "histogram":
+/// [{"upto_ns": …, "count": …}, …]}]}`. A bucket counts the values above the `upto_ns` of the bucket before
+/// it, up to its own `upto_ns`.
 #[derive(Serialize)]
 struct Summary {
     elapsed_ns: u64,
@@ -259,5 +259,5 @@ fn percentiles(latency: &Histogram<u64>) -> Percentiles {
     }
 }
 
-/// The most requests in flight of an open loop.
+/// How many requests of an open loop can be in flight.
 const OPEN_DEPTH: u32 = 100_000;

@@ -1,4 +1,4 @@
-//! The commands. Most commands ask a running daemon. `serve` and `run` are daemons themselves.
+//! The commands. Most of them ask a running daemon; `serve` and `run` are daemons themselves.
 
 pub(crate) mod attach;
 mod attacher;
@@ -73,7 +73,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         top::check_api(cli.api.as_ref(), args);
     }
     let api = match cli.command {
-        // `run` has its own API, even if it inherits `DASHPOT_API`. A named recording needs no API.
+        // `run` has its own API, even if it inherits `DASHPOT_API`. A report on a recording needs no API.
         Command::Run(ref args) => args.api.clone().or(cli.api),
         Command::Report(ref kind) if reports::is_recorded(kind) => None,
         Command::Diff(_) | Command::Stats(_) | Command::Man(_) | Command::Completions(_) => None,
@@ -129,7 +129,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The value of `DASHPOT_API`, for calls without `--api`.
+/// The value of `DASHPOT_API`, for calls that have no `--api`.
 fn api_from_environment() -> Option<ApiAddress> {
     let address = std::env::var_os("DASHPOT_API")?;
     let parsed = parse_api(&address.to_string_lossy());

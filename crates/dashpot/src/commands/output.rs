@@ -41,7 +41,7 @@ pub(crate) fn print_drawn(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends the program as clap does for options that cannot be combined.
+/// Ends the program as clap does when options cannot be combined.
 pub(crate) fn usage(error: &ParseError) -> ! {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")).exit()
 }

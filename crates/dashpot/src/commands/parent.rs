@@ -1,8 +1,8 @@
 //! `--exit-with-parent`: notices when the process that started this process ends.
 //!
 //! A descriptor of the parent becomes readable when the parent ends. The kernel's own signal for the end of a
-//! parent, PR_SET_PDEATHSIG, comes when the *thread* that started this process ends, and a test runner may
-//! start this process from a thread that ends early.
+//! parent, PR_SET_PDEATHSIG, already comes when the *thread* that started this process ends, and a test
+//! runner may start this process from a thread that ends early.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -34,7 +34,7 @@ impl Parent {
         };
         let cannot = "--exit-with-parent: cannot watch the parent";
         let process = pidfd_open(pid, PidfdFlags::empty()).context(cannot)?;
-        // The parent may have ended before `pidfd_open`, and another process may have its number now.
+        // The parent may have ended before `pidfd_open`, and its id may now belong to another process.
         if getppid() != Some(pid) {
             bail!("--exit-with-parent: the parent has ended");
         }
@@ -55,8 +55,8 @@ impl Parent {
     pub(super) fn poll_signal(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         match self {
             Parent::Lives(end) => {
-                // An error means that the thread has failed. Treat the error as the parent's end, because
-                // this process must not run on without watching its parent.
+                // An error means that the thread has failed. Treat it as the parent's end, because this
+                // process must not go on without watching its parent.
                 let _ended = ready!(Pin::new(end).poll(context));
                 *self = Parent::Ended(Box::pin(sleep(GRACE)));
                 Poll::Ready(Signal::TERM)
@@ -76,5 +76,5 @@ fn wait_for(process: &OwnedFd) {
     let _ = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], None));
 }
 
-/// The time that a command, or the I/O that rules hold, gets to end in an orderly way.
+/// How long a command, or the I/O that rules hold, gets to end in an orderly way.
 const GRACE: Duration = Duration::from_secs(5);

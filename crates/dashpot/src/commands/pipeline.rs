@@ -1,4 +1,4 @@
-//! `--report`: the files that a pipeline reads, and the commands for GitHub's runner.
+//! `--report`: the files that CI pipelines read, and the commands for GitHub's runner.
 
 use std::env::{var, var_os};
 use std::ffi::OsString;
@@ -59,7 +59,7 @@ fn write(directory: &Path, report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Appends the report in Markdown to the summary of the step, and prints an annotation for each failure.
+/// Appends the report in Markdown to GitHub's summary of the step, and prints an annotation for each failure.
 fn tell_github(report: &Report) -> anyhow::Result<()> {
     if let Some(summary) = var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
         let file = OpenOptions::new().append(true).create(true).open(&summary);

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use dashpot_daemon::http::random_word;
 
-/// The directory. Dropping this value removes the directory with its content. If the owner is
-/// killed, the next dashpot removes the directory: the lock on its lock file is then free.
+/// The directory. Dropping this value removes the directory with its content. If the owner is killed, the
+/// next dashpot finds the lock file unlocked, and removes the directory.
 pub(crate) struct PrivateDir {
     path: PathBuf,
     /// The lock is held as long as the owner lives.
@@ -18,7 +18,7 @@ pub(crate) struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Makes a directory among the temporary files.
+    /// Makes a directory in the system's directory for temporary files.
     pub(crate) fn new() -> anyhow::Result<PrivateDir> {
         PrivateDir::below(&std::env::temp_dir())
     }
@@ -60,8 +60,8 @@ fn sweep(temporary: &Path) {
     }
 }
 
-/// Whether a directory certainly belonged to a dashpot of this user that has ended: only this user
-/// can have put the lock file there, and the file is unlocked.
+/// Whether a directory certainly belonged to a dashpot of this user that has ended. It did if its lock file
+/// is unlocked and belongs to this user, because no other user can have put the file there.
 fn is_left(path: &Path) -> bool {
     let is_own = |found: &Metadata| {
         found.is_dir()

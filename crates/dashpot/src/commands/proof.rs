@@ -1,4 +1,4 @@
-//! `proof`: whether rules do what they promise, with their requested and achieved times.
+//! `proof`: tells whether rules do what they promise, with their requested and achieved times.
 
 use std::process::ExitCode;
 
@@ -81,8 +81,8 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
-        // Ask for the disk before the rule. Then the age of a zio that came after an update is less than the
-        // time since that update.
+        // Ask for the disk before asking for the rule, so that the age of a zio that came after an update is
+        // less than the time since that update.
         let latency = self.client.latency(&rule.disk, None)?;
         let looks = self.client.rule_latency(&rule.id.to_string())?;
         let look = looks.first().context("the daemon has forgotten the rule")?;
@@ -139,11 +139,10 @@ fn outside(latency: &DiskLatency) -> u64 {
     mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX))
 }
 
-/// How long a rule has held the disk's oldest zio, if this time exceeds the latencies of ended
-/// zios.
+/// How long a rule has held the disk's oldest zio, if this time exceeds the latencies of all ended zios.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
-    // A zio that came before an update is held as the rule said before that update.
+    // The rule holds a zio that came before an update as it did before that update.
     let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
     let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {

@@ -45,8 +45,8 @@ fn run_command(args: &RunArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitC
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
     // If this process is marked as an I/O flusher, the command must not inherit the mark, so the early
-    // thread, which has no mark, starts the command. Otherwise a new thread starts the command, because a new
-    // thread may have the right to lock memory, which this process has kept.
+    // thread, which has no mark, starts the command. Otherwise, a new thread starts the command, because a
+    // new thread has the right to lock memory if this process has kept it.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,
@@ -243,7 +243,7 @@ fn check_variables(lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The environment variables that tell the command its disks and their API.
+/// The environment variables that tell the command the addresses of its disks and of their API.
 fn variables(api: &str, exports: &[Export]) -> Vec<(String, String)> {
     let first = exports.first().map(|export| export.uri.clone());
     let mut variables = vec![

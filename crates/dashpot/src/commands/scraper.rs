@@ -1,4 +1,4 @@
-//! A listener for Prometheus, for a report that does not use tokio.
+//! A listener for Prometheus in a report that does not use tokio.
 
 use std::thread::JoinHandle;
 

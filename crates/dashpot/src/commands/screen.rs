@@ -92,5 +92,5 @@ const PIPE: Screen = Screen {
     colour: false,
     moving: false,
 };
-/// The most lines of a picture. A higher picture would not show more.
+/// The greatest height of a picture, in lines. A taller picture would not show more.
 const LINES_MAX: usize = 30;

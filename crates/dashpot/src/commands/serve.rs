@@ -95,7 +95,7 @@ async fn serve_lab(
     let is_handed = !handed.is_empty();
     // A client may start its own server while another daemon runs, so the server's API is private.
     let api = api.or(is_handed.then_some(&Listen::Private));
-    // Bind before the disks open: if another daemon runs, its stores must not be touched.
+    // Bind first: if another daemon already runs, this process must not touch its stores.
     let api = HttpListener::bind("--api", &places.api(api)?).await?;
     let metrics = match args.metrics.as_ref().or(lab.metrics.as_ref()) {
         Some(listen) => Some(HttpListener::bind("--metrics", &places.metrics(listen)?).await?),
@@ -166,8 +166,8 @@ async fn attached(
     announced
 }
 
-/// Begins to record the disks, if the user asks for it. The thread that records is a client of the API, which
-/// must answer meanwhile.
+/// Begins to record the disks, if the user asks for it. The thread that records is a client of the API, so
+/// the API must answer in the meantime.
 async fn record(args: &ServeArgs, address: &Address) -> anyhow::Result<Option<Background>> {
     let Some((root, kept)) = Background::asked(&args.recording) else {
         return Ok(None);
@@ -244,8 +244,8 @@ impl Places {
         }
     }
 
-    /// The sockets that were handed over, and the addresses that the user wants. If there are neither sockets
-    /// nor addresses, the default address.
+    /// The sockets that were handed over, and the addresses that the user wants; if there are none of either,
+    /// the default address.
     fn nbd(&mut self, nbd: &[Listen], handed: Vec<Arc<OwnedFd>>) -> anyhow::Result<Listening> {
         if nbd.is_empty() && handed.is_empty() {
             make_private_dir(&runtime_dir())?;

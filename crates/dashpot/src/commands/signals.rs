@@ -30,7 +30,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Begins to catch `wanted`, except signals that the program was started to ignore, as by
+    /// Begins to catch `wanted`, except signals that this program was started to ignore, for example by
     /// `nohup`. Call this function within a runtime.
     pub(super) fn catch(wanted: impl IntoIterator<Item = UnixSignal>) -> io::Result<Signals> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

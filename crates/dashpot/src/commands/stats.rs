@@ -1,4 +1,4 @@
-//! `stats`: the words of statistics.
+//! `stats`: lists the words from which a statistic is made.
 
 use dashpot_report::stats::Stats;
 

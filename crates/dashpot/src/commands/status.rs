@@ -21,7 +21,7 @@ use crate::cli::StatusArgs;
 /// The time between two attempts while a daemon is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The minimum time that a daemon has for its answer, even if the user waits for less.
+/// A daemon gets at least this much time to answer, even if the user wants to wait for less.
 const ANSWER_LEAST: Duration = Duration::from_secs(1);
 
 const DISKS: [Column; 8] = [
@@ -250,8 +250,8 @@ fn remedy(pool: &Pool) -> String {
     )
 }
 
-/// How to mend a disk of a pool after a sync of its store has failed. All later syncs fail, too: a success
-/// would claim that the lost writes are on the disk.
+/// How to mend a disk of a pool after a sync of its store has failed. All later syncs fail, too, because a
+/// success would claim that the lost writes are on the disk.
 fn reopen(disk: &Disk) -> Option<String> {
     let (why, pool) = (disk.faulted.as_ref()?, disk.pool.as_ref()?);
     Some(format!(
@@ -355,7 +355,8 @@ fn attachment(attachment: &Attachment) -> String {
     )
 }
 
-/// The lines about a disk whose I/Os are the calls of a program. The page cache serves most reads and writes.
+/// The lines about a disk whose I/Os are the calls of a program. The kernel serves most of its reads and
+/// writes from the page cache.
 fn of_calls(disk: &Disk) -> String {
     let Some(words) = disk.store.strip_prefix(PATH) else {
         return String::new();

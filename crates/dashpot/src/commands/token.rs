@@ -1,4 +1,4 @@
-//! The token of an API over TCP: a token that the user gives, or a random token.
+//! The token of an API over TCP. The user gives the token, or dashpot makes a random one.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use dashpot_api::{TOKEN_VARIABLE, token_from_environment};
 use dashpot_daemon::http::random_word;
 
-/// The token from the file, else from the environment; else a random token.
+/// The token from the file or, if there is no file, from the environment; otherwise a random token.
 pub(super) fn token(file: Option<&Path>) -> anyhow::Result<String> {
     if let Some(path) = file {
         let option = format!("--token-file {}", path.display());
@@ -40,7 +40,7 @@ fn checked(option: &str, token: &str) -> anyhow::Result<String> {
 
 /// How many letters a random token has.
 const LETTERS: usize = 32;
-/// The fewest letters of a token that a user gives.
+/// The smallest number of letters in a token that a user gives.
 const LETTERS_LEAST: usize = 16;
 
 #[cfg(test)]

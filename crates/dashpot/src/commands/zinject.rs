@@ -105,7 +105,7 @@ fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>
     Ok(Ok(()))
 }
 
-/// Removes one handler. It is no error if another caller has removed it meanwhile.
+/// Removes one handler. It is no error if another caller has already removed it.
 fn remove_one(client: &Client, id: u32) -> Result<(), ClientError> {
     match client.clear(&id.to_string(), false) {
         Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(()),

@@ -1,4 +1,4 @@
-//! The daemon of a device: it runs in the background until the device is removed.
+//! The daemon of a device, which runs in the background until the device is removed.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -60,7 +60,7 @@ pub(super) fn start(
     }
 }
 
-/// Finds the daemon that serves the lab in a device's directory, by the words of its command line.
+/// Finds the daemon that serves the lab in a device's directory, by its command line.
 pub(super) fn running(home: &Path) -> Option<Process> {
     let lab = home.join("lab.toml");
     let serves = |process: &Path| {

@@ -114,7 +114,7 @@ impl Mapped {
         Ok(all.filter(Mapped::is_made).collect())
     }
 
-    /// The node; `None` if the daemon is gone, because another device may have the node by now.
+    /// The node; `None` if the daemon is gone, because by now the node may belong to another device.
     pub(super) fn present_node(&self) -> Option<&str> {
         self.is_alive().then_some(self.node.as_str())
     }
@@ -161,7 +161,7 @@ impl Mapped {
         Ok(())
     }
 
-    /// Writes the state of the device. A reader finds the whole new state, or the former one.
+    /// Writes the state of the device. A reader finds either the whole new state or the whole former state.
     pub(super) fn write(&self) -> anyhow::Result<()> {
         let state = State {
             node: self.node.clone(),
@@ -193,8 +193,8 @@ impl Mapped {
         Ok(parse_table(&self.state.live)?)
     }
 
-    /// Starts the device's daemon. If the daemon cannot use its disk, the error names the word of the table
-    /// that is wrong.
+    /// Starts the device's daemon. If the daemon cannot use its disk, the error names the wrong word of the
+    /// table.
     pub(super) fn start(
         &mut self,
         table: &Table,
@@ -204,12 +204,12 @@ impl Mapped {
         let started = daemon::start(&home, &self.lab()?, is_stopped)?;
         let started = started.map_err(|why| self.not_started(table, &why))?;
         self.daemon = Some(started);
-        // Write down the daemon: if this command is killed, `remove` knows which daemon to end.
+        // Write down the daemon, so that `remove` knows which daemon to end if this command is killed.
         self.write()
     }
 
-    /// The error if a daemon has ended at once. If the daemon's message is about the device or the size of
-    /// the disk, the error names the word of the table that gave it.
+    /// The error if a daemon ended at once. If the daemon's message is about the device or the size of the
+    /// disk, the error names the corresponding word of the table.
     fn not_started(&self, table: &Table, why: &str) -> anyhow::Error {
         match why.strip_prefix(&format!("disk `{}`: ", self.name)) {
             Some(why) => anyhow!(table.refuse(Word::Device, why)),
@@ -225,7 +225,7 @@ impl Mapped {
         let word = |text: &str| serde_json::to_string(text);
         let (name, store) = (word(&self.name)?, word(&self.state.store)?);
         let mut lab = format!("[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\n");
-        // A store in memory has no bytes before the disk, so it takes no offset.
+        // A store in memory has no bytes before the start of the disk, so it accepts no offset.
         if self.state.start > 0 && self.state.store != RAM {
             let offset = self.state.start * SECTOR;
             writeln!(lab, "offset = \"{offset}\"")?;
@@ -281,7 +281,7 @@ fn link(name: &str) -> PathBuf {
 
 const BASE: &str = "/run/dashpot-mapped";
 const LINKS: &str = "/dev/mapper";
-/// The node by which the kernel's device mapper is controlled.
+/// The node through which programs control the kernel's device mapper.
 const CONTROL: &str = "control";
 const STATE: &str = "state";
 const SECTOR: u64 = 512;

@@ -1,4 +1,4 @@
-//! The medium behind a table: the store of the disk, and the name that tables print for it.
+//! The medium that a table names: the store of the disk, and the name that tables print for it.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use dashpot_rules::dm::{Extent, Medium, Table, Word};
 use rustix::fs::{major, minor};
 
-/// A table with the canonical name of its medium, and the store of the disk.
+/// A table that has the canonical name of its medium, and the store of the disk.
 pub(super) struct Resolved {
     pub(super) table: Table,
     pub(super) store: String,
@@ -46,7 +46,8 @@ pub(super) fn resolve(table: &Table) -> anyhow::Result<Resolved> {
 struct Found {
     medium: Medium,
     store: String,
-    /// The size of the medium and of its blocks; `None` if only the daemon of the disk can find them out.
+    /// The size of the medium, and the size of its blocks; `None` if only the disk's daemon can find these
+    /// out.
     extent: Option<Extent>,
 }
 
@@ -83,8 +84,8 @@ fn of_numbers(numbers: (u32, u32)) -> anyhow::Result<Found> {
     })
 }
 
-/// The size of the block device with these numbers, and the size of its blocks. For a partition, sysfs has
-/// the size of blocks only in the directory of the whole disk.
+/// The size of the block device with these numbers, and the size of its blocks. For a partition, only the
+/// sysfs directory of the whole disk has the size of the blocks.
 fn extent_of((major, minor): (u32, u32)) -> Option<Extent> {
     let device = Path::new("/sys/dev/block").join(format!("{major}:{minor}"));
     let number = |name: &str| -> Option<u64> {

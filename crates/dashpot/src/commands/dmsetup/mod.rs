@@ -1,8 +1,8 @@
-//! `dmsetup`: slow devices in the words of the device mapper's tool.
+//! `dmsetup`: slow devices, with the commands and tables of the device mapper's own tool.
 //!
-//! Each device has a daemon of its own with one disk. The disk is attached, and its node has a link
-//! in `/dev/mapper`. The device's table becomes the rules of that disk. A directory below `/run`
-//! has the state of the device. Only root can write there.
+//! Each device has a daemon of its own with one disk. The disk is attached, and its node has a link in
+//! `/dev/mapper`. The device's table becomes the rules of that disk. The state of a device is in a directory
+//! below `/run`, where only root can write.
 
 mod daemon;
 mod mapped;
@@ -110,8 +110,8 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     mapped.write()
 }
 
-/// Suspends a device, and waits for its I/O in flight. dm-delay would release this I/O at once, but dashpot
-/// lets no I/O end early.
+/// Suspends a device, and waits until no I/O is in flight. dm-delay would release this I/O at once, but
+/// dashpot ends no I/O early.
 fn suspend(mapped: &Mapped) -> anyhow::Result<()> {
     let waits = Suspend {
         for_ns: None,
@@ -121,8 +121,8 @@ fn suspend(mapped: &Mapped) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the inactive table active. No I/O sees a mixture of both tables: the disk is suspended
-/// while its rules change.
+/// Makes the inactive table active. The disk is suspended while its rules change, so that no I/O sees a
+/// mixture of both tables.
 fn resume(mut mapped: Mapped) -> anyhow::Result<()> {
     let (client, name) = (mapped.client()?, mapped.name.clone());
     if let Some(line) = mapped.state.inactive.take() {
@@ -158,8 +158,7 @@ fn arm(client: &Client, disk: &str, table: &Table) -> anyhow::Result<()> {
 /// Removes a device that is not in use, or the remains of a device.
 fn remove(mapped: Mapped, force: bool) -> anyhow::Result<()> {
     if mapped.is_alive() {
-        // The daemon has no other device. A killed `create` may not have noted the node, so detach
-        // all.
+        // The daemon has no other device. A killed `create` may not have noted the node, so detach all nodes.
         let fails = Fails::when(force, "--force");
         let detached = detach_all_of(&mapped.client()?, fails);
         detached.with_context(|| format!("{} stays", mapped.name))?;
@@ -169,5 +168,5 @@ fn remove(mapped: Mapped, force: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The most bytes that dashpot reads of a table: more than a table of one line can have.
+/// How many bytes of a table dashpot reads at most. A table of one line is always shorter.
 const LONGEST: u64 = 64 << 10;

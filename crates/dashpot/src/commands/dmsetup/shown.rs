@@ -1,4 +1,4 @@
-//! The output of dmsetup, in its layouts.
+//! The output of dmsetup, in the layouts of the original tool.
 
 use anyhow::bail;
 use dashpot_export::store::{device_numbers, device_users};
@@ -37,7 +37,7 @@ pub(super) fn status(name: Option<&str>) -> anyhow::Result<()> {
     })
 }
 
-/// Prints a line for each device. The line has the device's name if the user gave no name.
+/// Prints a line for each device. The line begins with the device's name if the user gave no name.
 fn each(
     name: Option<&str>,
     line: impl Fn(&Mapped) -> anyhow::Result<String>,
@@ -91,8 +91,8 @@ fn print_each(
     }
 }
 
-/// The state of a device, in the layout of `dmsetup info`. The open count has only the users that this
-/// process can see. dashpot counts no events.
+/// The state of a device, in the layout of `dmsetup info`. The open count includes only the users that this
+/// process can see. dashpot does not count the device mapper's events.
 fn block(mapped: &Mapped) -> anyhow::Result<String> {
     let state = match mapped.client()?.disk(&mapped.name, 0)?.suspended {
         Some(_) => "SUSPENDED",

@@ -1,4 +1,4 @@
-//! `inflight`: I/Os that have not ended, and the processes that wait.
+//! `inflight`: I/Os that have not ended, and the processes that wait for I/O.
 
 mod waiting;
 
@@ -30,12 +30,12 @@ pub(super) fn inflight(api: Option<&ApiAddress>, args: &InflightArgs) -> anyhow:
     save(file, &shown.text(Room(None)), &[shown])
 }
 
-/// The I/Os that have not ended, and the threads that wait.
+/// The I/Os that have not ended, and the threads that wait for I/O.
 #[derive(Debug, Serialize)]
 struct Inflight {
     /// The I/Os or the calls, the oldest first.
     ios: Vec<InflightIo>,
-    /// How many I/Os of the kernel's disks began before the watch, by the kernel's own count. Nothing more is
+    /// How many I/Os of the kernel's disks began before the watch, by the kernel's count. Nothing more is
     /// known about these I/Os. Null for a daemon's disks, whose I/Os are all listed.
     older: Option<u64>,
     /// The threads of this host that are in uninterruptible sleep; null for a daemon's disks.
@@ -109,9 +109,9 @@ impl Inflight {
 struct Watched {
     /// The I/Os in flight at the end of the watch.
     ios: Vec<FinishedIo>,
-    /// The smallest number of I/Os by which the kernel's count ever exceeded the number that the watch knew.
-    /// Other I/Os may begin and end between two readings of the count, but each reading includes the I/Os
-    /// that began before the watch.
+    /// The smallest difference so far between the kernel's count of I/Os and the number of I/Os that the
+    /// watch knew. Other I/Os may begin and end between two readings of the count, but each reading includes
+    /// the I/Os that began before the watch.
     older: Option<u64>,
 }
 

@@ -13,11 +13,11 @@ pub(super) struct Waiting {
     pid: u32,
     tid: u32,
     process: String,
-    /// The function of the kernel in which the thread waits; null if the kernel does not tell.
+    /// The kernel function in which the thread waits; null if the kernel does not tell.
     place: Option<String>,
 }
 
-/// The threads that wait now, at most [`THREADS_MAX`].
+/// The threads that are in uninterruptible sleep now, at most [`THREADS_MAX`].
 pub(super) fn waiting() -> Vec<Waiting> {
     let pids = numbers("/proc");
     let threads = pids.flat_map(|pid| {
@@ -61,7 +61,7 @@ fn thread(pid: u32, tid: u32) -> Option<Waiting> {
     })
 }
 
-/// The name in a line of /proc/PID/stat, if the state is D. The name may have parentheses and spaces itself.
+/// The name in a line of /proc/PID/stat, if the state is D. The name itself may have parentheses and spaces.
 fn waiting_process(stat: &str) -> Option<String> {
     let (head, rest) = stat.rsplit_once(") ")?;
     let (_, name) = head.split_once(" (")?;
