@@ -328,7 +328,7 @@ fn escaped(text: &str) -> String {
 const SCHEMA: u32 = 1;
 /// The most annotations that GitHub shows for a step.
 const ANNOTATIONS: usize = 10;
-/// The most bytes of a page. GitHub allows 1 MiB for the summary of a step.
+/// The size limit of a page, in bytes. GitHub allows 1 MiB for the summary of a step.
 const PAGE_MOST: usize = 1_000_000;
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn a_long_page_is_cut_between_lines() {
 }
 
 proptest! {
-    /// No name and no observation breaks out of its cell, its attribute or its line.
+    /// No name and no observation may break out of its cell, its attribute or its line.
     #[test]
     fn every_text_stays_in_its_place(check in any::<String>(), observed in any::<String>()) {
         let report = report(vec![Outcome::for_test(&check, false, &observed)], Vec::new());

@@ -1,4 +1,4 @@
-//! `stats`: lists the words of statistics.
+//! `stats`: lists the words from which a statistic is made.
 
 use clap::Args;
 

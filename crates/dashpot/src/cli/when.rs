@@ -49,7 +49,8 @@ impl When {
         matches!(self, When::Time(_))
     }
 
-    /// The moment. A time of day is on the day of the moment `ns`, or `later` days after that day.
+    /// The moment in nanoseconds since 1970. A time of day means that time on the same day as `ns`, or
+    /// `later` days after it.
     fn on_the_day_of(self, ns: u64, later: i64) -> anyhow::Result<u64> {
         let zone = TimeZone::system();
         let moment = match self {

@@ -17,7 +17,7 @@ use super::found::{installed, opened};
 pub(crate) const FUSE: &str = "/dev/fuse";
 /// The directory of the kernel's NBD client.
 const NBD: &str = "/sys/module/nbd";
-/// The file by which loop devices are made.
+/// The file through which programs make loop devices.
 pub(crate) const LOOP_CONTROL: &str = "/dev/loop-control";
 
 /// Whether `dashpot attach` can make a loop device over a FUSE file; if not, what is missing and how to
@@ -107,8 +107,8 @@ fn needs_root(what: &str) -> Result<(), Missing> {
         return Err(Missing::new(format!("{what} needs root"), "sudo"));
     }
     let has_right = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_ADMIN);
-    // If the kernel does not tell which rights this process has, assume the right. The attempt then shows
-    // whether it is there.
+    // If the kernel does not tell which rights this process has, assume the right. The attempt to use it then
+    // shows whether this process has it.
     match capabilities(None).is_ok_and(|sets| !has_right(sets)) {
         true => Err(Missing::new(
             format!("{what} needs CAP_SYS_ADMIN, which root lacks here"),

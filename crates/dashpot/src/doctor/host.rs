@@ -21,8 +21,8 @@ pub(super) struct Host {
     /// How much longer than 1 ms a sleep of 1 ms takes: the median and the 99th percentile.
     wake_cost_p50_ns: u64,
     wake_cost_p99_ns: u64,
-    /// The CPU time of this process. The kernel counts steal from the boot, and throttling from the creation
-    /// of the control group.
+    /// The CPU time of this process. The kernel counts steal since boot, and throttling since the control
+    /// group was made.
     #[serde(flatten)]
     cpus: Cpus,
     /// The memory that RAM disks may take.

@@ -24,8 +24,8 @@ pub(crate) use found::installed;
 #[derive(Debug, Serialize)]
 pub(crate) struct Diagnosis {
     host: Host,
-    /// The promises about time that dashpot can keep here: for the running daemon or, if none runs,
-    /// for a daemon that would run.
+    /// The promises about time that dashpot can keep here: those of the running daemon or, if none runs,
+    /// those that a daemon on this host would keep.
     promises: Vec<Promise>,
     /// The shards of the running daemon, with their probes' readings.
     shards: Vec<Shard>,

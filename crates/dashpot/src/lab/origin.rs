@@ -20,7 +20,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// The reason that a simulation cannot begin, with the place in the lab.
+    /// Why a simulation cannot begin, with the place in the lab.
     pub(super) fn refusal(&self, error: &SetupError) -> ParseError {
         let (places, at, why) = match error {
             SetupError::Rules { disk, error } => (&self.disks, *disk, error.to_string()),

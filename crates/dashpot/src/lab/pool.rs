@@ -170,7 +170,8 @@ fn check_sides(members: &[Vec<usize>], disks: &Disks<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// The capacity of a pool. If its blocks go to the members in turn, the smallest member limits the capacity.
+/// The capacity of a pool. If the pool's blocks go to the members in turn, the smallest member limits the
+/// capacity.
 fn capacity(members: &[Vec<usize>], sizes: &[u64], layout: Layout) -> u64 {
     let smallest = |sides: &Vec<usize>| sides.iter().map(|disk| sizes[*disk]).min();
     let rooms = members.iter().filter_map(smallest);
@@ -214,8 +215,8 @@ fn parse_slots(text: &str) -> Result<Option<u32>, ParseError> {
 }
 
 impl PoolDraft<'_> {
-    /// Refuses the dynamic layout over disks whose bytes outlive the daemon: the daemon keeps the table of
-    /// places in memory, and would lose it. `stores` has the stores of the lab's disks.
+    /// Refuses the dynamic layout over disks whose bytes outlive the daemon, because the daemon keeps the
+    /// table of places in memory, and would lose it. `stores` has the stores of the lab's disks.
     pub(super) fn check_stores(&self, stores: &[StoreConfig]) -> Result<(), ParseError> {
         let stores = self.members.iter().flatten().map(|disk| &stores[*disk]);
         let Some(store) = stores.clone().find(|store| store.outlives_daemon()) else {

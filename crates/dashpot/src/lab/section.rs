@@ -252,5 +252,6 @@ pub(super) fn line_of(text: &str, byte: usize) -> usize {
     before.filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// The most tables of a kind. In a simulation, a busy disk with its clients takes 200 KB of memory.
+/// The maximum number of tables of a kind. In a simulation, a busy disk with its clients takes 200 KB of
+/// memory.
 pub(super) const TABLES_MAX: usize = 4_096;

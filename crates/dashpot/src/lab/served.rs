@@ -140,7 +140,7 @@ impl Lab {
     }
 }
 
-/// The refusal of a name that an option gives, with the remedy.
+/// The error for a name that an option gives, with the remedy.
 fn unknown(option: &str, what: &str, name: &str, known: &[&str]) -> ParseError {
     let remedy = remedy_for(name, known);
     ParseError::new(format!(

@@ -259,12 +259,12 @@ pub(crate) fn check_samples(scenario: &Scenario) -> Result<(), String> {
     ))
 }
 
-/// The most threads of all workloads. A thread takes 300 bytes.
+/// The maximum number of threads in all workloads together. A thread takes 300 bytes of memory.
 pub(super) const THREADS_MAX: u64 = 1_000_000;
-/// The maximum number of samples of a simulation: more than the width of a picture.
+/// The maximum number of samples in a simulation, which is more than the width of a picture.
 pub(super) const SAMPLES_MAX: u64 = 100_000;
-/// The most disks and pools in all samples together. Each disk or pool in a sample takes up to 16
-/// bytes.
+/// The maximum number of figures in all samples together. Each sample has a figure of up to 16 bytes for each
+/// disk and each pool.
 pub(super) const SAMPLED_FIGURES_MAX: u64 = 10_000_000;
 
 /// How long a simulation lasts by default.

@@ -126,7 +126,7 @@ fn too_long(length: u64) -> ParseError {
     ParseError::new(format!("length: {length} is too long: at most 32M"))
 }
 
-/// The most bytes of a trace. In memory, the I/Os of a trace take four times as many bytes.
+/// The size limit of a trace, in bytes. In memory, the I/Os of a trace take four times as many bytes.
 pub(super) const BYTES_MAX: u64 = 128 << 20;
 /// The longest request of NBD.
 pub(super) const LENGTH_MAX: u64 = 32 << 20;

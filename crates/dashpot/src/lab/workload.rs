@@ -135,7 +135,7 @@ pub(super) const COMMON_KEYS: [Key; 4] = [
     },
 ];
 
-/// Reads a workload. Traces are in `directory`, which also has the lab.
+/// Reads a workload. Traces are in `directory`, which also contains the lab.
 pub(super) fn read_workload(
     section: &Section<'_>,
     name: &str,
@@ -300,9 +300,9 @@ fn at_most<N: PartialOrd + std::fmt::Display>(
     }
 }
 
-/// The most threads. This many threads fit into the memory of a usual machine.
+/// The maximum number of threads. This many threads fit into the memory of a usual machine.
 pub(super) const THREADS_MAX: u32 = 1_000_000;
-/// The most calls per second. The virtual clock has no unit finer than a nanosecond.
+/// The maximum rate, in calls per second. The virtual clock has no unit finer than a nanosecond.
 pub(super) const RATE_MAX: u64 = 1_000_000_000;
 const DEFAULT_BLOCK: u32 = 8 << 10;
 /// The longest request of NBD.

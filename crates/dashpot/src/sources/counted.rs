@@ -1,4 +1,4 @@
-//! Intervals of a stream's I/Os, counted one by one: for questions that no counter of a daemon answers.
+//! Counts a stream's I/Os one by one, in intervals, for questions that no counter of a daemon answers.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ struct CountedLayer {
 }
 
 impl<S: Stream> CountedSource<S> {
-    /// Begins now, with the devices of each layer. The program catches signals before the stream exists, as for
-    /// [`IoSource`](super::ios::IoSource).
+    /// Begins the first interval now, with the devices of each layer. The program catches signals before the
+    /// stream exists, as for [`IoSource`](super::ios::IoSource).
     pub(super) fn begin(
         question: &Question,
         layers: Vec<(Layer, Vec<String>)>,

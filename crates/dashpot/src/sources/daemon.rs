@@ -273,7 +273,7 @@ fn check_layout(layout: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The name of a range of sizes. The daemon names a range by its least size.
+/// The name of a range of sizes. The daemon names a range by its smallest size.
 fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }

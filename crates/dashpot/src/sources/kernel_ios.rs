@@ -17,7 +17,7 @@ pub(super) struct KernelIos {
     comms: Known<Comm>,
 }
 
-/// The string of each name, by the form in which the kernel's events have the name.
+/// The string for each name, by the form that the name has in the kernel's events.
 struct Known<K>(HashMap<K, Arc<str>>);
 
 impl KernelIos {

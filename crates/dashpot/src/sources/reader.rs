@@ -144,7 +144,7 @@ impl Reader {
 
     /// Reads more events of the present interval. Returns whether the interval should end. Events that are
     /// read late still count in the interval of their time. If too many intervals wait to be printed, the
-    /// present interval goes on: events must not stay in the kernel until the kernel loses them.
+    /// present interval goes on, because events must not stay in the kernel until the kernel overwrites them.
     fn is_due(&mut self, due_ns: u64, tell: &Tell) -> Result<bool, TraceError> {
         let has_room = tell.has_room() || self.intervals.is_last();
         let is_late = !has_room && now_ns() >= due_ns;

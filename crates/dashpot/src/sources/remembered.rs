@@ -16,7 +16,7 @@ use super::wall::unix_ns;
 pub(super) struct Remembered(VecDeque<Seen>);
 
 impl Remembered {
-    /// Asks a daemon for the I/O of devices of a layer from `past` until now, as far as its memory goes.
+    /// Asks a daemon for the I/O of devices of a layer from `past` until now, as far back as its memory goes.
     pub(super) fn ask(
         client: &Client,
         names: &[String],

@@ -433,8 +433,7 @@ fn split<'a>(exports: impl Iterator<Item = &'a Export>) -> (Vec<String>, Vec<Str
     (names(disks), names(volumes))
 }
 
-/// Whether words cannot be the name of a daemon's disk or volume. The name of a volume has a '/'
-/// inside.
+/// Whether words cannot be the name of a daemon's disk or volume. The name of a volume contains a '/'.
 fn is_surely_the_kernels(words: &str) -> bool {
     words.starts_with('/') || (words.contains(',') && !words.starts_with(','))
 }
@@ -470,7 +469,7 @@ fn shares_sectors(one: &Device, other: &Device) -> bool {
     one.number == other.number || (one.disk == other.disk && !is_part)
 }
 
-/// The error for names of which some belong to the daemon and some to the kernel.
+/// The error for names that belong partly to the daemon and partly to the kernel.
 fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {
     let daemon = match known {
         [] => "no daemon is here".to_owned(),

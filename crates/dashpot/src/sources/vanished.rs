@@ -39,7 +39,7 @@ impl Vanished {
         self.gone.iter().map(|device| device.name.clone()).collect()
     }
 
-    /// The devices that have gone between the last two checks. If all devices are gone and `is_last` is
+    /// The devices that have vanished between the last two checks. If all devices are gone and `is_last` is
     /// false, the next [`Self::check`] names them, so this function returns none.
     pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[VanishedDevice] {
         match self.is_all(devices) && !is_last {

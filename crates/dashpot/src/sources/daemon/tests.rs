@@ -4,7 +4,7 @@ use super::{between, since_start};
 use dashpot_api::{DepthTime, DiskLatency, LatencyHistogram, OpLatency, Wide};
 use dashpot_engine::histogram::Histogram;
 
-/// A disk that was asked for `reads` reads of 4 KiB, each of 10 ms, one at a time.
+/// A disk that has finished `reads` reads of 4 KiB, one at a time, in 10 ms each.
 fn look(since_ns: u64, reads: u64) -> DiskLatency {
     let latencies = Histogram::of(10_000_000, reads);
     let sent = LatencyHistogram::of(&latencies);

@@ -99,7 +99,7 @@ impl<S: Stream> IoSource<S> {
             Some(last_ns) => {
                 let read = ios.len();
                 ios.retain(|io| io.ended_ns <= last_ns);
-                // A stream that is behind would otherwise be read for as long as I/Os go on.
+                // Otherwise, a stream that is behind would be read for as long as I/Os keep coming.
                 progress.more &= ios.len() == read;
             }
             // A client may have a reply, and then stop this watch, before the shard notes the I/O's end. So

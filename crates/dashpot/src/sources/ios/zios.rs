@@ -111,7 +111,7 @@ pub(in crate::sources) fn in_flight_of(
     zios
 }
 
-/// The names in records of zios, each once.
+/// The names in the records of zios, each stored only once.
 pub(in crate::sources) struct Texts {
     layer: Layer,
     known: HashSet<Arc<str>>,

@@ -1,5 +1,5 @@
 //! How busy the devices of a recording were: an I/O counts from its arrival to its end, in each interval in
-//! which it was in flight. Seconds of which the recording has only counts are left out.
+//! which it was in flight. Leaves out the seconds for which the recording has only counts.
 
 use std::collections::BTreeMap;
 
@@ -61,6 +61,6 @@ impl BusyDevices {
     }
 }
 
-/// I/Os that end more than this long after the period are left out, unless a file that was sealed meanwhile
-/// lists them as in flight.
+/// I/Os that end more than this long after the period are left out, unless a file that was sealed in the
+/// meantime lists them as in flight.
 const LATER_NS: u64 = 60_000_000_000;

@@ -1,5 +1,5 @@
-//! The seconds of a recording whose single I/Os are gone. The counts of these seconds answer questions
-//! that need no more than devices, operations and latencies.
+//! The seconds for which a recording has only counts, because the single I/Os are gone. These counts answer
+//! questions that need no more than devices, operations and latencies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,8 +105,8 @@ impl Sums {
         }
     }
 
-    /// Each bucket's highest latency, but not above the highest latency of all, and the number of
-    /// I/Os in the bucket.
+    /// For each bucket, its highest latency, limited to the highest latency of all I/Os, and the number of
+    /// its I/Os.
     fn rounded(&self) -> impl Iterator<Item = (u64, u64)> {
         let each = self.buckets.iter();
         each.map(|(le_ns, n)| ((*le_ns).min(self.max_ns), *n))

@@ -17,7 +17,7 @@ pub(super) struct Counting<'a> {
     pub(super) in_flight: Vec<FinishedIo>,
 }
 
-/// The facts about those I/Os of a block that have the same names.
+/// The facts about the I/Os of a block that share the same names.
 struct Shape {
     is_named: bool,
     alike: Alike,

@@ -1,5 +1,5 @@
-//! The intervals of a period of a recording. Each interval is read by itself, so that only one is in memory.
-//! Each I/O counts in the interval in which it ended, in whatever order the recorder got the I/Os.
+//! The intervals of a period of a recording. Each interval is read by itself, so that only one is in memory
+//! at a time. Each I/O counts in the interval in which it ended, in whatever order the recorder got the I/Os.
 
 use std::time::Duration;
 
@@ -114,9 +114,9 @@ impl<'a> RecordedIntervals<'a> {
 }
 
 impl RecordedIntervals<'_> {
-    /// Whether no single I/O counts in seconds of which the recording has only counts. Either the counts
-    /// stand for the I/Os of such a second, or the answer leaves the whole second out, so that the second
-    /// does not look idle.
+    /// Whether to skip the single I/Os of seconds for which the recording has counts. Either the counts stand
+    /// for all I/Os of such a second, or the answer leaves the whole second out, so that the second does not
+    /// look idle.
     fn has_counted(&self) -> bool {
         (self.counts || self.busy.is_some()) && !self.recorded.counted.is_empty()
     }
@@ -174,5 +174,5 @@ fn at_the_last_seal(ios: &[FinishedIo], last_ns: u64, device: &str) -> InFlight 
     }
 }
 
-/// The most intervals: a day has fewer seconds, so a user who asks for more has made a mistake.
+/// The maximum number of intervals. A day has fewer seconds, so a user who asks for more has made a mistake.
 const INTERVALS_MAX: u64 = 100_000;

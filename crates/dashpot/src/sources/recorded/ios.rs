@@ -14,7 +14,7 @@ pub(super) struct RecordedIos<'a> {
     wanted: Wanted,
     predicates: Predicates,
     left: usize,
-    /// How many I/Os the recorder lost; 0 once the report has got this number.
+    /// How many I/Os the recorder lost; 0 once the report has received this number.
     lost: u64,
     has_ended: bool,
 }

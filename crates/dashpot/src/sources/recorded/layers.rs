@@ -23,7 +23,7 @@ impl Source for RecordedLayers<'_> {
                 return Ok(None);
             };
             match &mut all {
-                // Take the losses once only, because they are the losses of the whole recording.
+                // Take the losses only once, because they are the losses of the whole recording.
                 Some(all) => {
                     all.disks.extend(seen.disks);
                     all.volumes.extend(seen.volumes);

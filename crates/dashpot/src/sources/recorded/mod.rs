@@ -21,8 +21,8 @@ use super::source::Source;
 pub(crate) use history::{KERNEL_DISK, KERNEL_FS};
 pub(crate) use period::Recorded;
 
-/// Begins to read the answer to a question from a recording: from the parts of the recording that have the
-/// question's layers, at least one.
+/// Begins to read the answer to a question from a recording. Each part has the recording's I/Os on one layer
+/// of the question; there is at least one.
 pub(crate) fn watch_recorded<'a>(
     parts: &'a [Recorded],
     question: &Question,

@@ -28,11 +28,11 @@ pub(crate) struct Recorded {
     known: BTreeSet<(Layer, String)>,
     /// The layer that the user asks about; `None` for all.
     layer: Option<Layer>,
-    /// The devices that the user names. If the user names none, all devices that were recorded.
+    /// The devices that the user names. If the user names none, these are all devices that were recorded.
     pub(super) names: Vec<String>,
     knows: Knows,
     pub(super) period: Period,
-    /// The seconds of which the recording has only counts.
+    /// The seconds for which the recording has only counts.
     pub(super) counted: Counted,
     /// The times in which the recording was made.
     sessions: Vec<Period>,
@@ -254,8 +254,8 @@ impl Recorded {
         check_known(question, self.knows)
     }
 
-    /// Says which parts of the period are missing. `counts` is true if the counts of seconds answer
-    /// the question.
+    /// Prints which parts of the period are missing. `counts` is true if the counts of seconds answer the
+    /// question.
     pub(crate) fn tell_gaps(&self, counts: bool) {
         if let Some(cut) = self.cut.as_ref().filter(|cut| !cut.is_empty()) {
             complain(format_args!(
@@ -315,7 +315,7 @@ impl Recorded {
         Ok(losses)
     }
 
-    /// Says when no recorder watched.
+    /// Prints when no recorder watched.
     fn tell_pauses(&self) {
         let own: Vec<Period> = self.unwatched().collect();
         for pause in own.iter().take(PAUSES_MAX) {

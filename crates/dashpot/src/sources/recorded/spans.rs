@@ -51,7 +51,7 @@ impl Period {
 pub(super) struct Counted(Vec<Range<u64>>);
 
 impl Counted {
-    /// The seconds that have a part of a gap.
+    /// The seconds that contain a part of a gap.
     pub(super) fn of_gaps(gaps: &[Range<u64>]) -> Counted {
         let mut counted: Vec<Range<u64>> = Vec::new();
         for gap in gaps {
