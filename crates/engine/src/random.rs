@@ -1,14 +1,14 @@
 //! A small seeded generator and exact probabilities.
 //!
-//! The generator is SplitMix64 (Steele, Lea, Flood 2014): 64 bits of state, so a rule can own a
-//! generator and draw independently of every other rule.
+//! The generator is SplitMix64 (Steele, Lea, Flood 2014): it has 64 bits of state, so each rule can own a
+//! generator and draw independently of other rules.
 
 /// A seeded stream of uniform 64-bit integers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// The stream that begins with this seed.
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -48,7 +48,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// The probability `numerator` ÷ `denominator`, or `None` if it is not within 0 to 1.
+    /// The probability `numerator` ÷ `denominator`, or `None` if it is not between 0 and 1.
     pub const fn new(numerator: u64, denominator: u64) -> Option<Ratio> {
         if denominator == 0 || numerator > denominator {
             return None;

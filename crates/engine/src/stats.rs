@@ -13,32 +13,32 @@ use crate::zio::{Op, ZioId};
 /// The latency that a histogram counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyKind {
-    /// From the arrival of the request's header until the transport accepted the reply.
+    /// From the arrival of a zio's header until the transport accepted the reply.
     Total,
-    /// From issue until the transport was offered the reply: store, lane wait and hold, and
-    /// dashpot's own lateness. Reports show this latency unless they say otherwise.
+    /// From the issue of a zio until its reply was offered to the transport: the store's work, the wait for a
+    /// lane, the hold, and dashpot's own lateness. Reports show this latency unless they say otherwise.
     Disk,
-    /// From the target of an injected zio until the transport was offered its reply.
+    /// From the target of a zio that a rule held until its reply was offered to the transport.
     Lateness,
 }
 
 /// Counters and histograms of one operation on one disk.
 #[derive(Clone, Debug, Default)]
 pub struct OpStats {
-    /// Zios replied to, including failed ones.
+    /// The zios that were replied to, including failed ones.
     pub completed: u64,
     /// The completed zios that failed.
     pub failed: u64,
-    /// The bytes of the completed zios that did not fail.
+    /// The total size in bytes of the completed zios that did not fail.
     pub bytes: u64,
     latencies: [Option<Box<Histogram>>; 3],
-    /// The latencies of zios whose total and disk latencies are equal, as they mostly are. Such a zio's
-    /// latency is recorded only here, and in neither of the two other histograms.
+    /// The latencies of zios whose total and disk latencies are equal, which is usual. The latency of such a
+    /// zio is recorded only here, not in the histograms of these two latencies.
     alike: Option<Box<Histogram>>,
 }
 
 impl OpStats {
-    /// The histogram of one latency, or `None` if nothing was recorded yet.
+    /// The histogram of one kind of latency, or `None` if no latency has been recorded yet.
     pub fn latency(&self, kind: LatencyKind) -> Option<Box<Histogram>> {
         let mut latency = self.latencies[kind as usize].clone();
         if kind != LatencyKind::Lateness
@@ -68,7 +68,7 @@ impl OpStats {
     }
 }
 
-/// Allocates the histogram when it is first needed.
+/// Records a latency, in a histogram that is allocated when it is first needed.
 fn record(histogram: &mut Option<Box<Histogram>>, latency: Duration) {
     histogram.get_or_insert_default().record(latency.as_nanos());
 }
@@ -79,10 +79,10 @@ pub struct DiskStats {
     ops: [OpStats; Op::ALL.len()],
     /// Zios whose connection was gone before their reply had left. No histogram counts these zios.
     pub aborted: u64,
-    /// How long the zios that were replied to had waited for the disk to resume, in total.
+    /// The total time that zios that were replied to had waited for the disk to resume.
     pub suspended: Duration,
-    /// The time spent with each number of zios in flight; its summary has the time that the disk was busy,
-    /// and the integral of the number of zios.
+    /// The time spent with each number of zios in flight. [`DepthTimes::summary`] has how long the disk was
+    /// busy, and the integral of the number of zios.
     pub depths: DepthTimes,
 }
 
@@ -102,7 +102,8 @@ impl DiskStats {
 pub struct RuleStats {
     /// Zios that matched the rule's operations, range and client while the rule was active.
     pub matched: u64,
-    /// The matched zios that the rule took: it gave the zio a lane or an error (zinject: INJECT).
+    /// The matched zios that the rule took, which means that it gave them a lane or an error (zinject:
+    /// INJECT).
     pub chosen: u64,
     /// Zios to which the rule added a hold.
     pub held: u64,
@@ -113,18 +114,18 @@ pub struct RuleStats {
     pub failed: u64,
     /// Held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
-    /// Zios that the rule's probability left out.
+    /// Matching zios that the rule skipped because of its probability.
     pub not_drawn: u64,
-    /// Zios that first-N or every-N left out.
+    /// Matching zios that the rule skipped because of its limit, first N or every Nth.
     pub not_counted: u64,
-    /// Zios for which another rule's lane or target was chosen.
+    /// Zios that got another rule's lane or target instead.
     pub beaten: u64,
-    /// The rule that was chosen for the last of the beaten zios.
+    /// The rule that was chosen instead for the last of these zios.
     pub beaten_by: Option<RuleId>,
-    /// Zios that the rule would have matched, if another rule's error or hang had not decided
-    /// first. `matched` does not count these zios.
+    /// Zios that the rule would have matched if another rule's error or hang had not decided first. They do
+    /// not count as `matched`.
     pub preempted: u64,
-    /// The rule whose error or hang decided the last of the preempted zios.
+    /// The rule whose error or hang decided the last of these zios.
     pub preempted_by: Option<RuleId>,
     /// Zios that the rule decided, but whose connection was gone before they ended.
     pub aborted: u64,
@@ -133,8 +134,8 @@ pub struct RuleStats {
 }
 
 impl RuleStats {
-    /// Counts the end of a hold of `service` that was late by `late`. `stopped` says whether a stop by the
-    /// host explains the lateness.
+    /// Counts a hold with the service time `service` that ended late by `late`. `stopped` says whether a stop
+    /// by the host explains the lateness.
     pub(crate) fn count_hold(&mut self, service: Duration, late: Duration, stopped: bool) {
         let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
         self.late += u64::from(late.as_nanos() > tolerance);
@@ -150,8 +151,8 @@ impl RuleStats {
         self.beaten_by = winner;
     }
 
-    /// Adds the counters of zios about which the rule was asked later. The code names all fields, so that
-    /// none is forgotten.
+    /// Adds the counters for zios that were checked against the rule later. The function names all fields, so
+    /// that none is forgotten.
     fn merge(&mut self, later: &RuleStats) {
         let RuleStats {
             matched,
@@ -196,17 +197,17 @@ impl RuleStats {
 const LATE: Duration = Duration::from_millis(1);
 const LATE_SHARE: u64 = 20;
 
-/// The counters of a rule for some of the zios about which it was asked.
+/// The counters of a rule for some of the zios that were checked against it.
 #[derive(Clone, Debug, Default)]
 pub struct RuleCounts {
-    /// Counts of the fates of these zios.
+    /// How many of these zios matched, were held, failed, and so on.
     pub stats: RuleStats,
     /// How many of these zios are in flight now, and have a target or error that this rule decides.
     pub now: u64,
 }
 
 impl RuleCounts {
-    /// Adds the counters of zios about which the rule was asked later.
+    /// Adds the counters for zios that were checked against the rule later.
     pub(crate) fn merge(&mut self, later: &RuleCounts) {
         self.stats.merge(&later.stats);
         self.now += later.now;
@@ -224,17 +225,17 @@ pub struct RuleView<'a> {
     pub spec: &'a RuleSpec,
     /// When the rule was armed or last updated.
     pub armed: Instant,
-    /// The counters of the zios about which the rule was asked since it was armed or last updated.
+    /// The counters for the zios that were checked against the rule since it was armed or last updated.
     pub present: &'a RuleCounts,
-    /// The counters of the zios about which the rule was asked before its last update. A former version of
-    /// the rule may still hold some of these zios. `None` if the rule was never updated.
+    /// The counters for the zios that were checked against the rule before its last update. A former version
+    /// of the rule may still hold some of these zios. `None` if the rule was never updated.
     pub past: Option<&'a RuleCounts>,
     /// How long until the rule's first lane is free or, if this is later, until the disk's bandwidth is free.
     pub backlog: Duration,
 }
 
 impl RuleView<'_> {
-    /// The rule's counters for all zios about which it was asked.
+    /// The rule's counters for all zios that were checked against it.
     pub fn all(&self) -> RuleCounts {
         let Some(past) = self.past else {
             return self.present.clone();
@@ -244,8 +245,8 @@ impl RuleView<'_> {
         all
     }
 
-    /// The rule's counters for the zios about which it was asked since its last update. `None` if the rule
-    /// was never updated.
+    /// The rule's counters for the zios that were checked against it since its last update. `None` if the
+    /// rule was never updated.
     pub fn since_update(&self) -> Option<&RuleCounts> {
         self.past.map(|_| self.present)
     }
@@ -256,8 +257,8 @@ impl RuleView<'_> {
 pub enum Wait {
     /// Another zio has the lock of a block that this zio needs.
     Lock,
-    /// The disks of the pool read the bytes that the zio asked for, or the bytes of a block that the zio does
-    /// not replace.
+    /// The disks of the pool read the bytes that the zio asked for, or those bytes of a block that the zio
+    /// does not replace.
     Read,
     /// The zio's pool admits no writes until a disk works again.
     Stalled,
@@ -269,7 +270,7 @@ pub enum Wait {
     Sync,
     /// The zio's disk is suspended.
     Suspended,
-    /// A rule holds the zio before the store is asked (`add`).
+    /// A rule holds the zio before the driver asks the store (`add`).
     HeldBefore,
     /// The store is at work.
     Store,
@@ -296,7 +297,7 @@ pub struct InFlight {
     pub length: u32,
     /// When the zio arrived.
     pub arrived: Instant,
-    /// The reason that the zio waits.
+    /// The reason that the zio waits now.
     pub wait: Wait,
     /// When this wait began.
     pub since: Instant,

@@ -1,7 +1,7 @@
-//! Stops: the times in which the host kept the driver from running.
+//! Stops: periods in which the host kept the driver from running.
 //!
-//! A zio that is late mostly because of a stop is not late because of its rule or the engine. So each
-//! rule counts such zios separately. Only the last few stops are kept, because a zio that falls due
+//! If a zio is late mostly because of a stop, neither its rule nor the engine is to blame. Each rule
+//! therefore counts such zios separately. Only the last few stops are kept, because a zio that falls due
 //! during a stop is replied to soon after the stop.
 
 use crate::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl Stops {
         self.until = self.until.max(until);
     }
 
-    /// Whether the driver was stopped for most of the `late` time before `ended`.
+    /// Whether the driver was stopped for more than half of the time `late` before `ended`.
     #[inline]
     pub(crate) fn explain(&self, late: Duration, ended: Instant) -> bool {
         let due = Instant::from_nanos(ended.as_nanos().saturating_sub(late.as_nanos()));
@@ -57,7 +57,7 @@ mod tests {
         Instant::from_nanos(ns)
     }
 
-    /// Whether stops explain why a zio that was due at `due` ended as late as `ended`.
+    /// Whether stops explain the lateness of a zio that was due at `due` and ended at `ended`.
     fn explains(stops: &Stops, due: u64, ended: u64) -> bool {
         stops.explain(Duration::from_nanos(ended - due), at(ended))
     }

@@ -1,7 +1,7 @@
 //! Time in the engine: integer nanoseconds, passed in by the caller.
 //!
-//! The engine does not use `core::time::Duration`, because float conversions and 96 bits have no
-//! place in a model whose results must be equal on every machine.
+//! The engine does not use `core::time::Duration`, because it has 96 bits and conversions to floats, and the
+//! model's results must be equal on every machine.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -40,7 +40,7 @@ impl Instant {
 impl Duration {
     /// No time at all.
     pub const ZERO: Duration = Duration(0);
-    /// The longest span: added to any moment it gives [`Instant::NEVER`].
+    /// The longest span. Added to any moment, it gives [`Instant::NEVER`].
     pub const MAX: Duration = Duration(u64::MAX);
 
     /// A span of `ns` nanoseconds.
@@ -103,7 +103,7 @@ impl Sub for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// Uses the largest unit that keeps the number whole: `10ms`, `1500us`, `2s`, `0s`.
+    /// Uses the largest unit in which the number is whole: `10ms`, `1500us`, `2s`, `0s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 5] = [
             (3_600_000_000_000, "h"),

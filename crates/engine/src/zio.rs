@@ -1,15 +1,15 @@
 //! One I/O inside the engine: its operation, disk, client and range. A zio carries no bytes.
 //!
-//! The word "zio" is ZFS's (`zio_t`). The operations are those that NBD can ask of a block device, and
-//! those that a program can ask of a file by system calls.
+//! The word "zio" comes from ZFS (`zio_t`). The operations are those that NBD has for a block device, and
+//! those that programs do on files by system calls.
 
 use crate::client::ClientId;
 use crate::errno::CallErrno;
 use crate::time::Instant;
 
-/// The id of a zio, from its submission until the engine has forgotten it. The caller chooses the
-/// ids of clients' zios: small and dense, because the engine indexes by them, and below
-/// [`ZioId::FIRST_CHILD`]. The engine chooses the ids of zios that a pool sends to its disks.
+/// The id of a zio, from its submission until the engine has forgotten it. The caller chooses the ids of
+/// clients' zios. They must be small numbers with few gaps, because the engine uses them as indices, and be
+/// below [`ZioId::FIRST_CHILD`]. The engine chooses the ids of zios that a pool sends to its disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZioId(pub u32);
 
@@ -17,12 +17,12 @@ impl ZioId {
     /// The first id that the engine gives to the zios of its pools.
     pub const FIRST_CHILD: ZioId = ZioId(1 << 31);
 
-    /// Whether the engine made this zio, for a disk of a pool.
+    /// Whether this is a zio that the engine has made for a disk of a pool.
     pub const fn is_child(self) -> bool {
         self.0 >= ZioId::FIRST_CHILD.0
     }
 
-    /// The id among the children, if this zio is a child.
+    /// The id that this zio has among the children, if it is a child.
     pub(crate) fn inner(self) -> Option<ZioId> {
         self.is_child()
             .then(|| ZioId(self.0 - ZioId::FIRST_CHILD.0))
@@ -56,11 +56,11 @@ pub enum Op {
     Write,
     /// Makes earlier acknowledged writes durable.
     Flush,
-    /// Gives the space of a range back.
+    /// Tells the device that the content of a range is no longer needed.
     Trim,
-    /// Writes zeroes, which the request does not carry.
+    /// Writes zeroes, without a payload.
     Zero,
-    /// Asks the device to read a range in advance.
+    /// Asks the device to read a range ahead into its cache.
     Cache,
     /// A program opens a file.
     Open,
@@ -70,7 +70,7 @@ pub enum Op {
     Rename,
     /// A program changes the length or the space of a file.
     Truncate,
-    /// A program makes the earlier writes of a file durable: what a flush is to a block device.
+    /// A program makes earlier writes to a file durable, as a flush does for a block device.
     Sync,
 }
 
@@ -117,7 +117,7 @@ impl Op {
         }
     }
 
-    /// Whether block devices have this operation, too.
+    /// Whether this is an operation of block devices, too.
     pub const fn is_of_blocks(self) -> bool {
         match self {
             Op::Read | Op::Write | Op::Flush | Op::Trim | Op::Zero | Op::Cache => true,
@@ -126,8 +126,8 @@ impl Op {
     }
 }
 
-/// A set of operations, with one member that is not an operation of its own: any write, zero or trim
-/// that asks for durability (`fua`).
+/// A set of operations. One possible member, `fua`, is not an operation of its own but stands for any write,
+/// zero or trim that asks for durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpSet(u16);
 
@@ -140,7 +140,7 @@ impl OpSet {
     pub const ALL: OpSet = OpSet(0x3f).union(OpSet::FUA);
     /// Every operation.
     pub const EVERY: OpSet = OpSet(0x7ff).union(OpSet::FUA);
-    /// The operations that a rule matches unless the rule names other operations: read, write, zero.
+    /// The operations that a rule matches if it names none: read, write, zero.
     pub const DATA: OpSet = OpSet::of(Op::Read)
         .union(OpSet::of(Op::Write))
         .union(OpSet::of(Op::Zero));
@@ -160,8 +160,8 @@ impl OpSet {
         self.0 & other.0 != 0
     }
 
-    /// Whether a user who asks for `self` means a member of `other`. A user who asks for flushes of a block
-    /// device also means syncs of a program, and the reverse.
+    /// Whether a user who asks for `self` means a member of `other`. A user who asks for the flushes of a
+    /// block device also means the syncs of programs, and the reverse.
     pub const fn means(self, other: OpSet) -> bool {
         let syncs = OpSet::of(Op::Flush).union(OpSet::of(Op::Sync));
         self.meets(other) || (self.meets(syncs) && other.meets(syncs))
@@ -178,7 +178,7 @@ impl OpSet {
     }
 }
 
-/// One I/O of a disk or of a volume, complete (header and payload) and ready to be issued.
+/// One I/O to a disk or to a volume, received completely (header and payload) and ready to be issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zio<D = DiskId> {
     /// The zio's id.
@@ -195,7 +195,7 @@ pub struct Zio<D = DiskId> {
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
-    /// When the zio's header was received. The payload may have come later.
+    /// When the zio's header was received. The payload may have arrived later.
     pub arrived: Instant,
 }
 
@@ -207,7 +207,7 @@ impl<D> Zio<D> {
     }
 }
 
-/// An error for a client.
+/// An error that a client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Errno {
     /// Not permitted: a write to a read-only disk.
@@ -226,7 +226,7 @@ pub enum Errno {
     NotSup,
     /// The server is shutting down.
     Shutdown,
-    /// An error that NBD cannot carry, for a system call of a program.
+    /// An error that NBD cannot carry, for a program's system call.
     OfCall(CallErrno),
 }
 

@@ -12,17 +12,17 @@ use crate::zio::{DiskId, Op};
 pub struct PoolStats {
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
-    /// Whether a disk fails writes of acknowledged data, which the pool repeats.
+    /// Whether writes of acknowledged data fail on a disk. The pool repeats these writes.
     pub degraded: bool,
-    /// Writes that wait for admission.
+    /// The number of writes that wait for admission.
     pub throttled: u32,
-    /// The most that one txg takes in the legacy throttle, in inflated bytes.
+    /// How much one txg takes at most in the legacy throttle, in inflated bytes.
     pub write_limit: Option<u64>,
     /// How close the throttle is to holding writes back.
     pub level: ThrottleLevel,
     /// How many writes the throttle has admitted, and how.
     pub admissions: Admissions,
-    /// The operations that clients asked of the volumes.
+    /// The operations that clients have sent to the volumes.
     pub volumes: Traffic,
     /// The zios that went into the queues of the disks, counted before adjacent ones were joined.
     pub queued: Traffic,
@@ -36,48 +36,50 @@ pub struct PoolStats {
     pub queues: Vec<QueueStats>,
 }
 
-/// The regions of the mirrors of a pool, and their repair. A region has 1 MiB. Regions are larger on disks
-/// above 1 TiB, and on disks above 8 GiB if the driver records the regions.
+/// The regions of the mirrors of a pool, and their repair. A region has 1 MiB, but more on disks above 1 TiB
+/// or, if the driver records the regions, above 8 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MirrorStats {
-    /// Regions with writes that no FLUSH of all sides has covered.
+    /// The number of regions with writes that FLUSHes have not yet covered on all sides.
     pub dirty_regions: u32,
-    /// Regions whose sides may differ: out of sync, or being repaired.
+    /// The number of regions whose sides may differ: those out of sync, and those being repaired.
     pub nosync_regions: u32,
-    /// The bytes of the regions whose sides may differ.
+    /// The total size in bytes of the regions whose sides may differ.
     pub nosync_bytes: u64,
-    /// The bytes that were copied to other sides since the pool was made.
+    /// The number of bytes that repairs have copied to other sides since the pool was made.
     pub repaired_bytes: u64,
-    /// Copies that failed. The pool repeats each failed copy.
+    /// The number of copies that failed. The pool repeats each failed copy.
     pub failed_pieces: u64,
-    /// Sides that were replaced. The mirrors must not read a replaced side where it is out of sync.
+    /// The number of sides that were replaced. A mirror must not read a replaced side where it is out of
+    /// sync.
     pub stale_sides: u32,
-    /// Whether the durable record of the dirty regions cannot be written. Writes to other regions wait.
+    /// Whether the driver cannot write the durable record of the dirty regions. Writes to regions that are
+    /// not in the record then wait.
     pub is_unrecorded: bool,
 }
 
-/// How close a throttle is to holding writes back, and how long it would delay a write now. Bytes
-/// are those of clients, before the legacy throttle inflates them.
+/// How close a throttle is to holding writes back, and how long it would delay a write now. The numbers of
+/// bytes are those of clients' writes, before the legacy throttle inflates them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleLevel {
-    /// The bytes that the throttle watches: the dirty bytes of the pool or, in the legacy throttle,
+    /// The number of bytes that the throttle watches: the dirty bytes of the pool or, in the legacy throttle,
     /// the bytes that the open txg has taken.
     pub filled: u64,
     /// Writes are delayed above this number of bytes; `None` for a throttle without delays.
     pub delays_above: Option<u64>,
-    /// Writes stop at this number of bytes.
+    /// The throttle admits no more writes at this number of bytes.
     pub stops_at: u64,
-    /// The delay of a write that would come now.
+    /// How long a write would be delayed if it arrived now.
     pub delay: Duration,
 }
 
-/// The state of a pool at one moment. Unlike [`PoolStats`] it copies no histogram, so that it can
-/// be taken in every step.
+/// The state of a pool at one moment. Unlike [`PoolStats`], it has no histograms to copy, so a caller can
+/// take it in every step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolState {
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
-    /// Writes that wait for admission.
+    /// The number of writes that wait for admission.
     pub throttled: u32,
     /// Whether the sides of a mirror may differ.
     pub repairs: bool,
@@ -92,9 +94,9 @@ pub struct PoolState {
 pub struct QueueState {
     /// The disk.
     pub disk: DiskId,
-    /// Zios that wait, by class in the order of [`Class::ALL`].
+    /// The number of zios that wait, by class in the order of [`Class::ALL`].
     pub pending: [u32; Class::ALL.len()],
-    /// Zios at the disk, by class in the same order.
+    /// The number of zios at the disk, by class in the same order.
     pub active: [u32; Class::ALL.len()],
 }
 
@@ -105,7 +107,7 @@ pub struct Admissions {
     pub assigned: u64,
     /// Writes that found dirty data above the start of delays (`dmu_tx_dirty_delay`).
     pub dirty_delay: u64,
-    /// Writes that found the most dirty data that the pool allows (`dmu_tx_dirty_over_max`).
+    /// Writes that found as much dirty data as the pool allows (`dmu_tx_dirty_over_max`).
     pub dirty_over_max: u64,
     /// Writes that waited 10 ms, in the legacy throttle (`dmu_tx_delay`).
     pub delay: u64,
@@ -181,9 +183,9 @@ pub struct TxgStats {
     pub birth: Instant,
     /// The state of the txg.
     pub state: TxgState,
-    /// The dirty bytes of the txg when its sync began.
+    /// The number of dirty bytes in the txg when its sync began.
     pub dirty: u64,
-    /// The dirty bytes of the txg now.
+    /// The number of dirty bytes in the txg now.
     pub left: u64,
     /// The zios that reached the disks of the pool while the txg synced.
     pub disks: Traffic,
@@ -202,7 +204,7 @@ pub enum Class {
     SyncRead,
     /// Writes that a client waits for.
     SyncWrite,
-    /// Reads that no client waits for: the reads of a repair.
+    /// Reads that no client waits for, which are those of a repair.
     AsyncRead,
     /// The dirty data of a txg, and the writes of a repair.
     AsyncWrite,
@@ -246,22 +248,22 @@ pub struct QueueStats {
     pub classes: [ClassStats; Class::ALL.len()],
 }
 
-/// One class of a disk's queue. Latencies are those of zios as they reached the disk. Joined zios
-/// count once, with the times of the zio at the lowest offset (OpenZFS: `vdev_stat_update`).
+/// One class of a disk's queue. Latencies are counted after joining: joined zios count once, with the times
+/// of the zio at the lowest offset (OpenZFS: `vdev_stat_update`).
 #[derive(Clone, Debug, Default)]
 pub struct ClassStats {
     /// Zios that wait in the queue now.
     pub pending: u32,
     /// Zios at the disk now, counted after joining.
     pub active: u32,
-    /// The time from entering the queue to the end (`total_wait`).
+    /// The time from when a zio entered the queue until the disk had done it (`total_wait`).
     pub total_wait: Option<Box<Histogram>>,
-    /// The time at the disk (`disk_wait`).
+    /// The time that zios spent at the disk (`disk_wait`).
     pub disk_wait: Option<Box<Histogram>>,
-    /// The time in the queue (`syncq_wait`, `asyncq_wait`, `trim`).
+    /// The time that zios spent in the queue (`syncq_wait`, `asyncq_wait`, `trim`).
     pub queue_wait: Option<Box<Histogram>>,
-    /// Sizes in bytes of zios that went to the disk alone (`ind`).
+    /// The sizes, in bytes, of zios that went to the disk alone (`ind`).
     pub alone: Option<Box<Histogram>>,
-    /// Sizes in bytes of joined zios (`agg`).
+    /// The sizes, in bytes, of joined zios (`agg`).
     pub joined: Option<Box<Histogram>>,
 }

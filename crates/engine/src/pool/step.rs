@@ -30,17 +30,18 @@ impl Step<'_> {
     }
 }
 
-/// The names of buffers. A name keeps its size, so that the driver can keep the memory of the buffer.
+/// The names of buffers. A name always has the same size, so that the driver can reuse the memory of the
+/// buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    /// Free names, by the logarithm of their size.
+    /// Free names, by the binary logarithm of their size.
     free: [Vec<Buf>; u32::BITS as usize],
-    /// The logarithm of the size of each name.
+    /// The binary logarithm of the size of each name.
     sizes: Vec<u8>,
 }
 
 impl Buffers {
-    /// A buffer of `size` bytes, a power of two.
+    /// Allocates a buffer of `size` bytes, which must be a power of two.
     pub(super) fn allocate(&mut self, size: u32) -> Buf {
         let log = size.trailing_zeros();
         self.free[log as usize].pop().unwrap_or_else(|| {
@@ -83,16 +84,17 @@ pub(crate) enum Work {
     Picked(PickedId),
     /// A sync of the disk. As in ZFS, the sync does not go through the queue.
     Sync { who: SyncFor, covers: Covers },
-    /// The child has no work any more, because the pool has crashed.
+    /// The child's work no longer matters, because the pool has crashed.
     Orphan,
 }
 
-/// How many writes a sync of a disk covers: those that had ended on the disk's member when the sync began.
+/// The writes that a sync of a disk covers, as counts: those that had ended on the disk's member when the
+/// sync began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Covers {
     /// How many first writes of blocks the sync covers.
     pub(super) firsts: u64,
-    /// How often regions had become quiet.
+    /// How many times a region had become quiet when the sync began.
     pub(super) quiet: u64,
 }
 
@@ -114,7 +116,7 @@ impl Children {
         self.outbox.push(Zio { id, ..zio });
     }
 
-    /// The child with this id, which was sent and has not ended.
+    /// The child with this id, which must have been sent and not have ended.
     pub(crate) fn get(&self, id: ZioId) -> &Child {
         &self.sent[id.0]
     }

@@ -15,7 +15,7 @@ use crate::time::Instant;
 use crate::zio::{Errno, Outcome};
 
 impl Pool {
-    /// Takes the next step of the txgs towards the disks, if one is due.
+    /// Moves the txgs one step further towards the disks, if a step is due. Returns whether it has.
     pub(super) fn advance_txgs(&mut self, step: &mut Step<'_>) -> bool {
         if self.throttle.wants_quiesce() {
             self.txgs.want_quiesce();
@@ -24,7 +24,7 @@ impl Pool {
             self.txgs.want_sync();
         }
         if self.txgs.is_to_quiesce(step.now, self.txg_timeout()) {
-            // The quiesce ends the delays of some writes. These writes still join this txg.
+            // The request to quiesce ends the delays of some writes, which still join this txg.
             if self.throttle.quiesce_asked() {
                 return true;
             }
@@ -53,7 +53,7 @@ impl Pool {
         self.begin_job(Job::Sync(sync), step);
     }
 
-    /// Puts the batches into the queues of their disks. The disks get none of these writes yet.
+    /// Puts the batches into the queues of their disks. None of these writes goes to a disk yet.
     pub(super) fn push_batches(&mut self, now: Instant) {
         for (leaf, batch) in self.disks.iter_mut().zip(&mut self.batches) {
             leaf.queue.push_batch(now, batch);
@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    /// Adds a block to the batch of its disks, unless it is on the disks or on its way there already.
+    /// Adds a block to the batch of its disks, unless the block is already on the disks or on its way there.
     pub(super) fn enlist(&mut self, volume: usize, block: u32, txg: u64, now: Instant) {
         let target = &self.volumes[volume];
         let version = target.blocks.get(block).version(slot_of(txg));
@@ -114,7 +114,7 @@ impl Pool {
         }
     }
 
-    /// Notes that a disk has synced. The last disk ends the txg.
+    /// Notes that a disk has synced. When the last disk has, the txg ends.
     pub(super) fn disk_synced(&mut self, disk: usize, outcome: Outcome, step: &mut Step<'_>) {
         let failed = outcome.is_err();
         let had_failed = core::mem::replace(&mut self.disks[disk].sync_failed, failed);
@@ -144,8 +144,8 @@ impl Pool {
         }
     }
 
-    /// Makes the pool start with a txg that syncs and another that waits for it, each as large as the limit.
-    /// Both txgs write zeroes over the beginning of the volume, so this is only for simulations.
+    /// Makes the pool start with one txg that syncs and another that waits for it, each as large as the
+    /// limit. Both txgs write zeroes over the beginning of the volume, so this is only for simulations.
     pub(super) fn fill_pipeline(&mut self, step: &mut Step<'_>) {
         let ThrottleConfig::Legacy(legacy) = self.throttle_config else {
             return;

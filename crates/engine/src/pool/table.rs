@@ -5,23 +5,23 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A value for each block, at first the default.
+/// A table with a value for each block, which is the default until it is changed.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     leaves: Vec<Option<Box<Leaf<T>>>>,
-    /// The leaves that have values other than the default, one bit each.
+    /// A bit for each leaf: whether it has values other than the default.
     used: Vec<u64>,
 }
 
 #[derive(Debug)]
 struct Leaf<T> {
     values: [T; LEAF],
-    /// The values that differ from the default, one bit each.
+    /// A bit for each value: whether it differs from the default.
     used: [u64; LEAF / WORD],
 }
 
 impl<T: Copy + Default + PartialEq> Table<T> {
-    /// The values of all blocks that have been touched.
+    /// The values of all leaves that have been allocated.
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
         let leaves = self.leaves.iter().flatten();
         leaves.flat_map(|leaf| leaf.values.iter())
@@ -62,9 +62,9 @@ impl<T: Copy + Default + PartialEq> Table<T> {
         answer
     }
 
-    /// The blocks of a range whose values differ from the default. The time grows with the number of these
-    /// blocks, and hardly with the size of the range: the test of one word skips 32768 blocks that have the
-    /// default.
+    /// The blocks of a range whose values differ from the default. The time depends on the number of these
+    /// blocks, and hardly on the size of the range, because the test of one word skips 32768 blocks that have
+    /// the default.
     pub(super) fn used(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
         let Range { mut start, end } = range;
         core::iter::from_fn(move || {
@@ -107,7 +107,7 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// The first bit that is set, from the bit `from` on.
+/// The first set bit at or after the bit `from`.
 #[inline]
 fn next_bit(words: &[u64], from: usize) -> Option<usize> {
     let first = words.get(from / WORD)? & u64::MAX << (from % WORD);
@@ -128,7 +128,7 @@ mod tests {
     use crate::random::Random;
     use alloc::collections::BTreeMap;
 
-    /// Compares the table with a map.
+    /// Changes random blocks of a table and of a map. Both must always have the same values.
     #[test]
     fn it_finds_the_values_that_differ_from_the_default() {
         const BLOCKS: u64 = 200 * LEAF as u64;

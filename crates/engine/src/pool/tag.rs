@@ -3,7 +3,7 @@
 /// The owner of an I/O in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// The repair of a mirror, which has one I/O in a queue at a time.
+    /// The repair of a mirror. It has at most one I/O in each queue at a time.
     Repair,
     /// A side of the write with this id.
     Write(u32),
@@ -12,7 +12,7 @@ pub(super) enum Tag {
 }
 
 impl Tag {
-    /// The tag as a number. The numbers are small and dense, as queues need them.
+    /// The tag as a number. These are small numbers with few gaps, as queues require.
     #[inline]
     pub(super) fn pack(self) -> u32 {
         match self {

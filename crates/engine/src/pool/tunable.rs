@@ -1,9 +1,9 @@
 //! The tunables of a pool: ZFS's names, defaults and units, in one table.
 //!
 //! The lab file, the help, the API and the page all use this table. Names that begin with `zfs_` are ZFS's,
-//! including those of the throttle before 2013. Other tunables choose between behaviours of different ZFS
-//! versions, or between behaviours that a lab wants to compare. Bounds are narrower than ZFS's where a
-//! value would stop the pool or overflow.
+//! including those of the throttle before 2013. Other tunables choose between the behaviours of different ZFS
+//! versions, or between behaviours that a lab may want to compare. Bounds are narrower than ZFS's where a
+//! value that ZFS accepts would stop the pool or overflow.
 
 use core::fmt;
 
@@ -12,7 +12,7 @@ use core::fmt;
 pub enum Unit {
     /// Bytes.
     Bytes,
-    /// Hundredths of something that the help names.
+    /// Hundredths of an amount that the help names.
     Percent,
     /// Nanoseconds.
     Nanoseconds,
@@ -22,7 +22,7 @@ pub enum Unit {
     Seconds,
     /// A plain number.
     Count,
-    /// A position in this list of words.
+    /// The index of a word in this list.
     Choice(&'static [&'static str]),
 }
 
@@ -43,13 +43,13 @@ pub struct TunableInfo {
 }
 
 impl TunableInfo {
-    /// ZFS's default on a machine with `ram` bytes of memory.
+    /// The default of ZFS on a machine with `ram` bytes of memory.
     pub fn default(&self, ram: u64) -> u64 {
         (self.default)(ram).clamp(self.min, self.max)
     }
 }
 
-/// Makes the enum and the table from the same rows.
+/// Defines the enum and the table from the same rows.
 macro_rules! tunables {
     ($($variant:ident $name:literal $unit:expr, $min:expr, $max:expr, $default:expr, $help:literal;)*) => {
         /// A tunable of a pool.
@@ -146,11 +146,11 @@ tunables! {
         "Whether writes wait or fail while a pool cannot write what it has acknowledged.";
 }
 
-/// More zios than any disk gets at a time. The product of this number and the largest amount of dirty data
-/// fits into 64 bits.
+/// The highest limit that can be set for the zios at a disk, more than any disk gets. The product of this
+/// number and the largest amount of dirty data fits into 64 bits.
 const MOST_ACTIVE: u64 = 10_000;
 
-/// As in ZFS, a tenth of the memory, but at most a quarter of the memory, and at most 4 GiB.
+/// The default of [`Tunable::DirtyDataMax`]. As in ZFS, a tenth of the memory, but at most 4 GiB.
 fn dirty_data_max(ram: u64) -> u64 {
     let cap = (4 * GIB).min(ram / 4);
     (ram / 10).min(cap)
@@ -170,7 +170,7 @@ const ORDERED: [(Tunable, Tunable); 6] = [
 ];
 
 impl Tunable {
-    /// The tunable's row of the table.
+    /// The tunable's row in the table.
     pub fn info(self) -> &'static TunableInfo {
         &TABLE[self as usize]
     }
@@ -200,7 +200,7 @@ impl Tunables {
         }
     }
 
-    /// The bytes of memory of the modelled machine.
+    /// The size of the modelled machine's memory, in bytes.
     pub fn ram(&self) -> u64 {
         self.ram
     }
@@ -215,13 +215,12 @@ impl Tunables {
         Tunable::ALL.iter().copied().zip(self.values)
     }
 
-    /// Sets one tunable, or says why it cannot have this value.
+    /// Sets one tunable, or returns why it cannot have this value.
     pub fn set(&mut self, tunable: Tunable, value: u64) -> Result<(), TunableError> {
         self.set_all([(tunable, value)])
     }
 
-    /// Sets all of these tunables or none of them. Tunables that limit each other are compared after all are
-    /// set.
+    /// Sets all of these tunables or none of them. Bounds between two tunables are checked after all are set.
     pub fn set_all(
         &mut self,
         changes: impl IntoIterator<Item = (Tunable, u64)>,
@@ -259,7 +258,7 @@ impl Tunables {
         }
     }
 
-    /// Whether a block stops being dirty part by part, as each copy is written.
+    /// Whether each copy that has been written retires its share of a block's dirty bytes.
     pub(crate) fn retires_physically(&self) -> bool {
         self.get(Tunable::DirtyRetire) == 1
     }

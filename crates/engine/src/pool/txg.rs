@@ -1,9 +1,9 @@
 //! Transaction groups: open, quiescing, syncing (OpenZFS: `txg.c`).
 //!
-//! At most one txg of each kind lives at a time. A txg begins to sync when the txg before it is on the
-//! disks and there is a reason: its dirty data, the time since the last sync began, or a request that
-//! waits. Unlike ZFS, the pool skips txgs without dirty data, so that an idle pool never wakes up: the
-//! timer runs on as if the skipped txgs had synced in no time.
+//! At most one txg is in each of these states at a time. A txg begins to sync when the txg before it is on
+//! the disks and there is a reason: its dirty data, the time since the last sync began, or a request that
+//! waits. Unlike ZFS, the pool skips txgs without dirty data, so that an idle pool never wakes up. The timer
+//! runs on as if the skipped txgs had synced in no time.
 
 use alloc::collections::VecDeque;
 
@@ -18,10 +18,10 @@ pub(super) struct Txgs {
     closed: Option<Txg>,
     syncing: Option<Txg>,
     done: VecDeque<TxgStats>,
-    /// Dirty blocks and extents that are not on the disks yet, by txg.
+    /// For each txg, the number of its dirty blocks and extents that are not yet on the disks.
     standing: [u32; TXGS],
     last_sync: Instant,
-    /// When the last committed txg had reached the disks.
+    /// When the last committed txg reached the disks.
     last_committed: Option<Instant>,
     /// Whether a request waits for the open txg to sync.
     sync_wanted: bool,
@@ -95,7 +95,7 @@ impl Txgs {
         }
     }
 
-    /// Counts one extent more, because a write has split an extent in two.
+    /// Counts one more extent, because a write has split an extent in two.
     pub(super) fn parted(&mut self, txg: u64) {
         self.standing[slot_of(txg)] += 1;
     }
@@ -160,7 +160,7 @@ impl Txgs {
         self.last_sync = now;
     }
 
-    /// Ends the syncing txg: it is on the disks.
+    /// Ends the syncing txg, which is now on the disks.
     pub(super) fn committed(
         &mut self,
         now: Instant,
@@ -202,7 +202,7 @@ impl Txgs {
         }
     }
 
-    /// The stats of the txgs, the oldest first. `dirty_of` gives the dirty bytes of a live txg.
+    /// The statistics of the txgs, the oldest first. `dirty_of` gives the dirty bytes of a live txg.
     pub(super) fn stats(
         &self,
         now: Instant,

@@ -4,8 +4,7 @@ use alloc::collections::VecDeque;
 
 use super::stats::Class;
 
-/// Writes that wait for a place, by id. A write may be listed twice, or may have got its place in
-/// the meantime.
+/// Writes that wait for a place, by id. A write may be listed twice, or may meanwhile have got its place.
 #[derive(Debug, Default)]
 pub(super) struct Unplaced {
     sync: VecDeque<u32>,
@@ -20,7 +19,7 @@ impl Unplaced {
         }
     }
 
-    /// The next write: a write that a client waits for, if there is such a write.
+    /// The next write to place. Writes that a client waits for come first.
     pub(super) fn next(&mut self, waits: impl Fn(u32, bool) -> bool) -> Option<u32> {
         for (list, is_sync) in [(&mut self.sync, true), (&mut self.other, false)] {
             while let Some(id) = list.front().copied() {

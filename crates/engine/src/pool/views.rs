@@ -72,7 +72,7 @@ impl Pool {
         sum
     }
 
-    /// The source or destination of a child's bytes.
+    /// The sources or destinations of a child's bytes.
     pub(crate) fn segments(&self, disk: usize, work: Work) -> impl Iterator<Item = Segment> + '_ {
         let picked = match work {
             Work::Picked(picked) => Some(picked),
@@ -123,7 +123,8 @@ impl Pool {
         })
     }
 
-    /// Completes a child's event with its class, its pool's txgs, and the zio that the child is a part of.
+    /// Completes a child's event: adds the child's class, whether a txg synced, and the zio to which the
+    /// child belongs.
     pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
         let (class, parent) = match child.work {
             Work::Picked(picked) => {

@@ -22,9 +22,11 @@ pub(super) struct Volume {
     pub(super) base: u64,
     pub(super) blocks: BlockTable,
     pub(super) extents: Extents,
-    /// For each block that requests have locked in part, the locked bytes: first byte and end.
+    /// For each block that requests have locked in part, the locked ranges of bytes, each as its first byte
+    /// and its end.
     pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
-    /// The runs of blocks that requests have locked: first block and end. The runs do not overlap.
+    /// The runs of blocks that requests have locked, each as its first block and its end. The runs do not
+    /// overlap.
     pub(super) locked_runs: BTreeMap<u32, u32>,
     /// The old content of blocks that requests replace only in part.
     pub(super) edges: BTreeMap<u32, Edge>,
@@ -32,28 +34,28 @@ pub(super) struct Volume {
     pub(super) lock_queues: BTreeMap<u32, VecDeque<ZioId>>,
     /// Requests that wait until a block is on the disks.
     pub(super) watchers: Watchers,
-    /// Blocks whose last write to the disks failed.
+    /// The number of blocks whose last write to the disks failed.
     pub(super) failing: u32,
     pub(super) stats: DiskStats,
     pub(super) occupancy: Occupancy,
 }
 
-/// The part of a zio within one block; or, for a zero or trim, a run of whole blocks.
+/// A part of a zio: what falls into one block or, for a zero or trim, a run of whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The first block.
     pub(super) block: u32,
     /// How many blocks the piece has. If there are several, the piece covers each of them completely.
     pub(super) count: u32,
-    /// First byte in the block.
+    /// The offset in the block of the piece's first byte.
     pub(super) at: u32,
     pub(super) length: u32,
-    /// First byte in the zio.
+    /// The offset in the zio of the piece's first byte.
     pub(super) from: u32,
 }
 
 impl Piece {
-    /// The first byte of the piece in its block, and its end.
+    /// The offsets in the block where the piece begins and ends.
     pub(super) fn bytes(&self) -> (u32, u32) {
         (self.at, self.at + self.length)
     }
@@ -132,15 +134,15 @@ impl Volume {
         core::iter::successors(Some(cut(begin)), after)
     }
 
-    /// Whether the volume has all bytes of a zio's range.
+    /// Whether a zio's range lies completely within the volume.
     pub(super) fn holds(&self, zio: &Zio<VolumeId>) -> bool {
         let size = self.count * u64::from(self.block_size);
         let end = zio.offset.checked_add(u64::from(zio.length));
         end.is_some_and(|end| end <= size)
     }
 
-    /// Whether a write can skip its locks: it has whole blocks that no request uses, like most writes. If the
-    /// throttle holds the write back, the write takes the locks then.
+    /// Whether a write can skip its locks, as most writes can: it consists of whole blocks that no other
+    /// request uses. If the throttle holds the write back, the write takes its locks after all.
     #[inline]
     pub(super) fn takes_at_once(&self, zio: &Zio<VolumeId>) -> bool {
         let size = u64::from(self.block_size);
@@ -154,15 +156,15 @@ impl Volume {
         whole && self.write == WritePolicy::Back && self.pieces(zio).all(free)
     }
 
-    /// The content of a block in memory, if memory has the block. A version in the block table is newer than
-    /// an extent, because a newer extent drops the version. `open` is the open txg.
+    /// The content of a block in memory, if memory has the block. A version in the block table is always
+    /// newer than an extent, because a newer extent would have dropped the version. `open` is the open txg.
     #[inline]
     pub(super) fn content(&self, block: u32, open: u64) -> Option<Content> {
         let version = self.newest(block, open).map(|(_, content)| content);
         version.or_else(|| self.extents.content(block))
     }
 
-    /// The write of a block, or of an extent with this block, that is queued or at a disk.
+    /// The queued or active write of a block, or of an extent that contains the block.
     #[inline]
     pub(super) fn write_of(&self, block: u32) -> Option<u32> {
         let own = self.blocks.get(block).write();
@@ -178,13 +180,13 @@ impl Volume {
     }
 }
 
-/// The most bytes in a run of blocks. A run ends at a multiple of this number.
+/// The maximum size of a run of blocks, in bytes. Runs end at multiples of this size.
 const RUN_MAX: u64 = 64 << 20;
 
-/// A pool has one txg that is open, one that is quiesced, and one that syncs.
+/// A pool has at most this many live txgs: one open, one quiesced, and one that syncs.
 pub(super) const LIVE_TXGS: u64 = 3;
 
-/// A txg's place in the ring.
+/// A txg's place in a ring of txgs.
 pub(super) const fn slot_of(txg: u64) -> usize {
     txg as usize % TXGS
 }
@@ -197,7 +199,7 @@ mod tests {
     use crate::zio::{Op, PoolId, VolumeId, Zio, ZioId};
     use alloc::vec::Vec;
 
-    /// The pieces of a zio of a volume of 4 KiB blocks: block, count, at, length.
+    /// The pieces of a zio to a volume with blocks of 4 KiB, each as (block, count, at, length).
     fn cut(op: Op, offset: u64, length: u32) -> Vec<(u32, u32, u32, u32)> {
         let config = VolumeConfig {
             pool: PoolId(0),

@@ -90,7 +90,7 @@ impl Watchers {
         self.lists.used(range)
     }
 
-    /// Removes a node, which is behind `before`.
+    /// Removes the node that follows `before`.
     fn remove(&mut self, block: u32, before: Option<u32>, slot: u32) -> ZioId {
         let Node { watcher, next } = self.nodes.remove(slot);
         if let Some(before) = before {
@@ -122,7 +122,7 @@ mod tests {
     use crate::zio::ZioId;
     use alloc::vec::Vec;
 
-    /// Compares the watchers with a plain list for each block.
+    /// Compares the watchers with a plain list of requests for each block.
     #[test]
     fn it_is_a_list_for_each_block() {
         for seed in 0..50 {

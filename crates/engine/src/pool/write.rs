@@ -1,7 +1,8 @@
-//! A client's write, zero or trim: lock, fill, throttle, dirty, reply.
+//! The path of a client's write, zero or trim: lock its blocks, read the rest of partial blocks, pass the
+//! throttle, become dirty, reply.
 //!
-//! The order is zvol's. A write takes the range lock before its transaction begins. Then the write reads the
-//! rest of partial blocks, so the time of these reads counts as delay served.
+//! The order is that of OpenZFS's zvol. A write takes the range lock before its transaction begins. Then the
+//! write reads the rest of partial blocks, so the time of these reads counts towards the write's delay.
 
 use super::block_io::Cause;
 use super::blocks::{Block, Content};
@@ -48,7 +49,7 @@ impl Pool {
         Some((request.volume, request.zio))
     }
 
-    /// Resumes a write once all that it needs is in memory.
+    /// Resumes a write once everything that it needs is in memory.
     pub(super) fn filled(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get(id) else {
             return;
@@ -64,7 +65,7 @@ impl Pool {
     }
 }
 
-/// Writes back: the pool acknowledges a write once its data is dirty.
+/// Handles volumes that write back: the pool acknowledges a write once its data is dirty.
 impl Pool {
     /// Asks the throttle to admit a write.
     pub(super) fn ask(&mut self, id: ZioId, step: &mut Step<'_>) {
@@ -145,7 +146,7 @@ impl Pool {
             Op::Zero if whole => Content::Zero,
             Op::Trim if whole => Content::Trim,
             Op::Trim => {
-                // A trim of part of a block changes nothing, but the call can let a waiting writer go on.
+                // A trim of part of a block changes nothing, but the call can release a waiting writer.
                 self.throttle.dirtied(step.now, self.txgs.open(), 0);
                 return;
             }
@@ -193,7 +194,7 @@ impl Pool {
         before
     }
 
-    /// A buffer with the newest bytes of a block, including those of this write.
+    /// Returns a buffer with the newest bytes of a block, including those of this write.
     fn new_bytes(
         &mut self,
         volume: usize,
@@ -224,8 +225,8 @@ impl Pool {
         buf
     }
 
-    /// The buffer of a block's version in the open txg. `None` if a disk works on the buffer, which must not
-    /// be modified then.
+    /// The buffer of a block's version in the open txg. `None` if there is none, or if the buffer must not be
+    /// modified because a disk works on it.
     fn own_buffer(&self, volume: usize, block: u32) -> Option<Buf> {
         let block = self.volumes[volume].blocks.get(block);
         let own = block.version(slot_of(self.txgs.open()))?.buf()?;
@@ -233,7 +234,7 @@ impl Pool {
         (written != Some(own)).then_some(own)
     }
 
-    /// A buffer of the open txg with the current content of a block.
+    /// Returns a buffer with the current content of a block, for the open txg to modify.
     fn buffer_to_change(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> Buf {
         if let Some(own) = self.own_buffer(volume, block) {
             return own;
@@ -248,7 +249,7 @@ impl Pool {
         }
     }
 
-    /// Frees a replaced version. If the version is on its way to a disk, the end of that write frees it.
+    /// Frees a replaced version. If the version is on its way to a disk, it is freed when that write ends.
     fn discard(&mut self, volume: usize, block: u32, before: Content, step: &mut Step<'_>) {
         let under_way = self.volumes[volume].blocks.get(block).write();
         let of_before = |id: &u32| {
@@ -263,7 +264,7 @@ impl Pool {
     }
 }
 
-/// A new buffer with the content of a version.
+/// Allocates a buffer with the content of a version.
 fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
     let buf = step.buffers.allocate(block_size);
     step.move_bytes(match content {
@@ -277,7 +278,7 @@ fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
     buf
 }
 
-/// Writes through: the pool acknowledges a write once its data is on the disks.
+/// Handles volumes that write through: the pool acknowledges a write once its data is on the disks.
 impl Pool {
     fn write_through(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
@@ -286,7 +287,7 @@ impl Pool {
         let size = self.volumes[volume].block_size;
         let trims = |piece: &Piece| zio.op != Op::Trim || piece.is_whole(size);
         let pieces = self.volumes[volume].pieces(&zio).filter(trims);
-        // Count one more than the blocks, so that the request cannot end before all blocks have begun.
+        // Count one extra, so that the request cannot end before the writes of all its blocks have begun.
         self.add_pending(id, 1);
         for piece in pieces {
             let content = match zio.op {

@@ -2,9 +2,9 @@
 //!
 //! After each call that can admit a writer, the pool takes the admitted writers out one by one with
 //! [`Throttle::pop_admitted`], and makes the blocks of each writer dirty before it takes the next writer. So
-//! a writer sees the dirty data of earlier writers, as one thread sees the effects of another thread. Writers
-//! that a quiesce lets go still belong to the txg that quiesces, so the pool takes them out before the next
-//! txg opens.
+//! each writer finds the dirty data of earlier writers, as a thread in ZFS finds what earlier threads did.
+//! Writers that a quiesce releases still belong to the txg that quiesces, so the pool takes them out before
+//! the next txg opens.
 
 use alloc::collections::VecDeque;
 
@@ -22,9 +22,9 @@ use crate::zio::ZioId;
 pub(crate) struct Tx {
     /// The request.
     pub(crate) zio: ZioId,
-    /// When the request was complete. The time since then counts as delay served.
+    /// When the request was complete. The time since then counts towards the request's delay.
     pub(crate) started: Instant,
-    /// The most bytes that the request can make dirty: the bytes of all blocks that it touches.
+    /// The largest number of bytes that the request can make dirty: the size of all blocks that it touches.
     pub(crate) bytes: u64,
 }
 
@@ -43,16 +43,17 @@ pub(crate) struct Throttle {
     policy: Policy,
     marks: Marks,
     dirty: Dirty,
-    /// Writes that wait for room: below the hard stop or, in the legacy throttle, in the next txg.
+    /// Writes that wait until dirty data falls below the hard stop or, in the legacy throttle, until the next
+    /// txg opens.
     stopped: VecDeque<Tx>,
     /// Writes that sleep, the earliest wake-up first.
     sleepers: VecDeque<Sleeper>,
     /// Writes that wait for a delay slot of the legacy throttle.
     behind: VecDeque<Tx>,
-    /// Writes that the throttle has let go, and that the pool has not taken out yet.
+    /// Writes that the throttle has released, and that the pool has not yet taken out.
     ready: VecDeque<Ready>,
     admissions: Admissions,
-    /// The bytes that the last admitted write, or a part of it, may still make dirty.
+    /// How many bytes the last admitted write, or a part of it, may still make dirty.
     promised: u64,
 }
 
@@ -76,7 +77,7 @@ enum Ready {
 }
 
 impl Throttle {
-    /// A throttle at the start: nothing is dirty, no write waits, and `open` is the first txg.
+    /// A new throttle: nothing is dirty, no write waits, and the first txg is `open`.
     pub(crate) fn new(config: ThrottleConfig, tunables: &Tunables, open: u64) -> Throttle {
         let policy = match config {
             ThrottleConfig::None => Policy::None,
@@ -128,8 +129,8 @@ impl Throttle {
     }
 
     /// Notes that an admitted write has made `bytes` dirty. The pool calls this function for every block of
-    /// the write, because each call can signal a writer at the hard stop. For a block that was dirty in its
-    /// txg already, `bytes` is zero.
+    /// the write, because each call can signal a writer at the hard stop. For a block that was already dirty
+    /// in its txg, `bytes` is zero.
     pub(crate) fn dirtied(&mut self, now: Instant, txg: u64, bytes: u64) {
         debug_assert!(
             bytes <= self.promised,
@@ -150,7 +151,7 @@ impl Throttle {
         self.signal(now);
     }
 
-    /// When to call [`Throttle::wake`].
+    /// The moment at which to call [`Throttle::wake`].
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         self.sleepers.front().map(|sleeper| sleeper.wake)
     }
@@ -164,8 +165,8 @@ impl Throttle {
         }
     }
 
-    /// Takes the next writer that may go. The pool makes the writer's blocks dirty before it asks for the
-    /// next writer.
+    /// Takes out the next writer that may continue. The pool makes the writer's blocks dirty before it asks
+    /// for the next writer.
     pub(crate) fn pop_admitted(&mut self, now: Instant) -> Option<ZioId> {
         loop {
             let tx = match self.ready.pop_front() {
@@ -184,8 +185,8 @@ impl Throttle {
         }
     }
 
-    /// Forgets the writers that are `gone`. Frees the times that these writers booked, and signals the
-    /// writers that they would have signalled.
+    /// Forgets the writers that are `gone`. Frees the times that they have booked, and signals the writers
+    /// that they would have signalled.
     pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
         self.stopped.retain(|tx| !gone(tx.zio));
         self.behind.retain(|tx| !gone(tx.zio));
@@ -223,7 +224,7 @@ impl Throttle {
         self.signal(now);
     }
 
-    /// Adds dirty data without writes: the full txgs that a pool starts with.
+    /// Adds dirty data that no write has made, for the full txgs that a pool starts with.
     pub(crate) fn prefill(&mut self, now: Instant, txg: u64, bytes: u64) {
         self.promised += bytes;
         self.dirtied(now, txg, bytes);
@@ -234,8 +235,7 @@ impl Throttle {
         self.dirty.add(txg, u64::from(bytes));
     }
 
-    /// Notes that a request waits for the open txg to quiesce. Returns whether the request has let any
-    /// sleeper go.
+    /// Notes that a request waits for the open txg to quiesce. Returns whether this has released a sleeper.
     pub(crate) fn quiesce_asked(&mut self) -> bool {
         let Policy::Legacy(legacy) = &mut self.policy else {
             return false;
@@ -285,19 +285,19 @@ impl Throttle {
         !matches!(self.policy, Policy::Legacy(_)) && self.dirty.of(txg) > self.marks.sync_above
     }
 
-    /// How many async writes one disk may have now. The scheduler of the legacy throttle did not
-    /// look at dirty data: with that throttle, the answer is the maximum.
+    /// How many async writes one disk may have now. With the legacy throttle, the answer is always the
+    /// maximum, because the scheduler of that time did not look at dirty data.
     pub(crate) fn max_async_writes(&self) -> u32 {
         let always_most = matches!(self.policy, Policy::Legacy(_));
         self.marks.max_async_writes(self.dirty.total(), always_most)
     }
 
-    /// Dirty bytes of the pool.
+    /// The number of dirty bytes in the pool.
     pub(crate) fn dirty(&self) -> u64 {
         self.dirty.total()
     }
 
-    /// Dirty bytes of one live txg.
+    /// The number of dirty bytes in one live txg.
     pub(crate) fn dirty_of(&self, txg: u64) -> u64 {
         self.dirty.of(txg)
     }
@@ -309,7 +309,7 @@ impl Throttle {
         waiting as u32
     }
 
-    /// How writes were admitted so far.
+    /// Counts of how writes have been admitted so far.
     pub(crate) fn admissions(&self) -> Admissions {
         self.admissions
     }
@@ -333,7 +333,7 @@ impl Throttle {
         }
     }
 
-    /// The most that one txg takes in the legacy throttle.
+    /// How much one txg takes at most in the legacy throttle.
     pub(crate) fn write_limit(&self) -> Option<u64> {
         match &self.policy {
             Policy::Legacy(legacy) => Some(legacy.limit()),
@@ -346,12 +346,11 @@ impl Throttle {
 impl Throttle {
     fn assign(&mut self, tx: Tx) {
         self.admissions.assigned += 1;
-        // The write becomes dirty before the next write is admitted. Bytes that the write does not use are
-        // not kept for another write.
+        // The write becomes dirty before the next write is admitted, so bytes that it does not use lapse.
         self.promised = tx.bytes;
     }
 
-    /// Decides about a write that is not admitted at once.
+    /// Decides what becomes of a write that is not admitted at once.
     fn hold_back(&mut self, now: Instant, tx: Tx) -> Verdict {
         match &mut self.policy {
             Policy::None => self.stop(tx),
@@ -389,7 +388,7 @@ impl Throttle {
         }
     }
 
-    /// Delays a write once, for a time that follows from the dirty data of this moment.
+    /// Delays a write once, for a time that depends on how much data is dirty at this moment.
     fn delay(&mut self, now: Instant, tx: Tx) -> Verdict {
         let delay = self.marks.delay(self.dirty.total());
         let wake = match &mut self.policy {
@@ -423,8 +422,8 @@ impl Throttle {
         }
     }
 
-    /// Adds a sleeper in the order of wake-ups, almost always at the end: a new wake-up is earlier than an
-    /// old one only after the legacy delay was tuned down.
+    /// Adds a sleeper in the order of wake-ups, which is almost always at the end. A new wake-up is earlier
+    /// than an old one only after the legacy delay was tuned down.
     fn sleep(&mut self, wake: Instant, tx: Tx) -> Verdict {
         let before = self.sleepers.iter().rposition(|other| other.wake <= wake);
         let place = before.map_or(0, |before| before + 1);

@@ -1,14 +1,14 @@
 //! The throttle of ZFS before 2013: an estimate of the throughput, and a limit for each txg.
 //!
-//! Source: OpenZFS before illumos 4045, `dsl_pool_sync`, `dsl_pool_tempreserve_space` and
-//! `txg_delay`. The limit is the amount that the disks are expected to write in
-//! `zfs_txg_synctime_ms`. A txg that is more than 7/8 full delays each writer by 10 ms, unless the
-//! txg could quiesce now. A full txg stops all writers until the next txg opens.
+//! Source: The model is OpenZFS before illumos 4045: `dsl_pool_sync`, `dsl_pool_tempreserve_space` and
+//! `txg_delay`. The limit is the amount that the disks are expected to write in `zfs_txg_synctime_ms`. A txg
+//! that is more than 7/8 full delays each writer by 10 ms, unless the txg could quiesce now. A full txg stops
+//! all writers until the next txg opens.
 //!
-//! A delay held a lock of its processor, and later writers on that processor queued behind the
-//! sleeper. Here, a writer that finds all slots asleep joins one queue for all slots. The result
-//! differs from one queue for each slot only where delays begin or end, because in between every
-//! slot takes 10 ms.
+//! In ZFS, a delay held a lock of its processor, and later writers on that processor queued behind the
+//! sleeper. Here, each slot stands for a processor, and a writer that finds all slots asleep joins one queue
+//! for all slots. The result differs from that of one queue per slot only where delays begin or end, because
+//! in between every slot is busy for 10 ms at a time.
 //!
 //! The throttle's dependence on memory use (ARC) is not modelled.
 
@@ -20,15 +20,15 @@ use crate::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Legacy {
     bounds: Bounds,
-    /// Bytes per millisecond; zero before the first measurement.
+    /// The throughput in bytes per millisecond; zero before the first measurement.
     throughput: u64,
-    /// The most that a txg takes, computed from the throughput.
+    /// How much a txg takes at most, in inflated bytes, computed from the throughput.
     limit: u64,
-    /// Bytes that have become dirty in the open txg.
+    /// How many bytes have become dirty in the open txg.
     to_write: u64,
-    /// Bytes that sleeping writers may add to the open txg.
+    /// How many bytes sleeping writers may add to the open txg.
     reserved: u64,
-    /// The dirty bytes of the syncing txg when its sync began.
+    /// The number of dirty bytes in the syncing txg when its sync began.
     writing: u64,
     /// The number of the open txg.
     open: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Legacy {
     asleep: u32,
 }
 
-/// The tunables, in the form in which the throttle uses them.
+/// The values of the tunables, in the form in which the throttle uses them.
 #[derive(Debug)]
 struct Bounds {
     least: u64,
@@ -54,9 +54,9 @@ struct Bounds {
 /// The fate of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// The writer goes on.
+    /// The writer continues.
     Admitted,
-    /// The writer sleeps for this long, then goes on.
+    /// The writer sleeps for this long, then continues.
     Delayed(Duration),
     /// The writer waits for the next txg, then tries again.
     Blocked,
@@ -83,7 +83,7 @@ impl Legacy {
         }
     }
 
-    /// The inflated bytes that a txg takes.
+    /// How many inflated bytes a txg takes at most.
     pub(crate) fn limit(&self) -> u64 {
         self.bounds.forced.unwrap_or(self.limit)
     }
@@ -106,8 +106,8 @@ impl Legacy {
         Attempt::Delayed(self.bounds.delay)
     }
 
-    /// The bytes that the open txg has taken, inflated. Reserved bytes count half, because
-    /// reservations are worst cases.
+    /// How many inflated bytes the open txg has taken. Reserved bytes count half, because reservations are
+    /// worst cases.
     fn taken(&self) -> u64 {
         self.bounds.inflate(self.to_write) + self.bounds.inflate(self.reserved) / 2
     }
@@ -143,8 +143,8 @@ impl Legacy {
     }
 
     /// Whether the open txg cannot quiesce yet, because another txg is quiesced and waits for the syncing
-    /// txg. Delays help only while the open txg cannot quiesce. Once a request waits for the quiesce, no
-    /// writer is delayed any more.
+    /// txg. Delays help only while the open txg cannot quiesce. Once a request waits for the open txg to
+    /// quiesce, the throttle delays no more writers.
     pub(crate) fn pipeline_is_full(&self) -> bool {
         self.syncing + 1 < self.open && !self.quiesce_asked
     }
@@ -170,7 +170,7 @@ impl Legacy {
         self.writing = dirty;
     }
 
-    /// Learns the throughput from a sync, unless the sync was small or short.
+    /// Updates the throughput from a sync, unless the sync was small or short.
     pub(crate) fn synced(&mut self, took: Duration) {
         let written = self.bounds.inflate(self.writing);
         if written <= self.bounds.least / 8 || took <= Duration::from_millis(1) {
@@ -216,7 +216,7 @@ impl Bounds {
     }
 }
 
-/// A txg that is more than 7/8 full delays its writers.
+/// The bytes above which a txg delays its writers: 7/8 of the limit.
 fn delays_above(limit: u64) -> u64 {
     limit - limit / 8
 }

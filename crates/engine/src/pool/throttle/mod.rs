@@ -1,7 +1,8 @@
 //! The write throttle: three policies behind one interface.
 //!
-//! The pool asks about each write, reports dirty data and data that reached the disks, and takes
-//! out the writers that may go. The throttle knows nothing of blocks, disks and bytes.
+//! The pool asks the throttle about each write, reports data that became dirty or reached the disks, and
+//! takes out the writers that may continue. The throttle knows nothing of blocks, disks or the content of
+//! writes.
 
 mod admission;
 mod dirty;

@@ -1,7 +1,7 @@
 //! The throttle of OpenZFS since 2013: delays that grow with the dirty data of the pool.
 //!
-//! Source: OpenZFS 2.2 to master, `dmu_tx_delay` and `vdev_queue_max_async_writes`. The integer
-//! arithmetic is the original's. The bounds of the tunables keep products from overflowing.
+//! Source: The model is `dmu_tx_delay` and `vdev_queue_max_async_writes` of OpenZFS from 2.2 to master, with
+//! the same integer arithmetic. The bounds of the tunables keep products from overflowing.
 
 use crate::pool::config::DELAY_MAX;
 use crate::pool::tunable::{Tunable, Tunables};
@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 /// The amounts of dirty data at which the throttle acts.
 #[derive(Debug)]
 pub(crate) struct Marks {
-    /// Writes stop at this amount.
+    /// The throttle admits no more writes at this amount.
     pub(crate) stop_at: u64,
     /// Writes are delayed above this amount.
     pub(crate) delay_above: u64,
@@ -48,10 +48,11 @@ impl Marks {
         }
     }
 
-    /// The time between two writes that are let go, at this amount of dirty data.
+    /// The time between two writes that the throttle releases, at this amount of dirty data.
     ///
-    /// The curve has a pole where writes stop. Below the pole the delay is at most ZFS's cap, and from the
-    /// pole on the delay is the cap. No write reaches the pole, because the hard stop comes first.
+    /// The curve has a pole at the amount where writes stop. Below the pole the delay is at most ZFS's cap,
+    /// and from the pole on the delay is the cap. No write reaches the pole, because the hard stop comes
+    /// first.
     pub(crate) fn delay(&self, dirty: u64) -> Duration {
         if dirty <= self.delay_above {
             return Duration::ZERO;
@@ -63,8 +64,8 @@ impl Marks {
         Duration::from_nanos(above / (self.stop_at - dirty)).min(DELAY_MAX)
     }
 
-    /// How many async writes one disk may have. The number is the maximum if `sync_waiting`, or while much
-    /// data is dirty. The number is small while little data is dirty, so that reads find the disk free.
+    /// How many async writes one disk may have: the maximum if `sync_waiting` or if much data is dirty, and
+    /// few if little data is dirty, so that reads find the disk free.
     pub(crate) fn max_async_writes(&self, dirty: u64, sync_waiting: bool) -> u32 {
         let (low, high) = (&self.fewest_writes, &self.most_writes);
         let writes = if sync_waiting || dirty >= high.dirty {
@@ -79,7 +80,7 @@ impl Marks {
     }
 }
 
-/// The clock that all delayed writes of a pool share. The throttle lets each write go no sooner than that
+/// The clock that all delayed writes of a pool share. The throttle releases each write no sooner than the
 /// write's own delay after the previous write.
 #[derive(Debug, Default)]
 pub(crate) struct WakeUps {
@@ -102,7 +103,7 @@ impl WakeUps {
         Some(self.last)
     }
 
-    /// Frees all bookings after `last`: their writers are gone.
+    /// Frees all bookings after `last`, because their writers are gone.
     pub(crate) fn give_back(&mut self, last: Instant) {
         self.last = self.last.min(last);
     }

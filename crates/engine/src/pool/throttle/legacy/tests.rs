@@ -60,7 +60,7 @@ fn the_limit_stays_between_its_minimum_and_its_share_of_the_memory() {
 fn inflation_counts_everywhere_but_in_the_minimum() {
     let mut legacy = legacy(&[(Tunable::WriteLimitInflation, 24)]);
     legacy.txg_opened(5);
-    // 32 MiB ÷ 24, rounded up.
+    // The limit of 32 MiB, divided by the inflation of 24 and rounded up.
     legacy.dirtied(5, 1_398_102);
     assert_eq!(legacy.attempt(1), Attempt::Blocked);
     legacy.txg_opened(6);
@@ -97,7 +97,7 @@ fn a_txg_that_is_seven_eighths_full_delays_only_behind_a_full_pipeline() {
     assert_eq!(legacy.attempt(2), delayed);
     assert_eq!(legacy.attempt(2), Attempt::Blocked);
     legacy.slept(4 * MIB);
-    // A request waits for the quiesce now.
+    // The blocked write has asked for a quiesce, so the throttle delays no more writes.
     assert_eq!(legacy.attempt(2), Attempt::Admitted);
     legacy.txg_opened(6);
     legacy.dirtied(6, 29 * MIB);

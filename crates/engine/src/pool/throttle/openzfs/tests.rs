@@ -3,7 +3,7 @@ use crate::pool::{Tunable, Tunables};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 
-/// A maximum for which a hundred-thousandth of a percent is a whole number of bytes.
+/// A maximum of dirty data so round that a hundred-thousandth of a percent of it is a whole number of bytes.
 const ROUND: u64 = 10_000_000_000;
 
 fn marks(dirty_data_max: u64) -> Marks {
@@ -15,7 +15,8 @@ fn marks(dirty_data_max: u64) -> Marks {
 #[test]
 fn the_delay_follows_the_published_curve() {
     let marks = marks(ROUND);
-    // Each pair has an amount of dirty data in thousandths of a percent, and its delay in nanoseconds.
+    // Pairs of an amount of dirty data in thousandths of a percent, and the delay at this amount in
+    // nanoseconds.
     for (percent, delay) in [
         (61_000, 12_820),
         (65_000, 71_428),
@@ -47,7 +48,7 @@ fn the_delay_begins_above_its_mark_and_never_falls() {
     let marks = marks(ROUND);
     assert_eq!(marks.delay(ROUND / 100 * 60), Duration::ZERO);
     assert_eq!(marks.delay(0), Duration::ZERO);
-    // One byte above the start gives a delay that rounds down to zero.
+    // One byte above the amount where delays begin gives a delay that rounds down to zero.
     assert_eq!(marks.delay(ROUND / 100 * 60 + 1), Duration::ZERO);
     let delays: Vec<_> = (0..=1_100)
         .map(|at| marks.delay(ROUND / 1_000 * at))
@@ -174,7 +175,7 @@ fn time_already_spent_is_credited() {
     ] {
         assert_eq!(wake_ups.book(us(1_000_000), us(started), DELAY), wake);
     }
-    // The third write has left the clock as it was.
+    // The third write has not moved the clock.
     let next = wake_ups.book(us(1_000_000), us(1_000_000), DELAY);
     assert_eq!(next, Some(us(1_001_500)));
 }

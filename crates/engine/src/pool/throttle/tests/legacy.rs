@@ -1,4 +1,4 @@
-//! Tests the throttle before 2013 by examples.
+//! Tests the throttle of ZFS before 2013 with examples.
 
 use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, tunables, tx};
 use crate::pool::{LegacyConfig, ThrottleConfig, ThrottleLevel};
@@ -61,7 +61,7 @@ fn the_level_is_that_of_the_open_txg() {
     assert_eq!(throttle.level(), level);
     let mut fuller = full_pipeline(None, LIMIT / 8 * 7 + 1);
     assert_eq!(fuller.level().delay, Duration::from_millis(10));
-    // Nothing is delayed while the txg could quiesce.
+    // No write is delayed while the txg could quiesce.
     fuller.sync_started(OPEN + 1);
     assert_eq!(fuller.level().delay, Duration::ZERO);
 }
@@ -110,7 +110,7 @@ fn a_full_txg_stops_writers_until_the_next_one_opens() {
     ask_all(&mut throttle, 0..1, 1);
     throttle.prefill(at(NOW), OPEN + 2, MIB + 1);
     assert!(!throttle.wants_quiesce());
-    // The write asks for the quiesce, and so ends the delay of the write before it.
+    // The first of these writes asks for a quiesce, and so ends the delay of write 0.
     ask_all(&mut throttle, 1..4, LIMIT / 2 + 1);
     assert!(throttle.wants_quiesce());
     assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), [0]);
@@ -163,7 +163,7 @@ fn the_gone_free_their_slots_and_reservations() {
         (Some(at(NOW + 10_000)), 2)
     );
     throttle.forget(at(NOW), |_| true);
-    // No bytes are reserved any more. With half of the earlier reservation, the txg would be one
+    // No bytes are reserved any more. If half of the earlier reservation still counted, the txg would be one
     // byte above the limit.
     throttle.prefill(at(NOW), OPEN + 2, MIB - 1);
     ask_all(&mut throttle, 3..4, 1);

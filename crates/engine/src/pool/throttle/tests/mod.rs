@@ -1,4 +1,5 @@
-//! Tests the throttle as the pool sees it: by example, against a naive model, and in a published scenario.
+//! Tests the throttle through its interface to the pool: with examples, against a naive model, and in a
+//! published scenario.
 
 mod legacy;
 mod naive;
@@ -28,7 +29,7 @@ fn tx(zio: u32, started: Instant, bytes: u64) -> Tx {
     }
 }
 
-/// A throttle with this much dirty data.
+/// A throttle with `dirty` bytes of dirty data.
 fn throttle(config: ThrottleConfig, tunables: &Tunables, dirty: u64) -> Throttle {
     let mut throttle = Throttle::new(config, tunables, OPEN);
     throttle.prefill(at(0), OPEN, dirty);
@@ -41,7 +42,7 @@ fn tunables(changes: &[(Tunable, u64)]) -> Tunables {
     tunables
 }
 
-/// Takes out all writes that were let go; each makes `bytes` dirty.
+/// Takes out all writes that the throttle has released; each makes `bytes` dirty.
 fn drain(throttle: &mut Throttle, now: Instant, txg: u64, bytes: u64) -> Vec<u32> {
     let mut admitted = Vec::new();
     while let Some(zio) = throttle.pop_admitted(now) {
@@ -51,8 +52,8 @@ fn drain(throttle: &mut Throttle, now: Instant, txg: u64, bytes: u64) -> Vec<u32
     admitted
 }
 
-/// Wakes at each moment that the throttle names. Returns the writes that the throttle let go, each with the
-/// moment at which the throttle let it go.
+/// Wakes the throttle at each moment for which it asks. Returns the writes that it released, each with the
+/// moment of its release.
 fn run(throttle: &mut Throttle, txg: u64, bytes: u64) -> Vec<(u32, Instant)> {
     let mut admitted = Vec::new();
     while let Some(now) = throttle.next_wake() {

@@ -1,5 +1,5 @@
-//! A naive throttle: a list of threads and the reason that each waits. All else is counted from the list of
-//! threads when it is needed.
+//! A naive throttle: a list of threads, each with the reason that it waits. All else is counted from this
+//! list when it is needed.
 
 use super::{OPEN, Tunable, Tunables, Tx};
 use crate::pool::ThrottleConfig;
@@ -33,7 +33,7 @@ pub(super) struct Naive {
     last_wakeup: Instant,
     /// Waiting writers, in the order in which they began their current wait.
     writers: Vec<Writer>,
-    /// The delays that took place, in the order of decision.
+    /// The delays that were served, in the order in which the model decided on them.
     pub(super) delays: Vec<Delay>,
 }
 
@@ -60,7 +60,7 @@ impl Naive {
         }
     }
 
-    /// Whether the write goes on at once.
+    /// Whether the write continues at once.
     pub(super) fn ask(&mut self, now: Instant, tx: Tx) -> bool {
         match self.config {
             ThrottleConfig::Legacy(_) => self.attempt(now, tx),

@@ -1,4 +1,4 @@
-//! Tests delays and the hard stop by examples.
+//! Tests delays and the hard stop with examples.
 
 use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, throttle, tunables, tx};
 use crate::pool::{ThrottleConfig, ThrottleLevel, Tunables};
@@ -6,7 +6,8 @@ use crate::time::Duration;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The most dirty bytes. Delays begin above 60,000 bytes, and the delay at 80,000 bytes is 500 µs.
+/// The maximum of dirty data, in bytes. Delays begin above 60,000 bytes, and the delay at 80,000 bytes is 500
+/// µs.
 const MAX: u64 = 100_000;
 
 fn openzfs(dirty: u64) -> Throttle {
@@ -47,7 +48,7 @@ fn the_level_says_what_a_write_meets() {
     };
     assert_eq!(level(0), empty);
     assert_eq!(level(80_000).filled, 80_000);
-    // These are the delays of `writers_are_let_go_in_order_and_one_delay_apart`.
+    // The test `writers_are_let_go_in_order_and_one_delay_apart` has the same delays.
     let delays = [60_000, 80_000, MAX].map(|dirty| level(dirty).delay);
     let ms = Duration::from_millis;
     assert_eq!(delays, [ms(0), Duration::from_micros(500), ms(100)]);
@@ -108,7 +109,7 @@ fn each_change_that_leaves_room_signals_one() {
     // The first write makes room for the second, and the second leaves no room.
     assert_eq!(drain(&mut throttle, now, OPEN, 1), [0, 1]);
     throttle.retired(now, OPEN, 2);
-    // A block that was dirty already adds nothing, but still passes the signal on.
+    // A block that was already dirty adds nothing, but still passes the signal on.
     assert_eq!(drain(&mut throttle, now, OPEN, 0), [2, 3]);
 }
 

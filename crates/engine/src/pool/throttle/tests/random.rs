@@ -1,4 +1,4 @@
-//! Random histories on which the throttle and the naive model agree at every step.
+//! Random histories. The throttle and the naive model must agree at every step.
 
 use super::naive::Naive;
 use super::{OPEN, Throttle, Tunable, Tunables, Verdict, tunables, tx};
@@ -76,7 +76,7 @@ impl History {
         }
     }
 
-    /// Makes less than `bytes` dirty, as if some of the blocks had been dirty already.
+    /// Makes less than `bytes` dirty, as if some of the blocks had already been dirty.
     fn make_dirty(&mut self, bytes: u64) {
         for part in [bytes / 2, self.random.below(2) * (bytes / 3)] {
             self.throttle.dirtied(self.now, self.open, part);
@@ -150,7 +150,8 @@ impl History {
         self.naive.tuned(self.now, &self.tunables);
     }
 
-    /// Takes out the writes that were let go, and compares the state that is left.
+    /// Takes out the writes that the throttle has released, and compares the state that remains with the
+    /// model's.
     fn settle(&mut self) {
         loop {
             let zio = self.throttle.pop_admitted(self.now);
@@ -166,7 +167,7 @@ impl History {
         assert_eq!(self.throttle.wants_quiesce(), self.naive.wants_quiesce());
     }
 
-    /// Lets the disks finish without new writes.
+    /// Ends the history: no new writes, and enough syncs for every waiting write to be admitted.
     fn end(&mut self) {
         for _ in 0..4 * self.waiting.len() + 4 {
             self.now = self.throttle.next_wake().unwrap_or(self.now).max(self.now);

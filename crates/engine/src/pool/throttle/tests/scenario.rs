@@ -123,7 +123,8 @@ impl Flood {
         }
     }
 
-    /// Takes the next event. Under a flood the timer of five seconds never comes first.
+    /// Takes the next event. Under a flood, something always happens before the timer of five seconds runs
+    /// out.
     fn step(&mut self) {
         let link = (!self.link.is_empty()).then_some(self.delivers);
         let sync = self.syncing.map(|(.., ends)| ends);
@@ -165,7 +166,7 @@ impl Flood {
     }
 }
 
-/// How many of 64,000 writes waited not at all, up to 10 ms, longer, and very long.
+/// How many of 64,000 writes did not wait at all, waited up to 10 ms, longer, and very long.
 #[derive(Debug)]
 struct Shape {
     at_once: u64,
@@ -184,9 +185,9 @@ impl Shape {
 #[test]
 fn a_flood_is_fast_or_delayed_or_stopped_for_seconds() {
     let shape = Flood::new(None, 5_000).shape(1_000);
-    // The article estimates 55,000, 8,000 and 1,000 at four seconds. The first 1,000 writes that the
-    // throttle admits in a txg are writes that it had stopped. The last 1,000 exceed the limit, because only
-    // half of the sleepers' reservations count: a txg takes 64,500 writes, which the test scales to 64,000.
+    // The article estimates 55,000, 8,000 and 1,000 at four seconds. The first 1,000 writes that the throttle
+    // admits to a txg are those that it had stopped. The last 1,000 exceed the limit, because only half of
+    // the sleepers' reservations count: a txg takes 64,500 writes, which the test scales to 64,000.
     assert_eq!(shape.counts(), [54_574, 8_433, 0, 992]);
     assert_eq!(shape.longest.as_nanos() / 1_000_000, 4_525);
 }
