@@ -1,4 +1,4 @@
-//! Checks, with an allocator that counts, that no zio allocates memory in the steady state.
+//! Checks, with a counting allocator, that no zio allocates memory in the steady state.
 
 #![allow(unsafe_code, reason = "a global allocator needs unsafe code")]
 
@@ -18,7 +18,7 @@ use dashpot_engine::{
 struct Counting;
 
 thread_local! {
-    /// Counts this thread's allocations only: the harness allocates in its own thread.
+    /// Counts only this thread's allocations, because the harness allocates in its own thread.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -75,7 +75,7 @@ fn engine() -> Engine {
     engine
 }
 
-/// Sends 64 zios through the engine, all at once.
+/// Sends 64 zios through the engine, all at the same time.
 fn round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>) {
     for id in 0..64 {
         let zio = Zio {
@@ -98,7 +98,7 @@ fn round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>) {
     }
 }
 
-/// Carries out the engine's actions, at once.
+/// Carries out the engine's actions in no time.
 fn drive(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) {
     let mut at = 0;
     while at < actions.len() {
@@ -135,7 +135,7 @@ fn a_zio_allocates_nothing_once_its_disk_has_been_used() {
 
 const BLOCK: u32 = 8_192;
 
-/// A pool of a mirror and a disk, with a volume.
+/// An engine with a pool of a mirror and a disk, and a volume.
 fn pool(layout: Spread, throttle: ThrottleConfig, write: WritePolicy) -> Engine {
     let mut engine = Engine::new();
     let mut disk = || PoolDisk {
@@ -190,7 +190,7 @@ fn pool_round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>,
     }
 }
 
-/// The allocations of twenty rounds, once the pool has been used.
+/// How often twenty rounds allocate memory, after rounds that have warmed the engine up.
 fn allocated(mut engine: Engine, ops: &[Op]) -> u64 {
     let (mut now, mut actions) = (Instant::ZERO, Vec::new());
     for _ in 0..8 {

@@ -1,9 +1,8 @@
-//! Compares every view of the histogram with direct computation, on four million values of all
-//! sizes, and on all values at which a view could be off by one.
+//! Compares every view of the histogram with a view computed directly from the values: from four million
+//! values of all sizes, and from all values at which a view could be off by one.
 //!
-//! The sources are the tools that draw these views: perf-tools' iolatency (its code, not its
-//! labels), DTrace's quantize, bcc's biolatency, `zpool iostat -w`, and the exponential histograms
-//! of OpenTelemetry and Prometheus.
+//! The views are those of these tools: perf-tools' iolatency (its code, not its labels), DTrace's quantize,
+//! bcc's biolatency, `zpool iostat -w`, and the exponential histograms of OpenTelemetry and Prometheus.
 
 use dashpot_engine::Random;
 use dashpot_engine::histogram::{BUCKETS, Histogram, Sparse, Unit, lower_bound, upper_bound};
@@ -38,7 +37,7 @@ fn samples() -> Vec<u64> {
     (0..SAMPLES).map(&mut sample).collect()
 }
 
-/// Every bound, every power of two, their neighbours, and all values below 200 us.
+/// Every bound and every power of two, with their neighbours, and all values below 200 us.
 fn edges() -> Vec<u64> {
     let bounds = (0..BUCKETS).flat_map(|bucket| [lower_bound(bucket), upper_bound(bucket)]);
     let powers = (0..64).map(|k| 1 << k);
@@ -53,7 +52,8 @@ fn recorded(values: &[u64]) -> Histogram {
     histogram
 }
 
-/// Checks that merged, subtracted, sent and received histograms equal the histograms of the values.
+/// Checks that histograms that were merged, subtracted, or sent and received equal those made from the
+/// values.
 fn check_parts(whole: &Histogram, samples: &[u64]) {
     let parts: Vec<Histogram> = samples.chunks(SAMPLES / 7).map(recorded).collect();
     let mut merged = Histogram::default();
@@ -100,7 +100,7 @@ fn joined(rows: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// How often a unit can be doubled while it is `within`.
+/// How many times a unit can be doubled until it is no longer `within`.
 fn doublings(unit_ns: u64, within: impl Fn(u64) -> bool) -> usize {
     let mut edge = unit_ns;
     let mut row = 0;
@@ -127,7 +127,7 @@ fn check_exponential(histogram: &Histogram, values: &[u64], scale: i32) {
     });
 }
 
-/// Checks that the rows equal a count of the values one at a time.
+/// Checks that the rows equal those that result from counting the values one by one.
 fn assert_rows(rows: &[u64], values: &[u64], view: &str, row_of: impl Fn(u64) -> usize) {
     let mut expected = vec![0; rows.len()];
     for &ns in values {

@@ -1,4 +1,4 @@
-//! A step does a bounded part of the work that is due, and asks for the next step.
+//! Tests that a step does only a bounded part of the work that is due, and asks for another step.
 
 use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
@@ -9,7 +9,7 @@ use dashpot_engine::{
 use crate::machine::DISK;
 
 const ZIOS: u32 = 5_000;
-/// The most zios that one step may complete.
+/// The maximum number of zios that one step may complete.
 const MOST: usize = 600;
 
 fn ms(at: u64) -> Instant {
@@ -51,7 +51,7 @@ fn held(mode: Mode) -> Engine {
     engine
 }
 
-/// Carries out actions for an instant store and transport. Returns the number of completed zios.
+/// Carries out actions, for a store and a transport that take no time. Returns the number of completed zios.
 fn obey(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) -> usize {
     let mut completed = 0;
     while let Some(action) = actions.pop() {
@@ -68,8 +68,8 @@ fn obey(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) -> usize {
     completed
 }
 
-/// Repeats steps while something is due at `now`. Returns how many zios the largest step began or
-/// ended, and how many completed.
+/// Repeats steps while something is due at `now`. Returns the largest number of zios that one step began or
+/// ended, and how many zios completed in total.
 fn drain(engine: &mut Engine, now: Instant, first: Input<'_>) -> (usize, usize) {
     let (mut actions, mut most, mut completed) = (Vec::new(), 0, 0);
     engine.step(now, first, &mut actions);
@@ -166,7 +166,7 @@ fn an_id_that_is_used_again_is_not_released() {
     assert_eq!(engine.next_deadline(), Some(ms(11)));
 }
 
-/// Thousands of new zios may arrive before the next tick.
+/// Even if thousands of new zios arrive before the next tick, all zios that were due complete.
 #[test]
 fn what_is_due_ends_faster_than_new_zios_come() {
     let mut engine = held(Mode::Floor);
@@ -179,7 +179,7 @@ fn what_is_due_ends_faster_than_new_zios_come() {
     assert_eq!(engine.next_deadline(), Some(ms(20)));
 }
 
-/// Makes a suspended disk with many zios that wait since time 0.
+/// Makes an engine with a suspended disk, on which many zios have waited since time 0.
 fn suspended(lasts: Option<Duration>) -> Engine {
     let mut engine = Engine::new();
     engine.add_disk(DiskConfig { seed: 1 });
@@ -218,7 +218,8 @@ fn what_has_waited_for_its_disk_is_issued_in_parts_and_at_once() {
     }
 }
 
-/// Zios that arrive while other zios are issued keep their order, and a suspension begins at once.
+/// While a disk issues its suspended zios, new zios must not overtake them, and another suspension must take
+/// effect at once.
 #[test]
 fn what_comes_while_a_disk_resumes_is_issued_behind() {
     let mut engine = suspended(None);

@@ -1,11 +1,11 @@
-//! A virtual clock: carries a machine from event to event, and simulates the store and the
+//! A driver with a virtual clock, which takes a machine from event to event, and simulates the store and the
 //! transport.
 //!
-//! A driver may be late, as every real driver is. A late driver reads the clock only at multiples of
-//! its grain, and only then learns which work the store has finished and which zios are due.
+//! A driver may be late, as every real driver is. A late driver here reads the clock only at multiples of its
+//! grain, and only then learns which work the store has finished and which zios are due.
 //!
-//! The test sets how long the store takes for a zio; the transport takes no time. A zio's serial,
-//! which is its order of submission, identifies the zio, because ids are used again.
+//! The test sets how long the store takes for a zio; the transport takes no time. A zio's serial, which is
+//! its order of submission, identifies the zio, because ids are reused.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,7 @@ use dashpot_engine::{
 
 use crate::machine::{DISK, Machine};
 
-/// More steps at one moment than any history needs. A machine that takes more steps asks for the same step
-/// for ever.
+/// More steps than any history needs at one moment. A machine that takes more would ask for steps for ever.
 const STEPS_AT_ONE_MOMENT_MAX: u32 = 100_000;
 
 /// A client's request.
@@ -28,7 +27,7 @@ pub(crate) struct Ask {
     pub(crate) client: ClientId,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// How long the store works on the request, and with which result.
+    /// How long the store works on the request, and the result of its work.
     pub(crate) store: Duration,
     pub(crate) outcome: Outcome,
 }
@@ -55,7 +54,7 @@ pub(crate) enum End {
     Dropped,
 }
 
-/// Everything that a machine shows to the outside. Each list is sorted by time, then by serial,
+/// Everything about a machine that is visible from outside. Each list is sorted by time, then by serial,
 /// because events of one moment have no order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Log {
@@ -80,13 +79,13 @@ pub(crate) struct Driver<M> {
     pub(crate) asks: Vec<(Instant, Ask)>,
     /// The serial of the zio that uses each id now.
     ids: Vec<Option<usize>>,
-    /// The zios in the store: when the store finishes each, and with which outcome.
+    /// The zios in the store, each with the moment at which the store finishes it, and with the outcome.
     store: Vec<(Instant, ZioId, Outcome)>,
     log: Log,
     commands: u64,
 }
 
-/// An input that the driver makes itself.
+/// An input that the driver gives by itself, after an action.
 enum Followup {
     Done(ZioId, Outcome),
     Replied(ZioId),
@@ -117,7 +116,7 @@ impl<M: Machine> Driver<M> {
         log
     }
 
-    /// When and how the zio of this serial ended.
+    /// When and how the zio with this serial ended.
     pub(crate) fn end_of(&self, serial: usize) -> Option<(Instant, End)> {
         let end = self.log.ends.iter().find(|(_, other, _)| *other == serial);
         end.map(|(at, _, end)| (*at, *end))
@@ -128,7 +127,7 @@ impl<M: Machine> Driver<M> {
         self.ids.len()
     }
 
-    /// The id of a zio that the machine still has.
+    /// The id of a zio, if the machine still has it.
     pub(crate) fn id_of(&self, serial: usize) -> Option<ZioId> {
         let at = self.ids.iter().position(|held| *held == Some(serial))?;
         Some(ZioId(at as u32))
@@ -191,7 +190,7 @@ impl<M: Machine> Driver<M> {
         result.clone().expect("no refusal")
     }
 
-    /// Advances the clock to `until`, and processes all that is due by then, `until` included.
+    /// Advances the clock to `until`, and processes everything that is due until then, including at `until`.
     pub(crate) fn run_until(&mut self, until: Instant) {
         let mut steps = 0;
         while let Some(due) = self.next_event().filter(|due| *due <= until) {
@@ -251,7 +250,7 @@ impl<M: Machine> Driver<M> {
                     Input::Tick
                 }
                 None => break,
-                // The zio is gone already: its deadline came and its connection was lost in one step.
+                // The zio is already gone, because its deadline came and its connection was lost in one step.
                 Some(Followup::Replied(zio)) if self.ids[zio.0 as usize].is_none() => continue,
                 Some(Followup::Done(zio, outcome)) => Input::Done(zio, outcome),
                 Some(Followup::Replied(zio)) => {

@@ -1,5 +1,5 @@
-//! Checks events, which say where the time of each finished zio went, on random histories and on cases made
-//! by hand.
+//! Checks the events, which say how each finished zio has spent its time, in random histories and in cases
+//! made by hand.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, GroupId, Mode, RuleId, RuleSpec};
@@ -105,7 +105,7 @@ fn is_recorded(
     Ok(())
 }
 
-/// Checks the times of the store, for a driver that is never late.
+/// Checks that events give the store the time that it took, if the driver is never late.
 fn the_store_took_what_it_takes(played: &Played) -> Result<(), TestCaseError> {
     let log = played.driver.log();
     let completed = |serial: &usize| {
@@ -126,7 +126,7 @@ fn the_store_took_what_it_takes(played: &Played) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The waits of one zio under some rules, in milliseconds: suspend, store, hold, lateness.
+/// How long one zio waits under some rules, in milliseconds: suspend, store, hold, lateness.
 fn waits_of(ask: Ask, rules: &[RuleSpec], grain_ms: u64) -> [u64; 4] {
     let mut driver = driver(rules, grain_ms);
     driver.submit(ask);
@@ -188,7 +188,7 @@ fn a_hold_is_told_from_the_store_and_from_lateness() {
         (3, vec![floor.clone()], 4, [0, 4, 6, 2]),
         (15, vec![floor.clone()], 1, [0, 15, 0, 0]),
         (3, vec![add.clone()], 1, [0, 3, 10, 0]),
-        // The driver asks the store 2 ms late, and learns 1 ms late that the store has finished.
+        // Here the driver asks the store 2 ms late, and learns 1 ms late that the store has finished.
         (3, vec![add.clone()], 4, [0, 4, 10, 2]),
         // The hold after the store makes up for the lateness of the hold before it.
         (

@@ -1,4 +1,4 @@
-//! Random histories of a disk, with sizes that make coincidences likely.
+//! Random histories of a disk, with times and sizes that make coincidences likely.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const CLIENTS: u8 = 3;
 const CLIENT_NAMES: [&str; 4] = ["pid=1", "pid=12", "pid=2", "uid=0"];
 const BLOCK: u64 = 512;
 
-/// The events of a disk, from first to last.
+/// The configuration of a disk, and all events in its life.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) seed: u64,
@@ -27,7 +27,7 @@ pub(crate) struct History {
     pub(crate) grain: Duration,
     /// Rules armed at the start, each with its group.
     pub(crate) rules: Vec<(u32, RuleSpec)>,
-    /// Each event, and its distance in ms from the event before it.
+    /// The events, each with the time since the event before it, in ms.
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) ending: Ending,
 }
@@ -47,13 +47,13 @@ pub(crate) enum Event {
     },
     Resume,
     Inject(u32, RuleSpec),
-    /// Updates the armed rule with this number, modulo the count of armed rules.
+    /// Updates the armed rule at this index, modulo the number of armed rules.
     Update(usize, RuleSpec),
-    /// Clears the armed rule with this number, or all rules if there is no number.
+    /// Clears the armed rule at this index, or all rules if there is no index.
     Clear(Option<usize>, bool),
 }
 
-/// How a replay of the history removes the zios that are left at the end.
+/// How a replay of the history ends the zios that remain at its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
     Abort,
@@ -61,7 +61,7 @@ pub(crate) enum Ending {
     Fail,
 }
 
-/// The parts of the semantics that a history may use.
+/// The features of the engine that a history may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) bandwidth: bool,
@@ -161,8 +161,8 @@ fn clients() -> impl Strategy<Value = ClientId> {
 
 fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
     let ops = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 2 => select(Op::ALL.to_vec())];
-    // Stores that finish just before or just after a target, so that a wrong order of these two moments
-    // shows.
+    // Some stores finish just before or just after a target, which shows whether the order of these two
+    // moments is right.
     let nearly = (round_spans(), 0..3_u64)
         .prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
     let store = prop_oneof![3 => Just(Duration::ZERO), 2 => nearly];
@@ -192,14 +192,13 @@ fn places(scope: Scope) -> impl Strategy<Value = (u64, u32)> {
     prop_oneof![2 => blocks, scope.weight_of_extremes() => edges]
 }
 
-/// Few and round spans, so that different sums are often equal.
+/// A few round spans, so that different sums are often equal.
 fn round_spans() -> impl Strategy<Value = Duration> {
     select(vec![1, 2, 5, 10, 25]).prop_map(Duration::from_millis)
 }
 
 fn spans(scope: Scope) -> impl Strategy<Value = Duration> {
-    // Apart from waits that never end, no sum comes so close to the end of time that the clock reaches the
-    // end.
+    // Except for waits that never end, no sum of these spans makes the clock reach the end of time.
     let edges = select(vec![0, 1, 1 << 63, u64::MAX - (1 << 40), u64::MAX]);
     let edges = edges.prop_map(Duration::from_nanos);
     prop_oneof![2 => round_spans(), scope.weight_of_extremes() => edges]

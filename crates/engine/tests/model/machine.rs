@@ -1,4 +1,4 @@
-//! The driver's interface to a machine. The engine and the naive model implement this interface.
+//! The interface through which the driver uses a machine. The engine and the naive model implement it.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{
@@ -13,12 +13,12 @@ pub(crate) trait Machine {
     fn new(seed: u64) -> Self;
     fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>);
     fn next_deadline(&self) -> Option<Instant>;
-    /// The rules in the order of their ids.
+    /// The state of each rule, in the order of their ids.
     fn rule_states(&self, now: Instant) -> Vec<RuleState>;
-    /// The rules in the order of their ids, with counts of only the zios since each rule was armed
-    /// or last updated.
+    /// The state of each rule, in the order of their ids, counting only the zios since the rule was armed or
+    /// last updated.
     fn states_since_update(&self, now: Instant) -> Vec<RuleState>;
-    /// The zios that the machine still has, in the order of their ids.
+    /// The zios that the machine still has and where they wait, in the order of their ids.
     fn waits(&self) -> Vec<Waiting>;
     fn is_suspended(&self) -> bool;
 }

@@ -1,5 +1,5 @@
-//! Judges the engine by a naive model written from the semantics alone, by the published test
-//! vectors, and by random histories on which the engine and the model must agree.
+//! Tests the engine with published test vectors, and with random histories on which it must agree with a
+//! naive model that was written from the semantics alone.
 
 mod bounded;
 mod driver;

@@ -1,7 +1,7 @@
 //! The naive model: the semantics of injection in their plainest and slowest form.
 //!
-//! The model keeps lists and scans them. Each question about a zio's wait computes the answer anew
-//! from the bookings, and the model never removes an item only to be faster.
+//! The model keeps lists and scans them. It computes each answer about a zio's wait anew from the bookings,
+//! and never removes an item only to be faster.
 
 mod commands;
 mod ends;
@@ -21,18 +21,18 @@ pub(crate) struct Naive {
     seed: u64,
     now: Instant,
     rules: Vec<Rule>,
-    /// Every reservation of a lane that was not returned, the oldest first.
+    /// Every booking of a lane that was not given back, the oldest first.
     bookings: Vec<Booking>,
     /// The zios that the model still has, in the order of their arrival.
     tickets: Vec<Ticket>,
     issued: u64,
-    /// The transfers that reached the bandwidth's server and were not returned, the oldest first.
+    /// The transfers that have reached the bandwidth's server and were not given back, the oldest first.
     transfers: Vec<Transfer>,
     suspension: Option<Suspension>,
-    /// Suspensions that wait for the zios in flight.
+    /// Commands to suspend that wait until no zio is in flight.
     unanswered: Vec<CommandId>,
     names: Vec<(ClientId, String)>,
-    /// Set while the daemon shuts down: the model then holds nothing any more.
+    /// Set while the daemon shuts down. The model then holds no more zios.
     closing: Option<Errno>,
 }
 
@@ -68,15 +68,16 @@ struct Ticket {
 
 /// The holds and faults that a zio got when it was issued.
 struct Charge {
-    /// The position in the order of issue. A FUA write gets a second number for its flush.
+    /// The zio's number in the order of issue. A FUA write gets a second number for its flush.
     number: u64,
     at: Instant,
     fault: Option<(RuleId, Fault)>,
-    /// The lowest bandwidth that applies to the zio; of equal bandwidths, that of the older rule.
+    /// The lowest bandwidth that applies to the zio, with its rule; of equal bandwidths, that of the older
+    /// rule.
     rate: Option<(u64, RuleId, Mode)>,
     /// Whether the zio reached the server of the bandwidth before the model asked the store.
     served_before: bool,
-    /// When a command last cleared rules with release. The zio cannot have moved on before that.
+    /// When a command last cleared rules and released their zios. The zio cannot have moved on before that.
     released: Instant,
     /// The rules that took the zio.
     takers: Vec<RuleId>,
@@ -89,7 +90,7 @@ enum Store {
     NotAsked,
     Working,
     Done(Instant, Outcome),
-    /// The reply is on the way. The moment is when the store finished; `None` if the model did not ask
+    /// The reply is on the way. Has the moment at which the store finished; `None` if the model did not ask
     /// the store.
     Replying(Option<Instant>),
 }
@@ -184,7 +185,7 @@ impl Machine for Naive {
     }
 }
 
-/// Does what happens as time passes.
+/// Carries out what is due as time passes.
 impl Naive {
     /// Does everything that is due.
     fn advance(&mut self, actions: &mut Vec<Action>) {
@@ -261,7 +262,7 @@ impl Naive {
         flushes
     }
 
-    /// The zios that are due by now, the oldest first: the moment, the number, and the position.
+    /// The zios that are due by now, the oldest first, each as (moment, number, index in `tickets`).
     fn due(&self, when: impl Fn(&Ticket) -> Option<Instant>) -> Vec<(Instant, u64, usize)> {
         let mut due: Vec<(Instant, u64, usize)> = Vec::new();
         for (at, ticket) in self.tickets.iter().enumerate() {
@@ -336,7 +337,7 @@ fn server_free(transfers: &[Transfer]) -> Instant {
 }
 
 impl Charge {
-    /// Ends all holds of rules that are cleared with release.
+    /// Ends all holds of rules that a command clears and whose zios it releases.
     fn forget(&mut self, gone: &impl Fn(RuleId) -> bool, now: Instant) {
         self.released = now;
         let hangs = |fault: &(RuleId, Fault)| matches!(fault.1, Fault::Hang(_));

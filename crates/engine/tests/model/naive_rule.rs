@@ -13,8 +13,8 @@ pub(crate) struct Rule {
     /// How many zios have matched since the rule was armed or updated.
     pub(crate) counted: u64,
     pub(crate) state: RuleState,
-    /// The number of the last zio issued before the rule was armed or updated, and the counters over the
-    /// zios after that one.
+    /// The number of the last zio that was issued before the rule was armed or updated, and the counters for
+    /// all later zios.
     pub(crate) updated_after: u64,
     pub(crate) since_update: RuleState,
 }
@@ -45,7 +45,7 @@ impl Rule {
         }
     }
 
-    /// Replaces the specification after `issued` zios have been issued.
+    /// Replaces the specification at a time when `issued` zios have been issued.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, issued: u64) {
         self.spec = spec;
         self.armed = now;
@@ -70,7 +70,7 @@ impl Rule {
         }
     }
 
-    /// The nominal service and the number of lanes; zero and `None` without a delay.
+    /// The nominal service time and the number of lanes; zero and `None` without a delay.
     pub(crate) fn delay(&self) -> (Duration, Option<u32>) {
         match &self.spec.effect {
             Effect::Delay { service, lanes } => (service.nominal(), *lanes),

@@ -1,7 +1,8 @@
-//! On random histories the engine and the naive model agree, and the engine keeps its promises.
+//! Tests on random histories that the engine and the naive model agree, and that the engine keeps its
+//! promises.
 //!
-//! A failure is written to `properties.regressions` next to this file and is tried first from then
-//! on; keep the line. `PROPTEST_CASES=10000` tries more histories than the default.
+//! A history that fails is written to `properties.regressions` next to this file, and is tried first from
+//! then on. Keep its line. `PROPTEST_CASES=10000` tries more histories than the default.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +118,7 @@ fn compare(engine: &Driver<Engine>, model: &Driver<Naive>) -> Result<(), TestCas
     Ok(())
 }
 
-/// While nothing happens that may bring a zio's target forward, the engine keeps the target.
+/// Checks that the engine keeps a zio's target while nothing happens that may bring the target forward.
 fn keep_targets(history: &History) -> Result<(), TestCaseError> {
     let mut play = Play::<Engine>::new(history);
     let mut targets: BTreeMap<usize, Instant> = BTreeMap::new();
@@ -152,7 +153,8 @@ fn keep_targets(history: &History) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Bursts of mixed zios, partly aborted, leave nothing behind that accumulates.
+/// Sends burst after burst of mixed zios, and aborts some. The engine must not need more memory after more
+/// bursts.
 #[test]
 fn the_engine_does_not_grow_with_what_has_passed() {
     let delay = |ms, mode| RuleSpec {
@@ -193,7 +195,7 @@ fn the_engine_does_not_grow_with_what_has_passed() {
     assert_eq!(round(200), once);
 }
 
-/// Checks the promises that can be checked without the model.
+/// Checks the engine's promises that can be checked without the model.
 fn keep_promises(history: &History) -> Result<(), TestCaseError> {
     let mut play = Play::<Engine>::new(history);
     for (gap, event) in &history.events {
@@ -235,7 +237,7 @@ fn every_zio_ended_once(driver: &Driver<Engine>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Computes the disk's counters from the log, and compares.
+/// Computes the disk's counters from the log, and compares them with the engine's.
 fn statistics_follow_from_the_log(driver: &Driver<Engine>) -> Result<(), TestCaseError> {
     let log = driver.log();
     let now = driver.now;

@@ -1,4 +1,4 @@
-//! The engine counts separately the holds that ended late because the host had stopped the driver.
+//! Tests that the engine counts holds separately that ended late because the host had stopped the driver.
 
 use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
@@ -80,8 +80,7 @@ impl Bench {
         self.step(now, Input::Tick);
     }
 
-    /// How many holds have ended, and the least and the greatest lateness of those that a stop
-    /// delayed.
+    /// How many holds have ended, and the smallest and the largest lateness of those that a stop delayed.
     fn counted(&self, now: u64) -> (u64, Option<(u64, u64)>) {
         let mut rules = self.engine.rules(DISK, at(now));
         let stats = &rules.next().expect("the rule").present.stats;
@@ -99,7 +98,7 @@ fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
         for (now, id) in [(0, 0), (10, 1), (100, 2)] {
             bench.submit(now, id);
         }
-        // The first hold ends in time, and the second ends 30 ns late without a stop.
+        // The first hold ends in time. The second ends 30 ns late, but not because of a stop.
         bench.step(100, Input::Tick);
         bench.step(140, Input::Tick);
         assert_eq!(bench.counted(140), (2, None), "{mode:?}");
@@ -114,7 +113,8 @@ fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Zios come one by one, 1 ns apart. Between stops, the driver looks every nanosecond.
+    /// Submits a zio every nanosecond to a driver that wakes up every nanosecond, except during random stops.
+    /// The holds that fell due in a stop must be counted as such, and no others.
     #[test]
     fn those_that_fell_due_in_a_stop_are_counted(stops in proptest::collection::vec((1_u64..400, 1_u64..400), 1..20)) {
         let mut bench = Bench::new(Mode::Floor);
@@ -126,7 +126,7 @@ proptest! {
                 now += 1;
                 bench.step(now, Input::Tick);
             }
-            // Excludes `now`: the last step has just ended the hold that was due then.
+            // `now` is excluded, because the last step has just ended the hold that was due then.
             let due = |issued: u64| issued + DELAY > now && issued + DELAY < now + asleep;
             stopped += (now - awake..now).filter(|issued| due(*issued)).count() as u64;
             bench.wake(now, now + asleep);

@@ -1,4 +1,5 @@
-//! The verdict on a rule covers the time since its last update; the rule's counters continue.
+//! Tests that the counters that judge a rule restart when it is updated, and that its total counters
+//! continue.
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Command, Duration, Engine, Holds, Instant, Op};
@@ -10,7 +11,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// How many holds were recorded, and the shortest and the longest requested hold.
+/// The number of recorded holds, and the shortest and the longest requested hold.
 fn asked(holds: &Holds) -> Option<(u64, u64, u64)> {
     let requested = holds.requested()?;
     Some((requested.count(), requested.min()?, requested.max()?))
@@ -28,7 +29,7 @@ fn holds_of_before_the_update_are_in_no_histogram_of_after_it() {
     });
     driver.submit(Ask::new(Op::Read));
     driver.run_until(Instant::ZERO + ms(20));
-    // A zio that is held now ends after the update, by the rule's old delay.
+    // This zio is held during the update, and ends after the rule's old delay.
     driver.submit(Ask::new(Op::Read));
     driver.order(Command::Update(RuleId(1), RuleSpec::delay(ms(1), None)));
     driver.run_until(Instant::ZERO + ms(25));

@@ -1,7 +1,7 @@
 //! Published test vectors and figures, run on the engine and on the naive model.
 //!
-//! The vectors are zinject's (OpenZFS, `zio_handle_io_delay`). The other tests check properties on
-//! which users of several rules rely.
+//! The vectors are zinject's (OpenZFS, `zio_handle_io_delay`). Other tests check properties that users of
+//! several rules rely on.
 
 use dashpot_engine::inject::{
     Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
@@ -15,7 +15,7 @@ use crate::driver::{Ask, Driver, End};
 use crate::machine::{DISK, Machine, RuleState};
 use crate::naive::Naive;
 
-/// Declares each test for both machines.
+/// Declares each test twice: for the engine and for the naive model.
 macro_rules! on_both_machines {
     ($($name:ident)*) => {
         mod engine {
@@ -113,13 +113,14 @@ fn rule<M: Machine>(driver: &Driver<M>, id: u32) -> RuleState {
         .expect("a rule")
 }
 
-/// Submits a request at a moment, in ms.
+/// Submits a request at the moment `when`, in ms.
 fn submit<M: Machine>(driver: &mut Driver<M>, when: u64, ask: Ask) -> usize {
     driver.run_until(at(when));
     driver.submit(ask)
 }
 
-/// Lets all zios end without an error. Returns when each ended, in ms, in the order of submission.
+/// Waits until all zios have ended, which must be without an error. Returns when each ended, in ms, in the
+/// order of submission.
 fn completions<M: Machine>(driver: &mut Driver<M>) -> Vec<u64> {
     driver.run();
     let ended = |serial| match driver.end_of(serial) {

@@ -1,4 +1,4 @@
-//! With every layout and policy, a volume returns the bytes that were written to it.
+//! Tests that a volume returns the bytes that were written to it, with every layout and policy.
 
 use dashpot_engine::pool::{Layout, LegacyConfig, ThrottleConfig, WritePolicy};
 use dashpot_engine::{Op, Random, ZioId};
@@ -45,7 +45,7 @@ fn trim(model: &mut [u8], range: &std::ops::Range<usize>) {
     }
 }
 
-/// Runs one zio at a time, and checks each zio before the next one.
+/// Runs one random zio at a time, and checks its result before the next.
 fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) {
     let mut machine = Machine::new(members, layout, policy, BLOCK, SIZE, seed);
     let mut random = Random::new(seed);
@@ -103,7 +103,7 @@ fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) {
     while machine.advance() {}
     let end = match layout {
         Layout::Static => machine.on_disk(members, 0),
-        // Nothing is dirty any more, so the disks answer.
+        // No data is dirty any more, so the read comes from the disks.
         Layout::Dynamic => machine.read_all(),
     };
     assert!(

@@ -1,4 +1,4 @@
-//! The volatile cache of a disk, which loses writes in a power cut.
+//! Simulates the volatile cache of a disk, which loses writes in a power cut.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ pub(crate) struct Cache {
     writes: VecDeque<(usize, Vec<u8>)>,
     /// How many writes syncs have covered.
     covered: usize,
-    /// Syncs that the disk works on, each with the number of writes that it covers.
+    /// The syncs that the disk works on, each with the number of writes that it covers.
     syncs: BTreeMap<ZioId, usize>,
 }
 
@@ -53,8 +53,8 @@ impl Cache {
         self.syncs.clear();
     }
 
-    /// Loses some of the writes that no sync has covered, and keeps the others for good. So syncs in flight
-    /// have nothing left to cover.
+    /// Loses some of the writes that no sync has covered, and keeps the others for good. After that, syncs in
+    /// flight have nothing left to cover.
     pub(crate) fn lose_writes(&mut self, random: &mut Random) {
         while !self.writes.is_empty() {
             if random.below(2) == 0 {

@@ -1,4 +1,4 @@
-//! Orders of events in which the pool once lost something, or could lose it.
+//! Tests sequences of events in which the pool once lost data or a zio, or could lose one.
 
 use dashpot_engine::inject::RuleSpec;
 use dashpot_engine::pool::{Layout, LegacyConfig, PoolError, ThrottleConfig, Tunable, WritePolicy};

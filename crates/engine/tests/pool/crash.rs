@@ -1,5 +1,5 @@
-//! Power cuts of the host at random moments: all data that a flush or FUA had acknowledged is there
-//! afterwards.
+//! Cuts the power of the host at random moments. Afterwards, all data that a flush or FUA had acknowledged
+//! must be there.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::machine::Machine;
 const BLOCK: usize = 1 << 10;
 const BLOCKS: usize = 48;
 
-/// The contents that a volume may have after a power cut: for each block, its content at the last flush, and
-/// every content since then.
+/// The contents that each block of a volume may have after a power cut: the one at the last flush, and every
+/// one since then.
 struct Model {
     now: Vec<Vec<u8>>,
     since_flush: BTreeMap<usize, Vec<Vec<u8>>>,
@@ -122,7 +122,8 @@ impl Run {
         self.machine.crash();
     }
 
-    /// Checks every block. Writes each uncertain block again, which makes the sides of mirrors equal.
+    /// Checks every block. If a block might have several contents, writes it again, which makes the sides of
+    /// mirrors equal.
     fn check(&mut self) {
         for block in 0..BLOCKS {
             let found = self.ask(Op::Read, false, block * BLOCK, vec![0; BLOCK]);

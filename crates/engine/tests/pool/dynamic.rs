@@ -1,4 +1,4 @@
-//! The dynamic layout: new blocks go to the member with the fewest bytes queued.
+//! Tests the dynamic layout, in which new blocks go to the member with the fewest bytes queued.
 
 use dashpot_engine::pool::{Layout, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{DiskId, Errno, Op};
@@ -18,7 +18,7 @@ fn write(hand: &mut Hand, id: u32, block: u64) {
     finish(hand, id);
 }
 
-/// Lets the zios at the disks end until this zio has ended.
+/// Lets zios at the disks end until the zio `id` has ended.
 fn finish(hand: &mut Hand, id: u32) {
     let ended = |hand: &Hand| hand.ended.iter().filter(|(other, _)| *other == id).count();
     let before = ended(hand);
@@ -28,7 +28,7 @@ fn finish(hand: &mut Hand, id: u32) {
     assert_eq!(hand.ended.last(), Some(&(id, Ok(()))));
 }
 
-/// The zios at the disks: disk, operation, and first byte in blocks.
+/// The zios at the disks, each as (disk, operation, offset in blocks).
 fn at_disks(hand: &Hand) -> Vec<(u32, Op, u64)> {
     let zios = hand.working.iter().filter_map(|id| hand.engine.child(*id));
     let zios = zios.map(|zio| (zio.device.0, zio.op, zio.offset / BLOCK));
@@ -54,7 +54,7 @@ fn a_new_block_goes_to_the_member_with_the_least_queued() {
     }
     let expected = [(0, Op::Write, 0), (1, Op::Write, 0), (0, Op::Write, 1)];
     assert_eq!(at_disks(&hand), expected);
-    // Disk 0 has done both of its zios, and disk 1 has done none.
+    // Let disk 0 do both of its zios, and disk 1 none.
     hand.working.swap(1, 2);
     assert!(hand.done(Ok(())) && hand.done(Ok(())));
     hand.submit(3, Op::Write, true, 0, 2 * LENGTH);
@@ -89,7 +89,7 @@ fn a_block_that_was_never_written_is_zeroes_on_no_disk() {
         assert_eq!(hand.outcome(id), Some(Ok(())));
         assert_eq!(hand.outcome(id + 2), Some(Ok(())));
     }
-    // The rest of a partial block is zeroes, too.
+    // The rest of a new block that is written in part is zeroes, too.
     hand.submit(7, Op::Write, true, 3 * BLOCK + 512, 512);
     assert_eq!(at_disks(&hand), [(0, Op::Write, 0)]);
 }
@@ -139,7 +139,7 @@ fn new_blocks_wait_while_all_members_have_much_queued() {
         "{:?}",
         counts(&hand)
     );
-    // Disk 1 works, and disk 0 does not.
+    // Let disk 1 work, but not disk 0.
     for _ in 0..30 {
         let zios = hand.working.iter().map(|id| hand.engine.child(*id));
         let at = zios

@@ -1,5 +1,5 @@
-//! Trims and zeroes of whole blocks: each trim or zero is charged as one block, and written with one zio
-//! for each disk.
+//! Tests trims and zeroes of whole blocks: a run of up to 64 MiB counts as one dirty block, and is written
+//! with one zio for each disk.
 
 use dashpot_engine::pool::{Layout, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{Errno, Op, PoolId, VolumeId, Wait, Zio, ZioId};
@@ -23,7 +23,7 @@ fn dirty(hand: &Hand) -> u64 {
     stats.expect("a pool").dirty
 }
 
-/// The zios at the disks: disk, operation, first block and blocks.
+/// The zios at the disks, each as (disk, operation, first block, number of blocks).
 fn at_disks(hand: &Hand) -> Vec<(u32, Op, u64, u64)> {
     let zios = hand.working.iter().filter_map(|id| hand.engine.child(*id));
     let blocks = |bytes: u64| bytes / BLOCK;
@@ -150,7 +150,8 @@ fn newer_data_waits_until_an_extent_is_home() {
     }
 }
 
-/// The swarm found this case: the part does not overlap the extent that the whole trim waited for.
+/// A durable trim waits for an extent on its way, and a write then splits the trim. The part that does not
+/// overlap the extent must be written, too. The swarm found this case.
 #[test]
 fn a_part_that_need_not_wait_goes_home() {
     let mut hand = Hand::volume(&[1], ThrottleConfig::None, &[]);
@@ -251,7 +252,8 @@ fn a_trim_that_leaves_gives_its_locks_back() {
     }
 }
 
-/// If the trim did not wait, a power cut could bring back the bytes from before the trim.
+/// If the trim did not wait, it would be acknowledged too early, and a power cut could bring back the bytes
+/// from before it.
 #[test]
 fn a_durable_trim_waits_for_what_has_taken_its_place() {
     let mut hand = Hand::volume(&[1], ThrottleConfig::None, &[]);

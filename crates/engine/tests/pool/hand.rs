@@ -1,4 +1,4 @@
-//! A driver without bytes. The test moves the driver step by step, and tells disks when to answer.
+//! A driver without bytes. The test moves it forward step by step, and decides when disks answer.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(crate) struct Hand {
 }
 
 impl Hand {
-    /// Makes a pool of members with these numbers of sides, without a volume.
+    /// Makes a pool without a volume. `members` has each member's number of sides.
     pub(crate) fn pool(
         members: &[usize],
         layout: Layout,
@@ -57,8 +57,8 @@ impl Hand {
         })
     }
 
-    /// Makes a volume of 8 KiB blocks over a pool of members with these numbers of sides. The disks have 1
-    /// MiB.
+    /// Makes a volume with blocks of 8 KiB on a pool with disks of 1 MiB. `members` has each member's number
+    /// of sides.
     pub(crate) fn volume(
         members: &[usize],
         throttle: ThrottleConfig,
@@ -67,7 +67,7 @@ impl Hand {
         Hand::with_layout(members, Layout::Static, throttle, tunables)
     }
 
-    /// Makes a volume of 8 KiB blocks over a pool with this layout.
+    /// Makes a volume with blocks of 8 KiB on a pool with this layout.
     pub(crate) fn with_layout(
         members: &[usize],
         layout: Layout,
@@ -134,7 +134,7 @@ impl Hand {
         id.is_some()
     }
 
-    /// Lets the oldest zio end, with an error if `bad` returns true for it.
+    /// Lets the oldest zio at the disks end, with an error if `bad` returns true for it.
     pub(crate) fn done_unless(&mut self, bad: impl Fn(&Zio) -> bool) -> bool {
         let oldest = self.working.front().and_then(|id| self.engine.child(*id));
         let failed = oldest.is_some_and(|zio| bad(&zio));
@@ -151,7 +151,7 @@ impl Hand {
         next.is_some()
     }
 
-    /// Lets every zio end without an error, for at most `steps` steps.
+    /// Lets every zio at the disks end without an error, in at most `steps` steps.
     pub(crate) fn run(&mut self, steps: usize) {
         for _ in 0..steps {
             if !self.done(Ok(())) && !self.tick() {

@@ -1,4 +1,5 @@
-//! Range locks: writes wait for bytes, not for blocks, and a transaction begins after its lock.
+//! Tests range locks: writes wait for bytes, not for blocks, and a write's transaction begins once it has its
+//! locks.
 
 use dashpot_engine::pool::{ThrottleConfig, Tunable};
 use dashpot_engine::{Duration, Op, VolumeId, Wait, ZioId};
@@ -22,7 +23,7 @@ fn write_part(hand: &mut Hand, id: u32, block: u64, from: u64, length: u32) {
     hand.submit(id, Op::Write, false, block * BLOCK + from, length);
 }
 
-/// Lets the reads end, and no other zio.
+/// Lets the reads at the disks end, but no other zio.
 fn end_reads(hand: &mut Hand) {
     while let Some(at) = hand.ops().iter().position(|op| *op == Op::Read) {
         hand.working.swap(0, at);
@@ -64,7 +65,8 @@ fn a_write_of_a_whole_block_waits_for_all_of_its_bytes() {
     assert_eq!(hand.outcome(3), Some(Ok(())));
 }
 
-/// ZFS makes a transaction after `zfs_rangelock_enter`, so the wait for the lock is not a delay served.
+/// ZFS creates the transaction after `zfs_rangelock_enter`, so the wait for the lock must not count towards
+/// the write's delay.
 #[test]
 fn the_wait_for_a_lock_is_no_delay_served() {
     let limit = [(Tunable::DirtyDataMax, 10 * BLOCK)];

@@ -1,4 +1,4 @@
-//! A driver with bytes: disks are vectors that answer after a random time.
+//! A driver with bytes: its disks are vectors that answer after a random time.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,14 @@ pub(crate) struct Machine {
     pub(crate) engine: Engine,
     pool: PoolConfig,
     volume: VolumeConfig,
-    /// The durable record of the mirrors, and the record that is being made, with its time.
+    /// The durable record of the mirrors, and the record that is being made with the moment at which it will
+    /// be durable.
     record: Vec<MirrorRecord>,
     next_record: Option<(Instant, Vec<MirrorRecord>)>,
     keeps_record: bool,
     pub(crate) now: Instant,
     block_size: u32,
-    /// The size of the volume, which has the whole space of the pool.
+    /// The size of the volume, which takes the whole space of the pool.
     size: u64,
     disks: Vec<Vec<u8>>,
     caches: Vec<Cache>,
@@ -33,13 +34,14 @@ pub(crate) struct Machine {
     working: BTreeMap<(Instant, u64), ZioId>,
     started: u64,
     random: Random,
-    /// For each disk, how many of 16 writes, zeroes and trims fail.
+    /// For each disk, how many of 16 writes, zeroes or trims fail on average.
     pub(crate) bad: Vec<u64>,
     /// Whether reads fail in the same proportion as writes.
     pub(crate) bad_reads: bool,
-    /// The most microseconds that a sync takes.
+    /// The longest time that a sync takes, in microseconds.
     pub(crate) sync_takes: u64,
-    /// The most I/Os that one step has queued, or the most blocks that one step has made dirty or clean.
+    /// The largest number of I/Os that one step has queued, or of blocks that one step has made dirty or
+    /// clean.
     pub(crate) most_touched: u64,
     pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }
@@ -145,8 +147,8 @@ impl Machine {
         true
     }
 
-    /// Cuts the power of the host. The disks drop the work that they had begun. Each write that no sync
-    /// has covered is lost or survives, at random.
+    /// Cuts the power of the host. The disks drop their unfinished work. Each write that no sync has covered
+    /// is lost or survives, at random.
     pub(crate) fn crash(&mut self) {
         let zios: Vec<ZioId> = self.payloads.keys().copied().collect();
         self.step(Input::Abort(&zios));
@@ -165,8 +167,8 @@ impl Machine {
         self.step(Input::Command(CommandId(2), repair));
     }
 
-    /// Keeps a durable record of the mirrors from now on. The sides may differ everywhere, so the pool must
-    /// not read the sides of `stale`.
+    /// Keeps a durable record of the mirrors from now on. At first the sides may differ everywhere, so the
+    /// pool must not read the sides in `stale`.
     pub(crate) fn keep_record(&mut self, stale: u64) {
         self.keeps_record = true;
         let record = |(member, sides): (usize, &Vec<PoolDisk>)| MirrorRecord {
@@ -186,7 +188,7 @@ impl Machine {
         self.caches[disk].kept.fill(0xbb);
     }
 
-    /// Kills the daemon and cuts the power of its host: a new engine begins with the durable data.
+    /// Kills the daemon and cuts the power of its host, then starts a new engine with the durable data.
     pub(crate) fn restart(&mut self) {
         if let Some((_, record)) = self.next_record.take()
             && self.random.below(2) == 0
@@ -239,7 +241,7 @@ impl Machine {
         self.step(Input::Recorded(PoolId(0), outcome));
     }
 
-    /// Cuts the power of the disks alone. The host, and the work in flight, go on.
+    /// Cuts the power of the disks alone. The host keeps running, and the work in flight continues.
     pub(crate) fn lose_caches(&mut self) {
         for (disk, cache) in self.disks.iter_mut().zip(&mut self.caches) {
             cache.lose_writes(&mut self.random);
@@ -254,7 +256,7 @@ impl Machine {
         self.step(Input::Command(CommandId(3), Command::Drain));
     }
 
-    /// All bytes of the volume.
+    /// Reads all bytes of the volume.
     pub(crate) fn read_all(&mut self) -> Vec<u8> {
         let reply = vec![0xdd; self.size as usize];
         self.submit(ZioId(0), Op::Read, false, 0, reply);
@@ -275,7 +277,7 @@ impl Machine {
         members.iter().all(agree)
     }
 
-    /// How many bytes the buffers hold.
+    /// The total size of the buffers' content, in bytes.
     pub(crate) fn buffered(&self) -> u64 {
         self.buffers.values().map(|bytes| bytes.len() as u64).sum()
     }
@@ -302,7 +304,7 @@ impl Machine {
         self.buffers.len()
     }
 
-    /// The bytes that the volume's client would find on this side of each member, under the static layout.
+    /// The volume's bytes as the static layout places them on this side of each member.
     pub(crate) fn on_disk(&self, members: &[usize], side: usize) -> Vec<u8> {
         let blocks = self.size as usize / self.block_size as usize;
         let mut image = Vec::new();
@@ -369,7 +371,7 @@ impl Machine {
         self.step(Input::Done(id, Ok(())));
     }
 
-    /// Fails a zio. The disk may have done the work or not.
+    /// Fails a zio. The disk may have done the work all the same.
     fn fail(&mut self, id: ZioId, zio: &Zio) {
         if self.random.below(2) == 0 {
             self.work(id, zio);
@@ -410,7 +412,7 @@ impl Machine {
         }
     }
 
-    /// Notes the zio if it is a sync. Returns whether the zio is a sync.
+    /// If the zio is a sync, notes which writes it covers. Returns whether the zio is a sync.
     fn note_sync(&mut self, id: ZioId) -> bool {
         let zio = self.engine.child(id).filter(|zio| zio.op == Op::Flush);
         if let Some(zio) = &zio {
@@ -452,7 +454,7 @@ impl Machine {
     }
 }
 
-/// An engine with a pool of all disks and a volume.
+/// Makes an engine with a pool of all disks, and a volume.
 fn engine(pool: &PoolConfig, volume: VolumeConfig, now: Instant) -> Engine {
     let mut engine = Engine::new();
     for seed in 0..pool.members.iter().flatten().count() as u64 {

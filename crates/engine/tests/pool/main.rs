@@ -1,5 +1,4 @@
-//! Pools: checked with real bytes against a flat model, and step by step where the order of events
-//! matters.
+//! Tests pools with real bytes against a flat model, and step by step where the order of events matters.
 
 mod bytes;
 mod cache;

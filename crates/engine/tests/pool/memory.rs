@@ -1,4 +1,4 @@
-//! The memory for blocks has a bound: twice the bytes that may be dirty, plus twice the bytes that the
+//! Tests the bound of the memory for blocks: twice the bytes that may be dirty, plus twice the bytes that the
 //! requests in flight touch.
 
 use dashpot_engine::pool::Layout;
@@ -12,15 +12,15 @@ const SIZE: u64 = 256 << 10;
 const DIRTY_MAX: u64 = 40 * BLOCK;
 /// How many requests are in flight at once.
 const DEPTH: u64 = 16;
-/// The most bytes of a request.
+/// The maximum size of a request, in bytes.
 const REQUEST_MAX: u64 = 12 * BLOCK;
-/// The most bytes that a request keeps in memory. A request may begin and end within blocks, and keeps the
-/// old content of these two blocks, too.
+/// How many bytes a request keeps in memory at most. A request that begins and ends within blocks also keeps
+/// the old content of these two blocks.
 const HELD_MAX: u64 = REQUEST_MAX + 3 * BLOCK;
-/// The most bytes of a piece of a repair.
+/// The maximum size of a piece of a repair, in bytes.
 const PIECE: u64 = 128 << 10;
-/// The most bytes of all blocks in memory together. Each dirty block may have replaced an older version
-/// that a disk still writes.
+/// How many bytes all blocks in memory have together at most. Each dirty block may have replaced an older
+/// version that a disk still writes.
 const BOUND: u64 = 2 * (DIRTY_MAX + DEPTH * HELD_MAX) + PIECE;
 
 fn run(members: &[usize], layout: Layout, policy: Policy, seed: u64) -> u64 {

@@ -1,5 +1,5 @@
-//! Flushes, syncs and trims of more blocks than one step may touch: no step is long, and all data that a
-//! flush or FUA had acknowledged is there after a power cut.
+//! Tests flushes, syncs and trims of more blocks than one step may touch. No step may take long, and after a
+//! power cut, all data that a flush or FUA had acknowledged must be there.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,13 @@ const BLOCK: u64 = 512;
 const BLOCKS: u64 = 2_048;
 /// How many requests are in flight at once.
 const DEPTH: u32 = 12;
-/// The most blocks of a durable write, which is sent to the disks in the step that admits it.
+/// The maximum number of blocks in a durable write, which goes to the disks in the step that admits it.
 const DURABLE_MAX: u64 = 8;
-/// A step touches 256 blocks and 256 extents, each with two sides, and admits the durable writes that waited.
+/// A step may touch 256 blocks and 256 extents, each with two sides, and admit all durable writes that
+/// waited.
 const TOUCHED_MAX: u64 = 2 * (2 * 256 + DURABLE_MAX * DEPTH as u64);
 
-/// A version of a block: all its bytes are the same.
+/// A version of a block, in which all bytes are the same.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     byte: u8,
@@ -43,7 +44,7 @@ struct Run {
     /// The versions that each block may have after a power cut.
     blocks: Vec<Vec<Version>>,
     in_flight: BTreeMap<u32, Asked>,
-    /// Counts submissions and replies.
+    /// The number of submissions and replies so far.
     clock: u64,
 }
 
@@ -147,7 +148,8 @@ impl Run {
     }
 
     fn crash(&mut self, what: &str) {
-        // A power cut forgets everything at once, and the read below is as long as the volume.
+        // The bound does not apply here: a power cut forgets everything at once, and the read below is as
+        // long as the volume.
         let most_touched = self.machine.most_touched;
         self.machine.crash();
         self.in_flight.clear();
@@ -164,7 +166,7 @@ impl Run {
             let Some(found) = found.copied() else {
                 panic!("{what}: block {block} holds {byte}, not one of {versions:?}");
             };
-            // Later versions with the same byte do not matter, because the bytes on the disks stay there.
+            // It does not matter if a later version has the same byte, because these bytes stay on the disks.
             *versions = vec![Version {
                 acknowledged: Some(self.clock),
                 ..found
@@ -173,14 +175,14 @@ impl Run {
     }
 }
 
-/// Forgets the versions that cannot come back, because a flush that was submitted at this time has made newer
+/// Forgets the versions that can no longer come back, because a flush submitted at this time has made newer
 /// versions durable.
 fn forget_replaced(versions: &mut Vec<Version>, submitted: u64) {
     let durable = |version: &Version| version.acknowledged.is_some_and(|at| at < submitted);
     forget_before(versions, durable);
 }
 
-/// Forgets the versions that had been acknowledged before the last durable version was submitted.
+/// Forgets the versions that were acknowledged before the last durable version was submitted.
 fn forget_before(versions: &mut Vec<Version>, is_durable: impl Fn(&Version) -> bool) {
     let durable = versions.iter().filter(|version| is_durable(version));
     let since = durable.map(|version| version.submitted).max().unwrap_or(0);
@@ -219,7 +221,7 @@ fn what_was_flushed_in_parts_survives_power_cuts() {
     }
 }
 
-/// The most blocks and I/Os that one step of a run touches, with all blocks dirty.
+/// How many blocks and I/Os one step touches at most when `op` covers a volume whose blocks are all dirty.
 fn most_touched(op: Op) -> u64 {
     let policy = (ThrottleConfig::None, WritePolicy::Back);
     let size = BLOCKS * BLOCK;
@@ -256,7 +258,7 @@ fn a_flush_a_trim_and_a_sync_take_short_steps() {
     }
 }
 
-/// A volume of 1 GiB, whose writes no throttle delays.
+/// Makes a volume of 1 GiB without a throttle.
 fn large() -> Hand {
     let none = ThrottleConfig::None;
     let mut hand = Hand::pool(&[1], Layout::Static, 1 << 30, none, &[]).expect("a pool");
@@ -270,14 +272,14 @@ fn dirty_blocks(hand: &Hand) -> u64 {
     state.dirty / hand::BLOCK
 }
 
-/// Ticks until no job has anything to do before a disk answers.
+/// Ticks until all jobs have ended or wait for a disk.
 fn end_jobs(hand: &mut Hand) {
     while hand.engine.next_deadline() == Some(hand.now) {
         hand.tick();
     }
 }
 
-/// Lets the disks work until a request is answered.
+/// Lets the disks work until the request `id` is answered.
 fn answer(hand: &mut Hand, id: u32) {
     for _ in 0..10_000 {
         if hand.outcome(id).is_some() {

@@ -1,5 +1,5 @@
-//! Mirrors after power cuts and failures of single sides: reads stay the same until a client writes, flushed
-//! data is there, and in the end the sides hold the same bytes.
+//! Tests mirrors after power cuts and failures of single sides. A block must not change between reads until a
+//! client writes it, flushed data must be there, and in the end the sides must hold the same bytes.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,16 @@ use crate::bytes::policies;
 use crate::machine::Machine;
 
 const BLOCK: usize = 1 << 10;
-/// The blocks of the volume. In a pool of one mirror, the blocks fill two regions of 1 MiB on each side.
+/// The number of blocks of the volume. In a pool of one mirror, they fill two regions of 1 MiB on each side.
 const BLOCKS: usize = 2_048;
-/// The blocks that the test uses: some at the ends of each region.
+/// The blocks that the test uses, at and near the ends of the regions.
 const USED: [usize; 6] = [0, 1, 3, 1_023, 1_024, 2_047];
 
-/// The most bytes that are copied at a time.
+/// How many bytes the repair copies at most at a time.
 const PIECE: u64 = 128 << 10;
 
-/// A mirror, and a model of it. The model has the contents that each used block may hold, and names each
-/// content by its last byte.
+/// A mirror and a model of it. The model has the contents that each used block may hold, each named by its
+/// last byte.
 struct Run {
     machine: Machine,
     random: Random,
@@ -29,7 +29,7 @@ struct Run {
     stamp: u8,
     members: &'static [usize],
     layout: Layout,
-    /// Whether a power cut also ends the daemon, which then begins anew with its durable record.
+    /// Whether a power cut also ends the daemon, which then starts again from its durable record.
     restarts: bool,
 }
 
@@ -80,8 +80,8 @@ impl Run {
         }
     }
 
-    /// Reads a block. If the block might hold several contents, from now on it must hold the content that
-    /// was read.
+    /// Reads a block. If the block might hold several contents, it must from now on hold the one that was
+    /// read.
     fn read(&mut self, which: usize) {
         if let Ok(found) = self.ask(Op::Read, false, USED[which], vec![0xdd; BLOCK]) {
             let may_hold = &mut self.may_hold[which];
@@ -89,7 +89,7 @@ impl Run {
                 may_hold.contains(&found),
                 "block {which}: {found} of {may_hold:?}"
             );
-            // If a side cannot be read, another side answers, which may hold another content.
+            // If reads of a side fail, another side may answer with other content.
             if !self.machine.bad_reads {
                 *may_hold = BTreeSet::from([found]);
             }
@@ -145,7 +145,7 @@ impl Run {
         stats.unwrap().mirrors.unwrap()
     }
 
-    /// Runs until nothing happens by itself any more, and checks that the sides hold the same bytes.
+    /// Runs until the pool is idle, and checks that the sides hold the same bytes.
     fn settle(&mut self) {
         while self.machine.advance() {}
         self.machine.bad_reads = false;

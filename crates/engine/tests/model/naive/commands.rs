@@ -1,4 +1,4 @@
-//! Commands, and the state that a caller can read.
+//! The naive model's commands, and the state that a caller can read.
 
 use super::*;
 
@@ -49,8 +49,8 @@ impl Naive {
         Ok(Answer::Done)
     }
 
-    /// Lanes that remain keep their bookings. Zios on removed lanes keep their targets. If the rule has no
-    /// bandwidth any more, the zios of its transfers keep their targets, and no other zio waits for them.
+    /// Lanes that remain keep their bookings. Zios on removed lanes keep their targets. If the rule no longer
+    /// has a bandwidth, the zios of its transfers keep their targets, and no other zio waits for them.
     pub(super) fn update(&mut self, id: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
         let rule = self.rules.iter_mut().find(|rule| rule.state.id == id);
         let rule = rule.ok_or(CommandError::UnknownRule(id))?;
@@ -102,7 +102,7 @@ impl Naive {
         decided.count() as u64
     }
 
-    /// Whether a rule decides a zio at present; `None` if the rule has not taken the zio.
+    /// Whether a rule decides a zio as things stand; `None` if the rule has not taken the zio.
     pub(super) fn decides(&self, ticket: &Ticket, rule: RuleId) -> Option<bool> {
         let charge = ticket.charge.as_ref()?;
         let taken = charge.takers.contains(&rule);
@@ -139,8 +139,8 @@ impl Naive {
         }
     }
 
-    /// The rule that decided the error. Without an error, the rule of the `floor` lane that ends last.
-    /// Without a `floor` lane, the oldest rule that has taken the zio.
+    /// The rule that decided the zio's error; without an error, the rule of the `floor` lane that ends last;
+    /// without a `floor` lane, the oldest rule that has taken the zio.
     pub(super) fn holder(&self, charge: &Charge) -> Option<RuleId> {
         if let Some((rule, _)) = charge.fault {
             return Some(rule);

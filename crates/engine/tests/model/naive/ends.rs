@@ -87,7 +87,8 @@ impl Naive {
         }
     }
 
-    /// Lets no transfer wait any longer for the transfers of a removed rule, not even for one in service.
+    /// Takes the transfers of removed rules out of the server's queue, so that no transfer waits for them,
+    /// not even for one in service.
     pub(super) fn leave_server(&mut self, gone: impl Fn(RuleId) -> bool) {
         for transfer in &mut self.transfers {
             transfer.queued &= !gone(transfer.rule);
@@ -156,7 +157,7 @@ impl Naive {
         }
     }
 
-    /// How one of the rules that took a zio has affected the zio in the end.
+    /// The final effect on a zio of one of the rules that took it.
     pub(super) fn fate(&self, charge: &Charge, rule: RuleId, store_done: Instant) -> Fate {
         match charge.fault {
             Some((_, Fault::Fail(..))) => return Fate::Failed,

@@ -46,7 +46,8 @@ impl Naive {
         self.tickets[at].charge = Some(charge);
     }
 
-    /// Counts a preemption for each rule that the deciding fault kept from matching.
+    /// Counts a preemption for each rule that would have matched the zio if the fault of the rule `winner`
+    /// had not decided first.
     pub(super) fn preempt(&mut self, winner: RuleId, zio: &Zio, flush: bool) {
         for at in 0..self.rules.len() {
             let rule = &self.rules[at];
@@ -89,8 +90,8 @@ impl Naive {
         }
     }
 
-    /// Books, of all lanes of a group, the lane that would finish soonest; of equal lanes, the lane of the
-    /// older rule.
+    /// Books the lane of a group that would finish the zio soonest; of equal lanes, the lane of the older
+    /// rule.
     pub(super) fn choose(&mut self, candidates: &[usize], charge: &mut Charge) {
         let finish = |rule: &usize| {
             let rule = &self.rules[*rule];
@@ -119,7 +120,8 @@ impl Naive {
         });
     }
 
-    /// The lane that is free first, and when it is free. Of equal lanes, the first.
+    /// The moment at which the first lane becomes free, and this lane; of equal lanes, the one with the
+    /// lowest index.
     pub(super) fn soonest_lane(&self, rule: &Rule) -> Option<(Instant, u32)> {
         let lanes = rule.delay().1?;
         (0..lanes)

@@ -1,4 +1,4 @@
-//! When the next event of a zio is due.
+//! Computes when the next event of a zio is due.
 
 use super::*;
 
@@ -11,7 +11,7 @@ impl Naive {
         target.max(charge.released)
     }
 
-    /// How long the zio's `add` lanes hold the zio in total.
+    /// The total time for which the zio's `add` lanes hold it.
     pub(super) fn held_before(&self, charge: &Charge) -> Duration {
         let mut sum = Duration::ZERO;
         for booking in self.winners(charge, Mode::Add) {
@@ -27,7 +27,7 @@ impl Naive {
             .filter(move |booking| booking.number == number && booking.mode == mode)
     }
 
-    /// When the zio reaches the server of the bandwidth, if it still has to.
+    /// When the zio will reach the server of the bandwidth, if it still has to pass this server.
     pub(super) fn server_due(&self, ticket: &Ticket) -> Option<Instant> {
         let charge = ticket.charge.as_ref()?;
         if charge.rate.is_none() || self.served(charge).is_some() || !ticket.is_waiting() {

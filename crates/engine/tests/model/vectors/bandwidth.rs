@@ -1,4 +1,4 @@
-//! Bandwidth: one serial server of the disk, which the transfers of all rules share.
+//! Tests of bandwidth: one serial server of the disk, which the transfers of all rules share.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn what_is_slower_than_one_rule_may_be_held_by_another<M: Machine>() {
     assert_eq!([1, 2].map(counts), [(0, 1), (1, 0)]);
 }
 
-/// Two rules: `-D 10ms`, and a bandwidth of 4,096 bytes in a millisecond.
+/// Two rules: Two rules: `-D 10ms`, and a bandwidth of 4,096 bytes in a millisecond.
 fn delay_and_bandwidth() -> [RuleSpec; 2] {
     let pass = RuleSpec {
         bandwidth: Some(4_096_000),
@@ -74,8 +74,8 @@ fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
     assert_eq!(driver.end_of(kept).map(|(when, _)| when), Some(at(11)));
 }
 
-/// Rule 1 for reads, and rule 2 for writes. Each block that is read or written takes 10 ms in the disk's
-/// one server.
+/// Rule 1 for reads and rule 2 for writes, with a bandwidth at which each block takes 10 ms in the disk's one
+/// server.
 fn ten_ms_for_a_block() -> [RuleSpec; 2] {
     let pass = |op| RuleSpec {
         bandwidth: Some(409_600),
@@ -143,7 +143,8 @@ fn a_rule_without_its_bandwidth_leaves_it_to_others<M: Machine>() {
     assert_eq!(completions(&mut driver), [10, 14, 24]);
 }
 
-/// No zio waits for transfers that a client queued at a wrong rate before the rate was replaced.
+/// A client queues huge transfers and goes away, and their rule is replaced. A new zio must not wait for
+/// them.
 fn what_a_dead_client_queued_is_gone_with_its_rule<M: Machine>() {
     for release in [false, true] {
         let [rule, _] = ten_ms_for_a_block();

@@ -1,4 +1,4 @@
-//! Changes while zios are held: clears, aborts, updates, suspensions and the shutdown.
+//! Tests of changes while zios are held: clears, aborts, updates, suspensions and the shutdown.
 
 use super::*;
 
@@ -39,8 +39,8 @@ fn releasing_completes_what_is_held<M: Machine>() {
     driver.run_until(at(2));
     clear(&mut driver, 1, true);
     clear(&mut driver, 3, true);
-    // The lane of the second rule remains, and holds the zios until 4 ms and 8 ms. The store begins with
-    // both zios now.
+    // The lane of the second rule remains, and holds the zios until 4 ms and 8 ms. The store begins to work
+    // on both zios now, at 2 ms.
     assert_eq!(completions(&mut driver), [4, 8]);
     assert_eq!(driver.log().starts, [(at(2), 0), (at(2), 1)]);
     assert_eq!(rule(&driver, 2).held, 2);
@@ -97,8 +97,8 @@ fn suspension_charges_at_resume<M: Machine>() {
     assert_eq!(completions(&mut driver), [60, 50, 70]);
 }
 
-/// A disk for two durable writes. One rule holds the first write for `held_ms` before the store. Another
-/// rule holds one flush for 20 ms: the flush of the write that ends first.
+/// A disk for two durable writes. One rule holds the first write for `held_ms` before the store. Another rule
+/// holds one flush for 20 ms, which is that of the write that ends first.
 fn first_of_two_durable_writes<M: Machine>(held_ms: u64) -> Driver<M> {
     let limit = Limit::First(1);
     let hold = add(of(RuleSpec::delay(ms(held_ms), None), Op::Write));

@@ -1,4 +1,4 @@
-//! Effects of rules on a zio, and the zios that a rule matches.
+//! Tests of the effects of rules on a zio, and of which zios a rule matches.
 
 use super::*;
 
@@ -34,8 +34,8 @@ fn floor_and_add_together<M: Machine>() {
         let store = ms(store);
         driver.submit(Ask { store, ..read() });
     }
-    // The lane of the `floor` rule is done at 10, 20 and 30 ms; the `add` rule holds for 3, 6 and 9 ms
-    // before the store.
+    // The lane of the `floor` rule serves the zios until 10, 20 and 30 ms; the lane of the `add` rule holds
+    // them for 3, 6 and 9 ms before the store.
     assert_eq!(completions(&mut driver), [13, 26, 39]);
     assert_eq!(driver.log().starts, [(at(3), 0), (at(6), 1), (at(9), 2)]);
 }

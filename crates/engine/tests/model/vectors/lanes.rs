@@ -1,4 +1,4 @@
-//! Lanes: the lane that finishes soonest, queues, and groups whose delays add up.
+//! Tests of lanes: the choice of the lane that finishes soonest, queues, and groups whose delays add up.
 
 use super::*;
 
@@ -89,9 +89,9 @@ fn two_rules_of_a_lane_are_a_rule_of_two<M: Machine>() {
     assert_eq!((younger.matched, younger.chosen, younger.beaten), (4, 2, 2));
 }
 
-/// Simulates a client that keeps `depth` reads in flight. Once the pattern repeats, returns the sum of the
-/// reads' latencies, in ms, and the number of reads in 450 ms, which is a multiple of the delays of all
-/// lanes below.
+/// Simulates a client that keeps `depth` reads in flight. Returns the sum of the reads' latencies, in ms, and
+/// the number of reads, both over 450 ms in which the pattern repeats. 450 ms is a multiple of all lanes'
+/// delays below.
 fn closed_loop<M: Machine>(rules: &[RuleSpec], depth: usize) -> (u64, u64) {
     let (from, to) = (at(450), at(900));
     let mut driver = pool::<M>(rules);
@@ -163,8 +163,8 @@ fn a_distribution_is_sampled_once<M: Machine>() {
             lanes: None,
         })
     };
-    // Of two equal rules, the older wins every tie of nominal services. If both rules drew a sample, the
-    // shorter sample would win, and three of four zios would be short.
+    // Two equal rules always tie, because the nominal service time decides, and the older rule wins. If the
+    // rules competed with drawn times, the shorter would win, and three of four zios would be short.
     let mut driver = pool::<M>(&[delay(), delay()]);
     let ends = reads(&mut driver, &[0; 300]);
     let short = ends.iter().filter(|end| **end == 10).count();
