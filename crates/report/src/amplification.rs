@@ -1,9 +1,9 @@
-//! `amplification`: the operations and bytes of a pool's clients, and the operations and bytes that
-//! they caused in the queues and at the disks.
+//! `amplification`: how many operations and bytes a pool's clients sent, and how many these caused in the
+//! queues and at the disks.
 //!
-//! A volume with blocks larger than its clients' writes reads and writes whole blocks, a mirror writes each block
-//! to all of its sides, and data that is overwritten while it is dirty never reaches the disks. So each
-//! level may carry more operations and bytes than the level above it, or fewer. Flushes are not counted.
+//! A volume reads and writes whole blocks even if its clients' writes are smaller, a mirror writes each block
+//! to all of its sides, and data that is overwritten while it is dirty never reaches the disks. Each level
+//! may therefore have more or fewer operations and bytes than the level above it. Flushes are not counted.
 
 mod report;
 
@@ -42,7 +42,7 @@ pub struct PoolLevels {
 /// The operations and bytes of a pool at each level.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Levels {
-    /// The operations that clients asked of the volumes.
+    /// The operations that clients sent to the volumes.
     pub volumes: TrafficSum,
     /// The zios that went into the queues, counted before adjacent zios were joined.
     pub queued: TrafficSum,
@@ -61,10 +61,10 @@ pub struct Ratios {
     read_bytes: Option<f64>,
     writes: Option<f64>,
     written_bytes: Option<f64>,
-    /// Reads at the lower level for each write at the volumes, if clients only write: to write a part of a
-    /// block, the pool must read the rest of the block.
+    /// Reads at the lower level for each write at the volumes, if clients only write. The pool reads because
+    /// it must know the rest of a block to write a part of it.
     reads_per_write: Option<f64>,
-    /// The bytes of the lower level's reads for each byte that clients wrote, if clients only write.
+    /// How many bytes the lower level read for each byte that clients wrote, if clients only write.
     read_bytes_per_written_byte: Option<f64>,
 }
 
@@ -75,7 +75,7 @@ const COLUMNS: [Column; 10] = [
     Column::Figure("rB/s"),
     Column::Figure("w/s"),
     Column::Figure("wB/s"),
-    // The factors relative to the requests to the volumes.
+    // The factors by which the figures exceed those of the volumes.
     Column::Figure("×r"),
     Column::Figure("×rB"),
     Column::Figure("×w"),
@@ -133,7 +133,7 @@ impl Levels {
         ]
     }
 
-    /// A note about the reads of a pool that clients' writes have caused; empty if writes caused no reads.
+    /// A note about the reads that clients' writes have caused in a pool; empty if writes caused no reads.
     pub fn reads_of_writes(&self, pool: &str) -> String {
         let times = self.amplification;
         match (times.reads_per_write, times.read_bytes_per_written_byte) {
@@ -196,7 +196,7 @@ mod tests {
     use super::{Amplification, PoolLevels};
     use crate::table::{Room, assert_fits};
 
-    /// Two seconds in which clients wrote 8 KiB at a time into records of 128 KiB.
+    /// Two seconds in which clients wrote 8 KiB at a time into blocks of 128 KiB.
     fn interval() -> PoolInterval {
         let traffic = |reads: u64, writes: u64, block: u64| Traffic {
             reads,

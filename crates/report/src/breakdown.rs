@@ -1,8 +1,8 @@
-//! Breakdowns: which groups a report shows, and the value that an operation's I/O belongs to.
+//! Breakdowns: the order of the groups that a report shows, and the value to which I/O belongs.
 
 use dashpot_observe::{Dimension, OpInterval, Order, Unit};
 
-/// Whether each source distinguishes this dimension's values without being asked.
+/// Whether every source distinguishes this dimension's values even if the question does not ask for that.
 pub(crate) fn is_always_apart(by: Dimension) -> bool {
     matches!(by, Dimension::Device | Dimension::Type | Dimension::Op)
 }
@@ -15,7 +15,7 @@ pub(crate) fn order_of(by: Dimension) -> Order {
     }
 }
 
-/// The value of this dimension to which the I/O of a device's operation belongs.
+/// The value of this dimension to which the I/O of an operation on a device belongs.
 pub(crate) fn value_of<'a>(by: Dimension, device: &'a str, op: &'a OpInterval) -> &'a str {
     match by {
         Dimension::Device => device,

@@ -1,4 +1,4 @@
-//! The text about the data that a power cut destroyed.
+//! The text about data that a power cut destroyed.
 
 use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, PoolCrashed, ThenWord};
 use dashpot_rules::{nice_number, short_time};
@@ -31,7 +31,7 @@ fn of_disk(room: Room, crashed: &Crashed, top: usize) -> String {
     prose_within(room, &line) + &lists(room, crashed, top)
 }
 
-/// The clients and the writes that a disk lost.
+/// The lists of the writes that a disk lost and of the clients that sent them.
 fn lists(room: Room, crashed: &Crashed, top: usize) -> String {
     let mut text = String::new();
     if crashed.clients.len() > 1 && !crashed.was_off {
@@ -121,7 +121,7 @@ fn to_restart(name: &str, then: ThenWord) -> String {
     }
 }
 
-/// Words for the choice of the writes that survive, so that the user can choose the same writes again.
+/// Says how the surviving writes were chosen, so that the user can choose the same writes again.
 fn kept(keep: KeepWord, tear_bytes: Option<u64>, seed: u64) -> String {
     match (keep, tear_bytes) {
         (KeepWord::None, _) => "keep none".to_owned(),

@@ -1,10 +1,10 @@
-//! Notes on the depth of clients: on a rule whose effect the depth hides, and on an interval in which the
-//! depth hardly changed.
+//! Notes on how many I/Os clients keep in flight: if this hides a rule's effect, and if it hardly changed in
+//! an interval.
 
 use dashpot_api::{Depth, Rule, RuleEffect};
 
-/// A note on a delay whose lanes clients could not fill, or whose zios wait longer because clients hold them
-/// back.
+/// A note on a rule with lanes that clients could not fill, or without lanes but with clients that perhaps
+/// hold I/Os back.
 pub fn depth_note(rule: &Rule) -> Option<String> {
     let depth = &rule.depth;
     if rule.fields.effect != RuleEffect::Delay || depth.most == 0 || !depth.is_exact() {
@@ -23,9 +23,9 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
     }
 }
 
-/// The words for clients that nearly always kept the same number of I/Os in flight, perhaps because the
-/// clients may not have more in flight. `zios` is the number of all I/Os of these clients: a single
-/// burst shows no bound.
+/// Words about clients that nearly always kept the same number of I/Os in flight, perhaps because they have a
+/// limit. `zios` is the total number of these clients' I/Os. It must be large enough, because a single burst
+/// does not show a limit.
 pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     let Depth {
         most,
@@ -40,7 +40,8 @@ pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
     })
 }
 
-/// Clients reached a depth repeatedly if they sent at least this many times as many zios as the depth has.
+/// Clients reached a depth repeatedly if the number of zios that they sent is at least this many times the
+/// depth.
 const BURSTS: u64 = 4;
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use dashpot_rules::{nice_number, short_time, thousands, visible};
 pub struct DiffReport {
     /// The comparison.
     pub comparison: Comparison,
-    /// The words for what is slow, such as `latency at least 10ms`; `None` for I/Os beyond the usual times
-    /// of the other side.
+    /// The condition that selects slow I/Os, in words such as `latency at least 10ms`; `None` if the I/Os
+    /// that took longer than usual on the other side are slow.
     pub slow: Option<String>,
     /// The width that the text may have.
     pub room: Room,
@@ -91,7 +91,7 @@ impl DiffReport {
         }
     }
 
-    /// A sentence about a difference in other I/Os, although the I/Os that ended were not slower.
+    /// A sentence about hung, failed or missing I/Os, for a side whose finished I/Os were not slower.
     fn beside_slowness(&self) -> Option<String> {
         let found = &self.comparison;
         let hung = found.hung.first().map(|hung| {
@@ -218,7 +218,7 @@ fn rate_line(what: &str, rate: &Rate) -> String {
     format!("{what}: {}", figures(rate))
 }
 
-/// A value, with its rates on each of the two sides.
+/// A value and its rates on the two sides.
 fn figures(rate: &Rate) -> String {
     let amount = |figure: f64| match rate.metric {
         Metered::Ops => format!("{figure:.0} I/Os per second"),
@@ -254,7 +254,7 @@ fn hung_line(hung: &Hung) -> String {
     )
 }
 
-/// The width of the columns beside the values' names, with the gaps before them.
+/// The width of the columns other than the values' names, including the gaps before them.
 const TAKEN: usize = 11 + 13 + 8 + 12;
 
 #[cfg(test)]

@@ -5,15 +5,14 @@ use dashpot_observe::{Predicates, Question, Schedule, Seen};
 use crate::report::{Pages, Report, Tells, Words};
 use crate::surface::Surface;
 
-/// A report that prints its conditions first, and then covers only the I/Os that meet these conditions.
+/// A report on only those I/Os that meet conditions. It prints these conditions first.
 pub struct Filtered {
     report: Box<dyn Report>,
     predicates: Predicates,
 }
 
 impl Filtered {
-    /// Limits the report to I/Os that meet these conditions; without conditions, returns the report
-    /// unchanged.
+    /// Limits a report to I/Os that meet these conditions. If there are none, returns the report unchanged.
     pub fn of(report: Box<dyn Report>, predicates: &Predicates) -> Box<dyn Report> {
         match predicates.is_empty() {
             true => report,

@@ -1,4 +1,4 @@
-//! The notes of a report about causes of latency other than rules.
+//! A report's notes on causes of latency other than rules.
 
 use dashpot_api::{CanHold, Host, Load, Memory, Promise, Shard};
 use dashpot_rules::{cpus_of, nice_number, short_time, thousands};
@@ -38,8 +38,8 @@ pub fn host_line(host: &Host) -> String {
     format!("CPUs: {cpus}, {quota}{throttled}; steal since the start: {steal}\n")
 }
 
-/// A table about the load of shards: how busy they are, how long they left their sockets unread,
-/// the probe's readings in the last minute, and the stops by the host.
+/// A table of the shards' load: how busy they are, how long they left their sockets unread, the probe's
+/// readings in the last minute, and how the host stopped them.
 pub fn shard_table(room: Room, shards: &[Shard]) -> String {
     let row = |shard: &Shard| {
         let (gap, probe) = (&shard.loop_gap, &shard.probe);
@@ -87,8 +87,8 @@ fn state(shard: &Shard) -> String {
     }
 }
 
-/// Lines about the memory that shards hold for their clients, and the API for its callers, each next to its
-/// bound.
+/// Lines about the memory that the shards hold for their clients and that the API holds for its callers, each
+/// with its bound.
 pub fn memory_lines(room: Room, shards: &[Shard], memory: &Memory) -> String {
     let clients = |shard: &Shard| {
         let held = &shard.memory;
@@ -116,12 +116,12 @@ pub fn memory_lines(room: Room, shards: &[Shard], memory: &Memory) -> String {
     prose_within(room, &lines)
 }
 
-/// Every promise about time.
+/// A table of all promises about time.
 pub fn promise_table(room: Room, promises: &[Promise]) -> String {
     table_within(room, &PROMISES, promises.iter().map(promise_row))
 }
 
-/// The promises that may not hold.
+/// A table of the promises about time that may fail here.
 pub fn broken_promises(room: Room, promises: &[Promise]) -> String {
     let broken = promises.iter().filter(|one| one.can_hold != CanHold::Yes);
     let rows: Vec<Vec<String>> = broken.map(promise_row).collect();
@@ -144,7 +144,7 @@ fn promise_row(promise: &Promise) -> Vec<String> {
     ]
 }
 
-/// A note that a shard has more work than it can do, so that all rules of the shard's disks are late.
+/// A note on a shard that has more work than it can do, which makes all rules on its disks late.
 pub fn overload_note(shard: &Shard) -> Option<String> {
     let Load {
         busy_percent,
@@ -161,7 +161,7 @@ pub fn overload_note(shard: &Shard) -> Option<String> {
     })
 }
 
-/// A note that the kernel has stopped the daemon to enforce a quota.
+/// A note on how the kernel has stopped the daemon to enforce a quota.
 pub fn quota_note(host: &Host) -> Option<String> {
     let what = throttled(host)?;
     let quota = host

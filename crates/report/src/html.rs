@@ -1,5 +1,5 @@
-//! A report as one HTML file, to attach to a ticket or to keep as an artefact of a pipeline. A browser can
-//! open the file from a disk, and the file loads nothing from any host. The page's security policy lets in
+//! A report as a single HTML file, to attach to a ticket or to keep as a pipeline's artefact. A browser can
+//! open the file from a disk, and the file loads nothing from any host. The page's security policy permits
 //! only the page's own script and styles, by their hashes. The data in the page is inert text.
 
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 pub struct Document {
     /// The command line that prints the same report again.
     pub command: String,
-    /// The facts about the report, such as its time and its host.
+    /// Facts about the report, such as its time and its host, with their names.
     pub facts: Vec<(&'static str, String)>,
     /// The report's picture, if the report has one.
     pub svg: Option<String>,
@@ -21,7 +21,7 @@ pub struct Document {
     pub text: String,
     /// The report's pages, each as one JSON value.
     pub pages: Vec<serde_json::Value>,
-    /// How many pages were left out, because the file would be too large.
+    /// How many pages were left out because the file would have been too large.
     pub left_out: u64,
 }
 
@@ -59,7 +59,7 @@ impl Document {
             "<h2>Figures</h2>\n<div id=\"figure\"></div>\n\
              <div id=\"table\" class=\"scroll\" tabindex=\"0\"></div>\n"
         );
-        // With an SVG picture, the page needs no picture made of characters.
+        // A page with an SVG picture does not need the picture in characters, too.
         if picture.is_empty() {
             let _ = writeln!(html, "<h2>Report</h2>\n<pre>{}</pre>", escape(&self.text));
         }
@@ -93,13 +93,13 @@ fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 
-/// The picture in the colours of a light page: the page is always light.
+/// The picture in the colours for a light page, because the page is always light.
 fn lit(svg: &str) -> String {
     let begin = svg.find("<svg").unwrap_or(0);
     svg[begin..].replace("(prefers-color-scheme: dark)", "not all")
 }
 
-/// Any words as HTML text. Control characters are replaced: such characters could end a line early, or
+/// Turns any words into HTML text. Control characters are replaced, because they could end a line early or
 /// hide the words after them.
 fn escape(words: &str) -> String {
     let mut escaped = String::with_capacity(words.len());
@@ -116,7 +116,7 @@ fn escape(words: &str) -> String {
     escaped
 }
 
-/// Values as JSON that cannot end the element around it.
+/// The values as JSON that cannot close the element around it.
 fn inert(pages: &[serde_json::Value]) -> String {
     let text = serde_json::to_string(pages).unwrap_or_else(|_| "[]".to_owned());
     text.replace('<', "\\u003c")
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_policy_names_each_script_and_style_by_its_hash() {
-        // The hash of the empty text, from the standard.
+        // The hash of the empty text, as the standard gives it.
         assert_eq!(
             hash(""),
             "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"

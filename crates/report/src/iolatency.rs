@@ -1,14 +1,14 @@
 //! `iolatency`: a histogram of latencies in milliseconds, once per interval.
 //!
-//! Source: perf-tools' iolatency by B. Gregg, its man page and example file.
+//! Source: perf-tools' iolatency by B. Gregg, with its man page and example file.
 //!
-//! Differences: the report does not forget an I/O that outlasts an interval. A line at the end names I/O
-//! that was in flight for the whole interval, or at the end of the last interval. A row contains the
-//! latencies that its label says, `>=` and `<`; the original tool puts a power of two into the row below its
-//! label ([`Boundary::AsOriginal`]).
+//! Differences: the report also shows I/O that outlasts an interval. A line at the end mentions I/O that was
+//! in flight for the whole interval, or at the end of the last interval. A row contains the latencies that
+//! its label says, with `>=` and `<`; the original tool puts a power of two into the row below its label
+//! ([`Boundary::AsOriginal`]).
 //!
-//! Beyond the original: a histogram for each value of a breakdown, each below a line that names the
-//! value, and a table of percentiles in place of histograms.
+//! The original does not have breakdowns, in which each value has a histogram below a line with the value's
+//! name, and tables of percentiles in place of histograms.
 
 mod report;
 
@@ -34,13 +34,13 @@ const NS_PER_MS: u64 = 1_000_000;
 /// The last lines of the output.
 pub const ENDING: &str = "\nEnding tracing...\n";
 
-/// The first line of the output. `endless` if the user gave no number of intervals.
+/// The first line of the output. `endless` is true if the user gave no number of intervals.
 pub fn opening(interval_s: impl fmt::Display, endless: bool) -> String {
     let how_to_end = if endless { " Ctrl-C to end." } else { "" };
     format!("Tracing block I/O. Output every {interval_s} seconds.{how_to_end}\n")
 }
 
-/// The row that counts a latency of exactly 2^k ms.
+/// Which row counts a latency of exactly 2^k ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {
     /// The row that begins with this latency, as the labels say.
@@ -59,10 +59,10 @@ pub enum Boundary {
 pub struct Interval {
     /// The interval's end.
     pub at_ns: u64,
-    /// The time of day at the interval's end, `HH:MM:SS`, for a text with times (`-T`).
+    /// The time of day at the interval's end, as `HH:MM:SS`, if the text shows times (`-T`).
     #[serde(skip)]
     pub time: Option<String>,
-    /// The length of the interval, and how many intervals are missing because of it.
+    /// The length of the interval, and how many intervals are missing because it was too long.
     #[serde(flatten)]
     pub length: Length,
     /// The latencies, together or by value.
@@ -70,9 +70,9 @@ pub struct Interval {
     pub scope: Scope,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
-    /// Number of events that are missing because a buffer was full.
+    /// The number of events that are missing because a buffer was full.
     pub lost: u64,
-    /// Number of completions whose start was not seen; `None` if the source sees every start.
+    /// The number of completions whose start was not seen; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
     /// How the text shows latencies; JSON has rows and percentiles.
@@ -133,8 +133,8 @@ pub enum Style {
     Percentiles,
 }
 
-/// Latencies between two powers of two. In JSON the edges are as labelled, whatever the
-/// [`Boundary`].
+/// Latencies between two powers of two. In JSON, the edges are always as labelled, even with
+/// [`Boundary::AsOriginal`].
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// The lower edge of the row.
@@ -155,7 +155,7 @@ impl Serialize for Row {
 }
 
 impl Value {
-    /// The value's name in a table of percentiles, behind its layer.
+    /// The value's name in a table of percentiles, after its layer if there is one.
     fn name(&self) -> String {
         match self.layer {
             Some(layer) => format!("{:<LAYER_WIDTH$} {}", layer.word(), self.value),
@@ -183,8 +183,8 @@ impl Page for Interval {
         Some(self)
     }
 
-    /// A remark about the zios in flight. The remark is not part of the text: the text has exactly the
-    /// original tool's bytes.
+    /// A remark about the zios in flight. It is not part of the text, which equals the original tool's text
+    /// byte for byte.
     fn remark(&self) -> Option<String> {
         let (mention, elapsed) = (self.mention, self.length.elapsed);
         match self.slowest() {
@@ -195,7 +195,7 @@ impl Page for Interval {
 }
 
 impl Interval {
-    /// The latencies of ended zios; in a breakdown, the latencies of the value with the longest tail.
+    /// The latencies of ended zios; in a breakdown, those of the value with the longest tail.
     fn slowest(&self) -> Option<&Percentiles> {
         let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
         match &self.scope {
@@ -220,7 +220,7 @@ fn labelled(counts: &[u64]) -> Vec<Row> {
 }
 
 impl fmt::Display for Interval {
-    /// Writes an empty line, the time if there is one, and the table or tables.
+    /// Writes an empty line, the time if it is shown, and the table or tables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f)?;
         if let Some(time) = &self.time {
@@ -290,8 +290,8 @@ fn write_line(f: &mut impl fmt::Write, cells: [&dyn fmt::Display; 4], bar: &str)
     )
 }
 
-/// The length of the bar for a share of the fullest row, rounded up, so that every count above zero
-/// has a mark.
+/// The length of the bar for a count, relative to the fullest row. It is rounded up, so that every count
+/// above zero has a mark.
 fn bar_length(count: u64, most: u64) -> usize {
     let length = (u128::from(count) * BAR_WIDTH as u128).div_ceil(u128::from(most.max(1)));
     usize::try_from(length).unwrap_or(BAR_WIDTH)

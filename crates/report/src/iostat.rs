@@ -2,13 +2,13 @@
 //!
 //! Source: sysstat 12's iostat, with its columns, widths and units. Differences: dashpot's disks never merge I/O, so
 //! their merge columns are zero. The times of dashpot's disks are exact, whereas the kernel counts whole
-//! milliseconds. A line at the end names I/O that has been in flight for the whole interval; in the first
-//! and the last report, it names all I/O in flight. The extended reports also name a depth that the clients
-//! kept for nearly all of the busy time. As in the kernel's statistics, writing zeroes counts as writing,
-//! and a trim is a discard.
+//! milliseconds. A line at the end mentions I/O that has been in flight for the whole interval; in the first
+//! and the last report, it mentions all I/O in flight. The extended reports also mention a depth that the
+//! clients kept for nearly all of the busy time. As in the kernel's statistics, writing zeroes counts as
+//! writing, and a trim is a discard.
 //!
-//! On a screen that is too narrow for all columns, the basic report becomes sysstat's short report,
-//! and the extended report has only the columns that fit into 80 characters.
+//! If a screen is too narrow for all columns, the basic report becomes sysstat's short report, and the
+//! extended report shows only those columns that fit into 80 characters.
 
 mod report;
 
@@ -44,8 +44,8 @@ pub struct Interval {
     pub depth_time: u128,
     /// The time during which at least one zio was in flight.
     pub busy: Duration,
-    /// The most zios in flight, and the number in flight for the longest time; `None` for the kernel's
-    /// disks, whose counters show neither.
+    /// The highest number of zios in flight, and the number that was in flight for the longest time; `None`
+    /// for the kernel's disks, whose counters show neither.
     pub depth: Option<Depth>,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
@@ -56,11 +56,11 @@ pub struct Interval {
 pub struct Completed {
     /// The number of zios.
     pub zios: u64,
-    /// The bytes of these zios.
+    /// The total size of these zios, in bytes.
     pub bytes: u64,
     /// The sum of these zios' latencies in nanoseconds.
     pub time_ns: u128,
-    /// How many I/Os had joined other I/Os before the issue.
+    /// How many I/Os were merged into other I/Os before they were issued.
     pub merged: u64,
 }
 
@@ -73,7 +73,7 @@ pub enum Columns {
     Extended,
     /// The basic columns, but with common columns for writes and discards (`-s`).
     BasicShort,
-    /// All operations together, queue and utilisation (`-xs`).
+    /// Figures of all operations together, queue and utilisation (`-xs`).
     ExtendedShort,
 }
 
@@ -82,8 +82,8 @@ pub enum Columns {
 /// "merged_per_s": …, "merged_percent": …, "mean_ns": …, "mean_bytes": …}, "writes": …, "discards":
 /// …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "depth": {"most": 4, "usual": 1,
 /// "usual_percent": 90}, "in_flight": in flight}`. The JSON has the figures of all columns, not
-/// rounded; `depth` is null for the kernel's disks. An average of no zios is null, where the text
-/// has 0.00 as in sysstat.
+/// rounded; `depth` is null for the kernel's disks. An average over no zios is null; the text has 0.00, as
+/// sysstat does.
 #[derive(Clone, Debug)]
 pub struct Iostat {
     /// The columns that the text shows.
@@ -92,7 +92,7 @@ pub struct Iostat {
     pub disks: Vec<Interval>,
     /// The zios in flight that the text mentions; JSON has all zios in flight.
     pub mention: Mention,
-    /// The length of the interval, and how many intervals are missing because of it.
+    /// The length of the interval, and how many intervals are missing because it was too long.
     pub length: Length,
     /// The width that the text may have.
     pub room: Room,
@@ -123,7 +123,7 @@ impl Completed {
         Some(self.mean(self.time_ns as f64)? / 1e6)
     }
 
-    /// The percentage of I/Os that had joined other I/Os.
+    /// The percentage of I/Os that were merged into other I/Os.
     fn merged_percent(&self) -> Option<f64> {
         let all = self.zios + self.merged;
         Some(self.merged as f64 / all.max(1) as f64 * 100.0)
@@ -166,7 +166,7 @@ impl Interval {
         self.rate(self.busy.as_secs_f64() * 100.0)
     }
 
-    /// The line about a depth that the clients kept.
+    /// The line about a depth that the clients kept most of the time, if they did.
     fn bound(&self) -> Option<String> {
         let zios = self.transfers().with(&self.flushes).zios;
         let bound = bound(self.depth.as_ref()?, zios)?;
@@ -282,7 +282,7 @@ impl Columns {
         matches!(self, Columns::Extended | Columns::ExtendedShort)
     }
 
-    /// The columns that fit, but at least the first column.
+    /// The columns for which there is room, but at least the first one.
     fn within(self, room: Room) -> Vec<&'static Column> {
         let fits = |columns: &[&Column]| room.has(NAME_WIDTH + width(columns));
         let all: Vec<&Column> = self.all().iter().collect();
@@ -391,11 +391,11 @@ struct DeviceObject<'a> {
     writes: KindObject,
     discards: KindObject,
     flushes: KindObject,
-    /// The mean number of zios in flight, which the text has as `aqu-sz`.
+    /// The mean number of zios in flight: the text's `aqu-sz`.
     mean_in_flight: Option<f64>,
-    /// The share of the time in which a zio was in flight, which the text has as `%util`.
+    /// The share of the time in which a zio was in flight: the text's `%util`.
     busy_percent: Option<f64>,
-    /// The depth in the time in which any I/O was in flight.
+    /// The depth while any I/O was in flight.
     depth: Option<Depth>,
     in_flight: &'a InFlight,
 }

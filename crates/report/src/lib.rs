@@ -1,14 +1,14 @@
-//! Reports: turn numbers into text and JSON, without I/O and without clocks.
+//! Reports turn numbers into text and JSON. They do no I/O and read no clock.
 //!
 //! Each report is a value. The `Display` of a report is the table of the tool after which the report is
 //! named, byte for byte. The `Serialize` of a report is the output of `--json`, and each type's
-//! documentation describes the shape. Percentiles carry their number of zios, and are `null` if there
-//! are too few zios.
+//! documentation describes the shape. Percentiles come with the number of zios, and are `null` if there are
+//! too few zios.
 //!
 //! All reports use the same JSON keys, whatever the original tool calls a figure. Times are whole
 //! nanoseconds and end with `_ns`, rates with `_per_s`, shares with `_percent`; the watched device is
-//! `device`. A row includes both its ends, `from_ns` and `to_ns`. `at_ns` and `start_ns` count from
-//! 1970; in simulations, they count from the beginning.
+//! `device`. A row includes both of its ends, `from_ns` and `to_ns`. `at_ns` and `start_ns` count from 1970;
+//! in a simulation, from its beginning.
 
 #![warn(missing_docs)]
 
@@ -44,7 +44,7 @@ use std::time::Duration;
 use serde::Serializer;
 use serde::ser::SerializeStruct;
 
-/// The rate of `number` in a span of time, per second; 0 if the span is empty.
+/// `number` divided by a span of time, per second; 0 if the span is empty.
 fn per_second(number: u64, span: Duration) -> f64 {
     match span.is_zero() {
         true => 0.0,

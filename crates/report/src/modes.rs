@@ -1,5 +1,5 @@
-//! Latencies of two kinds, fast and slow, with few latencies in between: then the mean and the median are
-//! the times of hardly any I/O.
+//! Finds latencies of two kinds, fast and slow, with few latencies in between. Of such latencies, the mean
+//! tells little, because hardly any I/O took that long.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
 use dashpot_rules::short_time;
@@ -19,13 +19,13 @@ pub struct TwoModes {
     pub slow_from_ns: u64,
 }
 
-/// Each kind has at least one in this many of the I/Os.
+/// Each kind has at least one in this many I/Os.
 const KIND: u64 = 10;
-/// At most one in this many of the I/Os is between the two kinds.
+/// At most one in this many I/Os is between the two kinds.
 const BETWEEN: u64 = 8;
 /// The slow kind takes at least this many times as long as the fast kind.
 const APART: u64 = 50;
-/// Latencies below this are alike: in virtual time many writes take no time.
+/// Latencies below this are treated alike, because in virtual time many writes take no time.
 const LEAST_NS: u64 = 1_000;
 
 impl TwoModes {
@@ -57,7 +57,7 @@ impl TwoModes {
         self.slow_from_ns / self.fast_upto_ns.max(LEAST_NS)
     }
 
-    /// A line for the reader of the latencies of `what`.
+    /// A line that tells the reader that the latencies of `what` are of two kinds.
     pub fn line(&self, what: &str, latencies: &Histogram) -> String {
         let share = |count: u64| 100.0 * count as f64 / latencies.count().max(1) as f64;
         let fast = match self.fast_upto_ns < LEAST_NS {
@@ -75,9 +75,9 @@ impl TwoModes {
     }
 }
 
-/// The first bucket of the slow kind, and the number of its I/Os. This bucket is the last bucket that has
-/// at most `between` I/Os between the fast kind and itself. `above` has the buckets above the fast kind,
-/// with `left` I/Os.
+/// The first bucket of the slow kind, and the number of its I/Os. This is the last bucket such that at most
+/// `between` I/Os lie between the fast kind and the bucket. `above` has the buckets above the fast kind, with
+/// `left` I/Os.
 fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, u64)> {
     let mut slow = left;
     for (bucket, count) in above {

@@ -1,4 +1,4 @@
-//! `observe`: rates, percentiles and I/O in flight, a line for each device.
+//! `observe`: rates, percentiles and I/O in flight, with a line for each device.
 
 mod report;
 
@@ -22,7 +22,7 @@ pub use self::report::ObserveReport;
 pub struct Observation {
     /// The interval's end.
     pub at_ns: u64,
-    /// The length of the interval, and how many intervals are missing because of it.
+    /// The length of the interval, and how many intervals are missing because it was too long.
     #[serde(flatten)]
     pub length: Length,
     /// The devices, in display order.
@@ -31,7 +31,7 @@ pub struct Observation {
     pub lost: u64,
     /// How many completions had no visible start; null if the source sees every start.
     pub unmatched: Option<u64>,
-    /// Whether the text has the rates of discards and flushes, and p90.
+    /// Whether the text shows p90 and the rates of discards and flushes.
     #[serde(skip)]
     pub wide: bool,
     /// The width that the text may have.
@@ -49,7 +49,7 @@ pub struct Line {
     discards_per_s: f64,
     flushes_per_s: f64,
     bytes_per_s: f64,
-    /// Latencies from issue to completion, of all operations.
+    /// The latencies of all operations, from issue to completion.
     latency: Percentiles,
     in_flight: InFlight,
 }
@@ -126,13 +126,14 @@ impl Observation {
 struct Column {
     title: &'static str,
     width: usize,
-    /// Whether a line of 80 columns has no room for the column next to a name of 17 letters.
+    /// Whether the column needs a terminal of more than 80 columns. (Beside a name of 17 letters, 80 columns
+    /// have no room for it.)
     wide: bool,
     cell: fn(&Line) -> String,
 }
 
 impl Column {
-    /// The column's width for these devices: rates of millions need more than the usual width.
+    /// The column's width for these devices, because rates of millions need more than the usual width.
     fn width_of(&self, devices: &[Line]) -> usize {
         let cells = devices.iter().map(|device| (self.cell)(device).len());
         cells.fold(self.width, usize::max)
@@ -170,7 +171,7 @@ const COLUMNS: [Column; 12] = [
     column("oldest", 6, |line| time_or_dash(line.in_flight.oldest_ns)),
 ];
 
-/// A rate, with a decimal if the decimal is significant.
+/// A rate, with one decimal if that is significant.
 fn rate(per_second: f64) -> String {
     let decimals = usize::from(per_second < 100.0);
     format!("{per_second:.decimals$}")

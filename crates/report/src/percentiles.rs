@@ -10,8 +10,8 @@ use super::table::Room;
 /// Writes a table of percentiles, with a line for each name. Long names are shortened if the screen has
 /// no room for whole names.
 ///
-/// Times have three significant digits, and a percentile of too few zios is a dash: `      n    p50    p90
-/// p95    p99  p99.9    max`.
+/// Times have three significant digits. A percentile for which there are too few zios is a dash. The columns
+/// are ` n p50 p90 p95 p99 p99.9 max`.
 pub fn write_percentiles<'a>(
     f: &mut impl fmt::Write,
     room: Room,
@@ -44,7 +44,7 @@ pub fn write_percentiles<'a>(
 
 const TIMES: [&str; 6] = ["p50", "p90", "p95", "p99", "p99.9", "max"];
 const TIME_WIDTH: usize = 7;
-/// The least width of the number of zios.
+/// The least width of the column for the number of zios.
 const N_WIDTH: usize = 9;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Proof of injection: the requested and the achieved latencies of a rule, their difference, and whether the
 //! difference is within the caller's tolerance.
 //!
-//! The figures contain only zios that the rule held: their requested service, and the time from the
-//! end of their wait for a lane until the reply was offered. Percentiles of a constant delay are exact to
-//! the bucket of lateness; percentiles of a distribution are exact to 1.2 %. Means and extremes are exact.
+//! The figures cover only zios that the rule held: the service time that was requested for each, and the time
+//! from the end of its wait for a lane until its reply was offered. Percentiles of a constant delay are as
+//! exact as the buckets of lateness; percentiles of a distribution are exact to 1.2 %. Means and extremes are
+//! exact.
 
 mod causes;
 mod figures;
@@ -32,24 +33,24 @@ const BAR_WIDTH: usize = 20;
 /// {"mean_ns": 14200, "p50_ns": …, "p90_ns": …, "p99_ns": …, "mean_percent": 0.14, …}, "lateness":
 /// figures, "resolution": null | {"p50_ns": 129000, "p99_ns": 237000}, "rows": [{"from_ns":
 /// 10000000, "to_ns": 10000999, "requested": 1000, "achieved": 0}, …]}`, with figures as `{"n": 1000, "mean_ns": …, "p50_ns": …, "p90_ns": …, "p99_ns": …,
-/// "max_ns": …}`. A row includes both its ends. Unknown figures are null.
+/// "max_ns": …}`. A row includes both of its ends. Unknown figures are null.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proof {
     /// The rule, as the API has it.
     pub rule: Rule,
     /// Whether the rule was kept.
     pub verdict: Verdict,
-    /// Whether the rule did what it says, regardless of time.
+    /// Whether the rule did what it says, however late.
     as_asked: bool,
     /// The verdict's reason.
     pub why: String,
-    /// Sentences about distortions of the figures, and other useful facts.
+    /// Sentences about distortions of the figures and about other useful facts.
     pub warnings: Vec<String>,
     tolerance: Limits,
     promise: Promise,
-    /// The time that clients added on average by sending a request and reading its reply.
+    /// How much time, on average, clients added to an I/O by sending the request and reading the reply.
     client_ns: u64,
-    /// Number of zios that fell due while the host kept the shard from running.
+    /// The number of zios that fell due while the host kept the shard from running.
     stopped: u64,
     requested: Figures,
     achieved: Figures,
@@ -126,7 +127,7 @@ impl Proof {
         format!("rule {id}{name} on {disk}: {rule}")
     }
 
-    /// The fates of the matching zios. The text mentions rare fates only if they occurred.
+    /// What became of the matching zios. The text mentions rare outcomes only if they occurred.
     fn counts(&self) -> String {
         let counters = self.rule.present();
         let rare = [
@@ -162,7 +163,7 @@ impl Proof {
         format!("{life}: {}", words.join(", "))
     }
 
-    /// The counts before the last update, which the verdict ignores.
+    /// The counts from before the last update, which the verdict ignores.
     fn before_update(&self) -> Option<String> {
         let (all, since) = (&self.rule.counters, self.rule.since_update.as_ref()?);
         let matched = all.matched.saturating_sub(since.matched);
@@ -255,7 +256,7 @@ impl Proof {
         )
     }
 
-    /// The label of a row. For a constant delay, the label is the time that is added to the constant.
+    /// The label of a row. For a constant delay, every label but the first is the time beyond the constant.
     fn label(&self, index: usize, row: &Row) -> String {
         match self.constant_ns {
             Some(service) if index > 0 => {
@@ -301,7 +302,8 @@ fn write_cells(f: &mut fmt::Formatter<'_>, title: &str, cells: &Cells) -> fmt::R
     writeln!(f, "{}", line.trim_end())
 }
 
-/// Writes a count, and its share of the longest bar, rounded up so that every count has a mark.
+/// Writes a count and its bar. Lengths are relative to the longest bar, and rounded up so that every count
+/// has a mark.
 fn write_bar(f: &mut fmt::Formatter<'_>, count: u64, longest: u64) -> fmt::Result {
     let columns = BAR_WIDTH as u128 * u128::from(count);
     let length = columns.div_ceil(u128::from(longest.max(1))) as usize;
@@ -313,7 +315,7 @@ fn write_wrapped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     writeln!(f, "{}", wrapped(text, WIDTH))
 }
 
-/// Wraps words to lines of at most `width` columns. Lines after the first are indented.
+/// Wraps a text to lines of at most `width` columns. All lines but the first are indented.
 pub fn wrapped(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split(' ') {

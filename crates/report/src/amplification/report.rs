@@ -6,7 +6,7 @@ use super::{Amplification, PoolLevels};
 use crate::report::{Pages, Report};
 use crate::surface::Surface;
 
-/// The report: the operations and bytes of pools at each level, once per interval.
+/// The report: how many operations and bytes pools had at each level, once per interval.
 #[derive(Clone, Copy, Debug)]
 pub struct AmplificationReport {
     /// The intervals of the report.

@@ -1,4 +1,4 @@
-//! Axes: they map values to places, and choose the values that get a name.
+//! Axes: they map values to places, and choose which values are labelled.
 
 /// A linear axis from 0.
 pub(super) struct Linear {
@@ -46,7 +46,7 @@ impl Linear {
         self.from + (self.to - self.from) * (value / self.end).clamp(0.0, 1.0)
     }
 
-    /// The values that get a name, with their names.
+    /// The values that are labelled, with their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let count = (self.end / self.step + 1e-9) as usize;
         let decimals = usize::from(self.step < 1.0) + usize::from(self.step < 0.1);
@@ -59,7 +59,7 @@ impl Linear {
 }
 
 impl Log {
-    /// An axis of whole decades around two values above 0, drawn between two places.
+    /// An axis of whole decades that contain `least` and `most`, both above 0, drawn between two places.
     pub(super) fn new(least: f64, most: f64, from: f64, to: f64) -> Log {
         let first = libm::floor(libm::log10(least)) as i32;
         let last = (libm::ceil(libm::log10(most) - 1e-9) as i32).max(first + 1);
@@ -82,7 +82,7 @@ impl Log {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `least`.
+/// The smallest number of the form 1, 2 or 5 times a power of ten that is at least `least`.
 fn nice_step(least: f64) -> f64 {
     let power = libm::pow(10.0, libm::floor(libm::log10(least)));
     let steps = [1.0, 2.0, 5.0].map(|step| step * power);
@@ -125,7 +125,7 @@ mod tests {
             [1e5, 1e6, 1e7, 1e8, 1e9, 1e10]
         );
         assert!((axis.place(1e7) - 20.0).abs() < 1e-9);
-        // A power of ten ends a decade.
+        // If the highest value is a power of ten, the axis ends there.
         assert_eq!(Log::new(1.0, 1e3, 0.0, 1.0).decades().count(), 4);
         assert_eq!(Log::new(5.0, 5.0, 0.0, 1.0).decades().count(), 2);
     }

@@ -12,12 +12,12 @@ use super::ticks::ticks;
 use crate::clock::time_of_day_ms;
 use crate::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
 
-/// The shades on a light page, from one I/O to the highest count: more I/Os are darker.
+/// The shades on a light page, from one I/O to the highest count. A darker shade means more I/Os.
 const LIGHT: [&str; SHADES] = [
     "fbd267", "fdb94a", "fd9c3c", "fb7a32", "f3562a", "e03322", "c31524", "9c0a2a", "730727",
     "47051b",
 ];
-/// The shades on a dark page: more I/Os are brighter.
+/// The shades on a dark page. A brighter shade means more I/Os.
 const DARK: [&str; SHADES] = [
     "5a2a86", "7b2f8e", "9d3390", "c03a88", "dd4c79", "f0666b", "fa8763", "fdab6e", "fdd08a",
     "fcf4b6",
@@ -34,7 +34,7 @@ const COLUMN_WIDTH_MIN: f64 = 3.0;
 const TICK_WIDTH: f64 = 84.0;
 const RAMP_CELL: (f64, f64) = (18.0, 12.0);
 
-/// The picture. Equal maps give equal bytes.
+/// The picture. Equal maps give the same SVG, byte for byte.
 pub fn heat_svg(heat: &HeatMap) -> String {
     Picture::new(heat).svg()
 }
@@ -143,7 +143,7 @@ impl<'a> Picture<'a> {
     }
 
     fn draw_column(&self, svg: &mut Svg, at: usize, column: &Cells) {
-        // Neighbouring cells have exactly the same number for their common edge.
+        // Neighbouring cells must have exactly the same number for their common edge.
         let (left, right) = (tenth(self.place(at)), tenth(self.place(at + 1)));
         let mut below = 0;
         for (band, &count) in column.counts.iter().enumerate() {
@@ -160,8 +160,8 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// The words of a cell: its time, its latencies, its count, and how many I/Os of the column took no
-    /// longer than the cell's latencies.
+    /// The words that a cell shows: its time, its latencies, its count, and how many I/Os of the column took
+    /// no longer than the cell's longest latency.
     fn words(&self, column: &Cells, band: &Band, count: u64, below: u64) -> String {
         let from = short_time(band.from_ns);
         let range = match band.to_ns {

@@ -14,18 +14,18 @@ use crate::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
 /// The screen that a picture is drawn on.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// Columns of the screen.
+    /// The number of columns of the screen.
     pub columns: usize,
-    /// The most lines of the whole picture.
+    /// The maximum number of lines for the whole picture.
     pub lines: usize,
     /// Whether the terminal shows colours.
     pub colour: bool,
-    /// Whether the newest column is always at the right end, as in a moving picture. Otherwise the
-    /// whole time is spread over the whole width.
+    /// Whether the newest column is always at the right end, as in a moving picture. Otherwise the picture
+    /// spreads its whole time over the whole width.
     pub moving: bool,
 }
 
-/// Shades of the palette of 256 colours, from indigo by magenta and orange to pale yellow.
+/// Shades from the 256-colour palette: indigo, magenta, orange, and pale yellow for the highest count.
 const COLOURS: [u8; 11] = [55, 91, 127, 163, 198, 204, 209, 215, 221, 227, 229];
 /// The background: almost black.
 const GROUND: u8 = 234;
@@ -33,14 +33,14 @@ const CHARACTERS: [char; 9] = ['.', ':', '-', '=', '+', '*', '#', '%', '@'];
 const LABEL_WIDTH: usize = 8;
 /// The width of a time of day and a space.
 const TICK_WIDTH: usize = 10;
-/// The number of lines without cells: title, axis, times, legend, I/Os in flight.
+/// How many lines have no cells: title, axis, times, legend, I/Os in flight.
 const OTHER_LINES: usize = 5;
 const LINES_MIN: usize = 4;
 /// The largest width of a column.
 const COLUMN_WIDTH_MAX: usize = 4;
 
 impl Screen {
-    /// How many columns of a map fit.
+    /// How many columns of a map fit on the screen.
     pub fn map_columns(&self) -> usize {
         self.columns.saturating_sub(LABEL_WIDTH + 1).max(1)
     }
@@ -68,7 +68,7 @@ struct Picture<'a> {
     shades: Shades,
     /// The number of characters for each column.
     width: usize,
-    /// The number of characters before the first column.
+    /// How many characters of a line are left empty before the first column.
     free: usize,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Picture<'a> {
         for (column, name) in ticks(&starts, TICK_WIDTH.div_ceil(self.width)) {
             let place = self.free + column * self.width;
             axis[place] = b'+';
-            // A name that would go over the right end is moved to the left.
+            // A name that would extend beyond the right end is moved to the left.
             let start = place.min(length.saturating_sub(name.len()));
             if start >= names.len() {
                 let gap = start - names.len();

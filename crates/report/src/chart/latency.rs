@@ -10,7 +10,7 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 pub struct LatencyChart<'a> {
     /// The title above the picture.
     pub title: String,
-    /// The time that the picture covers, and the I/Os that the picture leaves out.
+    /// A note on the time that the picture covers and on the I/Os that it leaves out.
     pub note: String,
     /// The series, in the order of the legend.
     pub series: Vec<LatencySeries<'a>>,
@@ -28,7 +28,7 @@ pub struct LatencySeries<'a> {
 
 /// The number of bars for each factor of ten.
 const BINS_PER_DECADE: f64 = 10.0;
-/// The left end of the axis. Shorter latencies count as 0, because in virtual time many writes take
+/// The left end of the axis. All shorter latencies go into one bin, because in virtual time many writes take
 /// no time.
 const LEAST_NS: f64 = 1e3;
 const PLOT_HEIGHT: f64 = 360.0;
@@ -99,8 +99,8 @@ struct Bin {
     count: u64,
 }
 
-/// The edges of the bin that counts a latency. Latencies below the beginning of the axis share one bin that
-/// is a decade wide.
+/// The edges of the bin that counts a latency. All latencies below [`LEAST_NS`] share one bin, which is a
+/// decade wide.
 fn edges(ns: f64) -> (f64, f64) {
     if ns < LEAST_NS {
         return (LEAST_NS / 10.0, LEAST_NS);
@@ -141,7 +141,7 @@ fn draw_axes(svg: &mut Svg, x: &Log, y: &Log, top: f64, bottom: f64) {
     svg.upright(20.0, (top + bottom) / 2.0, "I/Os");
 }
 
-/// Draws bars without gaps, with one outline for each run of neighbours.
+/// Draws bars without gaps between them, with one outline around each run of adjacent bars.
 fn draw_bars(
     svg: &mut Svg,
     (series, of): (usize, usize),

@@ -1,8 +1,9 @@
-//! Pictures: SVG without scripts or references, for pages and for browsers, in light and in dark
-//! colours; and a latency histogram in the characters of a terminal.
+//! Pictures: Charts as SVG, without scripts or references, in light and in dark colours; and a latency
+//! histogram in characters, for a terminal.
 //!
 //! Lines differ in colour, dashes and width, so that readers can distinguish them without colours and
-//! where they overlap. Logarithms come from `libm`: equal numbers give equal bytes on every machine.
+//! where they overlap. Logarithms come from `libm`, so that equal numbers give the same picture, byte for
+//! byte, on every machine.
 
 mod axis;
 mod heat_svg;

@@ -7,9 +7,9 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 pub struct SeriesChart {
     /// The title above the picture.
     pub title: String,
-    /// The time that the picture covers, and the part of that time that counts.
+    /// A note on the time that the picture covers and on the part of it that counts.
     pub note: String,
-    /// Length of the warm-up in seconds, in which no latency counts.
+    /// The length of the warm-up in seconds. Latencies in the warm-up do not count.
     pub warmup: f64,
     /// The names of the lines, the same in every panel.
     pub names: Vec<String>,
@@ -19,7 +19,7 @@ pub struct SeriesChart {
     pub seconds: f64,
 }
 
-/// One figure over time, a line for each series.
+/// One figure over time, with a line for each series.
 pub struct Panel {
     /// The name of the figure, and its unit.
     pub title: String,

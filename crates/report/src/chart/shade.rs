@@ -1,7 +1,7 @@
 //! The shade of a cell of a heat map, by the number of I/Os in it.
 //!
-//! The shade grows with the logarithm of the count, so that readers can tell one I/O from no I/O, and a
-//! thousand I/Os from a million. A linear shade would hide the few slow I/Os that a reader looks for.
+//! The shade grows with the logarithm of the count, so that readers can distinguish one I/O from none, and a
+//! thousand from a million. A linear shade would hide the few slow I/Os that a reader looks for.
 
 /// Maps counts to shades.
 pub struct Shades {
@@ -10,8 +10,8 @@ pub struct Shades {
 }
 
 impl Shades {
-    /// Makes `steps` shades, the last of which is for the highest count, `most`. Each low count has its own
-    /// shade.
+    /// Makes `steps` shades, the last of which is for the highest count, `most`. The lowest counts have one
+    /// shade each.
     pub fn new(most: u64, steps: usize) -> Shades {
         Shades {
             most: most.max(steps as u64),

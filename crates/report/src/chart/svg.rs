@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Width of every picture.
 pub(super) const WIDTH: f64 = 920.0;
-/// The beginning and the end of the axes' area.
+/// The left and the right edge of the area between the axes.
 pub(super) const LEFT: f64 = 104.0;
 pub(super) const RIGHT: f64 = WIDTH - 24.0;
 
@@ -31,7 +31,7 @@ pub(super) struct Svg {
     text: String,
 }
 
-/// The alignment of a text: whether its coordinate is its beginning, middle or end.
+/// The alignment of a text: whether its coordinate is that of its beginning, middle or end.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -99,14 +99,14 @@ impl Svg {
         self.push(&format!("{shape}/>"));
     }
 
-    /// A rectangle that shows words when the reader points at it.
+    /// Draws a rectangle that shows words when the user points at it.
     pub(super) fn cell(&mut self, class: &str, at: (f64, f64), size: (f64, f64), words: &str) {
         let shape = rect(&format!("cell {class}"), at, size);
         self.push(&format!("{shape}><title>{}</title></rect>", escape(words)));
     }
 
-    /// Draws the line of one of several series through these points. With fewer than two points it draws
-    /// nothing. The first series is drawn first and widest, so that overlapping lines all stay visible.
+    /// Draws the line of one of several series through these points. Draws nothing if there are fewer than
+    /// two points. The first series is drawn first and widest, so that overlapping lines all stay visible.
     pub(super) fn line(&mut self, (series, of): (usize, usize), points: &[(f64, f64)]) {
         if points.len() > 1 {
             let style = series % STYLES;
@@ -121,7 +121,7 @@ impl Svg {
         self.path(&format!("area f{}", series % STYLES), points, "Z");
     }
 
-    /// The names of the series, each after a piece of its line.
+    /// Draws the names of the series, each next to a sample of its line.
     pub(super) fn legend(&mut self, y: f64, names: &[String]) {
         let columns = legend_columns(names);
         let width = (RIGHT - LEFT) / columns as f64;
@@ -174,5 +174,5 @@ fn escape(text: &str) -> String {
 }
 
 const LEGEND_ROW: f64 = 22.0;
-/// An upper bound of the width of most letters at this size, in most fonts.
+/// Most letters, in most fonts, are at most this wide at this size.
 const LETTER_WIDTH: f64 = 8.2;

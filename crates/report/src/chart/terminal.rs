@@ -11,7 +11,7 @@ const COUNT_WIDTH: usize = 10;
 const BAR_MIN: usize = 6;
 const BAR_MAX: usize = 40;
 
-/// The histograms as text: one row for each power of two from the least to the most.
+/// The histograms as text: one row for each power of two from the shortest to the longest latency.
 pub fn histogram_text(series: &[(String, &Histogram)]) -> String {
     let rows: Vec<Vec<u64>> = series
         .iter()
@@ -55,7 +55,7 @@ fn bar_width(series: usize) -> usize {
     room.saturating_sub(COUNT_WIDTH + 1).clamp(BAR_MIN, BAR_MAX)
 }
 
-/// The length of a bar, on a logarithmic scale: one mark is one I/O, and the fullest row has the full
+/// The length of a bar, on a logarithmic scale: one I/O gives one mark, and the fullest row has the full
 /// width.
 fn bar_length(count: u64, most: u64, width: usize) -> usize {
     if count == 0 || most < 2 {

@@ -1,10 +1,11 @@
-//! The times to name along an axis of time.
+//! Chooses the times that label an axis of time.
 
 use crate::clock::{time_of_day, time_of_day_ms};
 
-/// The columns to name, and their names. A column is named if it begins with a round time, so that a name
-/// keeps its time when columns move. The first column is named if there is room. `starts` are the beginnings
-/// of columns, in nanoseconds of the day. There is room for a name every `apart` columns.
+/// The columns that get a label, and their labels. A column is labelled if it is the first to begin at or
+/// after a round time, so that the labels move with the columns. The first column is labelled if there is
+/// room. `starts` has the time of day, in nanoseconds, at which each column begins. There is room for a label
+/// every `apart` columns.
 pub(super) fn ticks(starts: &[u64], apart: usize) -> Vec<(usize, String)> {
     let (Some(first), Some(last)) = (starts.first(), starts.last()) else {
         return Vec::new();
@@ -24,7 +25,8 @@ pub(super) fn ticks(starts: &[u64], apart: usize) -> Vec<(usize, String)> {
         let is_free = named.last().is_none_or(|(last, _)| at - last >= apart);
         if is_free && pair[0] / step < pair[1] / step {
             let round = pair[1] / step * step;
-            // A column that is longer than other columns may have begun long before the next column.
+            // If the column before this one was longer than usual, the round time may be long before this
+            // column.
             let is_near = pair[1] - round < column_ns.max(1);
             named.push((at, name(if is_near { round } else { pair[1] })));
         }
@@ -89,7 +91,7 @@ mod tests {
         let from_zero = named(0, SECOND, 10);
         assert_eq!(places(&from_zero), [0, 10, 20]);
         assert_eq!(from_zero[1].1, "00:00:10");
-        // The first column is too close to the next named column.
+        // The first column has no label, because it is too close to the next column that has one.
         assert_eq!(places(&named(57 * SECOND, SECOND, 10)), [3, 13, 23]);
         assert_eq!(
             places(&named(59 * SECOND / 2, 20 * SECOND, 11)),

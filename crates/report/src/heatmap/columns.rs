@@ -9,11 +9,11 @@ use serde::ser::{SerializeStruct, Serializer};
 
 use super::rows;
 
-/// An interval: the number of I/Os by latency. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0,
-/// "count": 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight":
-/// {…}, "lost": 0}`. Rows without I/Os are left out. A row has the latencies from `from_ns` to
-/// `to_ns`, both included. There are ten rows to a factor of ten, the same in all columns.
-/// `start_ns` counts from 1970; in a simulation, from the simulation's beginning.
+/// The I/Os of an interval, counted by latency. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0, "count":
+/// 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`.
+/// Rows without I/Os are left out. A row has the latencies from `from_ns` to `to_ns`, both included. There
+/// are ten rows for each factor of ten, the same in all columns. `start_ns` counts from 1970; in a
+/// simulation, from the simulation's beginning.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// When the interval began.
@@ -30,10 +30,10 @@ pub struct Column {
     pub(super) rows: Vec<(usize, u64)>,
 }
 
-/// Columns in the order of time, with their title.
+/// A title, and columns in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct HeatMap {
-    /// The title: the source of the latencies.
+    /// The title, which names the source of the latencies.
     pub title: String,
     /// The length of each column except the last column.
     pub interval: dashpot_engine::Duration,
@@ -71,12 +71,12 @@ impl Column {
         }
     }
 
-    /// The same column, with the number of events that are missing in it.
+    /// The same column, but with `lost` events missing in it.
     pub fn without(self, lost: u64) -> Column {
         Column { lost, ..self }
     }
 
-    /// The same column, for an interval of this length.
+    /// The same column, but for an interval of this length.
     pub fn lasting(self, length: &Length) -> Column {
         Column {
             elapsed: length.elapsed,
@@ -97,7 +97,7 @@ impl Column {
 }
 
 impl HeatMap {
-    /// The same map, with at most this many columns: the newest columns.
+    /// The same map with only its newest `columns` columns.
     pub fn newest(&self, columns: usize) -> HeatMap {
         let first = self.columns.len().saturating_sub(columns);
         HeatMap {

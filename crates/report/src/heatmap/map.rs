@@ -1,16 +1,16 @@
-//! A heat map in as many columns and bands as the picture has room for.
+//! A heat map that is fitted into the columns and bands for which a picture has room.
 
 use std::ops::Range;
 
 use super::columns::{Column, HeatMap};
 use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
 
-/// The most columns and bands that a map may have.
+/// The maximum size of a map.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// The most columns that the map may have.
+    /// The maximum number of columns.
     pub columns: usize,
-    /// The most bands that the map may have, without the bands outside of a crop.
+    /// The maximum number of bands, not counting the bands outside of a crop.
     pub bands: usize,
 }
 
@@ -21,7 +21,7 @@ pub struct Map {
     pub bands: Vec<Band>,
     /// The columns, the oldest first.
     pub columns: Vec<Cells>,
-    /// How many columns of the heat map are joined to one column of the picture.
+    /// How many columns of the heat map are joined into one column of the picture.
     pub joined: usize,
     /// The highest count of any cell.
     pub most: u64,
@@ -32,8 +32,8 @@ pub struct Map {
 pub struct Band {
     /// The first row of the band.
     pub(super) row: usize,
-    /// The round latency that labels the band, if the band has a label. The latency is the band's
-    /// beginning, or its end if the whole band is below a crop.
+    /// The round latency that labels the band, if the band has a label. It is the latency at which the band
+    /// begins or, if the whole band is below a crop, ends.
     pub round_ns: Option<u64>,
     /// The lowest latency in the band.
     pub from_ns: u64,
@@ -64,8 +64,7 @@ pub struct Cells {
 }
 
 impl Map {
-    /// Fits a heat map into this room: neighbouring columns, and neighbouring rows, are joined until
-    /// the map fits.
+    /// Joins neighbouring columns and neighbouring rows of a heat map until it fits into this room.
     pub fn new(heat: &HeatMap, room: Size) -> Map {
         let joined = heat.columns.len().div_ceil(room.columns.max(1)).max(1);
         let bands = bands(heat, room.bands.max(1));
@@ -85,7 +84,7 @@ impl Map {
 }
 
 impl Map {
-    /// Whether the band below already names the latency at which this band begins.
+    /// Whether the label of the band below already shows the latency at which this band begins.
     pub fn is_named_below(&self, band: usize) -> bool {
         let below = band.checked_sub(1).and_then(|below| self.bands.get(below));
         below.is_some_and(|below| below.place == Place::Below)
@@ -136,8 +135,8 @@ fn rows_occupied(heat: &HeatMap) -> impl Iterator<Item = usize> {
 }
 
 /// The rows that have I/Os, extended to the next round latencies and to at least a factor of ten.
-/// Rows below 1 µs are left out: they hold only I/Os that take no time in a simulation. A crop overrides
-/// these limits.
+/// Rows below 1 µs are left out, because only I/Os that take no time in a simulation are so fast. A crop
+/// overrides these limits.
 fn rows_shown(heat: &HeatMap) -> Range<usize> {
     let floor = row_at(FLOOR_NS);
     let least = rows_occupied(heat)
@@ -184,9 +183,9 @@ impl Band {
     }
 }
 
-/// How many rows may make one band.
+/// The possible numbers of rows in a band.
 const JOINED: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
-/// The least latency that is drawn: no medium is faster.
+/// The least latency that is drawn, because no medium is faster.
 const FLOOR_NS: u64 = 1_000;
 /// The latencies that an empty map shows.
 const IDLE_NS: Range<u64> = 100_000..50_000_000;

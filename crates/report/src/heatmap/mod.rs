@@ -1,7 +1,7 @@
-//! `heatmap`: latency by time, as in Brendan Gregg's "Visualizing System Latency" (2010). Time goes
-//! across, latency goes up, and the shade is the number of I/Os. Latency and shade are logarithmic
-//! here, because latencies of storage span six powers of ten, and a single I/O must be visible next to a
-//! million I/Os.
+//! `heatmap`: latency by time, as in Brendan Gregg's "Visualizing System Latency" (2010). Time runs from left
+//! to right, latency rises from bottom to top, and the shade shows the number of I/Os. The scales of latency
+//! and shade are logarithmic here, because latencies of storage span six powers of ten, and a single I/O must
+//! be visible next to a million I/Os.
 
 mod columns;
 mod map;

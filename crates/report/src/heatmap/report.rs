@@ -21,15 +21,15 @@ pub struct HeatmapReport {
     pub schedule: Schedule,
     /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
-    /// Whether latencies begin with the I/O's arrival (`-Q`).
+    /// Whether latencies are measured from the I/O's arrival (`-Q`).
     pub queued: bool,
     /// The operations that the report takes; `None` takes all operations.
     pub ops: Option<OpSet>,
-    /// Whether the report also makes an SVG picture of all columns.
+    /// Whether the report also draws an SVG picture of all columns.
     pub svg: bool,
     /// The picture so far.
     pub map: HeatMap,
-    /// How many lines the last drawn picture has.
+    /// How many lines the picture that was drawn last has.
     pub drawn: usize,
 }
 
@@ -107,7 +107,7 @@ impl HeatmapReport {
             .without(seen.lost)
     }
 
-    /// The screen, if the picture moves. A picture of the past does not move.
+    /// The screen, if the picture moves, which a picture of the past does not.
     fn moving(&self, surface: &Surface) -> Option<Screen> {
         match surface.pictures {
             Pictures::Moving(screen) if self.past.is_none() => Some(screen),
@@ -164,5 +164,5 @@ impl Page for Drawn {
     }
 }
 
-/// The most columns that are shown: more than any terminal has.
+/// The maximum number of columns that are shown. No terminal has as many.
 const SHOWN_MAX: usize = 1_000;

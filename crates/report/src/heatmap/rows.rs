@@ -1,9 +1,9 @@
 //! The rows of latency maps: ten for each factor of ten, named by the preferred numbers R10 (1, 1.25,
 //! 1.6, 2, …).
 //!
-//! A row begins with the bucket that contains its number. The edges of rows are edges of buckets,
-//! so counts are exact, and an I/O that a rule delays by 10 ms is in the row named 10 ms. Above 1
-//! µs a row begins at most 2.4 % below its number.
+//! A row begins with the bucket that contains the number after which it is named. The edges of rows are
+//! therefore edges of buckets, so that counts are exact, and an I/O that a rule delays by 10 ms is in the row
+//! named 10 ms. Above 1 µs, a row begins at most 2.4 % below that number.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use dashpot_engine::histogram::{BUCKETS, lower_bound, upper_bound};
 
 /// The number of rows for each factor of ten.
 pub(super) const PER_DECADE: usize = NUMBERS.len();
-/// The number of rows. The last row begins at 4,000 s, and has all longer latencies.
+/// The number of rows. The last row begins at 4,000 s, and contains all longer latencies.
 pub(super) const ROWS: usize = 127;
 
 const NUMBERS: [u64; 10] = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
@@ -22,7 +22,7 @@ pub(super) fn row_at(ns: u64) -> usize {
     after.saturating_sub(1)
 }
 
-/// The lowest latency of a row, in nanoseconds. For the number after the last row, this is the end of the
+/// The lowest latency of a row, in nanoseconds. For the row number after the last row, this is the end of the
 /// last row.
 pub(super) fn start_of(row: usize) -> u64 {
     STARTS.get(row).copied().unwrap_or(u64::MAX)
@@ -47,8 +47,8 @@ fn number_of(row: usize) -> u64 {
     hundredths / 100
 }
 
-/// The lowest latency of each row. Some rows of the first few nanoseconds are empty, and begin where the
-/// next row begins.
+/// The lowest latency of each row. Some of the rows for the first few nanoseconds are empty: they begin where
+/// the next row begins.
 static STARTS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let buckets: Vec<u64> = (0..BUCKETS).map(upper_bound).collect();
     let start = |row| match row {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn round_latencies_begin_their_rows() {
-        // Below row 20, some nanoseconds have no row.
+        // Some rows below row 20 are empty, so the test begins at row 20.
         for (row, ns) in (20..ROWS).filter_map(|row| Some((row, round_of(row)?))) {
             assert_eq!(row_at(ns), row, "{ns} ns");
             let below = ns - start_of(row);

@@ -108,11 +108,12 @@ fn what_is_beyond_a_crop_is_one_band() {
     assert_eq!((below.place, above.place), (Place::Below, Place::Above));
     assert_eq!(below.to_ns, 999_999);
     assert_eq!((map.bands.len(), map.columns[0].counts[0]), (22, 2));
-    // A latency of 99 ms is in the bucket of 100 ms.
+    // The crop's end of 100 ms excludes the latency of 99 ms, too, because both are in the same bucket.
     assert_eq!(map.columns[0].counts[21], 2);
 }
 
-/// A crop whose bound is beyond all latencies still shows a factor of ten within the bound.
+/// If all latencies are outside of a crop, the map must still show at least a factor of ten within the crop,
+/// and count the latencies beyond it.
 #[test]
 fn a_crop_stands_wherever_the_latencies_are() {
     let room = Size {

@@ -24,19 +24,19 @@ pub struct IolatencyReport {
     pub endless: bool,
     /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
-    /// Whether latencies begin with the I/O's arrival (`-Q`).
+    /// Whether latencies are measured from the I/O's arrival (`-Q`).
     pub queued: bool,
-    /// The types of I/O that the report takes, as a glob over the kernel's letters; `None` takes all types.
+    /// A glob over the kernel's letters for the types of I/O that the report takes; `None` takes all types.
     pub types: Option<String>,
     /// The breakdown; `None` for a single histogram.
     pub by: Option<Dimension>,
-    /// The row that counts a latency of exactly 2^k ms.
+    /// Which row counts a latency of exactly 2^k ms.
     pub boundary: Boundary,
     /// Whether the text shows histograms or percentiles.
     pub style: Style,
     /// Whether the time of day comes before each interval (`-T`).
     pub timestamp: bool,
-    /// Whether a narrow terminal, too, gets whole names.
+    /// Whether even a narrow terminal gets whole names.
     pub wide: bool,
 }
 
@@ -65,7 +65,7 @@ impl Report for IolatencyReport {
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
         let mut places: Vec<&[DeviceInterval]> = Vec::new();
         for devices in self.layers.iter().map(|layer| seen.at(*layer)) {
-            // A store has the devices of its disk.
+            // The layers `disk` and `store` have the same devices, which count only once.
             if !places.iter().any(|known| std::ptr::eq(*known, devices)) {
                 places.push(devices);
             }
@@ -123,7 +123,8 @@ impl IolatencyReport {
         Distribution::new(&all, self.boundary)
     }
 
-    /// The latencies of each value; those of several layers are below each other.
+    /// The latencies of each value; with several layers, a value has one entry per layer, one below the
+    /// other.
     fn values(&self, by: Dimension, seen: &Seen) -> Vec<Value> {
         let mut all = Groups::default();
         for layer in &self.layers {

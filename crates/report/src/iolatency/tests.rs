@@ -1,4 +1,4 @@
-//! The histograms of perf-tools' example file, and cases that are not in the example.
+//! Compares histograms with perf-tools' example file, and tests cases that the example lacks.
 
 use std::time::Duration;
 

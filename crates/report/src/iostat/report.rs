@@ -18,7 +18,7 @@ pub struct IostatReport {
     pub schedule: Schedule,
     /// The columns that the report shows.
     pub columns: Columns,
-    /// Whether a narrow terminal, too, gets all columns.
+    /// Whether even a narrow terminal gets all columns.
     pub wide: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Compares the tables with sysstat's tables.
+//! Compares the report's tables with sysstat's.
 
 use expect_test::expect;
 
@@ -59,7 +59,8 @@ vda             117.00      2848.00         0.00        56.00       2848        
     assert_eq!(report(Columns::Basic).to_string(), expected);
 }
 
-/// The tables of sysstat 12.6's `iostat -s` and `iostat -xs`, for the same second.
+/// The short reports must equal the tables of sysstat 12.6's `iostat -s` and `iostat -xs` for the same
+/// second.
 #[test]
 fn short_columns_are_those_of_sysstat() {
     let basic = "\

@@ -11,7 +11,7 @@ use crate::surface::Surface;
 pub struct ObserveReport {
     /// The intervals of the report.
     pub schedule: Schedule,
-    /// Whether a narrow terminal, too, gets all columns.
+    /// Whether even a narrow terminal gets all columns.
     pub wide: bool,
 }
 

@@ -7,7 +7,7 @@ use super::verdict::{Facts, Verdict};
 use crate::depth::depth_note;
 use crate::health::quota_note;
 
-/// The least shares, in percent, that are worth a warning.
+/// Smaller shares than these, in percent, are not worth a warning.
 const LATE_SHARE: u64 = 1;
 const STEAL_SHARE: f64 = 1.0;
 
@@ -44,7 +44,7 @@ impl Facts<'_> {
         let alone = (self.host.cpus < 2).then(|| "daemon and clients share one CPU".to_owned());
         let mut causes = self.distortions();
         causes.extend([steal, alone, self.gaps()].into_iter().flatten());
-        // The verdict already has a sentence about stops.
+        // If there were stops, the verdict already has a sentence about them.
         if causes.is_empty() && self.stopped.count() == 0 {
             causes
                 .push("no known cause explains it: 'dashpot doctor' examines this host".to_owned());
@@ -52,8 +52,8 @@ impl Facts<'_> {
         causes
     }
 
-    /// How long the shard left its sockets unread: whatever delays the reading also makes the shard miss
-    /// deadlines.
+    /// How long the shard left its sockets unread, because whatever delays the reading also makes the shard
+    /// miss deadlines.
     fn gaps(&self) -> Option<String> {
         let shard = self.shard?;
         let gap = shard.loop_gap.p99_ns?;

@@ -1,4 +1,4 @@
-//! A few figures of a histogram, and the difference of two sets of figures.
+//! A few figures of a histogram, and the difference between two sets of figures.
 
 use dashpot_engine::histogram::{Histogram, bucket_of, lower_bound, upper_bound};
 use dashpot_observe::percentile;
@@ -44,8 +44,8 @@ impl Figures {
         }
     }
 
-    /// The same figures with other percentiles: the percentiles of the lateness, plus the constant delay.
-    /// The lateness is shorter than the whole time, so its buckets are finer.
+    /// The same figures, but each percentile is that of the lateness plus the constant delay. This is more
+    /// exact, because the lateness is shorter than the whole time, so its buckets are finer.
     pub(super) fn at_percentiles_of(self, lateness: &Figures, constant_ns: u64) -> Figures {
         let late = |late: Option<u64>| late.map(|late| constant_ns + late);
         Figures {
@@ -118,8 +118,8 @@ impl Error {
     }
 }
 
-/// The precision of the percentiles of a distribution, and so of their difference: the width of their
-/// buckets. Only the mean shows an error smaller than a bucket.
+/// The width of the buckets of a distribution's percentiles, which limits the precision of the percentiles
+/// and of their difference. Only the mean shows errors smaller than a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Resolution {
     p50_ns: Option<u64>,
@@ -138,7 +138,7 @@ impl Resolution {
         }
     }
 
-    /// The line below the errors of a delay that varies.
+    /// The line about the precision, below the errors of a delay that varies.
     pub(super) fn line(&self, error: &Error) -> Option<String> {
         let p50 = short_time(self.p50_ns?);
         let p99 = self.p99_ns.map(short_time);
@@ -150,12 +150,12 @@ impl Resolution {
     }
 }
 
-/// The cells of a line without n and max.
+/// The cells of a line in which `n` and `max` are empty.
 pub(super) fn between_the_ends([mean, p50, p90, p99]: [String; 4]) -> Cells {
     [String::new(), mean, p50, p90, p99, String::new()]
 }
 
-/// A time to the microsecond, or in three digits if it is below one millisecond.
+/// A time to the microsecond or, below one millisecond, to three digits.
 pub(super) fn exact_time(ns: u64) -> String {
     match ns {
         0..1_000_000 => short_time(ns),
@@ -165,7 +165,7 @@ pub(super) fn exact_time(ns: u64) -> String {
     }
 }
 
-/// A part, the whole and the share, such as `31 of 1000 (3.1 %)`.
+/// A part of a whole, and its share, such as `31 of 1000 (3.1 %)`.
 pub(super) fn share(part: u64, all: u64) -> String {
     format!(
         "{part} of {all} ({:.1} %)",

@@ -23,13 +23,13 @@ pub(super) fn rows(requested: &Histogram, achieved: &Histogram, lateness: &Histo
     }
 }
 
-/// The only value of a histogram, if all of its values are equal.
+/// The value of all entries of a histogram, if they are equal.
 pub(super) fn constant(histogram: &Histogram) -> Option<u64> {
     histogram.min().filter(|min| histogram.max() == Some(*min))
 }
 
-/// A row at the constant, and then rows of lateness in powers of two of 1 us. If rows showed the whole
-/// latency, one row would have nearly all zios.
+/// A row for the constant itself, and then rows of lateness, which begin at powers of two of a microsecond.
+/// If the rows divided the whole latency, nearly all zios would be in one row.
 fn beside_a_constant(service: u64, n: u64, lateness: &Histogram) -> Vec<Row> {
     let counts = lateness.log2_rows(Unit::Micros);
     let occupied = counts.iter().position(|&count| count > 0);

@@ -1,4 +1,4 @@
-//! Rules that were kept and rules that were not kept, with their texts.
+//! Proofs of rules that were kept and of rules that were not, with their texts.
 
 mod verdicts;
 
@@ -12,7 +12,7 @@ use super::{Facts, Proof, Tolerance, Verdict};
 /// A rule that has just been armed, as the daemon sends it.
 const RULE: &str = include_str!("../fixtures/rule.json");
 
-/// The stops of a shard that the host has never stopped.
+/// The API's `stops` of a shard that the host has never stopped.
 fn stops() -> Value {
     let none = json!({"count": 0, "total_ns": 0, "longest_ns": 0});
     json!({"all": none, "recent": none, "last_age_ns": null})
@@ -35,7 +35,7 @@ struct Case {
 }
 
 impl Case {
-    /// `-D 10ms` on a disk at depth 1, on a host without obstacles.
+    /// `-D 10ms` on a disk at depth 1, on a host on which nothing disturbs the rule.
     fn new() -> Case {
         Case {
             rule: from_str(RULE).unwrap(),
@@ -75,7 +75,7 @@ impl Case {
         }
     }
 
-    /// Holds zios that asked for `service_ns` and ended `late_ns` late.
+    /// Adds held zios with a service time of `service_ns`, each of which ended `late_ns` late.
     fn hold(mut self, zios: u64, service_ns: u64, late_ns: u64) -> Case {
         for _ in 0..zios {
             self.requested.record(service_ns);
@@ -86,7 +86,7 @@ impl Case {
         self.says("matched", held).says("held", held)
     }
 
-    /// Like [`Case::hold`], but the host kept the shard from running.
+    /// Like [`Case::hold`], but the zios fell due while the host kept the shard from running.
     fn stop(mut self, zios: u64, service_ns: u64, late_ns: u64) -> Case {
         (0..zios).for_each(|_| self.stopped.record(late_ns));
         self.hold(zios, service_ns, late_ns)

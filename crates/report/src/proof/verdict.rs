@@ -1,13 +1,13 @@
-//! The verdict on a rule. The verdict answers two questions.
+//! The verdict on a rule, which answers two questions.
 //!
-//! *Was it injected as asked?* The rule must have matched and held zios. The rule holds no zio about which
-//! another rule decides, and no zio for which the store is slower than the rule's delay. *How far off was
-//! it?* The error, which is the achieved time minus the requested time, must be within the caller's
-//! tolerance, at the median and at p99. If the error is outside only because of zios that fell due while the
-//! host had stopped the shard, the host is to blame, and the verdict is "cannot tell".
+//! *Was it injected as asked?* The rule must have matched and held zios. It does not hold a zio that another
+//! rule decides, nor a zio for which the store takes longer than the rule's delay. *How far off was it?* The
+//! error, which is the achieved time minus the requested time, must be within the caller's tolerance, at the
+//! median and at p99. If it is outside the tolerance only because of zios that fell due while the host had
+//! stopped the shard, the host is to blame, and the verdict is "cannot tell".
 //!
-//! dashpot's promise about its own lateness (microseconds, see SPECIFICATION.md) does not change the
-//! verdict: this lateness depends on the host, and no test of an application needs the promise.
+//! dashpot's promise about its own lateness (microseconds, see SPECIFICATION.md) does not affect the verdict,
+//! because this lateness depends on the host and no test of an application needs the promise.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub enum Verdict {
     NotKept,
     /// The rule missed its tolerances, but perhaps only because the host stopped the shard.
     CannotTell,
-    /// There are too few facts for a verdict.
+    /// Too little is known for a verdict.
     Unproven,
 }
 
@@ -40,7 +40,7 @@ pub struct Tolerance {
     pub within: Allowance,
     /// The largest error at p99.
     pub tail: Allowance,
-    /// With fewer held zios than this there is no verdict.
+    /// If the rule held fewer zios than this, there is no verdict.
     pub min: u64,
 }
 
@@ -67,14 +67,14 @@ pub struct Facts<'a> {
     pub lateness: &'a Histogram,
     /// The lateness of zios that fell due while the host kept the shard from running.
     pub stopped: &'a Histogram,
-    /// Whether the last rule that took precedence over this rule is in the same group of rules with common
-    /// lanes, which is not a fault.
+    /// Whether the last rule that took precedence over this rule belongs to the same group, whose rules share
+    /// their lanes. This is not a fault.
     pub beaten_within_group: bool,
     /// The rule's disk.
     pub disk: &'a Disk,
-    /// The time that clients added on average by sending a request and reading its reply.
+    /// How much time, on average, clients added to an I/O by sending the request and reading the reply.
     pub outside_ns: u64,
-    /// The age of the oldest zio that the rule holds, if it exceeds every latency of the disk.
+    /// The age of the oldest zio that the rule holds, if no finished I/O of the disk took as long.
     pub outlasting_ns: Option<u64>,
     /// The shard of the rule's disk, if the daemon has reported the shard.
     pub shard: Option<&'a Shard>,
@@ -86,23 +86,23 @@ pub struct Facts<'a> {
     pub tolerance: Tolerance,
 }
 
-/// The answers to the verdict's two questions.
+/// A verdict, and its reason.
 pub(super) struct Judgement {
     pub(super) verdict: Verdict,
-    /// Whether the rule did what it says, regardless of time.
+    /// Whether the rule did what it says, however late.
     pub(super) as_asked: bool,
     pub(super) why: String,
 }
 
 /// The largest share, in percent, of zios for which the store may have been too slow.
 const OVERRUN_SHARE: u64 = 1;
-/// The largest share, in percent, of zios that a rule of another group may decide: a tail of 5 % on top
-/// of a rule for all zios, with room for chance.
+/// The largest share, in percent, of zios that a rule of another group may decide. This allows for a rule for
+/// a tail of 5 % beside a rule for all zios, with room for chance.
 const BEATEN_SHARE: u64 = 10;
 
 impl Facts<'_> {
-    /// The promised median lateness. As many zios can be due at once as are in flight, but no more than
-    /// there are lanes.
+    /// The promised median lateness. It depends on how many zios can be due at once: as many as are in
+    /// flight, but no more than there are lanes.
     pub(super) fn promised_lateness(&self) -> u64 {
         let alone = match self.oversleep_ns {
             Some(oversleep) => oversleep + oversleep / 5,
@@ -116,7 +116,7 @@ impl Facts<'_> {
         self.disk.io.mean_depth().min(lanes)
     }
 
-    /// The least number of zios. A rule for the first few zios needs no more than those zios.
+    /// The least number of zios for a verdict. A rule for only the first few zios needs no more than those.
     pub(super) fn min(&self) -> u64 {
         let first = self.rule.fields.first.unwrap_or(u64::MAX);
         self.tolerance.min.min(first).max(1)
@@ -171,8 +171,8 @@ impl Facts<'_> {
         self.beaten().map(not_kept)
     }
 
-    /// A fault if the store was too slow for too many zios: the rule could not delay these zios, so none of
-    /// its figures includes them.
+    /// A fault if the store was too slow for too many zios. The rule could not delay these, so its figures do
+    /// not include them.
     fn overrun(&self) -> Option<String> {
         let counters = self.rule.present();
         let (overrun, all) = (counters.overrun, counters.overrun + counters.held);
@@ -199,7 +199,7 @@ impl Facts<'_> {
         })
     }
 
-    /// The reason that the rule has injected nothing, and the operations that the rule's disk received.
+    /// Says why the rule has injected nothing, and which operations its disk received.
     fn nothing(&self, why: &str) -> String {
         if self.rule.present().matched > 0 {
             return format!(
@@ -281,8 +281,8 @@ impl Facts<'_> {
         )
     }
 
-    /// The verdict on the other zios, if the rule missed its tolerances only because of zios that fell due
-    /// while the host kept the shard from running.
+    /// The reason for the verdict "cannot tell", if only zios that fell due while the host kept the shard
+    /// from running may have made the rule miss its tolerances.
     fn without_stops(&self) -> Option<String> {
         let stopped = self.stopped.count();
         if stopped == 0 {

@@ -279,12 +279,12 @@ fn percentiles_of_few_zios_are_none() {
     assert_eq!(proof["verdict"], "kept");
 }
 
-/// The verdict is about the rule as it reads now, not about its effect before the update.
+/// The verdict must be about the rule as it is now, and must ignore its effect before the update.
 #[test]
 fn a_rule_that_was_updated_is_judged_by_what_it_met_since() {
     let since = Case::new().hold(100, 10_000_000, 5_000);
     let judged: Value = since.rule.clone();
-    // Before the update, the store was too slow for half of the matching zios, and five are still
+    // Of the 200 zios that matched before the update, the store was too slow for 100, and five are still
     // held.
     let case = since
         .says("since_update", judged)
