@@ -40,7 +40,7 @@ pub fn opening(interval_s: impl fmt::Display, endless: bool) -> String {
     format!("Tracing block I/O. Output every {interval_s} seconds.{how_to_end}\n")
 }
 
-/// Which row counts a latency of exactly 2^k ms.
+/// The choice of the row that counts a latency of exactly 2^k ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {
     /// The row that begins with this latency, as the labels say.

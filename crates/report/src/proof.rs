@@ -127,7 +127,7 @@ impl Proof {
         format!("rule {id}{name} on {disk}: {rule}")
     }
 
-    /// What became of the matching zios. The text mentions rare outcomes only if they occurred.
+    /// The outcomes of the matching zios. The text mentions rare outcomes only if they occurred.
     fn counts(&self) -> String {
         let counters = self.rule.present();
         let rare = [

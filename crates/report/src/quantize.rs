@@ -1,12 +1,12 @@
-//! `quantize`: latencies in powers of two of a microsecond, with average, standard deviation,
-//! rate and throughput, for all disks together or for each disk.
+//! `quantize`: latencies in powers of two of a microsecond, with their average and standard deviation and
+//! with rate and throughput, for all disks together or for each disk.
 //!
 //! Source: the two DTrace scripts of D. P. Surya's article on zinject (2015), and the layout and
 //! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()` and `printa()`.
 //!
-//! Differences: rates divide by the elapsed time, not by whole seconds. A disk has its name in place of
-//! a vdev's GUID. A disk without I/O has an empty block, where DTrace prints nothing. A line at the end
-//! names I/O that is still in flight, which no number above the line includes.
+//! Differences: rates are per elapsed time, not per whole seconds. A disk has its name in place of a vdev's
+//! GUID. A disk without I/O has an empty block, where DTrace prints nothing. A line at the end mentions I/O
+//! that is still in flight and that no number above the line includes.
 
 mod report;
 
@@ -32,7 +32,7 @@ const NS_PER_US: u64 = 1_000;
 /// has `"unmatched": 0`. If there are several layers, the object begins with `"layer": "store"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Quantize {
-    /// The layer, if the report is for one of several layers.
+    /// The layer, if the report is about several layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
     /// The time that the report covers.
@@ -84,16 +84,16 @@ pub struct Aggregation {
     /// The printed rows: from the first to the last row with a count, and one empty row on either side.
     #[serde(serialize_with = "without_margin")]
     pub rows: Vec<Row>,
-    /// The average of latencies truncated to microseconds.
+    /// The average of the latencies, each truncated to microseconds.
     #[serde(skip)]
     pub avg_us: Option<u64>,
-    /// The standard deviation of the truncated latencies.
+    /// The standard deviation of the latencies, each truncated to microseconds.
     #[serde(skip)]
     pub stddev_us: Option<u64>,
     /// I/O per second, rounded.
     #[serde(skip)]
     pub iops: u64,
-    /// Units of 1,024 bytes per second, rounded.
+    /// KiB per second, rounded.
     #[serde(skip)]
     pub throughput_kib_s: u64,
     mean_ns: Option<u64>,
@@ -114,9 +114,9 @@ pub struct Row {
 }
 
 impl Aggregation {
-    /// Aggregates the I/O of `elapsed`. Rates are divided by `elapsed`. The original scripts divide by whole
-    /// seconds, which for 1.9 s gives nearly twice the true rate. For the scripts' interval of a minute,
-    /// both divisions give the same.
+    /// Aggregates the I/O of a time, `elapsed`, by which amounts are divided to get rates. The original
+    /// scripts divide by whole seconds, which for 1.9 s gives nearly twice the true rate. For the scripts'
+    /// interval of a minute, both give the same.
     pub fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
         let moments = Moments {
             sum: latencies.sum(),
@@ -136,8 +136,8 @@ impl Aggregation {
         }
     }
 
-    /// The key by which DTrace sorts distributions: first the sum of the rows' values, and then the count of
-    /// row 0.
+    /// The key by which DTrace sorts distributions: first by the sum of the rows' values, and then by the
+    /// count of row 0.
     fn weight(&self) -> (i128, u64) {
         let values = self.rows.iter();
         let sum = values.map(|row| i128::from(row.value_us) * i128::from(row.count));
@@ -154,7 +154,7 @@ impl Serialize for Row {
     }
 }
 
-/// Omits the row below 0, which only the text needs.
+/// Serialises the rows without the row below 0, which only the text needs.
 fn without_margin<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(rows.iter().filter(|row| row.value_us >= 0))
 }
@@ -189,7 +189,7 @@ impl fmt::Display for Quantize {
             Scope::Total(aggregation) => write_total(f, aggregation)?,
             Scope::Disks(disks) => write_disks(f, self.room, disks)?,
         }
-        // The report has only this interval, so no later report could count these I/Os.
+        // The line mentions all I/Os in flight, because no later interval could report them.
         let elapsed = self.length.elapsed;
         let in_flight = match self.slowest() {
             Some(ended) => self.in_flight.line_beside(Mention::All, elapsed, ended),
@@ -202,7 +202,7 @@ impl fmt::Display for Quantize {
 }
 
 impl Quantize {
-    /// The latencies of ended zios; for several disks, the latencies of the disk with the longest tail.
+    /// The latencies of ended zios; with several disks, those of the disk with the longest tail.
     fn slowest(&self) -> Option<&Percentiles> {
         let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
         match &self.scope {
@@ -245,7 +245,7 @@ fn write_disks(f: &mut impl fmt::Write, room: Room, disks: &[Disk]) -> fmt::Resu
     })
 }
 
-/// Sorts disks by a key, ascending, and disks with equal keys by name.
+/// Sorts disks by a key, the lowest first; disks with equal keys are sorted by name.
 fn sorted_by_key<K: Ord>(disks: &[Disk], key: impl Fn(&Disk) -> K) -> Vec<&Disk> {
     let mut sorted: Vec<&Disk> = disks.iter().collect();
     sorted.sort_by(|a, b| (key(a), &a.disk).cmp(&(key(b), &b.disk)));
@@ -263,7 +263,7 @@ fn write_distribution(f: &mut impl fmt::Write, rows: &[Row]) -> fmt::Result {
     Ok(())
 }
 
-/// The length of the bar for a share of the total, rounded to the nearest column.
+/// The length of the bar for a count, as a share of the total, rounded to the nearest column.
 fn bar_length(count: u64, total: u128) -> usize {
     let halves = 2 * BAR_WIDTH as u128 * u128::from(count) + total;
     let length = halves.checked_div(2 * total).unwrap_or(0);
@@ -291,7 +291,7 @@ fn summary_line([avg, stddev, iops, kib]: [String; 4]) -> String {
     format!("{avg:<16}   {stddev:<11}   {iops:<4}   {kib:<17}")
 }
 
-/// The gap between a disk and its figures.
+/// The gap between a disk's name and its figures.
 const SUMMARY_GAP: &str = "   ";
 
 fn title(layer: Layer) -> &'static str {

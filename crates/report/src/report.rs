@@ -1,6 +1,5 @@
-//! The common interface of reports. A report has a question for a source, takes the intervals that
-//! the source gives, and makes pages from them. A report knows neither its source nor the place where its
-//! pages are shown.
+//! The common interface of reports. A report asks a source a question, takes the intervals that the source
+//! returns, and makes pages from them. It knows neither its source nor the place where its pages are shown.
 
 use std::fmt;
 
@@ -34,7 +33,7 @@ pub trait Report {
         Pages::new()
     }
 
-    /// The whole report as an SVG picture, if the report has a picture.
+    /// The whole report as an SVG picture, if it can be drawn as one.
     fn svg(&self) -> Option<String> {
         None
     }
@@ -50,12 +49,12 @@ pub trait Page: fmt::Display {
         None
     }
 
-    /// A remark to print next to the text, if the text must have exactly the original tool's bytes.
+    /// A remark to print next to the text, for a text that must equal the original tool's byte for byte.
     fn remark(&self) -> Option<String> {
         None
     }
 
-    /// Whether the text is a picture, so that it may move the cursor and change colours.
+    /// Whether the text is a picture, which may move the cursor and change colours.
     fn is_picture(&self) -> bool {
         false
     }
@@ -64,7 +63,7 @@ pub trait Page: fmt::Display {
 /// A table of plain figures, for other programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// The name of each column, with its unit. All pages of a report have the same names.
+    /// The name of each column, with its unit. All pages of a report have the same columns.
     pub head: Vec<&'static str>,
     /// The cells. An absent figure is an empty cell.
     pub rows: Vec<Vec<String>>,
@@ -76,31 +75,31 @@ pub type Pages = Vec<Box<dyn Page>>;
 /// The warnings that a report's text contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tells {
-    /// Whether the text mentions the length of an interval whose length differs from the intended length.
+    /// Whether the text mentions the length of an interval if it is not the intended length.
     pub length: bool,
     /// Whether the text mentions lost events.
     pub lost: bool,
 }
 
 impl Tells {
-    /// The text contains no such warning, because it copies another tool's format byte for byte.
+    /// The text contains neither warning, because it copies another tool's format byte for byte.
     pub const NOTHING: Tells = Tells {
         length: false,
         lost: false,
     };
-    /// The text contains the interval's length.
+    /// The text mentions an unintended length.
     pub const LENGTH: Tells = Tells {
         length: true,
         lost: false,
     };
-    /// The text contains the interval's length and the lost events.
+    /// The text mentions an unintended length and lost events.
     pub const ALL: Tells = Tells {
         length: true,
         lost: true,
     };
 }
 
-/// A page of words without an interval.
+/// A page of words that belongs to no interval.
 pub(crate) struct Words(pub(crate) String);
 
 impl fmt::Display for Words {

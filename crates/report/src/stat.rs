@@ -1,5 +1,5 @@
-//! `stat`: any statistic, once per interval: I/Os and bytes by the values of its breakdown, and the
-//! distribution of the statistic's number, if the statistic has one.
+//! `stat`: any statistic, once per interval. It shows I/Os and bytes by the values of the breakdown and, if
+//! the statistic measures a number, that number's distribution.
 
 mod numbers;
 mod report;
@@ -23,19 +23,19 @@ pub use self::report::StatReport;
 /// I/Os with op write, by client", "at_ns": 1764000000000000000, "elapsed_ns": 1000000000, "missed": 0,
 /// "count": 5, "bytes": 20480, "numbers": numbers, "by": "client", "values": [{"value": "uid=0 pid=7",
 /// "count": 5, "bytes": 20480, "numbers": numbers}, …], "in_flight": in flight, "lost": 0}`. Only a statistic
-/// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`, with `_bytes` after the names for bytes, and
-/// no unit after the names for counts. Only a breakdown has `by` and `values`. The values of `busy` are devices,
-/// each with its `"busy_percent"`. For the kernel's disks the
-/// object also has `"unmatched": 0`.
+/// of a number has `numbers`: `{"n": 5, "p50_ns": 1000000, …}`, whose names end with `_bytes` if the number
+/// is in bytes, and have no unit if it is a count. Only a breakdown has `by` and `values`. The values of
+/// `busy` are devices, each with its `"busy_percent"`. For the kernel's disks the object also has
+/// `"unmatched": 0`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stat {
     /// The statistic's name.
     pub statistic: String,
-    /// The statistic in English words.
+    /// The statistic in English.
     pub title: String,
     /// The interval's end.
     pub at_ns: u64,
-    /// The length of the interval, and how many intervals are missing because of it.
+    /// The length of the interval, and how many intervals are missing because it was too long.
     #[serde(flatten)]
     pub length: Length,
     /// All selected I/Os.
@@ -46,12 +46,12 @@ pub struct Stat {
     pub values: Option<Values>,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
-    /// Number of events that are missing because a buffer was full.
+    /// The number of events that are missing because a buffer was full.
     pub lost: u64,
-    /// Number of completions whose start was not seen; `None` if the source sees every start.
+    /// The number of completions whose start was not seen; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
-    /// The interval's end as local time, from a midnight.
+    /// The interval's end in local time, in nanoseconds since a midnight.
     #[serde(skip)]
     pub local_ns: u64,
     /// The I/Os in flight that the remark mentions.
@@ -70,9 +70,9 @@ pub struct Stat {
 pub enum Bars {
     /// The number of I/Os.
     Count,
-    /// The bytes of the I/Os.
+    /// The total size of the I/Os.
     Bytes,
-    /// The share of the time in which the device was busy. The longest bar is all of the time.
+    /// The share of the time in which the device was busy. A bar of full length means all of the time.
     Busy,
 }
 
@@ -81,12 +81,12 @@ pub enum Bars {
 pub struct Amount {
     /// How many I/Os there are.
     pub count: u64,
-    /// The bytes of these I/Os.
+    /// The total size of these I/Os, in bytes.
     pub bytes: u64,
     /// The distribution of the statistic's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Numbers>,
-    /// For how much of the time the device had I/O in flight, if the statistic is about busy time.
+    /// How much of the time the device was busy, if the statistic is about busy time.
     #[serde(flatten)]
     pub busy: Option<Busy>,
 }
@@ -94,7 +94,7 @@ pub struct Amount {
 /// The share of the time in which a device had I/O in flight.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Busy {
-    /// The share in percent; `None` if the source knows nothing about the whole interval.
+    /// The share in percent; `None` if the interval has no length.
     pub busy_percent: Option<f64>,
 }
 
@@ -105,8 +105,8 @@ pub struct Values {
     by: &'static str,
     /// Each value, in display order.
     each: Vec<(String, Amount)>,
-    /// Whether the text shows numbers of each value. If each value is a class of these numbers, the text
-    /// shows only the class's edges.
+    /// Whether the text shows the distribution of the number for each value. If the values are classes of
+    /// that number, it shows only the edges of the classes.
     with_numbers: bool,
 }
 
@@ -304,11 +304,11 @@ impl Stat {
 
 /// The width of the longest bar.
 const BAR_WIDTH: usize = 24;
-/// The width of I/Os, bytes and their shares, with the gaps before them.
+/// The width of the columns for I/Os, bytes and their shares, with the gaps before them.
 const FIGURES_WIDTH: usize = 11 + 7 + 8 + 7;
-/// The width of a busy time, with the gap before it.
+/// The width of the column for a busy time, with the gap before it.
 const BUSY_WIDTH: usize = 8;
-/// The width of percentiles, with the gaps before them.
+/// The width of the columns for percentiles, with the gaps before them.
 const NUMBERS_WIDTH: usize = 4 * 9;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `stats`: the words of statistics, and the devices that have each word.
+//! `stats`: lists the words from which statistics can be made, and says for which devices each is known.
 
 use std::fmt;
 
@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::report::Page;
 use super::table::{Column, Room, prose_within, table_within};
 
-/// The words of statistics. JSON: `{"layers": ["disk", "volume"], "words": [{"word": "latency", "metric": true,
-/// "dimension": true, "of_dashpot": true, "of_the_kernel": true, "meaning": "the time at the device"}, …]}`.
+/// The words from which statistics can be made. JSON: `{"layers": ["disk", "volume"], "words": [{"word":
+/// "latency", "metric": true, "dimension": true, "of_dashpot": true, "of_the_kernel": true, "meaning": "the
+/// time at the device"}, …]}`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
     layers: [&'static str; 2],
@@ -21,19 +22,19 @@ pub struct Stats {
 #[derive(Clone, Debug, Serialize)]
 struct Word {
     word: &'static str,
-    /// Whether a statistic can count or measure what the word names.
+    /// Whether the word names something that a statistic can count or measure.
     metric: bool,
     /// Whether conditions and breakdowns can use the word.
     dimension: bool,
-    /// Whether dashpot's disks and volumes, including those in simulations, have the word.
+    /// Whether the word is known for dashpot's disks and volumes, including those in simulations.
     of_dashpot: bool,
-    /// Whether the kernel's disks have the word.
+    /// Whether the word is known for the kernel's disks.
     of_the_kernel: bool,
     meaning: &'static str,
 }
 
 impl Stats {
-    /// All words of statistics.
+    /// All words from which statistics can be made.
     pub fn new(room: Room) -> Stats {
         let plain = Metric::PLAIN.into_iter().map(Word::of_plain);
         Stats {

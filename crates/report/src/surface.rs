@@ -1,4 +1,4 @@
-//! The place where a report's text is shown.
+//! The place where a report is shown.
 
 use super::chart::Screen;
 use super::table::Room;
@@ -26,8 +26,8 @@ pub enum Pictures {
 }
 
 impl Surface {
-    /// Whether a program reads the output. A program gets every value; a person gets as many values as fit a
-    /// screen.
+    /// Whether a program reads the output. A program gets every value; a person gets only as many as a screen
+    /// can show.
     pub fn is_for_programs(&self) -> bool {
         matches!(self.pictures, Pictures::Hidden)
     }
@@ -40,7 +40,7 @@ impl Surface {
         }
     }
 
-    /// The local time for a given time, counted from a midnight.
+    /// Turns a time into local time, counted from a midnight.
     pub(crate) fn local_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add_signed(self.zone_ns)
     }

@@ -1,4 +1,4 @@
-//! Aligned tables without borders, at most as wide as the reader's terminal, and the texts of their
+//! Aligned tables without borders, at most as wide as the reader's terminal, and functions for the texts of
 //! cells.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
@@ -41,8 +41,8 @@ impl<T> Field<T> {
     }
 }
 
-/// The most columns that a line may take. Files and pipes have no bound, so that a script gets
-/// whole lines without omissions.
+/// The maximum width of a line, in characters. Files and pipes have no limit, so that a script gets whole
+/// lines without omissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room(pub Option<u16>);
 
@@ -61,8 +61,8 @@ impl Room {
         Room(self.0.map(|columns| columns.saturating_sub(taken)))
     }
 
-    /// A name that fits next to the `taken` columns of a line. A longer name loses its middle, because
-    /// names often differ at their ends.
+    /// A name, shortened to fit next to the `taken` columns of a line. It loses its middle, because names
+    /// often differ at their ends.
     pub fn name_beside(self, taken: usize, name: &str) -> String {
         let columns = self.0.map_or(usize::MAX, usize::from);
         let left = columns.saturating_sub(taken).max(NAME_MIN);
@@ -85,13 +85,13 @@ impl Room {
 /// At least this many characters of a name are always shown.
 const NAME_MIN: usize = 6;
 
-/// An aligned table without borders, as wide as its cells. Without rows, only the head is printed.
+/// An aligned table without borders, as wide as its cells need. Without rows, it has only its titles.
 pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     table_within(Room::UNBOUNDED, columns, rows)
 }
 
-/// A [`table`] that fits the screen. On a narrow screen, the gaps between columns shrink first, and
-/// then words are broken. Figures are never broken.
+/// A [`table`] that fits the screen. On a narrow screen, the gaps between columns shrink first, and then
+/// texts are wrapped. Figures never are.
 pub fn table_within(
     room: Room,
     columns: &[Column],
@@ -126,8 +126,7 @@ pub fn table_within(
     table.trim_fmt() + "\n"
 }
 
-/// Lines of text, each broken between words at the screen's edge. The last line ends with a line
-/// feed, too.
+/// Wraps lines of text between words at the screen's edge. The last line, too, ends with a line feed.
 pub fn prose_within(room: Room, lines: &str) -> String {
     let Room(Some(columns)) = room else {
         return lines.lines().map(|line| line.to_owned() + "\n").collect();
@@ -164,7 +163,7 @@ pub fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), short_time)
 }
 
-/// Fails if a line of a report is wider than the screen, and names the line.
+/// Fails, with the line, if a line of a report is wider than the screen.
 #[cfg(test)]
 #[track_caller]
 pub fn assert_fits(room: Room, text: &str) {

@@ -2,9 +2,9 @@
 //!
 //! Source: the columns, widths and letters of OpenZFS's kstat `txgs` (2.2).
 //!
-//! Differences: a time is 0 until it has ended. qtime is always 0, because a closed txg is quiesced
-//! at once. The line of the kstat's own counters is left out. A narrow screen shows only the columns that
-//! fit into 80 characters.
+//! Differences: each of the times is 0 until its phase has ended. qtime is always 0, because a closed txg is
+//! quiesced at once. The kstat's first line, with counters of the kstat itself, is left out. A narrow screen
+//! shows only those columns that fit into 80 characters.
 
 mod report;
 
@@ -24,7 +24,7 @@ pub use self::report::TxgsReport;
 /// "open_ns": …, "quiesce_ns": …, "wait_ns": …, "sync_ns": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txgs {
-    /// The pool's name, if the text shows the name above the table.
+    /// The pool's name, if the text shows it above the table.
     pub pool: Option<String>,
     /// The transaction groups, the oldest first.
     pub txgs: Vec<TxgStats>,
@@ -93,7 +93,7 @@ impl fmt::Display for Txgs {
     }
 }
 
-/// How long a closed txg waits for writes that have joined it.
+/// How long a closed txg waits for the writes that belong to it.
 const QUIESCE_NS: u64 = 0;
 
 fn letter(state: TxgState) -> char {
@@ -214,7 +214,7 @@ mod tests {
             sync: Duration::ZERO,
             ..txg(5, TxgState::Open)
         };
-        // The kstat, too, has spaces at the ends of lines.
+        // Like the kstat, the text has spaces at the ends of lines.
         let text = all(vec![txg(4, TxgState::Committed), open]).to_string();
         expect![[r#"
             txg      birth            state ndirty       nread        nwritten     reads    writes   otime        qtime        wtime        stime       |

@@ -1,14 +1,13 @@
 //! `zpool-iostat`: the I/O of pools, by class of their disks' queues.
 //!
 //! Source: the columns, widths, labels and arithmetic of OpenZFS's `zpool iostat` (2.2), with `-l`,
-//! `-q`, `-w` and `-r`. Averages under `-l` are computed as in ZFS, from buckets of powers of two,
-//! and are up to a third off. `--json` has percentiles of the finer buckets, and exact means.
+//! `-q`, `-w` and `-r`. The averages of `-l` are computed as in ZFS, from power-of-two buckets, and are off
+//! by up to a third. `--json` has exact means, and percentiles from finer buckets.
 //!
 //! Differences: a pool allocates a volume's space when it creates the volume, so `alloc` is the sum of the
-//! volumes' sizes. There is no scrub and no rebuild, so the columns of scrub and rebuild stay empty. For a
-//! daemon's pools, the first report covers the time since the daemon started; in a simulation, each report
-//! covers one interval. If the screen is too narrow for all groups of columns, the report shows the most
-//! important groups.
+//! volumes' sizes. There is no scrub and no rebuild, so their columns stay empty. For a daemon's pools, the
+//! first report covers the time since the daemon started; in a simulation, each report covers one interval.
+//! If the screen is too narrow for all groups of columns, the report shows only the most important groups.
 
 mod columns;
 mod json;
@@ -36,9 +35,9 @@ pub use self::report::ZpoolIostatReport;
 /// zios}`, with latencies as percentiles and their mean.
 #[derive(Clone, Debug)]
 pub struct ZpoolIostat {
-    /// The columns of the text; JSON has all columns.
+    /// The columns that the text shows; JSON has all columns.
     pub view: View,
-    /// Whether titles come before the lines. A table always has titles.
+    /// Whether titles precede the lines. Tables always have titles.
     pub titled: bool,
     /// The width that the text may have.
     pub room: Room,
@@ -67,12 +66,12 @@ impl fmt::Display for ZpoolIostat {
 }
 
 impl ZpoolIostat {
-    /// The groups for which the screen has room.
+    /// The groups of columns for which the screen has room.
     fn groups(&self) -> Vec<&'static Group> {
         self.view.groups_upto(self.view.rank_within(self.room)).0
     }
 
-    /// The cells of a line that belong to these groups.
+    /// The cells of a line that belong to the groups for which the screen has room.
     fn shown(&self, cells: Vec<String>) -> Vec<String> {
         let rank = self.view.rank_within(self.room);
         let groups = self.view.groups().into_iter();
@@ -81,7 +80,7 @@ impl ZpoolIostat {
         shown.map(|(cell, _)| cell).collect()
     }
 
-    /// A pool's name, cut to fit next to the groups for which the screen has room.
+    /// A pool's name, shortened to fit next to the groups of columns that are shown.
     fn name(&self, pool: &PoolInterval) -> String {
         let (_, taken) = self.view.groups_upto(self.view.rank_within(self.room));
         self.room.name_beside(taken, &pool.name)
@@ -160,7 +159,7 @@ fn write_head(
     write_dashes(f, groups, width)
 }
 
-/// Centres a title over columns as ZFS does: a title longer than its columns extends beyond them.
+/// Centres a title over its columns as ZFS does. A title that is longer than its columns extends beyond them.
 fn push_centred(line: &mut String, title: &str, columns: usize) {
     let whole = CELL_WIDTH * columns + 2 * (columns - 1);
     let start = (whole / columns).saturating_sub(title.len() / columns);
@@ -189,7 +188,7 @@ fn write_cells(
     writeln!(f)
 }
 
-/// The counts of both classes together, in ZFS's rows of latencies.
+/// The counts of two classes together, in ZFS's rows of latencies.
 fn waits(
     pool: &PoolInterval,
     classes: [Class; 2],
@@ -200,8 +199,8 @@ fn waits(
     zfs_rows(&both, LATENCY_ROWS)
 }
 
-/// A histogram in ZFS's rows. Row `i` has the values from 2^i to less than 2^(i+1). The first row
-/// also has zero, and the last row has all greater values.
+/// A histogram in ZFS's rows. Row `i` has the values from 2^i to less than 2^(i+1). The first row also has
+/// the value zero, and the last row has all values above it, too.
 fn zfs_rows(histogram: &Histogram, rows: usize) -> Vec<u64> {
     let mut counts = vec![0; rows];
     for (row, count) in histogram.log2_rows(Unit::Nanos).into_iter().enumerate() {
@@ -210,7 +209,8 @@ fn zfs_rows(histogram: &Histogram, rows: usize) -> Vec<u64> {
     counts
 }
 
-/// ZFS's average of a histogram. ZFS counts each I/O as the middle of its row, and rounds down.
+/// The average of a histogram, as ZFS computes it. ZFS takes each I/O's value to be the middle of its row,
+/// and rounds the average down.
 fn zfs_average(rows: &[u64]) -> u64 {
     let count: u128 = rows.iter().map(|&count| u128::from(count)).sum();
     let middles = (0..rows.len()).map(|row| (1_u128 << row) + (1_u128 << row) / 2);
@@ -240,7 +240,7 @@ fn latency_cells(pool: &PoolInterval) -> Vec<String> {
     latency_rows(pool).into_iter().map(average).collect()
 }
 
-/// The counts of the eleven series of `-l` and `-w`.
+/// The counts of the eleven columns of `-l` and `-w`.
 fn latency_rows(pool: &PoolInterval) -> Vec<Vec<u64>> {
     const READS: [Class; 2] = [Class::SyncRead, Class::AsyncRead];
     const WRITES: [Class; 2] = [Class::SyncWrite, Class::AsyncWrite];
@@ -291,9 +291,9 @@ fn size_rows(pool: &PoolInterval) -> Vec<Vec<u64>> {
     QUEUE_COLUMNS.into_iter().flat_map(pair).collect()
 }
 
-/// Rows of latencies: the last row begins at 68 s.
+/// The number of rows of latencies. The last row begins at 68 s.
 const LATENCY_ROWS: usize = 37;
-/// Rows of sizes: the last row begins at 16M.
+/// The number of rows of sizes. The last row begins at 16M.
 const SIZE_ROWS: usize = 25;
 /// The first row of sizes that is shown: 512 bytes.
 const SIZE_FIRST: usize = 9;

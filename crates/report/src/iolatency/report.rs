@@ -30,7 +30,7 @@ pub struct IolatencyReport {
     pub types: Option<String>,
     /// The breakdown; `None` for a single histogram.
     pub by: Option<Dimension>,
-    /// Which row counts a latency of exactly 2^k ms.
+    /// The choice of the row that counts a latency of exactly 2^k ms.
     pub boundary: Boundary,
     /// Whether the text shows histograms or percentiles.
     pub style: Style,

@@ -1,4 +1,4 @@
-//! `quantize` as a [`Report`]: one interval, at each of its layers.
+//! `quantize` as a [`Report`]: one interval, with a page for each layer.
 
 use dashpot_engine::OpSet;
 use dashpot_engine::histogram::Histogram;

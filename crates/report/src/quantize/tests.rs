@@ -1,4 +1,5 @@
-//! The outputs of the zinject article, and the rules behind them.
+//! Compares reports with the outputs in the zinject article, and tests the rules by which DTrace formats
+//! them.
 
 use serde_json::json;
 
@@ -9,8 +10,8 @@ use crate::table::assert_fits;
 /// has lost the spaces at the ends of lines.
 const EXAMPLES: &str = include_str!("../fixtures/quantize.txt");
 
-/// A parsed output. For each disk (or for all disks, without a name), the output has the counts of
-/// the rows, then the figures of the summary by name.
+/// A parsed output. First come the counts of the rows for each disk, or for all disks together without a
+/// name; then the figures of the summary, by name.
 #[derive(Default)]
 struct Parsed {
     blocks: Vec<(String, Vec<u64>)>,
@@ -54,8 +55,8 @@ fn latencies(counts: &[u64]) -> Histogram {
         .collect()
 }
 
-/// The article's figures: the distribution is computed from the counts, and the other figures are the
-/// printed ones.
+/// The article's figures. The distribution is computed from the counts; the other figures are as the article
+/// prints them.
 fn aggregation(counts: &[u64], figures: &[String]) -> Aggregation {
     let figures: Vec<u64> = figures.iter().map(|word| word.parse().unwrap()).collect();
     Aggregation {
@@ -93,7 +94,7 @@ fn rendered(parsed: &Parsed) -> String {
         let aggregation = aggregation(&parsed.blocks[0].1, &parsed.summary[0]);
         return report(Scope::Total(aggregation)).to_string();
     }
-    // The order is the reverse of the article's, so that the sorting matters.
+    // The disks are in the reverse of the article's order, so that the test fails without sorting.
     let disks = parsed.blocks.iter().rev().map(|(name, counts)| {
         let figures = parsed
             .summary

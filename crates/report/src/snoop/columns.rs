@@ -7,7 +7,7 @@ use dashpot_rules::{nice_number, short_time};
 
 use super::table::Column;
 
-/// A wait: its title, and its time for a zio.
+/// A wait: its title, and the function that gives its time for a zio.
 #[derive(Clone, Copy)]
 pub(super) struct Wait(&'static str, fn(&Waits) -> Duration);
 
@@ -45,7 +45,7 @@ impl Wait {
         self.1(&waits(io))
     }
 
-    /// A wait of no time is a dash, so that the other waits stand out.
+    /// The column of the wait. If a zio did not wait, the cell is a dash, so that actual waits stand out.
     fn column(self) -> Column {
         Column::right(self.0, LATENCY_WIDTH, move |io| match self.of(io) {
             Duration::ZERO => "-".to_owned(),
@@ -144,8 +144,8 @@ fn op(io: &FinishedIo) -> String {
     format!("{}{}", io.kind.word(), if io.fua { "+f" } else { "" })
 }
 
-/// The longest wait of a zio. Only a zio with a target can be late. If no rule held the zio, its lateness is
-/// shown as a wait for the shard.
+/// The name of a zio's longest wait. Only a zio that a rule held can be late, so for any other zio lateness
+/// is shown as a wait for the shard.
 fn longest_wait(io: &FinishedIo) -> String {
     let longest = WAITS.iter().max_by_key(|wait| wait.of(io));
     let longest = longest.filter(|wait| wait.of(io) > Duration::ZERO);
@@ -177,7 +177,7 @@ fn thread(io: &FinishedIo) -> Option<(i32, &str)> {
     }
 }
 
-/// The waits of a zio. An I/O of the kernel has no such waits.
+/// The waits of a zio. For an I/O of the kernel, all of them are zero.
 fn waits(io: &FinishedIo) -> Waits {
     io.waits.zio().copied().unwrap_or_default()
 }
@@ -207,15 +207,15 @@ const RULE_WIDTH: usize = 5;
 const CLIENT_WIDTH: usize = 17;
 /// The width of the name of a wait.
 const MOSTLY_WIDTH: usize = 8;
-/// The width of the letters of an operation.
+/// The width of the kernel's letters for an operation.
 const TYPE_WIDTH: usize = 4;
 /// The width of a call's name: `sync_file_range`.
 const CALL_WIDTH: usize = 15;
-/// The width of thread ids on today's largest machines.
+/// The width of the longest thread ids on today's largest machines.
 const PID_WIDTH: usize = 7;
-/// The width of a thread's name, which the kernel bounds.
+/// The width of the longest name that the kernel allows for a thread.
 const COMM_WIDTH: usize = 15;
-/// The width of offsets on a disk of up to a terabyte.
+/// The width of the longest offset on a disk of up to a terabyte.
 const OFFSET_WIDTH: usize = 12;
 const SIZE_WIDTH: usize = 5;
 /// The width of the longest text of [`short_time`].

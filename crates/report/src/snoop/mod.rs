@@ -1,5 +1,5 @@
-//! `snoop`: a line for each finished I/O, as bcc's biosnoop and perf-tools' iosnoop print, with the waits
-//! in which it spent its time. Columns have fixed widths, so that lines are aligned although each line is
+//! `snoop`: a line for each finished I/O, as in bcc's biosnoop and perf-tools' iosnoop, with the waits in
+//! which the I/O spent its time. Columns have fixed widths, so that the lines are aligned although each is
 //! printed as soon as its I/O finishes.
 
 mod columns;

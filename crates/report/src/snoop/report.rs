@@ -16,13 +16,13 @@ pub struct SnoopReport {
     schedule: Schedule,
     wanted: Wanted,
     lines: Lines,
-    /// Whether a line has every wait, and the offset.
+    /// Whether a line shows every wait and the offset.
     wide: bool,
     /// The table, once its columns are known.
     table: Option<Table>,
 }
 
-/// The lines of a report.
+/// The kind of I/Os for which a report has lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lines {
     /// Zios that finish from now on, on disks with these names.
@@ -31,7 +31,7 @@ pub enum Lines {
     OfKernel(Vec<String>),
     /// Calls of this host's processes that finish from now on, on devices with these names.
     OfCalls(Vec<String>),
-    /// Zios that are all known when the table begins. The table omits waits that none of these zios had.
+    /// Zios that are all known when the table begins, so that the table can omit waits that none of them had.
     OfThePast,
 }
 
@@ -41,14 +41,14 @@ struct Finished {
     line: String,
 }
 
-/// I/Os that are missing. JSON: `{"lost": 12}`.
+/// A count of I/Os that are missing. JSON: `{"lost": 12}`.
 #[derive(Serialize)]
 struct Missed {
     lost: u64,
 }
 
 impl SnoopReport {
-    /// A report. Lines are shortened to fit the terminal unless the report is `wide`.
+    /// Makes a report. Unless it is `wide`, its lines are shortened to fit the terminal.
     pub fn new(schedule: Schedule, wanted: Wanted, lines: Lines, wide: bool) -> SnoopReport {
         SnoopReport {
             schedule,
@@ -59,7 +59,7 @@ impl SnoopReport {
         }
     }
 
-    /// The table of the I/Os that have come so far.
+    /// A table with the columns that suit the report and the I/Os seen so far.
     fn table_of(&self, ios: &[FinishedIo], surface: &Surface) -> Table {
         let waits = || match &self.lines {
             Lines::OfThePast => Wait::of_ios(ios),

@@ -13,19 +13,20 @@ enum Side {
     Right,
 }
 
-/// A column, and its word for an I/O.
+/// A column, and the function that gives its word for an I/O.
 pub(super) struct Column {
     title: &'static str,
     width: usize,
     side: Side,
     word: Word,
-    /// The room for a name, which loses its middle if it is longer; `None` for words of any length.
+    /// The room for a name: a longer name loses its middle. `None` for a column whose words are never
+    /// shortened.
     room: Option<Room>,
 }
 
 type Word = Box<dyn Fn(&FinishedIo) -> String>;
 
-/// A table. The columns keep their widths.
+/// A table, whose columns keep their widths.
 pub(super) struct Table(Vec<Column>);
 
 impl Column {
@@ -37,7 +38,7 @@ impl Column {
         Column::new(title, width, Side::Left, Box::new(word))
     }
 
-    /// A column of names, which are shortened where the line has no room for them.
+    /// A column of names, which are shortened if the line has no room for them.
     pub(super) fn name(
         title: &'static str,
         width: usize,
@@ -67,7 +68,7 @@ impl Column {
         }
     }
 
-    /// A word in its column. A long word that is no name shifts the words after it.
+    /// A word in its column. A word that is too long and is not shortened shifts the words after it.
     fn pad(&self, word: &str) -> String {
         let (word, width) = (visible(word), self.width);
         let word = match self.room {

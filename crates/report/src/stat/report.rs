@@ -20,7 +20,7 @@ pub struct StatReport {
     pub schedule: Schedule,
     /// The past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
-    /// Whether a narrow terminal, too, gets whole names.
+    /// Whether even a narrow terminal gets whole names.
     pub wide: bool,
 }
 
@@ -67,7 +67,8 @@ impl Report for StatReport {
 }
 
 impl StatReport {
-    /// The devices of the statistic. No source has selected I/Os for a busy time, because all I/Os make a device busy.
+    /// The devices of the statistic. For a busy time, the devices are selected here, because a source selects
+    /// I/Os, and all I/Os make a device busy.
     fn devices<'a>(&self, seen: &'a Seen) -> Vec<&'a DeviceInterval> {
         let is_own = |name| self.bars() != Bars::Busy || self.statistic.selects_device(name);
         let devices = seen.at(self.statistic.layer).iter();
@@ -141,7 +142,7 @@ impl StatReport {
     }
 }
 
-/// The devices that were busy or had I/O, the busiest first. A program gets all devices.
+/// The devices that were busy or had I/O, the busiest first. For a program, all devices.
 fn busy(by: Dimension, devices: &[&DeviceInterval], surface: &Surface) -> Values {
     let mut each: Vec<(String, Amount)> = devices.iter().map(|one| busy_of(one)).collect();
     let percent = |amount: &Amount| amount.busy.map_or(0.0, Busy::percent);

@@ -7,10 +7,10 @@ use super::Txgs;
 use crate::report::{Page, Pages, Report, Tells};
 use crate::surface::Surface;
 
-/// The report: the transaction groups of pools, as they are now; in a simulation, at the end.
+/// The report: the transaction groups of pools as they are now, or at the end of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct TxgsReport {
-    /// Whether a narrow terminal, too, gets all columns.
+    /// Whether even a narrow terminal gets all columns.
     pub wide: bool,
 }
 

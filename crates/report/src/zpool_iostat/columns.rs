@@ -18,11 +18,11 @@ pub enum View {
     Sizes,
 }
 
-/// The columns under one title, and the title of each column.
+/// The columns under a common title, and the title of each column.
 pub(super) struct Group {
     pub(super) title: &'static str,
     pub(super) columns: &'static [&'static str],
-    /// On a narrow screen, groups with the highest rank are left out first.
+    /// A narrow screen leaves out the groups with the highest rank first.
     pub(super) rank: u8,
 }
 
@@ -67,7 +67,7 @@ const QUEUES: [Group; 7] = [
     group("rebuildq_write", QUEUE, EMPTY),
 ];
 
-/// In tables, the last three columns have only their own titles, and no title above these.
+/// In tables, the last three columns have only their own titles, and no common titles above these.
 const LATENCY_TABLE: [Group; 7] = [
     group("total_wait", READ_WRITE, 0),
     group("disk_wait", READ_WRITE, 1),
@@ -107,19 +107,19 @@ impl View {
         let mut groups = self.groups();
         groups.retain(|group| group.rank <= rank);
         let cells: usize = groups.iter().map(|group| group.columns.len()).sum();
-        // The title of the very last group is longer than its columns.
+        // The title of the last group is longer than its columns.
         let spill = if rank == EMPTY { TITLE_SPILL } else { 0 };
         (groups, cells * (CELL_WIDTH + 2) + spill)
     }
 
-    /// The highest rank at which the groups fit next to a short name.
+    /// The highest rank such that all groups up to it fit next to a short name.
     pub(super) fn rank_within(self, room: Room) -> u8 {
         let fits = |rank: &u8| room.has(NAME_WIDTH + self.groups_upto(*rank).1);
         (0..=EMPTY).rev().find(fits).unwrap_or(0)
     }
 }
 
-/// Width of a figure.
+/// The width of a figure.
 pub(super) const CELL_WIDTH: usize = 5;
 /// How much wider `rebuild` and `rebuildq_write` are than their columns.
 const TITLE_SPILL: usize = 2;

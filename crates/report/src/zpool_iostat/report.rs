@@ -13,7 +13,7 @@ pub struct ZpoolIostatReport {
     pub schedule: Schedule,
     /// The columns that the report shows.
     pub view: View,
-    /// Whether a narrow terminal, too, gets all columns.
+    /// Whether even a narrow terminal gets all columns.
     pub wide: bool,
     /// Whether the titles have been printed.
     pub titled: bool,

@@ -1,4 +1,4 @@
-//! Compares texts with the headers of `zpool iostat`, and figures of hand-made statistics.
+//! Compares titles with those of `zpool iostat`, and figures with those of hand-made statistics.
 
 use expect_test::expect;
 
@@ -56,7 +56,7 @@ fn text(view: View, pools: Vec<PoolInterval>) -> String {
         room: Room::UNBOUNDED,
         pools,
     };
-    // A bar marks the spaces at the ends of lines, which ZFS has, too.
+    // A bar marks the end of each line, because lines end with spaces, as in ZFS.
     report.to_string().replace('\n', "|\n")
 }
 
@@ -225,7 +225,7 @@ fn rows_are_those_of_zfs() {
     }
     let rows = zfs_rows(&latencies, LATENCY_ROWS);
     assert_eq!((rows[0], rows[1], rows[2], rows[36]), (2, 2, 1, 1));
-    // A row counts as 2^i + 2^(i-1): (2·1 + 1·3) ÷ 3.
+    // Row `i` counts as 2^i + 2^(i-1), so the average is (2·1 + 1·3) ÷ 3.
     assert_eq!(zfs_average(&[2, 1]), 1);
     assert_eq!(zfs_average(&[]), 0);
 }
