@@ -342,8 +342,8 @@ impl Outcome {
 
 /// The width of the verdict and the gaps.
 const BESIDE_CHECK: usize = 8;
-/// The most columns that a line keeps free for its observation. A wider observation, such as a sentence, is
-/// broken into lines.
+/// The maximum number of columns that a line keeps free for its observation. A wider observation, such as a
+/// sentence, is broken into lines.
 const OBSERVED_MOST: usize = 30;
 
 impl Kind {

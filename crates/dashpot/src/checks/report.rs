@@ -326,7 +326,7 @@ fn escaped(text: &str) -> String {
 
 /// The version of the JSON.
 const SCHEMA: u32 = 1;
-/// The most annotations that GitHub shows for a step.
+/// The maximum number of annotations that GitHub shows for a step.
 const ANNOTATIONS: usize = 10;
 /// The size limit of a page, in bytes. GitHub allows 1 MiB for the summary of a step.
 const PAGE_MOST: usize = 1_000_000;

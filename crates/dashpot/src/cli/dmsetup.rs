@@ -1,4 +1,4 @@
-//! `dmsetup`: slow devices in the words of the device mapper's tool.
+//! `dmsetup`: slow devices, with the commands of the device mapper's own tool.
 
 use std::path::PathBuf;
 

@@ -77,7 +77,7 @@ fn check_help(words: &str, text: &str) {
     );
 }
 
-/// Parses the words of a shell line.
+/// Parses a command line that is split as a shell splits it.
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(shlex::split(line).expect("words"))
 }

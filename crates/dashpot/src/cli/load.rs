@@ -70,7 +70,7 @@ fn parse_many(text: &str) -> Result<u32, ParseError> {
     })
 }
 
-/// The most requests in flight.
+/// The maximum number of requests in flight.
 const DEPTH_MAX: u32 = 1_000_000;
 
 /// Parses how many requests may be in flight. The bound protects this program, which keeps each request in

@@ -79,7 +79,7 @@ pub(crate) struct SimArgs {
     _no_api: NoApi,
 }
 
-/// A report, and its words on the command line.
+/// A report, with the words that ask for it on the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct ReportWords {
     pub(crate) words: String,

@@ -35,7 +35,7 @@ pub(super) fn compat() -> impl TypedValueParser<Value = Compat> {
     })
 }
 
-/// Parses which writes survive a power cut.
+/// Parses the choice of the writes that survive a power cut.
 pub(super) fn keep() -> impl TypedValueParser<Value = KeepWord> {
     PossibleValuesParser::new(["none", "all", "random"]).map(|word| match word.as_str() {
         "none" => KeepWord::None,

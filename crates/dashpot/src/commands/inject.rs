@@ -70,7 +70,7 @@ fn same_daemon(client: &Client, started_ns: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The disks that a word names.
+/// The disks that `word` names.
 fn disks(client: &Client, word: &str) -> anyhow::Result<Vec<String>> {
     if word != ALL {
         return Ok(vec![word.to_owned()]);

@@ -25,7 +25,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The default size of the memory for finished zios, in bytes.
 const DEFAULT_EVENTS: u64 = 64 << 20;
 
-/// The most shards that dashpot starts by default. No measurement has shown that more threads help.
+/// The maximum number of shards that dashpot starts by default. No measurement has shown that more threads
+/// help.
 const SHARDS_MAX: usize = 2;
 
 /// The disks that this process serves.

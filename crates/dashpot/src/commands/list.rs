@@ -14,7 +14,7 @@ use super::screen::room;
 use crate::cli::ListArgs;
 use crate::sources::warn_of_failed;
 
-/// The columns of a rule. The words of a rule are last, because they are the widest.
+/// The columns of a rule. The rule's own text comes last, because it makes the widest column.
 const FIELDS: [Field<Rule>; 13] = [
     Field::new(Column::Figure("id"), |rule| rule.id.to_string()),
     Field::new(Column::Figure("matched"), |rule| {
@@ -140,8 +140,8 @@ fn is_full(disk: &Disk, rule: &Rule) -> bool {
     })
 }
 
-/// A note about stalled connections, which distort the latencies of all rules of a disk. The note
-/// gives the count of the rule that was armed first, because that count is the largest.
+/// A note about stalled connections, which distort the latencies of all rules of a disk. The note shows the
+/// count of the rule that was armed first, because that count is the largest.
 fn stalls(rules: &[Rule]) -> String {
     let mut by_disk: BTreeMap<&str, &Rule> = BTreeMap::new();
     for rule in rules.iter().filter(|rule| rule.stalls > 0) {

@@ -51,7 +51,7 @@ impl Parent {
         Ok(Parent::Lives(end))
     }
 
-    /// Gives SIGTERM when the parent has ended, and SIGKILL if this process still lives after [`GRACE`].
+    /// Returns SIGTERM when the parent has ended, and SIGKILL if this process still lives after [`GRACE`].
     pub(super) fn poll_signal(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         match self {
             Parent::Lives(end) => {

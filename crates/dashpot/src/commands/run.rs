@@ -229,7 +229,7 @@ fn check_of_program(args: &RunArgs, lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses two disks whose names give the same environment variable.
+/// Refuses two disks whose names lead to the same environment variable.
 fn check_variables(lab: &Lab) -> anyhow::Result<()> {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for disk in &lab.disks {

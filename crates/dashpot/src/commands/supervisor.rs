@@ -79,7 +79,7 @@ fn send(name: &OsStr, message: &str) -> io::Result<()> {
 
 /// The number of the first descriptor that a supervisor hands over.
 const FIRST_HANDED: RawFd = 3;
-/// The most sockets that dashpot accepts: more than any supervisor hands over.
+/// The maximum number of sockets that dashpot accepts, which is more than any supervisor hands over.
 const HANDED_MOST: RawFd = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `zinject`: rules in zinject's words.
+//! `zinject`: shows and changes rules in the way of OpenZFS's zinject.
 
 use std::process::ExitCode;
 
@@ -44,7 +44,7 @@ fn show(client: &Client, args: &ZinjectArgs) -> anyhow::Result<()> {
     print(&list(&handlers, args.compat))
 }
 
-/// The rules as handlers. Rules that zinject has no words for are left out.
+/// The rules as handlers. Rules that zinject cannot express are left out.
 fn handlers(rules: &[Rule]) -> Vec<Handler> {
     rules.iter().filter_map(handler).collect()
 }
@@ -85,7 +85,7 @@ fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<
     Ok(Ok(()))
 }
 
-/// Removes handlers that [`show`] lists. zinject must not remove rules that it has no words for.
+/// Removes handlers that [`show`] lists. zinject must not remove rules that it cannot express.
 fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>> {
     let rules = client.rules()?;
     let handlers = handlers(&rules);

@@ -9,7 +9,7 @@ use super::attach::Missing;
 
 /// Tries to install a filter. The filter picks no calls, so it has no effect.
 pub(super) fn calls_work() -> Result<(), Missing> {
-    // The kernel binds a filter, and the loss of privileges that it needs, to a thread, so both end with this
+    // A filter, and the loss of privileges that it requires, belong to one thread, so both end with this
     // thread.
     let thread = Builder::new().spawn(|| Listener::install(&[]).map(drop));
     let thread = thread.map_err(|error| Missing::new(error.to_string(), "end other programs"))?;

@@ -1,4 +1,4 @@
-//! `[[at]]`: changes of a lab during its simulation, in the words of the daemon's commands.
+//! `[[at]]`: changes of a lab during its simulation, written like the daemon's commands.
 //!
 //! dashpot reads changes in the order of their times, not in the order of the file. A rule must be
 //! armed before it is cleared, and the bounds of a tunable depend on the other tunables at that
@@ -190,8 +190,8 @@ impl State<'_> {
         Ok(inject.into_iter().collect())
     }
 
-    /// The commands that clear the rules which a word names. The word is `all`, or else the name of a disk,
-    /// or else the id or the name of a rule.
+    /// The commands that clear the rules that `word` names, which is `all`, or else the name of a disk, or
+    /// else the id or the name of a rule.
     fn clear(&mut self, word: &str) -> Result<Vec<Command>, ParseError> {
         let disk = self.disk_names.iter().position(|name| *name == word);
         let of_disk = |at: usize| word == "all" || disk == Some(at);

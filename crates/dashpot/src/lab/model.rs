@@ -1,4 +1,5 @@
-//! The model of a simulated disk's time: keys of `[disk.NAME]` that only simulations read.
+//! The model of how long a simulated disk takes for its I/Os: the keys of `[disk.NAME]` that only simulations
+//! read.
 
 use dashpot_engine::Duration;
 use dashpot_engine::inject::Service;
@@ -46,7 +47,7 @@ pub(super) const MODEL_KEYS: [Key; 5] = [
     },
 ];
 
-/// Reads the model of a disk's time.
+/// Reads the model of how long a disk takes for its I/Os.
 pub(super) fn read_model(section: &Section<'_>) -> Result<DiskModel, ParseError> {
     let service = |word: &str| parse_service(word).map(|(service, _)| service);
     let model = DiskModel {

@@ -191,7 +191,7 @@ impl<'a> Section<'a> {
         self.start.clone()
     }
 
-    /// The table's place in the words of an error: `LINE: [TABLE]`.
+    /// How an error names the table's place: `LINE: [TABLE]`.
     pub(super) fn place(&self) -> String {
         format!("{}: {}", line_of(self.text, self.start.start), self.name)
     }

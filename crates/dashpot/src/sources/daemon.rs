@@ -278,8 +278,8 @@ fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }
 
-/// How long the host kept a shard from running between two snapshots of its disk: the figure of the
-/// shard that was stopped for longest.
+/// The longest time for which the host kept the shard of any of these disks from running between two
+/// snapshots.
 fn stopped(earlier: &[DiskLatency], later: &[DiskLatency]) -> Duration {
     let pairs = earlier.iter().zip(later);
     let each = pairs.map(|(earlier, later)| {

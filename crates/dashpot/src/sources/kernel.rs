@@ -46,7 +46,7 @@ impl KernelSource {
             .spawn(move || {
                 priority::run_first();
                 if let Some(untold) = reader.run(&tell) {
-                    // The report gets the error if it is still listening.
+                    // The report receives the error if it is still listening.
                     let _ = tell.way.send(untold);
                 }
             })?;

@@ -118,7 +118,7 @@ pub(super) fn ops_of(rwbs: &[u8]) -> OpSet {
 
 /// The unit in which the kernel counts offsets.
 const SECTOR: u64 = 512;
-/// The most strings of a kind that are remembered.
+/// The maximum number of strings of each kind that are remembered.
 const KNOWN_MAX: usize = 4_096;
 
 #[cfg(test)]

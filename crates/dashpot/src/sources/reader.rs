@@ -1,8 +1,8 @@
 //! Turns the kernel's events into intervals.
 //!
-//! An I/O counts in the interval in which it was completed, even if it began before; if its CPU
-//! reported it too late, it counts in the next interval. The reader does not see I/O that the driver
-//! got before the watch began.
+//! An I/O counts in the interval in which it was completed, even if it began before; if its CPU reported it
+//! too late, it counts in the next interval. The reader does not see I/O that the driver received before the
+//! watch began.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -242,13 +242,13 @@ impl Reader {
     }
 }
 
-/// Whether a question is about the time before the driver got an I/O.
+/// Whether a question is about the time before the driver received an I/O.
 fn needs_queueing(question: &Question) -> bool {
     let asks = |dimension| matches!(dimension, Dimension::Total | Dimension::Queue);
     question.queued || question.dimensions().any(asks)
 }
 
-/// The place at which an I/O waits, in a word.
+/// The word for the place at which an I/O waits.
 fn wait(issued: bool, doubtful: bool) -> &'static str {
     match (issued, doubtful) {
         (true, false) => "issued",

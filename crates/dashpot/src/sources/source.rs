@@ -11,7 +11,7 @@ pub(crate) trait Source {
         Ok(None)
     }
 
-    /// The I/Os that were in flight at the last reading. The list is empty unless the source gives I/Os one
+    /// The I/Os that were in flight at the last reading. The list is empty unless the source returns I/Os one
     /// by one and knows which are in flight.
     fn in_flight(&mut self) -> Vec<FinishedIo> {
         Vec::new()

@@ -433,7 +433,7 @@ fn split<'a>(exports: impl Iterator<Item = &'a Export>) -> (Vec<String>, Vec<Str
     (names(disks), names(volumes))
 }
 
-/// Whether words cannot be the name of a daemon's disk or volume. The name of a volume contains a '/'.
+/// Whether `words` cannot be the name of a daemon's disk or volume. The name of a volume contains a '/'.
 fn is_surely_the_kernels(words: &str) -> bool {
     words.starts_with('/') || (words.contains(',') && !words.starts_with(','))
 }

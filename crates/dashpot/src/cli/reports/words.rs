@@ -62,7 +62,7 @@ pub(crate) struct PoolArgs {
     _recording: Option<String>,
 }
 
-/// Says why reports of pools read no recording.
+/// Refuses a recording, and explains why reports on pools cannot read one.
 fn no_recording(_: &str) -> Result<String, ParseError> {
     Err(ParseError::new(
         "a recording has finished I/Os, and not the throttle, the txgs and the queues of pools: ask about the pool's \

@@ -60,7 +60,7 @@ pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
         fails: Fails::Now,
         is_stopped: &|| false,
     };
-    // Another daemon may have the node by now.
+    // By now, the node may belong to another daemon.
     way.detach_each(|record| is_of(client, record) && record.node == node)
 }
 

@@ -30,8 +30,8 @@ pub(super) fn make(
     tool::run(kinds::maker(kind).arg(node), is_stopped).map(drop)
 }
 
-/// The content of a node, in blkid's words. Fails if dashpot cannot find out the content, because it must not
-/// overwrite unknown data.
+/// The content of a node, as blkid names it. Fails if dashpot cannot find out the content, because it must
+/// not overwrite unknown data.
 pub(super) fn found_on(
     client: &Client,
     node: &str,

@@ -125,7 +125,7 @@ fn clean_half_made(place: Place) {
     place.remove();
 }
 
-/// The nodes of all block devices whose names begin with a word.
+/// The nodes of all block devices whose names begin with `word`.
 fn nodes(word: &str) -> Vec<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

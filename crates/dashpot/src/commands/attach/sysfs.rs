@@ -78,7 +78,7 @@ fn sysfs(node: &str) -> PathBuf {
 pub(crate) struct Queue {
     /// The kernel's count of I/Os that have not ended.
     pub(crate) in_flight: u64,
-    /// The most I/Os that can be in flight.
+    /// The maximum number of I/Os in flight.
     pub(crate) most: u64,
 }
 

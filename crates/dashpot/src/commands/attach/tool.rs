@@ -44,7 +44,7 @@ pub(super) fn output(
     let mut child = child.with_context(cannot)?;
     while child.try_wait().with_context(cannot)?.is_none() {
         if gives_up() {
-            // The program may have ended meanwhile.
+            // The program may have ended in the meantime.
             let _ = child.kill();
             bail!("interrupted");
         }

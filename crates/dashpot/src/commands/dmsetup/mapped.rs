@@ -85,7 +85,7 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// The device that a word names. The word is the device's name, or the path of its link or node.
+    /// The device that `word` names: by its own name, or by the path of its link or its node.
     pub(super) fn find(word: &str) -> anyhow::Result<Mapped> {
         let found = Mapped::find_any(word)?;
         if !found.is_made() {

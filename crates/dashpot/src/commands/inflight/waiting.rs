@@ -68,7 +68,7 @@ fn waiting_process(stat: &str) -> Option<String> {
     rest.starts_with('D').then(|| name.to_owned())
 }
 
-/// The most threads that are listed.
+/// The maximum number of threads in the list.
 const THREADS_MAX: usize = 1_000;
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ fn tell_time(told: &mut Remembering, now: Instant) {
     told.clock.unix_ns = now.as_nanos();
 }
 
-/// The most virtual time that is simulated before the page receives the new results.
+/// How much virtual time is simulated, at most, before the page receives the new results.
 const PIECE: Duration = Duration::from_millis(100);
 /// How long the program sleeps when the simulation is ahead of the speed that the user asked for.
 const NAP: Real = Real::from_millis(5);

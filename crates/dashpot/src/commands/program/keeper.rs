@@ -163,7 +163,7 @@ impl Keeping {
         Ok(())
     }
 
-    /// Answers the calls that dashpot has received and not answered.
+    /// Answers the calls that dashpot has received but not answered.
     fn answer_received(&self, ledger: &Ledger) -> io::Result<()> {
         for call in ledger.received()? {
             self.answer(call.id, call.thread);

@@ -42,7 +42,7 @@ pub(super) struct Program {
     api: Address,
     socket: PathBuf,
     on_loss: OnLoss,
-    /// The types of calls of which the filter notifies dashpot.
+    /// The types of calls that the filter reports to dashpot.
     types: OpSet,
     following: JoinHandle<anyhow::Result<Option<Following>>>,
 }
@@ -93,7 +93,7 @@ impl Program {
         &self.socket
     }
 
-    /// The types of calls of which the program's filter notifies dashpot, in words.
+    /// The types of calls that the program's filter reports to dashpot, as text.
     pub(super) fn types(&self) -> String {
         format_types(self.types)
     }
@@ -103,8 +103,8 @@ impl Program {
         self.on_loss == OnLoss::Kill
     }
 
-    /// Prints which disks have held a call for at least this long. A thread gets most signals only when its
-    /// call has ended, so the program may seem to ignore them.
+    /// Prints which disks have held a call for at least this long. A thread receives most signals only when
+    /// its call has ended, so the program may seem to ignore them.
     pub(super) async fn say_what_holds(&self, least: Duration) {
         for (number, disk) in self.handle.disks().iter().enumerate() {
             let age = match disk.followed {

@@ -76,7 +76,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// The words for rules that are armed, and for disks that do not run.
+/// Texts about the rules that are armed, and about the disks that do not run.
 fn said(rules: &[Rule], disks: &[Disk]) -> BTreeMap<Subject, String> {
     let armed = rules.iter().filter(|rule| rule.state != RuleState::Cleared);
     let rules = armed.map(|rule| (Subject::Rule(rule.disk.clone(), rule.id), words(rule)));

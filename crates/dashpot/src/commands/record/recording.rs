@@ -203,7 +203,7 @@ fn in_flight(sources: &mut [Box<dyn Source + '_>]) -> Vec<FinishedIo> {
     each.flatten().collect()
 }
 
-/// The size of the recording so far, in words.
+/// A text about the size of the recording so far.
 pub(super) fn figures(summary: &Summary) -> String {
     let (ios, bytes) = (thousands(summary.ios), nice_number(summary.bytes));
     format!("{ios} I/Os, {bytes} bytes")

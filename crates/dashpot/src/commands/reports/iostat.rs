@@ -49,7 +49,7 @@ impl Asked for IostatArgs {
 }
 
 /// The intervals. As with sysstat and zpool iostat, the report since the start counts as one of the requested
-/// reports. If the user gives no interval, it is the only report.
+/// reports. If the user gives no interval, that report is the only one.
 pub(super) fn schedule(pace: &Pace) -> Schedule {
     Schedule {
         interval: pace.interval.unwrap_or(Duration::MAX),

@@ -30,7 +30,7 @@ struct Running<'w, 's, 'e> {
     is_over: bool,
 }
 
-/// Refuses words that make no sense for a simulation.
+/// Refuses report options that make no sense for a simulation.
 pub(super) fn check(words: &ReportWords) -> Result<(), ParseError> {
     check_kind(&words.kind)
         .map_err(|why| ParseError::new(format!("--report '{}': {why}", words.words)))

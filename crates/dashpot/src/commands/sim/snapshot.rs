@@ -1,4 +1,4 @@
-//! Snapshots of a simulation, in place of those that a daemon's API gives, and the I/O between two snapshots.
+//! Snapshots of a simulation, in place of those from a daemon's API, and the I/O between two snapshots.
 
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ fn in_flight(simulation: &Simulation, zios: u64, oldest: Option<Zio>, name: &str
     }
 }
 
-/// The place at which a call waits, in a word.
+/// The word for the place at which a call waits.
 pub(super) struct CallPlace {
     pub(super) word: &'static str,
     /// The moment since which the call waits there; `None` if the call has waited there from its

@@ -90,7 +90,7 @@ impl Daemon {
         })
     }
 
-    /// Carries out a request. Returns what was done, in words.
+    /// Carries out a request. Returns a text about what was done.
     pub(super) fn carry_out(&self, ask: &Ask) -> Result<String, ClientError> {
         match ask {
             Ask::Arm { disk, words } => self.arm(disk, words),

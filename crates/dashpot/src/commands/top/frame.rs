@@ -55,7 +55,7 @@ pub(super) struct DiskFrame {
 #[derive(Clone)]
 pub(super) struct PoolFrame {
     pub(super) name: String,
-    /// The throttle, in the words of a lab file.
+    /// The throttle, by its name in lab files.
     pub(super) throttle: &'static str,
     /// Acknowledged bytes that are not yet on the disks.
     pub(super) dirty: u64,
@@ -102,7 +102,7 @@ pub(super) struct Done {
     /// Reads, writes, trims and all other operations.
     pub(super) all: f64,
     pub(super) kilobytes: f64,
-    /// The most I/Os that were in flight at once, if the source knows it.
+    /// The largest number of I/Os that were in flight at once, if the source knows it.
     pub(super) deepest: Option<u32>,
     pub(super) p50_ns: Option<u64>,
     pub(super) p99_ns: Option<u64>,
@@ -120,8 +120,8 @@ pub(super) fn written(done: Traffic, elapsed: std::time::Duration) -> Option<(f6
     ))
 }
 
-/// How many transaction groups of a pool a frame has at most: first the live groups, then the latest groups
-/// on the disks.
+/// The maximum number of a pool's transaction groups in a frame: first the live groups, then the latest
+/// groups on the disks.
 pub(super) const TXGS_MAX: usize = 6;
 
 impl Done {

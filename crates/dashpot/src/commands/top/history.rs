@@ -40,5 +40,5 @@ impl History {
     }
 }
 
-/// The most columns that a history keeps. No terminal is wider.
+/// The maximum number of columns that a history keeps. No terminal is wider.
 const COLUMNS_MAX: usize = 512;

@@ -148,7 +148,7 @@ impl Watcher {
     fn carry_out(&self, ask: Ask) {
         let answer = self.daemon.carry_out(&ask);
         self.tell(News::Answer(ask, answer.map_err(|error| error.to_string())));
-        // If this fails, the next frame fails, too, and reports it.
+        // If this fails, the next frame also fails, and the user sees that error.
         if let Ok(frame) = self.daemon.glance() {
             self.tell(News::Frame(Box::new(frame)));
         }

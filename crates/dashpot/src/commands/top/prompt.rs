@@ -1,5 +1,4 @@
-//! A line in which the user types the words of a rule. The prompt checks the line before it sends
-//! the words.
+//! A line in which the user types a rule. The prompt checks the line before it sends the rule.
 
 use dashpot_rules::{ParseError, parse_injection};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
@@ -17,7 +16,7 @@ pub(super) struct Prompt {
     pub(super) sent: Option<Ask>,
 }
 
-/// The purpose of the typed words.
+/// The purpose of the typed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Arm { disk: String },

@@ -62,7 +62,7 @@ fn the_selection_stays_within_the_list_and_on_its_disk() {
     assert_eq!(selected(&state), "log");
     press(&mut state, "<up>");
     assert_eq!(selected(&state), "c1t2d0");
-    // Sorting keeps the selected disk.
+    // Sorting does not change which disk is selected.
     press(&mut state, "ss");
     assert_eq!(selected(&state), "c1t2d0");
 }

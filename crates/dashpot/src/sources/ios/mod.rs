@@ -43,14 +43,14 @@ pub(super) struct Progress {
     pub(super) vanished: Vec<VanishedDevice>,
 }
 
-/// A source that gives I/Os as they finish.
+/// A source that returns I/Os as they finish.
 pub(super) struct IoSource<S> {
     stream: S,
     stop: Stop,
     predicates: Predicates,
     /// The offset from the stream's clock to nanoseconds since 1970.
     ahead_ns: u64,
-    /// The time at which the watch ends, and how many more I/Os the source may give.
+    /// The time at which the watch ends, and how many more I/Os the source may return.
     ends_ns: u64,
     left: usize,
     /// The end of the watch on the stream's clock; `None` while the watch goes on. I/Os that ended later do

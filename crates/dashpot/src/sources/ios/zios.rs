@@ -199,9 +199,9 @@ impl Texts {
     }
 }
 
-/// The most strings that are remembered.
+/// The maximum number of strings that are remembered.
 const KNOWN_MAX: usize = 4_096;
-/// The most zios in an answer of the daemon.
+/// The maximum number of zios in one answer of the daemon.
 const LIMIT: usize = 10_000;
-/// The most zios in flight that are reported for a device.
+/// The maximum number of zios in flight that are reported for a device.
 const OLDEST: usize = 1_000;

@@ -35,7 +35,7 @@ pub(super) fn count(
     Ok(())
 }
 
-/// Adds the counts of one operation of a device. A breakdown by latency gets the counts bucket by
+/// Adds the counts of one operation of a device. For a breakdown by latency, adds the counts bucket by
 /// bucket.
 fn add(like: &FinishedIo, sums: &Sums, question: &Question, tally: &mut Tally) {
     if question.by != Some(Dimension::Latency) {
@@ -62,7 +62,7 @@ fn that_took(like: &FinishedIo, ns: u64) -> FinishedIo {
     }
 }
 
-/// Whether the counts of seconds answer a question.
+/// Whether the counts of seconds can answer a question.
 pub(super) fn answer(question: &Question) -> bool {
     let is_counted = |by| matches!(by, Dimension::Device | Dimension::Op);
     let is_known = |by| is_counted(by) || by == Dimension::Latency;

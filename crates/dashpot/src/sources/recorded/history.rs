@@ -86,9 +86,9 @@ impl History {
     }
 }
 
-/// The word in marks for one of the kernel's disks. Marks for a daemon's devices have the word of the layer.
+/// The word that marks use for a kernel disk. For a daemon's devices, marks use the word of the layer.
 pub(crate) const KERNEL_DISK: &str = "kernel disk";
-/// The word in marks for a device of the kernel whose sync calls are recorded.
+/// The word that marks use for a kernel device whose sync calls are recorded.
 pub(crate) const KERNEL_FS: &str = "kernel fs";
 
 #[cfg(test)]

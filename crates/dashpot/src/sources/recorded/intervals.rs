@@ -1,5 +1,6 @@
 //! The intervals of a period of a recording. Each interval is read by itself, so that only one is in memory
-//! at a time. Each I/O counts in the interval in which it ended, in whatever order the recorder got the I/Os.
+//! at a time. Each I/O counts in the interval in which it ended, in whatever order the recorder received the
+//! I/Os.
 
 use std::time::Duration;
 

@@ -112,7 +112,7 @@ fn eighths(value: Option<u64>, most: u64, height: u16) -> usize {
     ((part * full).round() as usize).max(1)
 }
 
-/// The least height at which a heat map has an axis.
+/// The smallest height at which a heat map has an axis.
 const AXIS_FROM: u16 = 3;
 /// The largest height of a chart of bars.
 const BARS_MAX: u16 = 6;

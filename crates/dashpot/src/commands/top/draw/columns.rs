@@ -12,8 +12,8 @@ pub(super) struct Column {
     pub(super) flush: Flush,
     /// Columns with the highest rank are left out first. A column of rank 0 is never left out.
     pub(super) rank: u8,
-    /// Whether the column grows to its longest cell if there is room, and is left out if all cells
-    /// are empty.
+    /// Whether the column grows to the width of its longest cell if there is room, and is left out if all
+    /// cells are empty.
     pub(super) grows: bool,
 }
 

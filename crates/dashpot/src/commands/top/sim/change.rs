@@ -11,11 +11,11 @@ use crate::commands::top::ask::Ask;
 use crate::commands::top::said;
 use crate::lab::check_range;
 
-/// The words for what was done, or the reason why the simulation refused the request.
+/// A text about what was done, or the reason why the simulation refused the request.
 type Outcome = Result<String, String>;
 
 impl Sim {
-    /// Carries out a request. Returns what was done, in words.
+    /// Carries out a request. Returns a text about what was done.
     pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Outcome, Violation> {
         if self.is_over() {
             return Ok(Err("the simulation has ended".to_owned()));

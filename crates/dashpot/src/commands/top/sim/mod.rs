@@ -24,7 +24,7 @@ pub(super) use self::live::Live;
 /// A simulation, and its state at the last frame.
 pub(super) struct Sim {
     simulation: Simulation,
-    /// The names and words of rules, including those that the lab will arm later.
+    /// The names and the texts of rules, including those that the lab will arm later.
     rules: Registry,
     /// How many of the scenario's commands are the lab's own.
     planned: usize,
