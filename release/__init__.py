@@ -1,5 +1,6 @@
-"""Packages of built programs: archives, Debian packages, images, wheels, and a list of what is in them.
+"""Makes packages from built programs: archives, Debian packages, images, wheels, and a list of what is
+in them.
 
-Each module makes bytes out of bytes, and from equal bytes makes equal bytes: its result does not depend on the
+Each module turns bytes into bytes, and equal input gives equal output: its result does not depend on the
 clock, the folder or the user. Only `__main__` reads and writes files.
 """

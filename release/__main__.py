@@ -24,7 +24,8 @@ from .wheel import wheel
 
 ROOT = Path(__file__).parent.parent
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-# Debian's packages whose code is in the program, and the source package that a security notice names.
+# For each Debian package whose code is in the program, the source package that a security notice
+# names.
 LIBRARIES = {"libc6-dev": "glibc", "libgcc-12-dev": "gcc-12", "libstd-rust-web-dev": "rustc-web"}
 
 
@@ -82,7 +83,7 @@ def cargo(*words):
 
 
 def licensed(crates, modules):
-    """Each part with its licence and the texts that its author gives."""
+    """Each part with its licence, and the licence texts that its author supplies."""
     for each in crates:
         yield f"{each['name']} {each['version']}", each.get("license"), texts_in(Path(each["manifest_path"]).parent)
     for name, number, licence in modules:
@@ -103,7 +104,7 @@ def texts_in(folder):
 
 
 def libraries(toolchain):
-    """The source packages, with their versions, of the toolchain's packages whose code is in the program."""
+    """The Debian source packages whose code the toolchain links into the program, with their versions."""
     names = [path.name.split("_") for path in sorted((toolchain / "packages").glob("*.deb"))]
     return sorted({(LIBRARIES[name[0]], name[1].replace("%3a", ":")) for name in names if name[0] in LIBRARIES})
 
@@ -134,7 +135,7 @@ def debian(version, architecture, data, shared, texts, epoch):
 
 
 def manual(entry):
-    """A shared file at its place in Debian, where man pages are compressed and zsh looks in another folder."""
+    """A shared file at its path in Debian, where man pages are compressed and zsh looks in another folder."""
     path = f"usr/{entry.path}".replace("share/zsh/site-functions", "share/zsh/vendor-completions")
     return Entry(f"{path}.gz", gz(entry.data)) if "/man/" in path else Entry(path, entry.data)
 

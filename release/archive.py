@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, or a directory, which has no data."""
+    """A file, or a directory (without data)."""
 
     path: str
     data: bytes = b""
@@ -26,7 +26,7 @@ def directory(path, mode=0o755):
 
 
 def with_parents(entries):
-    """The entries, each after the directories that it is in, in the order of their paths."""
+    """The entries in the order of their paths, each after the directories that contain it."""
     found = {entry.path: entry for entry in entries}
     for entry in entries:
         for parent in PurePosixPath(entry.path).parents:
@@ -36,7 +36,7 @@ def with_parents(entries):
 
 
 def tar(entries, epoch, prefix=""):
-    """A tar archive. Every entry is root's, and as old as `epoch`."""
+    """A tar archive. Every entry belongs to root and has the time `epoch`."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for entry in entries:

@@ -30,7 +30,7 @@ fi
 
 
 def deb(fields, entries, configuration, epoch):
-    """A package with these control fields, in their order, and these files.
+    """A package with these control fields, in the given order, and these files.
 
     `configuration` names the files that a user may change, and that an upgrade leaves alone.
     """

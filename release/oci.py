@@ -63,11 +63,11 @@ def _config(architecture, version, epoch, layer):
         "config": {
             "User": f"{USER}:{USER}",
             "ExposedPorts": {f"{NBD_PORT}/tcp": {}, f"{API_PORT}/tcp": {}},
-            # `status` and the other commands in the container find its daemon.
+            # Tells `status` and the other commands in the container where the daemon is.
             "Env": ["PATH=/", f"DASHPOT_API=tcp:127.0.0.1:{API_PORT}"],
             "Entrypoint": ["/dashpot"],
             "Cmd": serve,
-            # The program can write to a volume even where the root is read-only.
+            # As a volume, /tmp is writable even where the root is read-only.
             "Volumes": {"/tmp": {}},
             "WorkingDir": "/tmp",
             "Labels": {

@@ -1,4 +1,4 @@
-"""The parts of the program that others wrote: a CycloneDX list of them, and their licences."""
+"""Lists the parts of the program that others wrote, in CycloneDX, and collects their licences."""
 
 import json
 import uuid
@@ -71,9 +71,9 @@ def _component(kind, name, version, licence=None, checksum=None):
 
 
 def licences(parts):
-    """All licences as one text. Each licence's text comes once, after the names of the parts that have it.
+    """All licences as one text. Each licence's text occurs once, after the names of the parts that are under it.
 
-    `parts` are (name and version, licence as its author calls it, texts).
+    `parts` are tuples of name and version, licence as its author calls it, and texts.
     """
     owners = {}
     for name, licence, texts in parts:

@@ -17,8 +17,9 @@ TAGS = {
 def wheel(project, version, modules, beside, architecture, program, epoch):
     """The wheel's name and its bytes.
 
-    `project` is the table of pyproject.toml; `modules` and `beside` are contents by path, in the package and in its
-    description (licences, the readme, the list of parts). Without an architecture the wheel lacks the program.
+    `project` is the table of pyproject.toml; `modules` and `beside` map paths to contents: those of the package, and
+    those beside its metadata (licences, the readme, the list of parts). Without an architecture the wheel lacks the
+    program.
     """
     name, tag = project["name"], TAGS[architecture]
     info = f"{name}-{version}.dist-info"
@@ -80,5 +81,5 @@ def _hash(data):
     return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-# A zip archive has no time before 1980.
+# A zip archive cannot store a time before 1980.
 _FIRST = 315532800
