@@ -1,4 +1,4 @@
-//! The end of a connection: each pass aborts some of the zios of connections that are gone.
+//! The end of a connection. Each pass aborts some of the zios of connections that are gone.
 
 use dashpot_engine::Input;
 
@@ -30,7 +30,8 @@ impl Shard {
         self.let_go(connection.into_session());
     }
 
-    /// Takes the session of a connection that has ended, and keeps the session as long as it must stay.
+    /// Takes over the session of a connection that has ended. If the kernel still has the session's device,
+    /// keeps the session.
     fn let_go(&mut self, mut session: Session) {
         if !session.fail_all() {
             return;
@@ -53,7 +54,7 @@ impl Shard {
         }
     }
 
-    /// Aborts as many zios of connections that are gone as one pass may abort.
+    /// Aborts zios of connections that are gone, as many as a pass may abort.
     pub(super) fn abort_departed(&mut self) {
         let mut most = ABORTS_PER_PASS;
         while most > 0
@@ -70,8 +71,7 @@ impl Shard {
         }
     }
 
-    /// Aborts a request for which the client of a connection no longer waits, unless the request's reply is
-    /// already on the way.
+    /// Aborts a request whose client no longer waits for the reply, unless the reply is already on its way.
     pub(super) fn withdraw(&mut self, at: usize, cookie: u64) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -87,8 +87,8 @@ impl Shard {
         self.step(Input::Abort(&[zio]), None);
     }
 
-    /// Aborts at most `most` zios of a connection. Returns how many it has aborted. The youngest zios are
-    /// aborted first: otherwise the next zio of the lane would move up, only to be aborted as well.
+    /// Aborts at most `most` zios of a connection. Returns how many it has aborted. It begins with the
+    /// youngest, because after an older zio the next zio of its lane would start, only to be aborted as well.
     fn abort(&mut self, mut departure: Departure, most: usize) -> usize {
         let zios = self.slots.youngest(departure.zios, most);
         for zio in &zios {
@@ -108,5 +108,5 @@ impl Shard {
     }
 }
 
-/// The most zios of departed connections that a pass aborts.
+/// The largest number of zios of departed connections that a pass aborts.
 const ABORTS_PER_PASS: usize = 1_024;

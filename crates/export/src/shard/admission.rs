@@ -4,8 +4,8 @@
 use super::Shard;
 
 impl Shard {
-    /// Whether a connection may have one more request, for which the shard `holds` this many more bytes.
-    /// If the connection may not have the request, it stalls.
+    /// Whether the budget admits one more request of a connection, for which the shard `holds` this many
+    /// bytes. If not, stalls the connection.
     #[inline]
     pub(super) fn admits(&mut self, at: usize, holds: u64) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
@@ -19,7 +19,7 @@ impl Shard {
         false
     }
 
-    /// Checks the stalled connections again, if a part of the budget was given back.
+    /// Checks the stalled connections again, if some of the budget has been given back.
     pub(super) fn end_stalls(&mut self) {
         for stalled in self.budget.take_stalled() {
             let at = stalled.at;
@@ -36,7 +36,7 @@ impl Shard {
         }
     }
 
-    /// Ends connections that send an announced payload too slowly while other requests wait.
+    /// Ends connections that have announced a payload and send it too slowly while other requests wait.
     pub(super) fn evict(&mut self) {
         let now = self.timers.now();
         let Some(missed) = self.budget.begin_eviction(now) else {
@@ -49,8 +49,8 @@ impl Shard {
                 }
             }
         }
-        // Ends all late connections. To end one late connection for each stalled connection is not
-        // enough: connections that the shard has not read yet may wait, too.
+        // Ends all late connections. Ending only as many late connections as there are stalled ones is not
+        // enough, because connections that the shard has not read yet may be waiting, too.
         let is_late = |at: &usize| {
             let connection = self.connections.get(*at);
             connection.is_some_and(|connection| self.budget.is_late(connection, now))

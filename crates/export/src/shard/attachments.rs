@@ -1,4 +1,4 @@
-//! Attachments: connections whose client is the kernel, as a block device of this host.
+//! Attachments: connections whose client is the kernel, which makes the export a block device of this host.
 
 use super::Shard;
 use super::connection::Connection;
@@ -48,8 +48,8 @@ impl Shard {
             .collect()
     }
 
-    /// Ends the connection of an attachment. The kernel fails the requests that wait, and every later
-    /// request. Returns how many zios were in flight, or `None` if there is no such attachment.
+    /// Ends the connection of an attachment. The kernel then fails the requests that are waiting and all
+    /// later ones. Returns how many zios were in flight, or `None` if there is no such attachment.
     pub(super) fn fail_attachment(&mut self, export: ExportId, node: &str) -> Option<u32> {
         let is_it = |connection: &Connection| {
             let attachment = connection.attachment();
@@ -63,7 +63,7 @@ impl Shard {
         Some(failed)
     }
 
-    /// Fails if an export takes no clients now.
+    /// Fails unless the export takes clients now.
     pub(super) fn takes_clients(&self, export: ExportId) -> Result<(), AttachError> {
         let info = self.exports.find(export);
         let is_off = info.is_none_or(|info| info.power.is_off());

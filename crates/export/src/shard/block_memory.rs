@@ -1,10 +1,10 @@
-//! The bytes of the blocks that volumes keep in memory. The engine gives each block a name.
+//! The bytes of the blocks that volumes keep in memory. Each block has a name ([`Buf`]), which the engine
+//! gives out.
 
 use dashpot_engine::{Buf, Span};
 
-/// The memory of all blocks of a shard. A name keeps its memory when the engine frees the name, because
-/// the engine takes freed names before new ones. So the shard holds as many bytes as were ever in use
-/// at a time.
+/// The memory of all blocks of a shard. A block's memory is kept when the engine frees its name, because the
+/// engine reuses freed names first. So the shard holds as many bytes as were ever in use at the same time.
 #[derive(Debug, Default)]
 pub(super) struct BlockMemory {
     /// The memory of each block, by name. A block that was never written has no bytes yet.
@@ -24,7 +24,7 @@ impl BlockMemory {
         block.get(range(span))
     }
 
-    /// A part of a block of `size` bytes, for the caller to write.
+    /// A part of a block of `size` bytes, to write to.
     pub(super) fn write(&mut self, span: Span, size: u32) -> Option<&mut [u8]> {
         self.allocate(span.buf, size).get_mut(range(span))
     }

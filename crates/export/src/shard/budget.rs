@@ -1,18 +1,16 @@
-//! The budget bounds how much memory clients may make a shard hold.
+//! The budget limits how much memory clients can make a shard hold.
 //!
-//! When the shard takes a request out of its connection's bytes, it charges the budget with a slot, and
-//! with the payload bytes that the shard will have to hold. While the budget is used up, the shard does
-//! not read the connection. The connection stalls. Stalls are counted, because a bound on depth
-//! distorts the latencies that rules ask for.
+//! When the shard takes a request from a connection, it charges the budget with a slot, and with the payload
+//! bytes that it will have to hold. While the budget is used up, the connection stalls: the shard does not
+//! read it. Stalls are counted, because a limit on depth distorts the latencies that rules ask for.
 //!
-//! One export may take half of the shard's budget, so that the other exports keep working. A connection
-//! that has nothing in flight may always have one small request in flight, so that other clients cannot
-//! keep this connection out for ever. While other requests wait for room, a payload has to arrive
-//! quickly.
+//! One export may take half of the shard's budget, so that the other exports keep working. A connection with
+//! nothing in flight may always send one small request, so that other clients cannot keep it out for ever.
+//! While other requests wait for room, payloads have to arrive quickly.
 //!
-//! In addition to requests, connections make a shard keep other bytes: received bytes that the shard
-//! cannot decode yet, and replies that clients do not take. While there are too many of these bytes,
-//! the shard reads connections a little at a time.
+//! In addition to their requests, connections make a shard keep received bytes that it cannot decode yet, and
+//! replies that clients do not take. While there are too many of these bytes, the shard reads only a little
+//! at a time from each connection.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -24,21 +22,20 @@ use crate::held::{BEYOND_MAX, Held, KEPT_MAX, PAYLOAD_MAX, ZIOS_MAX};
 #[derive(Debug)]
 pub(super) struct Budget {
     taken: Taken,
-    /// The share of each export in the budget.
+    /// How much of the budget each export has taken, by [`ExportId`].
     exports: Vec<Share>,
-    /// Whether a part of the budget was given back since the shard last checked the stalled
-    /// connections.
+    /// Whether some of the budget has been given back since the shard last checked the stalled connections.
     gave_back: bool,
     stalled: Vec<Stalled>,
-    /// When a connection last stalled while no other connection was stalled.
+    /// When the shard last stalled a connection while no other connection was stalled.
     waiting_since: Instant,
     /// When the shard last looked for slow payloads.
     evicted: Instant,
-    /// The bytes that connections [keep](Connection::recount) in addition to their requests.
+    /// The number of bytes that connections [keep](Connection::recount) in addition to their requests.
     kept: u64,
 }
 
-/// The share of one export in the budget.
+/// How much of the budget one export has taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: Taken,
@@ -52,7 +49,7 @@ pub(super) struct Stalled {
     /// The place of the connection.
     pub(super) at: usize,
     export: ExportId,
-    /// The bytes that the connection's next request would make the shard hold.
+    /// How many bytes the connection's next request would make the shard hold.
     wants: u64,
 }
 
@@ -64,7 +61,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Whether the taken amount has reached the whole budget divided by `share`.
+    /// Whether the amount has reached one `share`-th of the whole budget.
     fn is_full(self, share: u32) -> bool {
         self.zios >= ZIOS_MAX / share || self.bytes >= PAYLOAD_MAX / u64::from(share)
     }
@@ -81,13 +78,13 @@ impl Taken {
 struct Transit {
     length: u32,
     received: usize,
-    /// The later of two moments: when the client could begin to send the payload, and when other
-    /// requests began to wait for room.
+    /// The moment from which the payload is timed: from then on, the client could send it, and other requests
+    /// waited for room.
     since: Instant,
 }
 
 impl Transit {
-    /// Whether the payload is slower than the slowest payload that the shard permits.
+    /// Whether the payload arrives more slowly than the shard permits.
     fn is_late(self, now: Instant) -> bool {
         let whole = (TRANSIT_MAX - TRANSIT_LEAST).as_nanos();
         let earned = whole * self.received as u64 / u64::from(self.length.max(1));
@@ -109,7 +106,8 @@ impl Budget {
         }
     }
 
-    /// Whether a connection may have one more request in flight, which makes the shard hold `bytes`.
+    /// Whether a connection may have one more request in flight, for which the shard has to hold this many
+    /// `bytes`.
     #[inline]
     pub(super) fn admits(&self, connection: &Connection, bytes: u64) -> bool {
         !self.is_full(connection.export())
@@ -142,7 +140,7 @@ impl Budget {
         self.gave_back = true;
     }
 
-    /// Recounts the bytes that a connection keeps.
+    /// Counts again how many bytes a connection keeps.
     #[inline]
     pub(super) fn recount(&mut self, connection: &mut Connection) {
         let (before, now) = connection.recount();
@@ -157,7 +155,7 @@ impl Budget {
         }
     }
 
-    /// The memory that the shard holds for clients now, with this many connections.
+    /// The memory that the shard holds for its clients now.
     pub(super) fn held(&self, connections: usize) -> Held {
         Held {
             zios: self.taken.zios,
@@ -174,7 +172,7 @@ impl Budget {
         self.kept >= KEPT_MAX
     }
 
-    /// Stalls a connection until there is room for the bytes that its next request `wants`.
+    /// Stalls a connection until there is room for its next request, which `wants` this many bytes.
     pub(super) fn stall(
         &mut self,
         at: usize,
@@ -192,8 +190,8 @@ impl Budget {
         self.stalled.push(Stalled { at, export, wants });
     }
 
-    /// Takes the stalled connections, if a part of the budget was given back since the last call. The
-    /// caller either ends a stall or [keeps](Budget::keep_stalled) it.
+    /// Takes the list of stalled connections, if some of the budget has been given back since the last call.
+    /// The caller must end each stall or [keep](Budget::keep_stalled) it.
     pub(super) fn take_stalled(&mut self) -> Vec<Stalled> {
         if self.stalled.is_empty() || !std::mem::take(&mut self.gave_back) {
             return Vec::new();
@@ -205,7 +203,7 @@ impl Budget {
         self.stalled.push(stalled);
     }
 
-    /// Whether a stall of this connection can end.
+    /// Whether the stall of this connection can end.
     pub(super) fn admits_stalled(&self, stalled: Stalled, connection: &Connection) -> bool {
         self.admits(connection, stalled.wants)
     }
@@ -216,18 +214,18 @@ impl Budget {
         self.stalled.iter().filter(of_export).count() as u32
     }
 
-    /// How often a connection to an export was stalled, since the start.
+    /// How often connections to an export have been stalled since the start.
     pub(super) fn stalls(&self, export: ExportId) -> u64 {
         self.exports[export.0 as usize].stalls
     }
 
-    /// When to look for slow payloads. `None` while no connection is stalled.
+    /// When the shard has to look for slow payloads again. `None` while no connection is stalled.
     pub(super) fn evicts_at(&self) -> Option<Instant> {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
 
-    /// Whether it is time to look for slow payloads. If the shard was stopped, also returns how late this
-    /// check is.
+    /// Returns `None` if it is not yet time to look for slow payloads. If the host stopped the shard
+    /// meanwhile, the inner value is how late this look is.
     pub(super) fn begin_eviction(&mut self, now: Instant) -> Option<Option<Duration>> {
         let due = self.evicts_at().filter(|at| *at <= now)?;
         let missed = now.since(due);
@@ -251,18 +249,18 @@ impl Budget {
 
 /// One export may take the whole budget divided by this number.
 const EXPORT_SHARE: u32 = 2;
-/// The largest request of a connection with nothing in flight that may exceed a full budget, within
-/// [`BEYOND_MAX`]. This size leaves room for one large request, and many small requests.
+/// The largest request that a connection with nothing in flight may send beyond a full budget, as long as
+/// [`BEYOND_MAX`] is not used up. [`BEYOND_MAX`] has room for one large request and many of this size.
 const SMALL: u64 = 256 << 10;
 /// A connection with nothing in flight may always have a request of this size.
 const TINY: u64 = 16 << 10;
-/// How long a payload that comes at a steady rate may take while other requests wait for room.
+/// How long a payload that arrives at a steady rate may take while other requests wait for room.
 const TRANSIT_MAX: Duration = Duration::from_secs(10);
-/// How long any payload may take, however small it is.
+/// How long even the smallest payload may take.
 const TRANSIT_LEAST: Duration = Duration::from_millis(500);
 /// How often the shard looks for slow payloads.
 const EVICT_EVERY: Duration = Duration::from_millis(100);
-/// If a shard looks for slow payloads this much too late, the host has stopped the shard.
+/// If a look for slow payloads is this late, the host must have stopped the shard.
 const STOPPED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Payload buffers, which the shard keeps to use them again.
+//! Payload buffers, which the shard keeps and uses again.
 
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
@@ -25,7 +25,7 @@ impl Buffers {
     }
 }
 
-/// The shard does not keep buffers above this length.
+/// The shard does not keep buffers that are longer than this, in bytes.
 const SPARE_LENGTH: usize = 128 << 10;
-/// How many buffers the shard keeps.
+/// How many unused buffers the shard keeps.
 const SPARES: usize = 64;

@@ -1,8 +1,7 @@
 //! A chunk: a batch of replies, as the shard offers it to the transport.
 //!
-//! Only heads are written into the chunk. Data stays where it is until the kernel copies it. So the
-//! kernel copies the bytes of a RAM disk only once. A connection whose client does not take its replies
-//! holds only heads.
+//! Only heads are written into the chunk; data stays where it is until the kernel copies it. So the bytes of
+//! a RAM disk are copied only once, and a connection whose client does not take its replies holds only heads.
 
 use std::io::IoSlice;
 
@@ -16,16 +15,15 @@ use crate::store::{SLICE, Store};
 #[derive(Debug)]
 pub(super) struct Chunk {
     limits: SendLimits,
-    /// Heads, and replies without data, in the order of the replies.
+    /// The heads of replies, and whole replies, in order.
     heads: Vec<u8>,
-    /// The data between the heads.
+    /// The data that belongs between the heads.
     data: Vec<Data>,
     /// The zios whose last byte is in this chunk.
     zios: Vec<ZioId>,
     /// How many replies, or parts of replies, are in this chunk.
     replies: usize,
-    /// The number of data bytes in the chunk, and how many of the chunk's bytes the transport has
-    /// accepted.
+    /// The number of data bytes in the chunk; and how many of all its bytes the transport has accepted.
     data_length: usize,
     sent: usize,
 }
@@ -55,7 +53,7 @@ struct Data {
 }
 
 impl Chunk {
-    /// Begins to fill an empty chunk for a session.
+    /// Prepares an empty chunk for the replies of a session.
     pub(super) fn begin(&mut self, session: &Session) {
         self.limits = session.send_limits();
     }
@@ -65,7 +63,7 @@ impl Chunk {
         self.length() == 0
     }
 
-    /// The number of bytes that the chunk itself holds.
+    /// How many bytes of memory the chunk takes: the data is not in it.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.heads.len()
@@ -82,7 +80,7 @@ impl Chunk {
         self.replies < self.limits.replies && self.length() < self.limits.bytes
     }
 
-    /// How many bytes the transport has not accepted.
+    /// How many bytes the transport has not accepted yet.
     pub(super) fn left(&self) -> usize {
         self.length() - self.sent
     }
@@ -99,14 +97,14 @@ impl Chunk {
         &self.zios
     }
 
-    /// Adds a whole reply, whose bytes the chunk copies.
+    /// Adds a whole reply. Copies its bytes into the chunk.
     pub(super) fn put_whole(&mut self, reply: &[u8]) {
         self.replies += 1;
         self.heads.extend_from_slice(reply);
     }
 
-    /// Adds the reply to a zio, or the part of the reply after `sent` bytes of data. If some data is
-    /// left for the next chunk, returns how many bytes of data are sent once this chunk is sent.
+    /// Adds the reply to a zio, or what is left of it after `sent` bytes of data. If the data does not fit
+    /// into this chunk, returns how many bytes of it are sent once this chunk is.
     #[inline]
     pub(super) fn put_reply(
         &mut self,
@@ -156,7 +154,7 @@ impl Chunk {
         (self.replies, self.data_length, self.sent) = (0, 0, 0);
     }
 
-    /// The bytes that the transport has not accepted.
+    /// The bytes that the transport has not accepted yet.
     pub(super) fn slices<'a, 'b>(
         &'a self,
         slots: &'a Slots,
@@ -192,8 +190,8 @@ impl Chunk {
     }
 }
 
-/// The most slices in a chunk. A head comes before each part of data, and one more head after the last
-/// part. Each part may begin and end in the middle of a store's piece. Chunks of a stream need the most
+/// The largest number of slices in a chunk. There is a head before each part of data, and one after the last
+/// part. Each part may begin and end in the middle of a store's slice. Chunks of a stream need the most
 /// slices.
 pub(super) const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

@@ -1,4 +1,4 @@
-//! The clients of one export: peer identities with their connections.
+//! The clients of one export, and how many connections each has.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::snapshot::ClientView;
 
 #[derive(Debug, Default)]
 pub(super) struct ClientTable {
-    /// The clients, by [`ClientId`]. A free entry has no connections.
+    /// The clients, by [`ClientId`]. An entry without connections is free.
     clients: Vec<Client>,
-    /// How many connections belong to the clients that are counted together.
+    /// How many connections the clients have that found no entry of their own and are counted together.
     others: u32,
 }
 
@@ -21,7 +21,7 @@ struct Client {
 }
 
 impl ClientTable {
-    /// Counts a connection. Returns the connection's client, and whether that client is new.
+    /// Counts a new connection. Returns its client, and whether that client is new.
     pub(super) fn connect(&mut self, name: &str) -> (ClientId, bool) {
         if let Some(at) = self
             .clients
@@ -85,7 +85,7 @@ impl ClientTable {
     }
 }
 
-/// The name of the clients that are counted together.
+/// The common name of the clients that are counted together.
 const OTHERS: &str = "other";
 
 #[cfg(test)]

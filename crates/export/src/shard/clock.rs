@@ -1,5 +1,5 @@
-//! The time of a pass: the shard waits until something is due, reads the clock during the pass, and
-//! tells the engine when the host has kept the shard from running.
+//! A shard's use of time: it waits until something is due, reads the clock during a pass, and tells the
+//! engine when the host has kept it from running.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::prefetch::prefetch;
 use super::timers::Stop;
 
 impl Shard {
-    /// Waits for something to do, and begins a pass.
+    /// Waits until there is something to do, and begins a pass.
     pub(super) fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let (deadline, beat) = (self.deadline(), self.beat());
         let (engine, slots, stores) = (&self.engine, &self.slots, &self.stores);
@@ -25,8 +25,8 @@ impl Shard {
         Ok(())
     }
 
-    /// When the shard stops waiting. `None` if only a descriptor can wake the shard: an idle shard does
-    /// not wake up.
+    /// When the shard must stop waiting. `None` if only a descriptor needs to wake it, so an idle shard
+    /// sleeps on.
     fn deadline(&mut self) -> Option<Instant> {
         if !self.intake.is_empty()
             || !self.outbox.is_empty()
@@ -45,8 +45,8 @@ impl Shard {
         deadlines.into_iter().flatten().min()
     }
 
-    /// When the shard wakes up even if nothing is due. `None` unless a client other than the prober is
-    /// connected.
+    /// When the shard must wake up even if nothing is due, to notice stops. `None` unless a client other than
+    /// the prober is connected.
     fn beat(&self) -> Option<Instant> {
         (self.connections.taken() > 1).then(|| self.timers.beat())
     }
@@ -66,7 +66,7 @@ impl Shard {
         self.step(Input::Stopped { from, until }, None);
     }
 
-    /// Ends a pass. `woke` is the time at which the pass began.
+    /// Ends a pass that began at `woke`.
     pub(super) fn end_pass(&mut self, woke: Instant) {
         self.read_clock();
         self.timers.end_pass();

@@ -1,4 +1,4 @@
-//! The requests of other threads: connections, commands, snapshots, events, power cuts.
+//! Handles the messages of other threads: connections, commands, snapshots, events, power cuts.
 
 use dashpot_engine::{Command, Input};
 
@@ -22,7 +22,7 @@ impl Shard {
     fn obey(&mut self, message: Message) {
         match message {
             Message::Connect(handover) => {
-                // If the shard refuses a client, it ends the connection, so the client notices.
+                // If the shard refuses a client, the connection is closed, so the client notices.
                 let _ = self.connect(handover);
             }
             Message::Attach(export, attach, answer) => answer(self.attach(export, attach)),
@@ -62,7 +62,7 @@ impl Shard {
                 name: peer,
             };
             self.step(join, None);
-            // Until now the id belonged to another client: publish that client's events first.
+            // The id belonged to another client until now, so publish that client's events first.
             self.record();
             self.recorder.join(device, client, peer);
         }
@@ -102,7 +102,7 @@ impl Shard {
         self.timers.meter_mut().set_armed(armed);
     }
 
-    /// Puts the events of finished zios into the ring at once. Returns the count of the dropped events.
+    /// Puts the events of finished zios into the ring at once. Returns the counts of dropped events.
     fn flush_events(&mut self) -> Drops {
         self.record();
         self.recorder.drops()

@@ -1,4 +1,4 @@
-//! The connection of one client: a session of a frontend, and the bytes and zios in progress.
+//! The connection of one client: a session of a frontend, with its unfinished bytes and zios.
 
 use std::io::IoSlice;
 
@@ -26,20 +26,19 @@ pub(super) struct Connection {
     outlet: Outlet,
     /// The connection's zios whose replies have not been sent.
     zios: ZioList,
-    /// Whether the client has said good-bye. If so, the shard reads no more, and closes the connection after
-    /// its last reply.
+    /// Whether the client has said good-bye. If so, the shard reads nothing more, and closes the connection
+    /// after the last reply.
     closing: bool,
-    /// Whether the peer has gone after its good-bye. If so, the shard finishes the peer's requests, and sends
-    /// no reply.
+    /// Whether the peer has gone after its good-bye. If so, the shard finishes the peer's requests, but sends
+    /// no replies.
     peer_gone: bool,
     /// Whether the budget keeps the shard from reading the connection.
     stalled: bool,
-    /// The bytes that the connection [keeps](Connection::keeps), as last counted.
+    /// The number of bytes that the connection [keeps](Connection::keeps), as last counted.
     counted: u64,
-    /// The connection's permit: the server gives out a bounded number of permits.
+    /// The connection's permit. The number of permits is limited.
     _permit: Option<Permit>,
-    /// The block device that the connection serves, if its client is the kernel, and when this service
-    /// began.
+    /// If the client is the kernel: the attachment that the connection serves, and when it began to serve it.
     attachment: Option<Box<(Attachment, Instant)>>,
 }
 
@@ -114,21 +113,21 @@ impl Connection {
         &mut self.zios
     }
 
-    /// Whether the shard may read the connection: it may not while the client does not take its
+    /// Whether the shard may read the connection. For example, it may not while the client does not take its
     /// replies.
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
         !self.closing && !self.stalled && self.outlet.has_room()
     }
 
-    /// The bytes that the connection makes its shard keep in addition to those of its zios: received
-    /// bytes that the shard has not decoded, and replies that the client has not taken.
+    /// How many bytes the connection makes its shard keep in addition to those of its zios: received bytes
+    /// that the shard has not decoded, and replies that the client has not taken.
     #[inline]
     fn keeps(&self) -> u64 {
         (self.inlet.keeps() + self.outlet.keeps()) as u64
     }
 
-    /// Counts the kept bytes again. Returns the previous count and the new count.
+    /// Counts the kept bytes again. Returns the previous and the new count.
     #[inline]
     pub(super) fn recount(&mut self) -> (u64, u64) {
         let keeps = self.keeps();
@@ -167,7 +166,7 @@ impl Connection {
         self.peer_gone
     }
 
-    /// Whether the shard has replied to all requests of the connection, and has sent all replies.
+    /// Whether the connection is closing, and the shard has sent the replies to all its requests.
     pub(super) fn is_finished(&self) -> bool {
         self.closing && self.zios.is_empty() && self.outlet.is_empty()
     }
@@ -177,7 +176,7 @@ impl Connection {
         self.session.may_hold_request(received)
     }
 
-    /// Whether the received bytes that the connection keeps may begin with a request.
+    /// Whether the shard may read the connection, and the kept bytes may begin with a whole request.
     pub(super) fn may_go_on(&self) -> bool {
         self.wants_input() && self.session.may_hold_request(self.inlet.rest())
     }
@@ -220,8 +219,8 @@ impl Connection {
         self.outlet.fill(chunk, &self.session, slots);
     }
 
-    /// Offers the unaccepted part of a chunk to the transport. Returns how many bytes the transport
-    /// takes.
+    /// Offers the unaccepted part of a chunk to the transport. Returns how many bytes the transport has
+    /// accepted.
     pub(super) fn offer(
         &mut self,
         chunk: &Chunk,
@@ -240,7 +239,7 @@ impl Connection {
         self.session.begin(request, done)
     }
 
-    /// Gives the kernel the replies that the transport has only queued.
+    /// Passes the replies that the transport has only queued on to the kernel.
     pub(super) fn flush(&mut self) -> rustix::io::Result<()> {
         self.session.flush()
     }

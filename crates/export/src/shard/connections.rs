@@ -1,5 +1,5 @@
-//! The connections of a shard, by their places in a list, and the epoll descriptor on which the shard
-//! waits for these connections.
+//! The connections of a shard, each at a place in a list, and the epoll descriptor on which the shard waits
+//! for them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventFlags};
 use super::connection::Connection;
 use crate::frontend::Session;
 
-/// The connections. The place of a connection that is gone can be used again once it is
+/// The connections. The connections by place. The place of a connection that is gone is free only once it is
 /// [released](Connections::release).
 #[derive(Default)]
 pub(super) struct Connections {
@@ -38,13 +38,13 @@ impl Connections {
         at
     }
 
-    /// Takes a connection out. The connection's place stays reserved until it is
+    /// Takes a connection out of its place, which stays reserved until it is
     /// [released](Connections::release).
     pub(super) fn remove(&mut self, at: usize) -> Option<Connection> {
         self.places.get_mut(at)?.take()
     }
 
-    /// Allows the next connection to have this place.
+    /// Frees a place for another connection.
     pub(super) fn release(&mut self, at: usize) {
         self.free.push(at);
     }
@@ -54,7 +54,7 @@ impl Connections {
         0..self.places.len()
     }
 
-    /// How many places are taken or not yet released.
+    /// How many places are taken by connections or not yet released.
     pub(super) fn taken(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -106,7 +106,7 @@ impl Poller {
         epoll::add(&self.0, connection.session(), data, flags)
     }
 
-    /// Watches for the events that let a connection continue.
+    /// Sets the events that epoll watches for on a connection: those that let it continue.
     pub(super) fn watch(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
         let mut flags = EventFlags::RDHUP;
         flags.set(EventFlags::IN, connection.wants_input());
@@ -133,8 +133,8 @@ impl AsFd for Poller {
     }
 }
 
-/// The tokens of the mailbox and the ring. The tokens of connections are their places.
+/// The tokens of the mailbox and the ring. The token of a connection is its place.
 const MAILBOX: u64 = u64::MAX;
 const RING: u64 = u64::MAX - 1;
-/// Marks the token of a lingering session.
+/// The bit that marks the token of a lingering session.
 const LINGERING: u64 = 1 << 62;

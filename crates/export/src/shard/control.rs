@@ -1,5 +1,5 @@
-//! Control: the messages from other threads, the answers that those threads expect, and the progress of
-//! a shutdown.
+//! Control: the messages from other threads, the answers that these threads expect, and the progress of a
+//! shutdown.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ pub(super) struct Control {
     mailbox: Arc<Mailbox<Message>>,
     /// Messages that the shard has not handled yet.
     messages: VecDeque<Message>,
-    /// Where to send the answer of each command.
+    /// The functions that take the answers to commands.
     answers: HashMap<CommandId, CommandAnswer>,
     commands: u64,
     shutdown: Option<Shutdown>,
-    /// The dirty bytes of pools that the shard has given up.
+    /// How many dirty bytes of pools the shard has given up.
     lost: u64,
 }
 
-/// The progress of a shutdown.
+/// How far a shutdown has got.
 #[derive(Clone, Copy)]
 enum Shutdown {
-    /// Zios that are held may end by themselves until this moment.
+    /// The grace period. Zios that are held may end by themselves until this moment.
     Grace(Instant),
-    /// Zios that were held have failed. Clients may take the replies to these zios until this moment.
+    /// The zios that were still held have failed. Clients may take the replies to them until this moment.
     Last(Instant),
 }
 
@@ -67,7 +67,7 @@ impl Control {
         self.messages.pop_front()
     }
 
-    /// Gives a command its id, and remembers where to send the command's answer.
+    /// Gives a command its id, and remembers the function that takes its answer.
     pub(super) fn expect(&mut self, answer: CommandAnswer) -> CommandId {
         self.commands += 1;
         let id = CommandId(self.commands);
@@ -87,7 +87,7 @@ impl Control {
         self.lost = dirty;
     }
 
-    /// The dirty bytes of pools that the shard has given up.
+    /// How many dirty bytes of pools the shard has given up.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -96,7 +96,7 @@ impl Control {
         self.shutdown.is_some()
     }
 
-    /// When the next step of the shutdown begins.
+    /// When the next step of the shutdown is due.
     pub(super) fn shutdown_until(&self) -> Option<Instant> {
         self.shutdown.map(|shutdown| match shutdown {
             Shutdown::Grace(until) | Shutdown::Last(until) => until,

@@ -1,7 +1,7 @@
 //! Connections that are gone and still have zios in flight.
 //!
-//! The place of a connection stays empty until its last zio is aborted, so that no reply reaches
-//! another connection at that place.
+//! The place of such a connection stays empty until its last zio is aborted, so that no reply can reach
+//! another connection at the same place.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(super) struct Departures {
     queue: VecDeque<Departure>,
 }
 
-/// A connection that is gone, with its zios that the shard has not aborted yet.
+/// A connection that is gone, with those of its zios that the shard has not aborted yet.
 #[derive(Debug)]
 pub(super) struct Departure {
     /// The former place of the connection.
@@ -38,7 +38,7 @@ impl Departures {
         self.queue.pop_front()
     }
 
-    /// Takes the departures from one export.
+    /// Takes the departed connections of one export.
     pub(super) fn take_of(&mut self, export: ExportId) -> Vec<Departure> {
         let queue = std::mem::take(&mut self.queue);
         let (of_export, others): (Vec<_>, Vec<_>) = queue

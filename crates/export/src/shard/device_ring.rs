@@ -13,7 +13,7 @@ use crate::store::Store;
 /// ring.
 pub(super) struct DeviceRing {
     ring: Option<Ring>,
-    /// Whether the ring may have completions that the shard has not taken.
+    /// Whether the ring may have completions that the shard has not taken yet.
     is_rung: bool,
 }
 
@@ -25,7 +25,7 @@ impl DeviceRing {
         }
     }
 
-    /// The descriptor that becomes readable when work has ended.
+    /// The descriptor that becomes readable when the ring has finished work.
     pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
         self.ring.as_ref().map(AsFd::as_fd)
     }
@@ -34,7 +34,7 @@ impl DeviceRing {
         self.ring.as_mut()
     }
 
-    /// Gives a zio's work to the ring, with a copy of the bytes to write. Returns whether the ring does
+    /// Gives a zio's work to the ring, which copies the bytes to write. Returns whether the ring has accepted
     /// the work.
     pub(super) fn start(
         &mut self,
@@ -53,12 +53,12 @@ impl DeviceRing {
         ring.start(store.device(), id.0.into(), work).is_ok()
     }
 
-    /// Makes the calling thread the thread that uses the ring.
+    /// Enables the ring for the calling thread, which must be the only one that uses it.
     pub(super) fn enable(&self) -> io::Result<()> {
         self.ring.as_ref().map_or(Ok(()), Ring::enable)
     }
 
-    /// Notes that the ring's bell has rung because work has ended.
+    /// Notes that the ring's bell has rung, because it has finished work.
     pub(super) fn hear(&mut self) {
         if let Some(ring) = &self.ring {
             ring.hear();
@@ -66,17 +66,17 @@ impl DeviceRing {
         }
     }
 
-    /// Gives the kernel the work of this pass.
+    /// Submits the work that the ring has queued in this pass to the kernel.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         self.ring.as_mut().map_or(Ok(()), Ring::submit)
     }
 
-    /// Whether the ring has something to do in the next pass.
+    /// Whether the next pass has something to do for the ring.
     pub(super) fn is_busy(&mut self) -> bool {
         self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
     }
 
-    /// The next work that has ended.
+    /// The next completion, if the ring has finished more work.
     pub(super) fn next_completion(&mut self) -> Option<Completion> {
         if !self.is_rung {
             return None;
@@ -87,7 +87,7 @@ impl DeviceRing {
     }
 }
 
-/// The work of a request at a place on the device. `None` if the ring cannot do this work.
+/// The work of a request, at the `offset` on the device. `None` if the ring cannot do this work.
 fn work<'a>(request: &Request, offset: u64, payload: &'a [u8]) -> Option<Work<'a>> {
     match request.operation {
         Operation::Read => Some(Work::Read {

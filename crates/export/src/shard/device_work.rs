@@ -1,4 +1,4 @@
-//! The work of stores on block devices. A ring of the kernel does all of this work in parallel.
+//! Takes the results of the work that an io_uring does for stores on block devices, all in parallel.
 
 use dashpot_engine::{Input, ZioId};
 use dashpot_sys::Completion;
@@ -8,7 +8,7 @@ use crate::frontend::boundary::Operation;
 use crate::store::Store;
 
 impl Shard {
-    /// Takes as many results of finished work as one pass may take.
+    /// Takes results of finished work, as many as a pass may take.
     pub(super) fn end_device_work(&mut self) {
         for _ in 0..COMPLETIONS_PER_PASS {
             let Some(completion) = self.device_ring.next_completion() else {

@@ -1,8 +1,8 @@
 //! The exports of a shard, and the stores of its disks.
 //!
-//! Behind an export is a device of the engine. A disk has a store that does its work. A volume has no
-//! store: the disks of its pool do its work, and share them with other volumes. Therefore stores have a
-//! table of their own.
+//! Behind each export is a device of the engine. A disk has a store that does its work. A volume has no
+//! store: its work is done by the disks of its pool, which it shares with other volumes. Therefore stores
+//! have a table of their own.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Exports {
         ExportId(self.exports.len() as u32 - 1)
     }
 
-    /// The export with this id, as clients see it, if there is one.
+    /// The export with this id, as clients see it. `None` if there is no such export.
     pub(super) fn find(&self, id: ExportId) -> Option<&ExportInfo> {
         self.exports.get(id.0 as usize).map(|export| &export.info)
     }
@@ -66,7 +66,7 @@ impl Exports {
         self.exports[id.0 as usize].device
     }
 
-    /// The export of a device. The disk of a pool has no export.
+    /// The export of a device. `None` for a disk of a pool.
     pub(super) fn of(&self, device: Device) -> Option<ExportId> {
         let mut devices = self.exports.iter().map(|export| export.device);
         let at = devices.position(|other| other == device)?;
@@ -79,7 +79,7 @@ impl Exports {
         export.is_some_and(|export| self.info(export).read_only)
     }
 
-    /// Counts a connection. Returns the connection's client, and whether that client is new.
+    /// Counts a new connection. Returns its client, and whether that client is new.
     pub(super) fn connect(&mut self, id: ExportId, peer: &str) -> (ClientId, bool) {
         self.exports[id.0 as usize].clients.connect(peer)
     }
@@ -97,7 +97,7 @@ impl Exports {
     }
 }
 
-/// The stores of a shard's disks, in the order of the engine's disks. The last store is the prober's.
+/// The stores of a shard's disks, in the engine's order. The last is the prober's.
 pub(super) struct Stores(Vec<Store>);
 
 impl Stores {
@@ -105,7 +105,7 @@ impl Stores {
         Stores(stores)
     }
 
-    /// The store that does the work of a device. A volume has no store.
+    /// The store that does the work of a disk. `None` for a volume.
     #[inline]
     pub(super) fn of(&self, device: Device) -> Option<&Store> {
         match device {

@@ -1,5 +1,5 @@
-//! Intake: the queue of connections to read from, the shard's receive buffers, and for each
-//! connection the received bytes that the shard has not taken.
+//! Intake: the queue of connections to read, the shard's receive buffers, and for each connection the
+//! received bytes that the shard has not taken yet.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::frontend::boundary::{ReceiveLimits, Request};
 /// The intake of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
-    /// Connections with received requests that the shard has not handled yet.
+    /// The connections to read in a later pass, by their places.
     queue: VecDeque<usize>,
     spare: Vec<Vec<u8>>,
 }
@@ -38,8 +38,9 @@ impl Intake {
         self.queue.pop_front()
     }
 
-    /// A buffer to receive into. The buffer is `short` while connections keep as many bytes as they may.
-    /// Frontends share the buffers, so a buffer may be up to twice as long as this frontend asks for.
+    /// A buffer to receive into, which must be `short` while connections already keep as many bytes as they
+    /// may. All frontends use the same buffers, so a buffer may be up to twice as long as this frontend asks
+    /// for.
     pub(super) fn buffer(&mut self, limits: ReceiveLimits, short: bool) -> Vec<u8> {
         if short {
             return Vec::with_capacity(limits.short);
@@ -49,8 +50,8 @@ impl Intake {
             return self.spare.swap_remove(at);
         }
         if self.spare.len() == RECEIVE_BUFFERS {
-            // The shard drops one buffer at a time, because perhaps no connection can use these buffers
-            // again.
+            // None of the kept buffers fits, and perhaps no connection can use them any more, so one of them
+            // is dropped.
             self.spare.swap_remove(0);
         }
         Vec::with_capacity(limits.usual)
@@ -66,7 +67,7 @@ impl Intake {
     }
 }
 
-/// The received bytes of a connection that the shard has not taken.
+/// The bytes that the shard has received from a connection and not yet taken.
 #[derive(Debug)]
 pub(super) struct Inlet {
     next: Next,
@@ -75,24 +76,24 @@ pub(super) struct Inlet {
     queued: bool,
 }
 
-/// The part of a request that the client sends next.
+/// The kind of bytes that come next on the connection.
 #[derive(Debug)]
 enum Next {
     Request,
     /// More payload of a write.
     Payload(Incoming),
-    /// This many bytes to discard: the payload of a refused request.
+    /// This many bytes of the payload of a refused request, to be discarded.
     Skip(u32),
 }
 
-/// A write whose payload has not come in full.
+/// A write whose payload has not arrived in full.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) request: Request,
     /// When the shard received the write's header.
     pub(super) arrived: Instant,
-    /// The part of the payload that has arrived. The buffer may have room for more bytes; bytes after
-    /// the payload belong to the next request.
+    /// The part of the payload that has arrived. The buffer may have room for more. Bytes after the payload
+    /// belong to the next request.
     pub(super) payload: Vec<u8>,
     /// When the client could begin to send the payload.
     since: Instant,
@@ -116,7 +117,7 @@ impl Received {
         Received { bytes, start: 0 }
     }
 
-    /// The bytes that the shard has not taken.
+    /// The bytes that the shard has not taken yet.
     #[inline]
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.start..]
@@ -127,7 +128,7 @@ impl Received {
         &self.bytes
     }
 
-    /// Takes the next bytes. Returns the place of the bytes in the buffer.
+    /// Takes the next bytes. Returns their place in the buffer.
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> Range<usize> {
         let place = self.start..self.start + count;
@@ -183,7 +184,7 @@ impl Inlet {
         }
     }
 
-    /// Discards received bytes that the shard must skip. Returns false if it must skip more bytes than
+    /// Discards the received bytes that must be skipped. Returns false if more bytes must be skipped than
     /// have arrived.
     #[inline]
     pub(super) fn skip_on(&mut self, received: &mut Received) -> bool {
@@ -222,7 +223,7 @@ impl Inlet {
         }
     }
 
-    /// The write whose payload has not come in full.
+    /// The write whose payload has not arrived in full.
     pub(super) fn incoming(&self) -> Option<&Incoming> {
         match &self.next {
             Next::Payload(incoming) => Some(incoming),
@@ -230,7 +231,7 @@ impl Inlet {
         }
     }
 
-    /// Extends the time for the payload by the time for which the shard was stopped and read nothing.
+    /// Gives the payload more time: as much as the shard `missed` while it was stopped and read nothing.
     pub(super) fn forgive(&mut self, missed: Duration) {
         if let Next::Payload(incoming) = &mut self.next {
             incoming.since = incoming.since + missed;
@@ -250,7 +251,7 @@ impl Inlet {
         Some(incoming)
     }
 
-    /// Drops the write whose payload has not come in full.
+    /// Takes the write whose payload has not arrived in full, and expects no more of it.
     pub(super) fn abandon(&mut self) -> Option<Incoming> {
         match std::mem::replace(&mut self.next, Next::Request) {
             Next::Payload(incoming) => Some(incoming),
@@ -259,7 +260,7 @@ impl Inlet {
     }
 }
 
-/// How many receive buffers the shard keeps for the next connections that need one.
+/// How many unused receive buffers the shard keeps.
 const RECEIVE_BUFFERS: usize = 16;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Sessions that stay after the end of their connection, because the kernel still has their device.
-//! These sessions fail all requests of the kernel.
+//! Sessions that stay after the end of their connection, because the kernel still has their device. They fail
+//! all of the kernel's requests.
 
 use crate::frontend::Session;
 

@@ -1,17 +1,15 @@
-//! The load meter measures how long the shard leaves its sockets unread, and how much of its time
-//! it works.
+//! The load meter measures how long the shard leaves its sockets unread, and what share of its time it works.
 //!
-//! Between two polls of the sockets, the shard finishes a pass and sleeps. All of that time counts,
-//! except the sleep that the shard asked for. So a stop by the host counts whenever it happens.
+//! Between two polls of the sockets, the shard finishes a pass and sleeps. All of this time counts as unread,
+//! except the sleep that the shard asked for. So a stop by the host always counts.
 //!
 //! A shard that works half of the time serves about half of the requests that it could. A request that
-//! comes while the shard works is late, and the less the shard rests, the later the request is. So
-//! dashpot promises accuracy for shards that work up to half of the time. A shard that works more is
-//! overloaded if any of its disks has a rule. Only the time that the host leaves to the shard counts:
-//! a stop counts as neither work nor rest. Waiting for a deadline is not work, whether the shard
-//! spins or sleeps. The measure errs on the safe side: a busier shard takes more requests in a pass,
-//! each at a lower cost. So at half of its maximum I/Os per second, the shard already works more than
-//! half of the time.
+//! arrives while the shard works is late, and the less the shard rests, the later it gets. So dashpot
+//! promises accuracy for shards that work up to half of the time. A shard that works more counts as
+//! overloaded if any of its disks has a rule. Stops by the host count neither as work nor as rest. Waiting
+//! for a deadline is not work, whether the shard spins or sleeps. The measure errs on the safe side. A busier
+//! shard takes more requests in a pass, each at a lower cost, so at half of its maximum rate of I/Os it
+//! already works more than half of the time.
 //!
 //! The meter has no timer. Each pass adds its times to the sums, and a snapshot computes the share.
 
@@ -23,10 +21,10 @@ use crate::snapshot::{Stops, Work};
 
 #[derive(Debug, Default)]
 pub(super) struct LoadMeter {
-    /// How long the shard left its sockets unread each time. Lateness cannot show these times,
-    /// because a request that has not been read has no target yet.
+    /// How long the shard left its sockets unread each time. Lateness does not include this time, because a
+    /// request has no target until it is read.
     gaps: Box<Histogram>,
-    /// When the last pass began, and the moment up to which the meter has counted that pass's work.
+    /// When the last pass began; and the moment up to which the meter has counted the work of that pass.
     begun: Instant,
     working: Instant,
     /// How long the last pass took.
@@ -36,13 +34,13 @@ pub(super) struct LoadMeter {
 }
 
 impl LoadMeter {
-    /// Notes whether there are rules: without a rule, an overload costs no accuracy.
+    /// Notes whether any rule is armed. Without a rule, overload costs no accuracy.
     pub(super) fn set_armed(&mut self, armed: bool) {
         self.seconds.armed = armed;
     }
 
-    /// Begins a new second, because a rule is armed or updated. So an overload before that moment does
-    /// not count against the rule.
+    /// Begins a new second when a rule is armed or updated, so that overload before this moment does not
+    /// count against the rule.
     pub(super) fn mark(&mut self, now: Instant) {
         self.work_until(now);
         self.seconds.restart(now);
@@ -63,8 +61,7 @@ impl LoadMeter {
         self.working = until;
     }
 
-    /// Notes that the host was suspended for this long. The shard's clock stood still during the
-    /// suspension.
+    /// Notes that the host was suspended for this long. The shard's clock stood still meanwhile.
     pub(super) fn suspended(&mut self, length: Duration, now: Instant) {
         self.gaps.record(length.as_nanos());
         self.stops.add(length, now);
@@ -96,14 +93,14 @@ impl LoadMeter {
     }
 }
 
-/// How a shard spent a length of time.
+/// The kind of a stretch of a shard's time.
 #[derive(Clone, Copy)]
 enum Kind {
     Work,
     Stop,
 }
 
-/// The times of work and of stops in one second.
+/// The total times of work and of stops in one second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
     work: Duration,
@@ -118,12 +115,12 @@ impl Parts {
         }
     }
 
-    /// The percentage of the `passed` time that was work, not counting stops.
+    /// The percentage of the `passed` time, without stops, that was work.
     fn busy_percent(self, passed: Duration) -> u32 {
         percent(self.work, passed - self.stop)
     }
 
-    /// The times for a part of the second, in proportion to the length of the part.
+    /// The times in a part of the second, in proportion to the part's length.
     fn scaled(self, part: Duration) -> Parts {
         let scaled = |all: Duration| {
             let part = u128::from(all.as_nanos()) * u128::from(part.as_nanos());
@@ -136,12 +133,12 @@ impl Parts {
     }
 }
 
-/// Work and stops, summed by the second.
+/// The times of work and of stops, by second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seconds {
     /// When the current second began.
     start: Instant,
-    /// The times of work and of stops in the current second so far, and in the previous second.
+    /// The times in the current second so far, and those in the previous second.
     this: Parts,
     last: Parts,
     armed: bool,
@@ -183,7 +180,7 @@ impl Seconds {
         self.start = self.start + Duration::from_nanos(seconds * SECOND.as_nanos());
     }
 
-    /// Begins a new second now, so that the current second does not count.
+    /// Begins a new second now. The part of the current second that has passed does not count as overloaded.
     fn restart(&mut self, now: Instant) {
         self.advance(now);
         let before = SECOND - now.since(self.start);
@@ -213,7 +210,7 @@ fn percent(part: Duration, whole: Duration) -> u32 {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The largest share of its time that a shard may work without being overloaded.
+/// The largest percentage of its time that a shard may work without being overloaded.
 const OVERLOADED_PERCENT: u32 = 50;
 
 #[cfg(test)]
@@ -233,14 +230,14 @@ mod tests {
         passes
     }
 
-    /// Lets the meter see `busy` ms of work in every 10 ms, from `from` to `to`.
+    /// Feeds the meter passes with `busy` ms of work in every 10 ms, from `from` to `to`.
     fn work(passes: &mut LoadMeter, from: u64, to: u64, busy: u64) {
         for at in (from..to).step_by(10) {
             pass(passes, at, at + busy);
         }
     }
 
-    /// One pass, after a sleep of the intended length.
+    /// Feeds the meter one pass, after a sleep of the intended length.
     fn pass(passes: &mut LoadMeter, from: u64, to: u64) {
         passes.begin(ms(from), Duration::ZERO);
         passes.end(ms(to));
@@ -314,7 +311,7 @@ mod tests {
         passes.stopped(ms(10_000), ms(13_000));
         passes.stopped(ms(13_100), ms(13_900));
         passes.end(ms(13_950));
-        // 150 ms of work in the 200 ms that the host left to the shard.
+        // The shard worked for 150 ms of the 200 ms that the host left it.
         let now = passes.work(ms(14_000));
         assert_eq!((now.busy_percent, now.overloaded_seconds), (75, 1));
         let stops = passes.stops(ms(14_000)).all;
@@ -339,7 +336,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever passes begin and end, the share equals that of a count of busy milliseconds.
+        /// For any passes and rests, the meter's share equals that of a naive count of busy milliseconds.
         #[test]
         fn the_share_is_that_of_a_naive_count(
             passes_and_rests in prop::collection::vec((1_u64..1_500, 0_u64..1_500), 1..40),

@@ -8,7 +8,7 @@ use super::Shard;
 use crate::message::Message;
 
 impl Shard {
-    /// Makes the record of a pool's mirrors durable, on the thread of the record's keeper.
+    /// Makes the pool's keeper write the record of its mirrors durably, on the keeper's own thread.
     pub(super) fn record_mirrors(&mut self, pool: PoolId) {
         let records = self.engine.mirror_records(pool);
         let Some(keeper) = self.keepers.get(&pool) else {
@@ -16,13 +16,13 @@ impl Shard {
         };
         let mailbox = Arc::clone(self.control.mailbox());
         keeper.keep(records, move |outcome| {
-            // A shard that is gone needs no answer.
+            // If the shard is gone, it needs no answer.
             let _ = mailbox.send(Message::Recorded(pool, outcome));
         });
     }
 
-    /// Writes the last records, and waits until the keepers have written them. If the stores have `synced`,
-    /// these records name only the regions that are out of sync.
+    /// Makes the keepers write their last records, and waits for them. If the stores have `synced`, these
+    /// records name only the regions that are out of sync.
     pub(super) fn record_last(&mut self, synced: bool) {
         for (pool, keeper) in self.keepers.drain() {
             let records = match synced {

@@ -1,19 +1,19 @@
 //! A shard: the one thread that owns a set of disks, with the disks' engine, stores and connections.
 //!
 //! A shard waits in one place, for its connections and its mailbox, until something arrives or the
-//! engine's next deadline comes. No I/O takes a lock, allocates memory or moves to another thread, except
-//! where a store has to wait. Such work goes to the [`Pool`], or for block devices to a [`Ring`].
+//! engine's next deadline comes. No I/O takes a lock, allocates memory or moves to another thread, unless a
+//! store has to wait for it. Then the work goes to the [`Pool`], or to a [`Ring`] if the store is on a block
+//! device.
 //!
 //! A pass is bounded: it takes a fixed number of requests from each connection, and sends a fixed
-//! number of replies to each connection. A larger batch would raise throughput but make replies late.
-//! The same bound keeps one flooding client from taking the time of the other clients.
+//! number of replies to each connection. Larger numbers would raise throughput but delay replies. The limits
+//! also keep a client that floods the shard from taking the time of other clients.
 //!
-//! The shard is composed of owners, each with private fields: received bytes ([`Intake`]), zios in
-//! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the bound on what
-//! clients hold ([`Budget`]), time ([`Timers`]), and messages ([`Control`]). The steps of a pass are in
-//! files of their own:
-//! `clock`, `receive`, `admission`, `step`, `store_work`, `pool_work`, `device_work`, `moves`, `send`, `abort`,
-//! `commands`, `snapshots`, `power`, `mirrors`, `shutdown`.
+//! The shard is made of parts with private fields. Each owns one thing: received bytes ([`Intake`]), zios in
+//! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the limits on clients'
+//! memory ([`Budget`]), time ([`Timers`]), or messages ([`Control`]). The steps of a pass are in files of
+//! their own: `clock`, `receive`, `admission`, `step`, `store_work`, `pool_work`, `device_work`, `moves`,
+//! `send`, `abort`, `commands`, `snapshots`, `power`, `mirrors`, `shutdown`.
 
 mod abort;
 mod admission;
@@ -106,16 +106,16 @@ pub(crate) struct Shard {
     control: Control,
     recorder: Recorder,
     prompt: Prompt,
-    /// The keepers of pools' mirrors. A pool without durable mirror records has no keeper.
+    /// The keepers of pools' mirrors. A pool whose mirrors have no durable record has no keeper.
     keepers: HashMap<PoolId, Keeper>,
 }
 
 /// The parts of a shard before it runs.
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
-    /// The exports to serve. The last export is the prober's.
+    /// The exports to serve. The last is the prober's.
     pub(crate) served: Vec<Served>,
-    /// The stores of the engine's disks, in their order. The last store is the prober's.
+    /// The stores of the engine's disks, in the same order. The last is the prober's.
     pub(crate) stores: Vec<Store>,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) pool: Arc<Pool>,
@@ -166,7 +166,8 @@ impl Shard {
             self.wait(&mut events)?;
             let woke = self.timers.now();
             self.step(Input::Tick, None);
-            // A connection that was read because of an event is not read again in the same pass.
+            // Only connections that are queued now are read below: one that an event makes the shard read is
+            // not read twice in a pass.
             let waiting = self.intake.len();
             for event in events.drain(..) {
                 self.meet(event);
@@ -218,7 +219,7 @@ impl Shard {
     }
 
     /// Handles the end of a peer. The shard aborts the peer's zios and drops the peer's unread bytes.
-    /// If the peer has said good-bye, the shard finishes the peer's zios first.
+    /// But if the peer has said good-bye, the shard finishes the peer's zios.
     fn meet_end(&mut self, at: usize) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -231,7 +232,8 @@ impl Shard {
         self.end_if_only_hung(at);
     }
 
-    /// Makes the poller watch for the events that let a connection continue.
+    /// Makes the poller watch for the events that let a connection continue. If that fails, ends the
+    /// connection.
     fn watch(&mut self, at: usize) {
         if let Some(connection) = self.connections.get(at)
             && !connection.has_lost_peer()
@@ -242,5 +244,5 @@ impl Shard {
     }
 }
 
-/// The most events that one wait returns.
+/// The largest number of events that one wait returns.
 const EVENTS: usize = 256;

@@ -7,7 +7,8 @@ use super::buffers::Buffers;
 use super::slots::Slots;
 
 impl Shard {
-    /// Carries out a move. `incoming` is the payload of the write that the shard is submitting.
+    /// Carries out a move of bytes. `incoming` is the payload of the write that the shard is submitting, if
+    /// any.
     pub(super) fn move_bytes(&mut self, action: Move, incoming: Option<(ZioId, &[u8])>) {
         match action {
             Move::CopyIn { zio, from, to } => self.copy_in(zio, from, to, incoming),

@@ -1,4 +1,4 @@
-//! Outbox: the queue of connections to send to, and for each connection the replies that are ready.
+//! Outbox: the queue of connections with replies to send, and for each connection the replies that are ready.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::frontend::Session;
 /// The outbox of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// Connections with replies that the shard has not offered yet.
+    /// The places of connections with replies that the shard has not offered yet.
     queue: VecDeque<usize>,
     /// An empty chunk, kept so that its memory is used again.
     spare: Chunk,
@@ -59,14 +59,14 @@ impl Outbox {
 pub(super) struct Outlet {
     /// Replies in the order in which they became ready.
     ready: VecDeque<Outgoing>,
-    /// How many of the replies are [`Outgoing::Whole`], and how many bytes those replies hold.
+    /// How many of the replies are [`Outgoing::Whole`], and how many bytes those have.
     whole: u32,
     whole_bytes: usize,
-    /// The number of whole replies at which the shard stops reading the connection.
+    /// The shard stops reading the connection at this many whole replies.
     whole_max: u32,
-    /// The last chunk, if the transport has not accepted the whole chunk.
+    /// The last chunk, if the transport has not accepted all of it.
     unsent: Chunk,
-    /// Whether the transport takes no more at the moment.
+    /// Whether the transport accepts nothing at the moment.
     blocked: bool,
     /// Whether the connection is in the queue.
     queued: bool,
@@ -86,7 +86,7 @@ impl Default for Outlet {
     }
 }
 
-/// A reply that has not left in full.
+/// A reply that is not yet completely in a chunk.
 #[derive(Debug)]
 enum Outgoing {
     /// The reply to a zio. `sent` bytes of a read's data have been offered already.
@@ -96,7 +96,7 @@ enum Outgoing {
 }
 
 impl Outlet {
-    /// Whether the connection may cause more replies.
+    /// Whether the shard may read requests that cause more replies.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         !self.blocked && self.whole < self.whole_max
@@ -111,7 +111,7 @@ impl Outlet {
         self.blocked = false;
     }
 
-    /// The number of bytes that the replies themselves hold.
+    /// How many bytes of memory the replies take; data of reads does not count.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.whole_bytes + self.unsent.keeps()
@@ -131,8 +131,8 @@ impl Outlet {
         self.ready.push_back(Outgoing::Zio { id, sent: 0 });
     }
 
-    /// Queues the reply to a request that did not become a zio. The connection may have [`WHOLE_MAX`]
-    /// of these replies, or only one if connections `keep_too_much`.
+    /// Queues the reply to a request that did not become a zio. A connection may have [`WHOLE_MAX`] such
+    /// replies, or only one while connections `keep_too_much`.
     pub(super) fn put_whole(&mut self, reply: Vec<u8>, keep_too_much: bool) {
         self.whole += 1;
         self.whole_bytes += reply.len();
@@ -173,20 +173,20 @@ impl Outlet {
         }
     }
 
-    /// Notes that a chunk has left. Returns whether another chunk may follow.
+    /// Called when a chunk has been sent. Returns whether another chunk may follow.
     pub(super) fn goes_on(&mut self) -> bool {
         let is_empty = self.ready.is_empty();
         if is_empty && self.ready.capacity() > READY_KEPT {
-            // Frees the memory of a queue that was long once.
+            // Frees the memory of a queue that was once long.
             self.ready = VecDeque::new();
         }
         !is_empty
     }
 }
 
-/// The number of whole replies at which the shard stops reading a connection.
+/// The shard stops reading a connection at this many whole replies.
 const WHOLE_MAX: u32 = 16;
-/// The longest queue that keeps its memory when the queue is empty.
+/// A queue that has become empty keeps its memory if it has room for at most this many replies.
 const READY_KEPT: usize = 256;
 
 #[cfg(test)]
@@ -229,7 +229,7 @@ mod tests {
         (slots, ids)
     }
 
-    /// For each chunk in which replies leave: its length, and the zios whose last byte is in it.
+    /// Sends all replies, and returns for each chunk its length and the zios whose last byte is in it.
     fn chunks(outlet: &mut Outlet, slots: &Slots) -> Vec<(usize, Vec<ZioId>)> {
         let (session, mut all) = (session(), Vec::new());
         loop {

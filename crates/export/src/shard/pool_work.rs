@@ -1,4 +1,4 @@
-//! The work of stores for the zios that a pool sends to its disks. The bytes of these zios are in the
+//! Makes stores do the work of the zios that a pool sends to its disks. The bytes of these zios are in the
 //! blocks that volumes keep in memory.
 
 use std::sync::Arc;
@@ -77,8 +77,7 @@ impl Shard {
         }
     }
 
-    /// Tries to do the work at once. `bytes` has the bytes to write, or receives the bytes that are
-    /// read.
+    /// Tries to do the work at once. `bytes` holds the bytes to write, or receives those that are read.
     fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
         let (offset, length) = (zio.offset, u64::from(zio.length));
         let store = self.stores.of_mut(Device::Disk(zio.device))?;
@@ -112,7 +111,7 @@ impl Shard {
         self.buffers.give(bytes);
     }
 
-    /// The bytes that a zio writes, in one piece.
+    /// Gathers the bytes that a zio writes into one buffer.
     fn gather(&mut self, id: ZioId, length: u32) -> Vec<u8> {
         let mut bytes = self.buffers.take(length);
         for segment in self.engine.segments(id) {

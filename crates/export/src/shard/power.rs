@@ -27,8 +27,7 @@ impl Shard {
         Ok(loss)
     }
 
-    /// Cuts the power of a pool's disks. Also cuts the power of the pool's host, unless the pool goes
-    /// on.
+    /// Cuts the power of a pool's disks and, unless the pool goes on, of the pool's host.
     pub(super) fn cut_pool(&mut self, pool: PoolId, cut: &Cut) -> Result<PoolLoss, CutError> {
         let disks = self.engine.disks_of(pool);
         let devices = || disks.iter().copied().map(Device::Disk);
@@ -64,8 +63,8 @@ impl Shard {
         Ok(loss)
     }
 
-    /// Ends the connections to exports whose power is on, unless the exports go on after the cut.
-    /// Restarts exports that are off. Returns whether they were off.
+    /// If the exports have power, ends their connections, unless they go on after the cut. If they are off,
+    /// restarts them. Returns whether they were off.
     fn begin_cut(&mut self, exports: &[ExportId], cut: &Cut) -> Result<bool, CutError> {
         let mut exports_off = exports.iter();
         let is_off = exports_off.any(|export| self.exports.info(*export).power.is_off());
@@ -105,11 +104,11 @@ impl Shard {
         ids.filter(|id| of_pool(self.exports.device(*id))).collect()
     }
 
-    /// Makes a pool lose what it has in memory. Returns the lost txgs, each with its dirty bytes.
+    /// Makes a pool lose its dirty data in memory. Returns the lost txgs, each with its dirty bytes.
     fn crash(&mut self, pool: PoolId) -> Vec<(u64, u64)> {
         let (sender, answered) = mpsc::channel();
         let answer = Box::new(move |answer| {
-            // The receiver still exists, so the send cannot fail.
+            // The receiver is still there, so this send cannot fail.
             let _ = sender.send(answer);
         });
         self.command(Command::Crash(pool), answer);
@@ -119,7 +118,7 @@ impl Shard {
         }
     }
 
-    /// Ends all connections to an export, and the store's unfinished work for these connections.
+    /// Ends all connections to an export, and the unfinished work that its store does for them.
     fn drop_clients(&mut self, export: ExportId) {
         for at in self.connections.places() {
             let connection = self.connections.get(at);
@@ -127,7 +126,7 @@ impl Shard {
                 self.hang_up(at);
             }
         }
-        // Zios that were held before they reached the store must not reach the store after the cut.
+        // Zios that are held before the store must not reach it after the cut.
         self.abort_departed_at_once(export);
         self.drop_pieces(|shard, zio| {
             let slot = shard.slots.get(zio).filter(|_| !zio.is_child());
@@ -135,7 +134,7 @@ impl Shard {
         });
     }
 
-    /// Ends the unfinished work in memory for the zios that `are_gone`.
+    /// Ends the work in pieces of the zios that `are_gone`.
     fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {

@@ -1,7 +1,7 @@
-//! While a shard waits for a deadline, the shard loads into the processor's cache the data that it will send.
+//! While a shard waits for a deadline, it loads the data that it will send into the processor's cache.
 //!
-//! A burst of held reads falls due at the same moment, and each copy from cold memory delays the
-//! replies after it. Without prefetching, the shard would only spin until the deadline.
+//! A burst of held reads falls due at the same moment, and each copy from cold memory delays the replies
+//! after it. Prefetching costs nothing, because otherwise the shard would only spin until the deadline.
 
 use std::hint::black_box;
 
@@ -12,8 +12,8 @@ use super::slots::{Slot, Slots};
 use crate::clock;
 use crate::frontend::boundary::Operation;
 
-/// Reads the data of the zios that are due at `until` or soon after. Stops when the cache is full
-/// or at `until`.
+/// Reads the data of the zios that are due at `until` or soon after. Stops at `until`, or when [`CACHE`]
+/// bytes have been read.
 pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: Instant) {
     let mut room = CACHE;
     for slot in engine.due_by(until + BURST).filter_map(|id| slots.get(id)) {
@@ -45,10 +45,10 @@ fn fetch(slot: &Slot, stores: &Stores) -> bool {
     true
 }
 
-/// Zios that were requested together fall due within this time, because the shard takes this long to
-/// admit them.
+/// Zios that were requested together fall due within this time of each other, because the shard takes that
+/// long to admit them all.
 const BURST: Duration = Duration::from_micros(100);
-/// The most bytes to load: less than the second-level cache of any server processor.
+/// The largest number of bytes to load. It is less than the second-level cache of any server processor.
 const CACHE: u64 = 512 << 10;
-/// Every processor loads at least this many bytes together.
+/// The length of a cache line: every processor loads at least this many bytes together.
 const LINE: usize = 64;

@@ -1,5 +1,4 @@
-//! Receiving: takes requests out of a connection's bytes, admits the requests, and submits them to the
-//! engine.
+//! Receiving: takes requests from a connection, admits them, and submits them to the engine.
 
 use dashpot_engine::{Device, Input, Instant, Zio, ZioId};
 
@@ -10,7 +9,7 @@ use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Operation, Req
 use crate::store::{Extent, Store};
 
 impl Shard {
-    /// Reads from a connection, and takes as many requests as one pass may take.
+    /// Reads from a connection, and takes requests, as many as a pass may take.
     pub(super) fn receive(&mut self, at: usize) {
         let Some(connection) = self.connections.get(at) else {
             return;
@@ -21,8 +20,7 @@ impl Shard {
         }
     }
 
-    /// Continues with the first `count` connections that have more received requests than one pass
-    /// takes.
+    /// Reads the first `count` connections in the queue.
     pub(super) fn read_on(&mut self, count: usize) {
         for _ in 0..count {
             let Some(at) = self.intake.pop() else {
@@ -61,7 +59,7 @@ impl Shard {
         self.put_back(at, received);
     }
 
-    /// Receives more bytes after the beginning of a request. Returns false if no bytes have arrived.
+    /// Receives more bytes after those that `received` still has. Returns false if none have arrived.
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
             return false;
@@ -85,8 +83,8 @@ impl Shard {
         true
     }
 
-    /// Keeps the remaining bytes for the next pass: the whole buffer if the bytes may begin with a
-    /// request, otherwise a copy of the few bytes.
+    /// Keeps the remaining bytes for a later pass. If they may begin with a whole request, keeps the buffer;
+    /// otherwise the bytes are few, and a copy is kept.
     fn put_back(&mut self, at: usize, received: Received) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -103,8 +101,7 @@ impl Shard {
         self.intake.give(received.into_bytes());
     }
 
-    /// Takes one request. Returns false if no request has arrived, or if the budget does not admit the
-    /// request.
+    /// Takes one request. Returns false if none has arrived, or if the budget does not admit it.
     fn take_request(&mut self, at: usize, received: &mut Received) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
             return false;
@@ -148,8 +145,8 @@ impl Shard {
         }
     }
 
-    /// Takes a request whose header has arrived. Returns false if the budget does not admit the
-    /// request, or if its payload is still to come.
+    /// Takes a request whose header has arrived. Returns false if the budget does not admit the request, or
+    /// if its payload has not arrived yet.
     fn accept(
         &mut self,
         at: usize,
@@ -175,7 +172,7 @@ impl Shard {
         }
     }
 
-    /// The number of bytes that the shard holds for a read until the reply.
+    /// How many bytes the shard has to hold for a read until the reply.
     fn read_holds(&self, device: Device, request: &Request) -> u64 {
         let store = self.stores.of(device);
         match request.operation {
@@ -184,7 +181,7 @@ impl Shard {
         }
     }
 
-    /// Submits a write if its payload has arrived; otherwise begins to collect the payload.
+    /// Submits a write if its payload has arrived. Otherwise, begins to collect the payload.
     fn accept_write(&mut self, at: usize, request: Request, received: &mut Received) -> bool {
         let (length, now) = (request.length as usize, self.timers.now());
         if received.rest().len() >= length {
@@ -258,8 +255,7 @@ impl Shard {
         Some(self.slots.insert(slot, zios))
     }
 
-    /// Submits a request to the engine. Copies the payload if the store has not taken it during the
-    /// call.
+    /// Submits a request to the engine. If the store does not take the payload during this call, copies it.
     fn issue(&mut self, id: Option<ZioId>, arrived: Instant, incoming: Option<&[u8]>) {
         let slot = id.and_then(|id| Some((id, self.slots.get(id)?)));
         let Some((id, slot)) = slot else {
@@ -278,8 +274,7 @@ impl Shard {
     }
 
     /// Queues a reply to a request that did not become a zio. Returns whether the shard may go on
-    /// reading the connection. With too many such replies, the shard must wait until some of them have
-    /// left.
+    /// reading the connection. If too many such replies wait, it must not, until some of them have been sent.
     fn put_whole(&mut self, at: usize, reply: Vec<u8>) -> bool {
         let keep_too_much = self.budget.keeps_too_much();
         let Some(connection) = self.connections.get_mut(at) else {

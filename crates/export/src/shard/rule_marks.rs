@@ -1,6 +1,5 @@
-//! The marks of rules. A mark keeps the shard's counts at the moment when the rule was armed or last
-//! updated. The shard's counts that `list` shows next to a rule begin at this mark, so they leave out
-//! earlier loads.
+//! The marks of rules. A mark keeps the shard's counts at the moment when the rule was armed or last updated.
+//! `list` shows the shard's counts since this mark next to the rule, so they leave out earlier loads.
 
 use std::collections::HashMap;
 
@@ -26,17 +25,17 @@ impl RuleMarks {
         self.marks.extend(rules.map(marked));
     }
 
-    /// The disk of a rule that has a mark.
+    /// The disk of a rule, if the rule has a mark.
     pub(super) fn disk(&self, rule: RuleId) -> Option<DiskId> {
         self.marks.get(&rule).map(|(disk, _)| *disk)
     }
 
-    /// Forgets the rules that are gone.
+    /// Forgets the marks of rules that are no longer armed.
     pub(super) fn keep(&mut self, is_armed: impl Fn(DiskId, RuleId) -> bool) {
         self.marks.retain(|rule, (disk, _)| is_armed(*disk, *rule));
     }
 
-    /// The counts since a rule's mark.
+    /// The part of `counted` since a rule's mark.
     pub(super) fn since(&self, rule: RuleId, counted: &Counted) -> Counted {
         let Some((_, mark)) = self.marks.get(&rule) else {
             return counted.clone();

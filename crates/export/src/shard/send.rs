@@ -7,17 +7,16 @@ use super::chunk::Chunk;
 use super::connection::Connection;
 
 impl Shard {
-    /// Queues a connection whose replies the shard has to send in this pass, unless the connection's
-    /// transport is blocked.
+    /// Queues a connection that has replies to send in this pass, unless its transport is blocked.
     pub(super) fn queue_send(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at) {
             self.outbox.push(at, connection.outlet_mut());
         }
     }
 
-    /// Sends one chunk to each connection that has replies, or as many chunks in a row as its transport
-    /// wants. After some chunks the shard looks at its sockets again: a request that waits unread
-    /// during a burst of replies is late before it is submitted.
+    /// Sends one chunk to each connection that has replies, or several in a row if its transport wants them.
+    /// After [`CHUNKS_PER_PASS`] connections, the shard looks at its sockets again, because a request that
+    /// waits unread during a burst of replies is late before it is even submitted.
     pub(super) fn send_on(&mut self) {
         for _ in 0..self.outbox.len().min(CHUNKS_PER_PASS) {
             let Some(at) = self.outbox.pop() else {
@@ -30,8 +29,8 @@ impl Shard {
         }
     }
 
-    /// Sends as many chunks in a row as the transport wants. If the connection has more chunks, the
-    /// shard queues the connection again.
+    /// Sends as many chunks in a row as the transport wants. If the connection has more replies after that,
+    /// queues it again.
     fn send_chunks(&mut self, at: usize) {
         let limits = self.connections.get(at).map(Connection::send_limits);
         let mut calls = 0..limits.map_or(0, |limits| limits.calls);
@@ -85,7 +84,7 @@ impl Shard {
         false
     }
 
-    /// Keeps the rest of a chunk that the transport has not accepted in full.
+    /// Keeps a chunk that the transport has not accepted in full.
     fn keep_unsent(&mut self, at: usize, chunk: Chunk) {
         if let Some(connection) = self.connections.get_mut(at) {
             connection.outlet_mut().keep_unsent(chunk);
@@ -94,7 +93,7 @@ impl Shard {
         }
     }
 
-    /// Finishes a chunk that the transport has accepted. Returns whether another chunk may follow.
+    /// Finishes a chunk that the transport has accepted in full. Returns whether another chunk may follow.
     fn end_chunk(&mut self, at: usize, chunk: Chunk) -> bool {
         for id in chunk.zios() {
             self.finish(at, *id);
@@ -121,8 +120,8 @@ impl Shard {
         connection.offer(chunk, &self.slots, store)
     }
 
-    /// Fills a chunk with as many replies as fit. When whole replies have left the queue, the shard may
-    /// be able to read the connection again.
+    /// Fills a chunk with as many replies as fit. If whole replies leave the queue, the shard may be able to
+    /// read the connection again.
     fn fill_chunk(&mut self, at: usize, chunk: &mut Chunk) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -135,8 +134,8 @@ impl Shard {
         }
     }
 
-    /// Notes the time at which the last bytes of these replies were first offered. If a reply was
-    /// offered before and the client kept it waiting, the earlier time stands.
+    /// Notes that the last bytes of these replies have been offered to the transport now. If a reply was
+    /// offered before and the client has kept it waiting, the earlier time stands.
     fn note_offered(&mut self, zios: &[ZioId]) {
         let now = self.timers.now();
         for id in zios {
@@ -146,7 +145,7 @@ impl Shard {
         }
     }
 
-    /// Finishes a zio: the transport has accepted the last byte of its reply.
+    /// Finishes a zio after the transport has accepted the last byte of its reply.
     fn finish(&mut self, at: usize, zio: ZioId) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -165,8 +164,7 @@ impl Shard {
         }
     }
 
-    /// Ends a connection whose peer is gone, if all remaining zios of the connection wait for a
-    /// command.
+    /// Ends a connection whose peer is gone, if all its remaining zios hang until a command releases them.
     pub(super) fn end_if_only_hung(&mut self, at: usize) {
         let connection = self.connections.get(at);
         let Some(connection) = connection.filter(|connection| connection.has_lost_peer()) else {
@@ -179,5 +177,5 @@ impl Shard {
     }
 }
 
-/// How many chunks the shard sends before it looks at the sockets again.
+/// How many connections the shard sends to before it looks at the sockets again.
 const CHUNKS_PER_PASS: usize = 64;

@@ -1,4 +1,4 @@
-//! The end of a shard. Zios in flight have a grace period, and then fail.
+//! The end of a shard. Zios in flight have a grace period, after which they fail.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use super::control::ShutdownStep;
 use crate::store::Attempt;
 
 impl Shard {
-    /// Stops reading. Every connection closes after its last reply. A second call can only shorten the
-    /// grace period.
+    /// Stops reading. Closes each connection after its last reply. A second call can only shorten the grace
+    /// period.
     pub(super) fn begin_shutdown(&mut self, grace: Duration) {
         if !self.control.begin_shutdown(self.timers.now(), grace) {
             return;
@@ -45,14 +45,14 @@ impl Shard {
             && (self.engine.dirty() == 0 || self.control.lost() > 0)
     }
 
-    /// Stops waiting for acknowledged data to reach the disks if the disks refuse it.
+    /// If the disks of a pool refuse its acknowledged data, stops waiting for the data to reach them.
     fn give_up_dirty(&mut self) {
         if self.engine.is_degraded() {
             self.control.lose(self.engine.dirty());
         }
     }
 
-    /// The error of a shard that could not keep the acknowledged data of its pools.
+    /// An error if the shard could not write all acknowledged data of its pools to disks.
     pub(super) fn loss(&self) -> io::Result<()> {
         match self.control.lost() {
             0 => Ok(()),
@@ -62,12 +62,12 @@ impl Shard {
         }
     }
 
-    /// Syncs the stores: an orderly shutdown loses no writes, even writes that no flush has covered.
-    /// Returns whether all stores could be synced.
+    /// Syncs the stores, because an orderly shutdown must lose no writes, not even those that no flush has
+    /// covered. Returns whether all stores could be synced.
     pub(super) fn sync_stores(&mut self) -> bool {
         let mut synced = true;
         for (disk, store) in self.stores.iter_mut() {
-            // A store without worker threads syncs here.
+            // This syncs stores that do not use worker threads.
             synced &= !matches!(store.flush(), Attempt::Done(Err(_)));
             if let Some(store) = store.blocking()
                 && !self.exports.is_read_only(disk)

@@ -1,10 +1,10 @@
-//! Waiting for a deadline as exactly as the host allows.
+//! Waits for deadlines as exactly as the host allows.
 //!
-//! Waking a halted CPU costs 25 to 115 µs, with any system call. So the sleeper wakes early by the cost
-//! of its last wake-ups, and spins for the rest of the time: it polls the sockets without sleeping
-//! until the deadline. Spinning takes at most a fixed share of a core. If a CPU quota is in force, the
-//! sleeper does not spin, because the spinning would use up the quota and the kernel would stop the
-//! daemon.
+//! Waking a halted CPU takes 25 to 115 µs, whatever system call the thread sleeps in. So the sleeper wakes
+//! early, by as much as its last wake-ups took, and spins for the rest of the time: it polls the sockets
+//! without sleeping until the deadline. Spinning takes at most a fixed share of a core. If a CPU quota is in
+//! force, the sleeper does not spin, because spinning would use up the quota, and then the kernel would stop
+//! the daemon.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,7 +18,7 @@ use crate::clock;
 #[derive(Debug)]
 pub(super) struct Sleeper {
     spins: bool,
-    /// The cost of the last wake-ups.
+    /// How long the last wake-ups took, as an estimate for the next.
     lead: Duration,
     budget: SpinBudget,
 }
@@ -34,8 +34,8 @@ impl Sleeper {
 
     /// Waits for events until `deadline` or `beat`, or for ever if both are `None`. Spins only for a
     /// deadline, and calls `prepare` before spinning; `prepare` must return by the deadline. The last
-    /// pass ended at `from`. Returns the moment at which the wait should have ended without an event.
-    /// If the wait ended later, the host took the time after that moment.
+    /// pass ended at `from`. Returns the moment at which the wait should have ended if no event came. If it
+    /// ended later, the host kept the shard from running since that moment.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -69,8 +69,8 @@ impl Sleeper {
         self.spin(epoll, events, until, prepare).map(Some)
     }
 
-    /// Polls the sockets until an event or the deadline comes. Returns the moment before the last poll. The
-    /// time since that moment passed in one system call, and does not count as spinning.
+    /// Polls the sockets until an event or the deadline comes. Returns the moment before the last poll: if
+    /// the poll took long, the host kept the shard from running since then.
     fn spin(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -90,8 +90,8 @@ impl Sleeper {
         Ok(looked)
     }
 
-    /// Tracks the cost of waking. The estimate rises quickly, because a late wake-up is worse than an
-    /// early wake-up, and falls slowly. A single stop by the host does not count as the cost of waking.
+    /// Updates the estimate of how long a wake-up takes. It rises quickly and falls slowly, because waking
+    /// late is worse than waking early. A single stop by the host changes it only a little.
     fn learn(&mut self, overshoot: Duration) {
         let (seen, lead) = (overshoot.as_nanos(), self.lead.as_nanos());
         let next = match seen.min(LEAD_MAX.as_nanos()) {
@@ -137,7 +137,7 @@ fn poll(
 /// The sleeper spins for at most a quarter of each window of 100 ms.
 const WINDOW: Duration = Duration::from_millis(100);
 const SPIN_MAX: Duration = Duration::from_millis(25);
-/// The bounds of the estimated cost of waking.
+/// The bounds of the estimate of how long a wake-up takes.
 const LEAD_MIN: Duration = Duration::from_micros(10);
 const LEAD_MAX: Duration = Duration::from_micros(250);
 

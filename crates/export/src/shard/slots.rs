@@ -20,11 +20,11 @@ pub(super) struct Slot {
     /// The device behind the export.
     device: Device,
     request: Request,
-    /// The bytes to write, or the bytes read; empty for most of the zio's life.
+    /// The bytes to write, or those that were read. Empty for most of the zio's life.
     payload: Vec<u8>,
-    /// The bytes charged to the budget of the zio's export.
+    /// How many bytes are charged to the budget for the zio.
     charged: u64,
-    /// Tells a worker thread not to start this zio's work.
+    /// Set to tell a worker thread not to start the zio's work any more.
     cancelled: Option<Arc<AtomicBool>>,
     /// The outcome that the engine decided. Once there is an outcome, a reply is on its way.
     outcome: Option<Outcome>,
@@ -32,14 +32,14 @@ pub(super) struct Slot {
     started: bool,
     /// How many bytes of the payload have been copied to the blocks of a volume.
     copied: u32,
-    /// When the shard first offered the reply to the transport, or could have offered it.
+    /// When the shard first offered the reply to the transport, or could have done so.
     offered: Option<Instant>,
-    /// The neighbours of the zio in the list of its connection's zios.
+    /// The zio's neighbours in the list of its connection's zios.
     previous: Option<ZioId>,
     next: Option<ZioId>,
 }
 
-/// The client behind a request.
+/// The client that sent a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     /// The place of the client's connection.
@@ -93,7 +93,7 @@ impl Slot {
         &self.request
     }
 
-    /// Notes that the shard asks the store to do the zio's work.
+    /// Notes that the shard has asked the store to do the zio's work.
     #[inline]
     pub(super) fn start(&mut self) {
         self.started = true;
@@ -104,8 +104,8 @@ impl Slot {
         self.started
     }
 
-    /// Notes that this many more bytes of the payload are in the blocks of a volume. Returns whether
-    /// the whole payload is there now.
+    /// Notes that this many more bytes of the payload have been copied to the blocks of a volume. Returns
+    /// whether the whole payload has been copied.
     pub(super) fn copied(&mut self, bytes: u32) -> bool {
         self.copied += bytes;
         self.started = self.copied >= self.request.length;
@@ -132,7 +132,7 @@ impl Slot {
         self.outcome.unwrap_or(Ok(()))
     }
 
-    /// Notes that the reply could be offered to the transport now. If an earlier time is noted, it stays.
+    /// Notes that the reply could be offered to the transport now, unless an earlier time was noted.
     #[inline]
     pub(super) fn offer(&mut self, now: Instant) {
         self.offered.get_or_insert(now);
@@ -167,7 +167,7 @@ impl Slot {
         std::mem::take(&mut self.charged)
     }
 
-    /// The flag that a worker thread checks before it starts the zio's work.
+    /// The flag that tells a worker thread, before it starts the zio's work, not to start it.
     pub(super) fn cancellation(&mut self) -> Arc<AtomicBool> {
         Arc::clone(self.cancelled.insert(Arc::default()))
     }
@@ -238,7 +238,7 @@ impl Slots {
         }
     }
 
-    /// Frees the id of a zio that is in no list any more.
+    /// Frees the id of a zio that is no longer in a list.
     pub(super) fn remove(&mut self, id: ZioId) -> Option<Slot> {
         let slot = self.slots.get_mut(id.0 as usize)?.take()?;
         self.free.push(id);
@@ -250,14 +250,14 @@ impl Slots {
         self.youngest(list, usize::MAX)
     }
 
-    /// The zio of a list with this cookie, unless its reply is on the way.
+    /// The zio with this cookie in a list, unless its reply is already on its way.
     pub(super) fn find(&self, list: ZioList, cookie: u64) -> Option<ZioId> {
         let is_it = |slot: &Slot| slot.request.cookie == cookie && slot.outcome.is_none();
         let zios = self.youngest(list, usize::MAX).into_iter();
         zios.into_iter().find(|id| self.get(*id).is_some_and(is_it))
     }
 
-    /// At most `most` of the zios of a list, the youngest first.
+    /// The zios of a list, the youngest first, but at most `most` of them.
     pub(super) fn youngest(&self, list: ZioList, most: usize) -> Vec<ZioId> {
         let next = |id: &ZioId| self.get(*id)?.next;
         std::iter::successors(list.first, next).take(most).collect()

@@ -6,8 +6,8 @@ use super::Shard;
 use super::slots::Slot;
 
 impl Shard {
-    /// Passes an input to the engine and carries out its actions. `incoming` is the payload of a
-    /// write that is being submitted, still in the receive buffer.
+    /// Passes an input to the engine and carries out its actions. `incoming` is the write that is being
+    /// submitted, if any, with its payload, which is still in the receive buffer.
     pub(super) fn step(&mut self, input: Input<'_>, incoming: Option<(ZioId, &[u8])>) {
         let mut actions = std::mem::take(&mut self.actions);
         let now = self.timers.now();

@@ -1,16 +1,17 @@
-//! Stops: times in which the host kept a shard from running. The causes are other processes on the
-//! shard's CPU, a SIGSTOP, a frozen container, a paused virtual machine, or a suspended host.
+//! Stops: times in which the host keeps a shard from running. The cause may be another process on the shard's
+//! CPU, a SIGSTOP, a frozen container, a paused virtual machine, or a suspended host.
 //!
-//! A shard tells a stop from its own work in three ways. If the shard wakes later than it asked for,
-//! the difference is a stop. If time passes in a pass without CPU time of the shard's thread, that time
-//! is a stop. And if `CLOCK_BOOTTIME` counts time that `CLOCK_MONOTONIC` does not count, the host was
-//! suspended for that time. A time below 1 ms is not a stop: a wake-up sometimes takes that long.
+//! A shard tells a stop from its own work in three ways. If the shard wakes later than it asked for, the
+//! difference is a stop. If time passes in a pass while the shard's thread uses no CPU time, that time is a
+//! stop. And if `CLOCK_BOOTTIME` advances more than `CLOCK_MONOTONIC`, the host was suspended for the
+//! difference. Less than 1 ms does not count as a stop, because an ordinary wake-up sometimes takes that
+//! long.
 //!
-//! A shard that sleeps until something arrives cannot tell how late it wakes. So while clients are
-//! connected, the shard asks to be woken every 20 ms, or every second after a second without requests.
-//! A stop may be longer than the counted time by up to this interval. The kernel does not record when
-//! bytes arrive on a unix stream socket, so the shard cannot use that time. Under some hypervisors the
-//! kernel counts a stop as CPU time of the thread. There, the shard takes a stop for work.
+//! A shard that sleeps until something arrives cannot tell whether it wakes late. So while clients are
+//! connected, the shard asks to be woken every 20 ms, or every second after a second without requests. A stop
+//! can be longer than what is counted by up to this interval. (The kernel does not record when bytes arrive
+//! on a unix stream socket, so the arrival time cannot help.) Under some hypervisors, the kernel counts a
+//! stop as CPU time of the thread, and the shard mistakes the stop for work.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -22,8 +23,8 @@ use crate::snapshot::{StopSum, Stops};
 pub(super) struct StopCounts {
     all: StopSum,
     last: Option<Instant>,
-    /// When the current window of 30 s began; the stops in the current window so far, and the stops in
-    /// the previous window.
+    /// When the current window of 30 s began; the stops in this window so far; and those in the previous
+    /// window.
     start: Instant,
     this: StopSum,
     before: StopSum,
@@ -59,20 +60,20 @@ impl StopCounts {
     }
 }
 
-/// Distinguishes stops in a shard's passes from the shard's own work, by reading other clocks.
+/// Tells stops in a shard's passes from the shard's own work, with the clocks for CPU time and suspensions.
 #[derive(Debug, Default)]
 pub(super) struct StopDetector {
-    /// The last reading of the thread's CPU time, and when the shard took this reading.
+    /// The last reading of the thread's CPU time, and the moment of this reading.
     cpu: Duration,
     read: Instant,
-    /// How long the host had been suspended at the time of that reading.
+    /// How long the host had been suspended in all at that moment.
     suspended: Option<Duration>,
 }
 
 impl StopDetector {
-    /// How much of the `passed` time is a stop: the part in which the thread used no CPU time. The CPU
-    /// time also contains work since the last reading, so the result can be too small by up to
-    /// [`READ_EVERY`].
+    /// How much of the `passed` time was a stop, because the thread used no CPU time. The CPU time is counted
+    /// from its last reading, which may be older than the `passed` time, so the result can be too small by up
+    /// to [`READ_EVERY`].
     pub(super) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
         if passed <= STOP_MIN {
             return None;
@@ -97,13 +98,13 @@ impl StopDetector {
     }
 }
 
-/// By how much a sleep ended too late. `None` if the delay is too short for a stop.
+/// How late a sleep ended. `None` if the delay is too short to be a stop.
 pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duration> {
     let late = woke.since(meant?);
     (late > STOP_MIN).then_some(late)
 }
 
-/// When to wake a shard that has clients even if nothing happens. `active` is the time of the last
+/// When to wake a shard that has clients, even if nothing happens before. `active` is the time of the last
 /// request.
 pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     match now.since(active) < BEATS_FAST_FOR {
@@ -112,9 +113,9 @@ pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     }
 }
 
-/// The shortest stop. A shorter time does not count as a stop.
+/// A time that is not longer than this does not count as a stop.
 pub(super) const STOP_MIN: Duration = Duration::from_millis(1);
-/// The largest age of a reading of the CPU time.
+/// How old the last reading of the CPU time may be at the end of a pass.
 const READ_EVERY: Duration = Duration::from_micros(500);
 const WINDOW: Duration = Duration::from_secs(30);
 const BEAT_FAST: Duration = Duration::from_millis(20);

@@ -1,5 +1,5 @@
-//! A store's work for a zio. The work is done at once, at the end of the pass, in pieces, or on a worker
-//! thread.
+//! Makes stores do the work of zios. The work is done at once, at the end of a batch of requests, in pieces,
+//! on the ring, or on a worker thread.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::message::Message;
 use crate::store::{Asker, Attempt, Finished, Job, PoolOperation, Store};
 
 impl Shard {
-    /// Makes the store do a zio's work, now or on a worker thread.
+    /// Makes the store do a zio's work, now or later. Returns the outcome if it is already known.
     pub(super) fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
         if id.is_child() {
             return self.work_for_pool(id);
@@ -45,7 +45,7 @@ impl Shard {
                 self.unfinished.push_piece(id, 0);
                 return None;
             }
-            // The caller copies the payload, together with other payloads of the same pass.
+            // The caller copies the payload later, together with others.
             Operation::Write { .. } if incoming.is_some() && store.copies_later() => {
                 return Some(Ok(()));
             }
@@ -70,8 +70,8 @@ impl Shard {
         }
     }
 
-    /// Begins the work for a system call. The kernel does the work after the reply, unless a rule has
-    /// the frontend do it first.
+    /// Begins the work for a system call. The kernel does the work after the reply, but a rule may make the
+    /// frontend do it first.
     fn work_for_call(&mut self, id: ZioId, request: &Request) -> Option<Outcome> {
         let done_first = self.engine.is_done_first(id);
         let connection = self.slots.get(id).and_then(Slot::connection);
@@ -84,7 +84,7 @@ impl Shard {
                 outcome: Ok(()),
                 buffer: Vec::new(),
             };
-            // A shard that is gone needs no answer.
+            // If the shard is gone, it needs no answer.
             let _ = mailbox.send(Message::Done(id, finished));
         });
         match self.connections.get_mut(connection) {
@@ -130,8 +130,7 @@ impl Shard {
         let payload = incoming.unwrap_or(slot.payload());
         let store = self.stores.of(device);
         if self.device_ring.start(store, id, &request, payload) {
-            // The ring has a copy of the payload. The copy is charged to the zio until the work has
-            // ended.
+            // The ring has made a copy of the payload, which is charged to the zio until its work has ended.
             if let Some(bytes) = incoming {
                 slot.charge(bytes.len() as u64);
                 self.budget.charge(slot.export(), 0, bytes.len() as u64);
@@ -166,13 +165,13 @@ impl Shard {
             operation: pool_operation(request, payload),
             cancelled,
             finish: Box::new(move |finished| {
-                // A shard that is gone needs no answer.
+                // If the shard is gone, it needs no answer.
                 let _ = mailbox.send(Message::Done(id, finished));
             }),
         });
     }
 
-    /// Takes the result of a job from a worker thread.
+    /// Takes the result of a worker thread's job.
     pub(super) fn work_done(&mut self, id: ZioId, finished: Finished) {
         self.take_result(id, finished.buffer, finished.outcome);
         self.step(Input::Done(id, finished.outcome), None);
@@ -189,7 +188,7 @@ impl Shard {
         self.end_work(id);
     }
 
-    /// The device and the request of a zio whose work the store is doing.
+    /// The device and the request of a zio whose work a store has been asked to do.
     pub(super) fn asked_of_store(&self, id: ZioId) -> Option<(Device, Request)> {
         if id.is_child() {
             let zio = self.engine.child(id)?;
@@ -199,7 +198,7 @@ impl Shard {
         Some((slot.device(), *slot.request()))
     }
 
-    /// Copies a payload out of the receive buffer, unless the store has taken the payload.
+    /// Copies a payload out of the receive buffer into a buffer of its own.
     pub(super) fn keep_payload(&mut self, id: ZioId, bytes: &[u8]) {
         if let Some(slot) = self.slots.get_mut(id) {
             let mut payload = self.buffers.take(slot.request().length);
@@ -210,8 +209,8 @@ impl Shard {
         }
     }
 
-    /// Continues long work in memory, one piece of each zio in turn, and those zios of pools for which
-    /// the last pass had no room.
+    /// Continues work that was left for this pass: a piece of each long zero or trim in memory, and the zios
+    /// of pools whose bytes the last pass could not move any more.
     pub(super) fn work_on(&mut self) {
         self.unfinished.begin_pass();
         for _ in 0..self.unfinished.pieces() {
@@ -229,8 +228,8 @@ impl Shard {
         }
     }
 
-    /// Does the next piece of a zio's work, after `done` bytes. Returns how many bytes are done, or the
-    /// outcome.
+    /// Does the next piece of a zio's work, after `done` bytes. Returns how many bytes are done now, or the
+    /// outcome if the work has ended.
     fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
         let (device, request) = self.asked_of_store(id)?;
         let (fua, no_hole) = match request.operation {
@@ -253,7 +252,7 @@ impl Shard {
         Some(match attempt {
             Attempt::Done(Ok(())) if !last => Ok(done + piece),
             Attempt::Done(outcome) => Err(outcome),
-            // Stores that work in pieces never wait, so this is an error.
+            // Stores that work in pieces never block, so this would be a defect.
             Attempt::WouldBlock => Err(Err(Errno::Io)),
         })
     }

@@ -21,7 +21,7 @@ pub(super) struct Timers {
     meter: LoadMeter,
 }
 
-/// A time in which the host kept the shard from running.
+/// A stop: a time in which the host kept the shard from running.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stop {
     pub(super) from: Instant,
@@ -60,7 +60,7 @@ impl Timers {
         next_beat(self.now, self.active)
     }
 
-    /// Waits as [`Sleeper::wait`] does, and begins a pass. Returns whether the host has kept the shard
+    /// Waits as [`Sleeper::wait`] does, and begins a pass. Returns the stop if the host has kept the shard
     /// from running during the wait.
     pub(super) fn wait(
         &mut self,
@@ -80,8 +80,8 @@ impl Timers {
         Ok(overslept(meant, woke).map(|stopped| self.stopped(stopped)))
     }
 
-    /// Reads the clock during a pass. Returns whether the host has kept the shard from running since
-    /// the last reading.
+    /// Reads the clock during a pass. Returns the stop if the host has kept the shard from running since the
+    /// last reading.
     #[inline]
     pub(super) fn read_clock(&mut self) -> Option<Stop> {
         let now = clock::now();

@@ -1,4 +1,4 @@
-//! Unfinished work of stores: writes that are still to be copied, long work in pieces, and jobs on the worker
+//! The unfinished work of stores: writes that are still to be copied, long work in pieces, and jobs on worker
 //! threads.
 
 use std::collections::VecDeque;
@@ -15,13 +15,13 @@ pub(super) struct Unfinished {
     pool: Arc<Pool>,
     /// Writes of this pass that are still to be copied to their disks.
     copies: Vec<Copy>,
-    /// Long work in memory: zios, and how many bytes of each zio's work are done.
+    /// The zios with work left for a later pass, and how many bytes of each are done.
     pieces: VecDeque<(ZioId, u64)>,
     /// How many bytes this pass has moved between pools and their disks.
     moved: u64,
 }
 
-/// A write that is still to be copied to its disk. The engine already counts the write as done.
+/// A write that is still to be copied to its disk. For the engine, the write is already done.
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) device: Device,
@@ -50,10 +50,9 @@ impl Unfinished {
         self.copies.push(copy);
     }
 
-    /// Makes the copies of a pass, one by one. A copy to cold memory keeps the CPU's store buffer
-    /// full, and any other work between two copies would wait for the store buffer. The shard has
-    /// already told the engine that the writes are done. No client can notice this order, because
-    /// replies leave later.
+    /// Makes all copies that are due, one right after the other. A copy to cold memory fills the CPU's store
+    /// buffer, and other work between two copies would have to wait for it. The shard has already told the
+    /// engine that the writes are done, but no client can notice, because replies leave later.
     pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
         for copy in self.copies.drain(..) {
             if let Some(store) = stores.of_mut(copy.device) {
@@ -67,9 +66,9 @@ impl Unfinished {
         self.moved = 0;
     }
 
-    /// Whether a zio between a pool and its disk may move its bytes in this pass. A store in memory
-    /// finishes a zio at once, and then the pool sends the next zio. Without a bound, one pass would do
-    /// all the work of a sync.
+    /// Whether a zio between a pool and its disk may move its bytes in this pass. A store in memory finishes
+    /// a zio at once, and the pool then sends the next. Without a limit, a single pass would do all the work
+    /// of a txg's sync.
     pub(super) fn may_move(&mut self, bytes: u32) -> bool {
         let may = self.moved < MOVED_MAX;
         if may {
@@ -86,7 +85,7 @@ impl Unfinished {
         self.pieces.len()
     }
 
-    /// Queues the next piece of a zio, after `done` bytes.
+    /// Queues a zio of whose work `done` bytes are done, for its next piece.
     pub(super) fn push_piece(&mut self, id: ZioId, done: u64) {
         self.pieces.push_back((id, done));
     }
@@ -106,7 +105,7 @@ pub(super) fn is_long(request: &Request, store: &Store) -> bool {
     zeroes && u64::from(request.length) > PIECE && store.zeroes_in_memory()
 }
 
-/// The most bytes to zero before the shard serves other zios.
+/// The largest number of bytes to zero before the shard serves other zios.
 pub(super) const PIECE: u64 = 4 << 20;
 /// Once a pass has moved this many bytes between pools and their disks, it moves no more.
 const MOVED_MAX: u64 = 1 << 20;

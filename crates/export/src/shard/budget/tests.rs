@@ -9,12 +9,12 @@ use crate::message::Handover;
 const LARGEST: u32 = 32 << 20;
 const START: Instant = Instant::from_nanos(1 << 40);
 
-/// A client that announces the largest payload and sends this many bytes of the payload per second.
+/// A client that announces the largest payload, and then sends this many bytes of it per second.
 #[derive(Clone, Copy)]
 struct Slow(f64);
 
 impl Slow {
-    /// How long the client keeps its room, if the shard checks the client as often as in production.
+    /// How long the client occupies its part of the budget, if the shard checks it as often as in production.
     fn keeps(self) -> Duration {
         let mut now = START;
         loop {
@@ -33,7 +33,7 @@ impl Slow {
     }
 }
 
-/// How long a request waits behind slow payloads. As many payloads arrive at once as fit into half
+/// How long a request waits behind payloads of slow clients, of which as many arrive at once as fit into half
 /// of a shard's budget.
 fn wait_behind(slow: &[Slow]) -> Duration {
     let places = (PAYLOAD_MAX / u64::from(EXPORT_SHARE) / u64::from(LARGEST)) as usize;
