@@ -1,7 +1,7 @@
-//! Gives the rest of the program access to the shards, by messages to their mailboxes.
+//! Gives the rest of the program access to the shards, through messages to their mailboxes.
 //!
-//! Every call returns at once. The shard runs the caller's closure with the answer on its own
-//! thread, after the change took effect. The closure must do no more than pass the answer on.
+//! Every call returns at once. After the change has taken effect, the shard calls the caller's closure with
+//! the answer. It does so on its own thread, so the closure must do no more than pass the answer on.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::prober::{ProbeReading, Readings};
 use crate::route::{Route, Routes};
 use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 
-/// The shard is gone: it panicked, and its exports fail.
+/// The shard is gone because it has failed or panicked. Its exports fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shard of this disk has failed; see the daemon's log, and restart it")]
 pub struct ShardGone;
@@ -50,9 +50,9 @@ impl Handle {
         }
     }
 
-    /// The served disks, in the order of the configuration. Other methods take the index of a disk,
-    /// pool or volume in these lists, or the index of an export. [`DiskInfo`] and [`VolumeInfo`] have
-    /// the index of the export.
+    /// The served disks, in the order of the configuration. Other methods take the index of a disk, pool or
+    /// volume in the lists of this handle, or the index of an export, which [`DiskInfo`] and [`VolumeInfo`]
+    /// contain.
     pub fn disks(&self) -> &[DiskInfo] {
         &self.infos.disks
     }
@@ -67,17 +67,17 @@ impl Handle {
         &self.infos.volumes
     }
 
-    /// Lets the pools use their mirrors: each pool keeps records of its mirrors, and repairs sides that
-    /// differ.
+    /// Lets the pools use their mirrors: from now on, each pool records the state of its mirrors, and repairs
+    /// sides that differ.
     pub(crate) fn use_mirrors(&self) {
         for pool in &self.routes.pools {
             let repair = Command::Repair(pool.id);
-            // A shard that is gone serves no mirrors.
+            // If the shard is gone, it has no mirrors to use.
             let _ = pool.mailbox.send(Message::Command(repair, Box::new(drop)));
         }
     }
 
-    /// The id of a volume among all devices.
+    /// The id of a volume, unique among all devices.
     pub fn device_of_volume(&self, volume: usize) -> DeviceId {
         DeviceId::of(self.disks().len() + volume)
     }
@@ -91,27 +91,27 @@ impl Handle {
         }
     }
 
-    /// The names of the exports, in their order: disks outside of pools, then volumes.
+    /// The names of the exports, in the order of their indices: disks outside of pools, then volumes.
     pub fn exports(&self) -> impl Iterator<Item = &str> {
         let lone = self.disks().iter().filter(|disk| disk.export.is_some());
         let volumes = self.volumes().iter().map(|volume| volume.name.as_str());
         lone.map(|disk| disk.name.as_str()).chain(volumes)
     }
 
-    /// Whether the shards meet their deadlines by spinning.
+    /// Whether the shards spin to meet their deadlines.
     pub fn spins(&self) -> bool {
         self.spins
     }
 
-    /// The readings of a shard's prober in the last minute, the oldest first. If the prober has been
-    /// waiting for an answer for long, the last reading is the wait so far. There are no readings if no
-    /// client has sent the shard a request in that minute.
+    /// The readings of a shard's prober in the last minute, the oldest first. If the prober has been waiting
+    /// long for an answer, the last reading is its wait so far. The list is empty if no client has sent the
+    /// shard a request in that minute.
     pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
         let readings = self.readings.get(shard);
         readings.map_or_else(Vec::new, |readings| readings.last_minute(clock::now()))
     }
 
-    /// Whether the shard of a disk is running. Does not ask the shard.
+    /// Fails if the shard of a disk has ended. Does not ask the shard.
     pub fn is_served(&self, disk: usize) -> Result<(), ShardGone> {
         match self.disk(disk)?.mailbox.is_closed() {
             true => Err(ShardGone),
@@ -119,7 +119,7 @@ impl Handle {
         }
     }
 
-    /// Sends a command to the shard of a disk. `build` gets the disk's id in that shard.
+    /// Sends a command to the shard of a disk. `build` makes the command from the disk's id in that shard.
     pub fn command(
         &self,
         disk: usize,
@@ -131,8 +131,8 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk, with its `oldest` zios in flight. The shard takes time from its
-    /// clients to find these zios, so ask for no more zios than you need.
+    /// Takes a snapshot of a disk, with this many of its `oldest` zios in flight. While the shard looks for
+    /// them, it does not serve its clients, so ask for no more than you need.
     pub fn snapshot(
         &self,
         disk: usize,
@@ -144,7 +144,7 @@ impl Handle {
         send(route, Message::Snapshot(device, oldest, Box::new(answer)))
     }
 
-    /// Sends a command to the shard of a pool. `build` gets the pool's id in that shard.
+    /// Sends a command to the shard of a pool. `build` makes the command from the pool's id in that shard.
     pub fn command_pool(
         &self,
         pool: usize,
@@ -166,7 +166,7 @@ impl Handle {
         send(route, Message::SnapshotPool(route.id, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a volume, with its `oldest` zios in flight.
+    /// Takes a snapshot of a volume, with this many of its `oldest` zios in flight.
     pub fn snapshot_volume(
         &self,
         volume: usize,
@@ -178,8 +178,8 @@ impl Handle {
         send(route, Message::Snapshot(device, oldest, Box::new(answer)))
     }
 
-    /// Publishes the events of all finished zios of the disk's shard. Then answers with the count
-    /// of the events that the shard had to drop.
+    /// Publishes the events of all zios that the disk's shard has finished. The answer has the counts of the
+    /// events that the shard had to drop.
     pub fn flush_events(
         &self,
         disk: usize,
@@ -210,7 +210,7 @@ impl Handle {
         send(route, Message::CutPool(route.id, cut, Box::new(answer)))
     }
 
-    /// Makes the kernel a client of an export. The shard calls `answer` once it reads the kernel's
+    /// Makes the kernel a client of an export. The shard calls `answer` once it is ready to read the kernel's
     /// requests.
     pub fn attach(
         &self,
@@ -223,8 +223,8 @@ impl Handle {
     }
 
     /// Ends the attachment of an export to this node. The zios in flight fail, and so does every later
-    /// request of the kernel. Returns how many zios were in flight, or `None` if there is no such
-    /// attachment.
+    /// request of the kernel. The answer is the number of zios that were in flight, or `None` if there is no
+    /// such attachment.
     pub fn fail_attachment(
         &self,
         export: usize,
@@ -237,7 +237,7 @@ impl Handle {
     }
 
     /// Makes a program the client of all disks with followed files: the program's calls on these files
-    /// become zios of the disks. `follower` gets the events of these calls.
+    /// become zios of the disks. `follower` is informed about the calls.
     pub fn follow(
         &self,
         listener: Listener,
@@ -259,7 +259,7 @@ impl Handle {
     /// Ends the grace period of a shutdown: zios that are held fail now.
     pub fn hurry(&self) {
         for route in &self.routes.disks {
-            // A shard that is gone needs no message.
+            // If the shard is gone, it needs no message.
             let _ = send(route, Message::Shutdown(Duration::ZERO));
         }
     }

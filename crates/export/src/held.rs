@@ -3,19 +3,19 @@
 /// The memory that the clients of a shard make it hold now, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The number of zios in flight.
+    /// How many zios are in flight.
     pub zios: u32,
-    /// The most zios in flight.
+    /// The largest number of zios in flight.
     pub zios_max: u32,
-    /// The number of payload bytes that the shard holds.
+    /// How many bytes of payload the shard holds.
     pub payload: u64,
-    /// The most bytes of payloads, including the requests beyond the budget that the shard admits for
+    /// The largest number of payload bytes, including those that the shard admits beyond the budget for
     /// connections with nothing in flight.
     pub payload_max: u64,
     /// How many bytes connections keep in addition to their requests: received bytes that the shard has not
     /// decoded, and replies that clients have not taken.
     pub kept: u64,
-    /// From this many kept bytes on, the shard reads connections a little at a time.
+    /// Once connections keep this many bytes, the shard reads only a little at a time from each.
     pub kept_max: u64,
     /// The number of connections.
     pub connections: u32,
@@ -35,12 +35,12 @@ impl Default for Held {
     }
 }
 
-/// The most zios in flight on one shard.
+/// The largest number of zios in flight on one shard.
 pub(crate) const ZIOS_MAX: u32 = 262_144;
-/// The most payload bytes that a shard holds before it stops reading.
+/// Once a shard holds this many payload bytes, it stops reading.
 pub(crate) const PAYLOAD_MAX: u64 = 256 << 20;
-/// The most bytes that connections with nothing in flight may add to `PAYLOAD_MAX`.
+/// How many bytes connections with nothing in flight may add to `PAYLOAD_MAX`.
 pub(crate) const BEYOND_MAX: u64 = (32 << 20) + (64 << 20);
-/// When connections keep this many bytes in addition to requests, the shard reads connections a
-/// little at a time.
+/// Once connections keep this many bytes in addition to their requests, the shard reads only a little at a
+/// time from each.
 pub(crate) const KEPT_MAX: u64 = 64 << 20;

@@ -1,4 +1,4 @@
-//! The devices and pools of a server, as they were at the start.
+//! The facts about a server's devices and pools that do not change after its start.
 
 use dashpot_engine::pool::{ThrottleConfig, WritePolicy};
 use dashpot_rules::CallFiles;
@@ -6,27 +6,27 @@ use dashpot_rules::CallFiles;
 /// One served disk.
 #[derive(Clone, Debug)]
 pub struct DiskInfo {
-    /// The disk's name, which is also its export name if the disk has an export.
+    /// The disk's name. If the disk has an export, this is also the export's name.
     pub name: String,
     /// The disk's size in bytes.
     pub size: u64,
     /// The smallest read or write, in bytes.
     pub block: u32,
-    /// The length of the smallest write that the store does without reading, in bytes, if it is known.
+    /// The length in bytes of the smallest write for which the store need not read first, if it is known.
     pub physical: Option<u32>,
     /// Whether writes are refused.
     pub read_only: bool,
     /// The disk's store, in the words of the lab file: `ram`, `file:/path`.
     pub store: String,
-    /// Identifies the bytes of the store; `None` if the bytes are lost when this process ends.
+    /// A text that identifies the store's bytes; `None` if they are lost when this process ends.
     pub store_id: Option<String>,
     /// The shard that owns the disk.
     pub shard: usize,
-    /// The files on which a program's calls become zios of the disk. The path of their directory has no
+    /// The files on which a program's calls become zios of the disk. Their directory's path has no symbolic
     /// links. `None` if the disk follows no files.
     pub followed: Option<CallFiles>,
-    /// The index of the disk's export; `None` for a disk of a pool, which only the pool reaches, and
-    /// for a disk with a directory, which only a program reaches.
+    /// The index of the disk's export. `None` for a disk of a pool, because only the pool uses it, and for a
+    /// disk that follows files, because only a program uses it.
     pub export: Option<usize>,
     /// The index of the disk's pool, if the disk belongs to a pool.
     pub pool: Option<usize>,
@@ -41,7 +41,7 @@ pub struct PoolInfo {
     pub members: Vec<Vec<usize>>,
     /// The throttle that holds the pool's writes back.
     pub throttle: ThrottleConfig,
-    /// The room for volumes, in bytes.
+    /// The pool's room for volumes, in bytes.
     pub size: u64,
     /// The shard that owns the pool, with its disks and volumes.
     pub shard: usize,
@@ -50,7 +50,7 @@ pub struct PoolInfo {
 /// One served volume.
 #[derive(Clone, Debug)]
 pub struct VolumeInfo {
-    /// The volume's name, which is also its export name.
+    /// The volume's name, which is also the name of its export.
     pub name: String,
     /// The volume's size in bytes.
     pub size: u64,
@@ -58,7 +58,7 @@ pub struct VolumeInfo {
     pub block_size: u32,
     /// When the volume acknowledges writes.
     pub write: WritePolicy,
-    /// Identifies the volume's bytes; `None` if some of the bytes may be lost when this process ends.
+    /// A text that identifies the volume's bytes; `None` if some of them may be lost when this process ends.
     pub store_id: Option<String>,
     /// The index of the volume's pool.
     pub pool: usize,

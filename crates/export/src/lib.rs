@@ -1,8 +1,8 @@
 //! Runs the engine in real time, with shards, stores and frontends.
 //!
 //! A [`Server`] owns one thread per shard, and one acceptor thread that shakes hands with clients. The
-//! rest of the program talks to the server through a [`Handle`]. A shard answers each message of the
-//! handle after the change took effect.
+//! rest of the program talks to the server through a [`Handle`]. A shard answers each message of the handle
+//! after the change has taken effect.
 
 #![warn(missing_docs)]
 

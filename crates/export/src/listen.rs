@@ -1,5 +1,5 @@
-//! Listening sockets. Only the user of this process can connect to a unix socket, and dropping the
-//! socket removes its path.
+//! Listening sockets. Opens the sockets at which clients connect. Only the user of this process can connect
+//! to a unix socket, and the socket's path is removed when the socket is dropped.
 
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
@@ -21,18 +21,18 @@ pub enum ListenError {
     /// Another program listens at this address.
     #[error("{0}: another program listens there; choose another address, or stop it")]
     InUse(Address),
-    /// The path is something other than a socket.
+    /// The path exists, but is not a socket.
     #[error("{0}: this file exists and is not a socket; choose another path")]
     NotASocket(Address),
     /// A unix socket's directory is missing.
     #[error("{0}: there is no such directory; create it, or choose another path")]
     NoDirectory(Address),
-    /// The parent process has handed over something other than a listening socket.
+    /// A descriptor that the parent process has handed over is not a listening socket.
     #[error(
         "LISTEN_FDS: descriptor {at} of those handed over {why}; hand over a listening stream socket"
     )]
     Handed {
-        /// The place of the descriptor among those that were handed over, counted from 1.
+        /// The descriptor's number among those that were handed over, counted from 1.
         at: usize,
         /// Why the descriptor cannot be used.
         why: String,
@@ -51,8 +51,8 @@ pub enum ListenError {
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: OwnedFd,
-    /// The address. If the configuration left the port open, the address has the port that the
-    /// system picked.
+    /// The address. The address, with the port that the system picked if the configuration left the port
+    /// open.
     pub(crate) address: Address,
     /// Removes the path when the listener is dropped.
     _path: Option<Unlink>,
@@ -69,7 +69,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// A listener on the socket that was handed over as number `at`. The path of this socket stays.
+    /// A listener on the socket that was handed over as number `at`. The socket's path is not removed.
     pub(crate) fn adopt(at: usize, socket: &OwnedFd) -> Result<Listener, ListenError> {
         let refused = |why: String| ListenError::Handed { at, why };
         let failed = |error: io::Error| refused(format!("cannot be used ({error})"));
@@ -134,9 +134,9 @@ fn bind_unix(path: &Path, address: &Address) -> Result<Listener, ListenError> {
     })
 }
 
-/// Binds a unix socket that only this user can connect to. On Linux the socket's file gets the mode
-/// that the descriptor has when it is bound. So other users cannot connect at any moment, and the
-/// process's umask, which all threads share, stays unchanged.
+/// Binds a unix socket that only this user can connect to. On Linux, the socket's file gets the mode that the
+/// descriptor has when it is bound. So other users can never connect, not even for a moment, and the umask,
+/// which all threads share, need not change.
 pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -146,9 +146,8 @@ pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Makes the kernel probe the peers of idle connections. A host that has vanished sends nothing, and
-/// without probes its connections would stay for ever. Connections inherit this setting from their
-/// listener.
+/// Makes the kernel probe the peers of idle connections. A host that has vanished sends nothing, so without
+/// probes its connections would stay for ever. Connections inherit this setting from their listener.
 pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     sockopt::set_tcp_keepidle(&socket, IDLE)?;
     sockopt::set_tcp_keepintvl(&socket, PROBE_EVERY)?;
@@ -159,15 +158,15 @@ pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
 /// Why a path cannot be bound.
 #[derive(Debug)]
 pub enum Occupied {
-    /// The path is something other than a socket.
+    /// The path exists, but is not a socket.
     NotASocket,
     /// Another program listens on the socket.
     InUse,
-    /// The system refuses to remove a dead socket.
+    /// The system refuses to remove the socket of a killed daemon.
     Stuck(io::Error),
 }
 
-/// Removes the socket that a killed daemon has left at `path`, and nothing else.
+/// Removes the socket that a killed daemon has left at `path`. Fails if anything else is at this path.
 pub fn remove_dead_socket(path: &Path) -> Result<(), Occupied> {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return Ok(());
@@ -198,18 +197,19 @@ struct Unlink(PathBuf);
 
 impl Drop for Unlink {
     fn drop(&mut self) {
-        // The path may be gone already, together with its directory.
+        // The path may already be gone, together with its directory.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// The length of the backlog: the longest that the system allows. A client that finds the backlog full
-/// retries only after a second or more.
+/// The length of the backlog. The system cuts it to the longest that it allows. A client that finds the
+/// backlog full retries only after a second or more.
 const BACKLOG: i32 = i32::MAX;
 
 /// How long a connection is idle before the kernel probes its peer.
 const IDLE: Duration = Duration::from_secs(60);
-/// How often the kernel probes the peer of an idle connection, and how many failed probes end the connection.
+/// How often the kernel probes the peer of an idle connection, and after how many failed probes it ends the
+/// connection.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
 

@@ -1,6 +1,6 @@
-//! A mailbox: a queue, and a descriptor that becomes readable when the queue is not empty. Through a
-//! mailbox, other threads reach a thread that waits on one poller. A mailbox is for control and for
-//! handing connections over, not for I/O.
+//! A mailbox: a queue, and a descriptor that becomes readable when the queue is not empty. Other threads use
+//! it to reach a thread that waits in a single epoll call. A mailbox is for control and for handing
+//! connections over, not for I/O.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,7 +33,7 @@ impl<M> Mailbox<M> {
         }
         queue.push(message);
         drop(queue);
-        // The write fails only if the counter is full. In that case the reader has been woken already.
+        // The write fails only if the counter is full, and then the reader has already been woken.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         Ok(())
     }
@@ -41,7 +41,7 @@ impl<M> Mailbox<M> {
     /// Takes all messages that have come since the last call.
     pub(crate) fn take(&self) -> Vec<M> {
         let mut rings = [0; 8];
-        // The descriptor may have nothing to read. The call empties the queue in any case.
+        // This read fails if the counter is zero. The queue is emptied in any case.
         let _ = rustix::io::read(&self.bell, &mut rings);
         std::mem::take(&mut *self.queue())
     }
@@ -59,7 +59,7 @@ impl<M> Mailbox<M> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Locks the queue. The queue is sound even after a panic: no code that can panic holds its lock.
+    /// Locks the queue. The queue is sound even after a panic, because no code that can panic holds its lock.
     fn queue(&self) -> MutexGuard<'_, Vec<M>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -20,7 +20,8 @@ pub(crate) enum Message {
     Connect(Handover),
     /// Serve the kernel as a client, through the descriptor of an attachment.
     Attach(ExportId, Attach, AttachAnswer),
-    /// End the attachment of an export to this node. The answer is the count of zios that fail.
+    /// End the attachment of an export to this node. The answer is the number of zios that fail, or `None` if
+    /// there is no such attachment.
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
     /// Change rules or the state of a disk.
     Command(Command, CommandAnswer),
@@ -28,7 +29,7 @@ pub(crate) enum Message {
     Snapshot(Device, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
     /// Take a snapshot of a pool.
     SnapshotPool(PoolId, Box<dyn FnOnce(PoolSnapshot) + Send>),
-    /// Publish the events of all finished zios. The answer is the count of dropped events.
+    /// Publish the events of all finished zios. The answer has the counts of dropped events.
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A worker thread has finished work that the store could not do at once.
     Done(ZioId, Finished),
@@ -40,10 +41,10 @@ pub(crate) enum Message {
         Cut,
         Box<dyn FnOnce(Result<PoolLoss, CutError>) + Send>,
     ),
-    /// The write of the record of a pool's mirrors has ended. The record is durable, or the write has
+    /// The attempt to write the record of a pool's mirrors has ended: the record is durable, or the write has
     /// failed.
     Recorded(PoolId, Outcome),
-    /// Stop. Zios that are held may end by themselves within this time.
+    /// Stop. End the shard. Zios that are held have this much time to end by themselves.
     Shutdown(Duration),
 }
 
@@ -55,20 +56,20 @@ pub(crate) type CommandAnswer = Box<dyn FnOnce(Result<Answer, CommandError>) + S
 pub(crate) struct Handover {
     pub(crate) session: Session,
     pub(crate) export: ExportId,
-    /// The name of the client at the other end.
+    /// The name of the connection's client.
     pub(crate) peer: String,
     /// The bytes that the client has sent after the handshake: the beginning of its first requests.
     pub(crate) left_over: Vec<u8>,
-    /// The connection's permit. The prober and the kernel need no permit.
+    /// The connection's permit, which the prober and the kernel do not need.
     pub(crate) permit: Option<Permit>,
     /// The attachment to the host, if the client is the kernel.
     pub(crate) attachment: Option<Attachment>,
 }
 
-/// Takes a message to a shard.
+/// Sends a message to a shard.
 pub(crate) type Outlet = Box<dyn FnOnce(Message)>;
 
-/// Makes a program the client of exports, each with its files.
+/// Makes a program the client of exports, each of which has certain files.
 pub(crate) fn follow(
     listener: Listener,
     files: impl Iterator<Item = (CallFiles, ExportId, Outlet)>,
@@ -99,15 +100,15 @@ pub struct Attach {
     /// The daemon's end of the connection to the kernel. Each mechanism needs its own kind of
     /// descriptor.
     pub descriptor: OwnedFd,
-    /// The block device that the export becomes. The node is also the client's name.
+    /// The block device that the export becomes. The path of its node is also the name of the client.
     pub node: String,
     /// How the device reaches the export.
     pub mechanism: Mechanism,
-    /// The process that asks for the attachment, such as `uid=0 pid=7`.
+    /// The process that asks for the attachment, for example `uid=0 pid=7`.
     pub by: String,
 }
 
-/// Why an export is not attached.
+/// The reason that an export is not attached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
     /// The descriptor is of the wrong kind.
@@ -116,8 +117,7 @@ pub enum AttachError {
     /// The power of the export is off, or its shard is about to end.
     #[error("the disk takes no clients now")]
     Closed,
-    /// The export is a block device already. A second block device would not know the cache of the
-    /// first block device.
+    /// The export is a block device already. Two block devices would not see each other's caches.
     #[error("it is {0} already")]
     Attached(String),
     /// The system has no room for one more descriptor.
@@ -125,7 +125,7 @@ pub enum AttachError {
     Refused(rustix::io::Errno),
 }
 
-/// The facts about an attachment that its connection keeps.
+/// The facts about an attachment that its connection keeps, for lists of attachments.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     pub(crate) node: String,

@@ -1,6 +1,6 @@
-//! The types of power cuts: which writes a cut takes, and the report of the loss.
+//! The types for power cuts: which writes a cut takes, and the report of what was lost.
 //!
-//! Only a disk on a `lossy` store has a cache that can lose something.
+//! Only a disk on a `lossy` store has a cache that can lose writes.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use dashpot_engine::{Duration, Errno};
 /// A power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The choice of survivors among the writes that no flush has covered.
+    /// The survivors among the writes that no flush has covered.
     pub keep: Keep,
-    /// The unit at which a write is torn, in bytes, a multiple of 512. `None` if each write
-    /// survives whole or not at all.
+    /// The unit in which writes are torn, in bytes: a multiple of 512. `None` if each write survives whole or
+    /// not at all.
     pub tear: Option<u64>,
-    /// Seeds the random choice of the writes that survive.
+    /// The seed for the random choice of the writes that survive.
     pub seed: u64,
     /// The state of the disk after the cut.
     pub then: Then,
 }
 
-/// The choice of survivors of a power cut, among the writes that no flush has covered.
+/// Decides which of the writes that no flush has covered survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// No write survives.
@@ -36,10 +36,10 @@ pub enum Keep {
 pub enum Then {
     /// The disk keeps serving its clients and loses only its cache.
     GoesOn,
-    /// The disk ends its connections and accepts no connection until the disk is restarted.
+    /// The disk ends its connections, and accepts none until it is restarted.
     Off,
-    /// The disk ends its connections, and serves the data that has survived. A disk that is off is
-    /// served again and loses nothing.
+    /// The disk ends its connections, and then serves the data that has survived. If the disk is already off,
+    /// it is served again and loses nothing.
     Restart,
 }
 
@@ -50,32 +50,32 @@ impl Cut {
     }
 }
 
-/// The writes and bytes that a power cut took.
+/// The losses of a power cut of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// Acknowledged writes that no flush had covered, and their bytes.
+    /// The acknowledged writes that no flush had covered.
     pub unflushed: Sum,
-    /// The `unflushed` writes that are not whole, and the bytes that are missing from these writes.
+    /// The `unflushed` writes of which bytes are missing, and the number of these bytes.
     pub lost: Sum,
     /// How many of the `lost` writes have survived in part.
     pub torn: u64,
     /// How many writes were in progress: the disk had not acknowledged them to any client.
     pub unacknowledged: u64,
-    /// How many bytes the store wrote to the medium since the last flush only because the cache was full.
+    /// How many bytes the store had to write to the medium since the last flush because its cache was full.
     pub early_bytes: u64,
     /// Whether the disk was off, so that nothing was left to lose.
     pub was_off: bool,
-    /// The lost writes, by client.
+    /// The lost writes of each client.
     pub clients: BTreeMap<String, Sum>,
-    /// The lost writes, in the order in which they were made.
+    /// The lost writes, in the order in which the store received them.
     pub writes: Vec<LostWrite>,
 }
 
-/// The bytes that a power cut of a pool took.
+/// The losses of a power cut of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolLoss {
-    /// The txgs that were only in memory, each with its dirty bytes. The pool had acknowledged these
-    /// bytes to clients. Empty if the pool went on, because then its host kept its memory.
+    /// The txgs that were only in memory, each with the number of its dirty bytes, which the pool had
+    /// acknowledged to clients. Empty if the pool went on, because then its host kept its memory.
     pub txgs: Vec<(u64, u64)>,
     /// The losses of each disk's cache, in the order of the pool's disks.
     pub disks: Vec<Loss>,
@@ -83,7 +83,7 @@ pub struct PoolLoss {
     pub was_off: bool,
 }
 
-/// A number of writes, and their bytes.
+/// A number of writes, and the number of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// The number of writes.
@@ -110,7 +110,7 @@ pub struct LostWrite {
     pub length: u64,
     /// How many bytes of the write are missing.
     pub missing: u64,
-    /// How long before the cut the store received the write.
+    /// The age of the write at the cut, since the store received it.
     pub age: Duration,
 }
 

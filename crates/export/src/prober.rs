@@ -1,21 +1,20 @@
-//! The prober measures, end to end, what a client on this host experiences, independently of the
-//! shard's own counters. Lateness ends when the shard offers a reply to the transport. No counter of
-//! the server can see the time after that offer, or the time before the shard reads a request.
+//! The prober measures, end to end, the delay that a client on this host sees, independently of the shard's
+//! own counters. Lateness ends when the shard offers a reply to the transport. No counter of the server can
+//! include the time after that, or the time before the shard reads a request.
 //!
 //! Once a second, a separate thread reads a block of a separate disk over a socket pair. The read goes
-//! through the same loop, engine, rule (`-D 1ms`) and replies as every other read. The reading is the
-//! time that the read takes beyond the rule's delay. No client can reach this disk, no list shows the
-//! disk, and no other figure counts its reads.
+//! through the same loop, engine, rule (`-D 1ms`) and replies as every other read. A reading is the time that
+//! the read takes beyond the rule's delay. No client can reach this disk, no list shows it, and no other
+//! figure counts its reads.
 //!
 //! The prober sleeps until its reply is there, as most clients do, so the reading includes the prober's
-//! own wake-up. We also tried polling. Where other programs use the CPUs, the scheduler makes a thread
-//! that has polled wait for its time slice: the prober read 2 ms where clients saw 0.1 ms.
+//! own wake-up. We also tried polling. But where other programs use the CPUs, the scheduler makes a thread
+//! that has polled wait for its next time slice: the prober read 2 ms where clients saw 0.1 ms.
 //!
-//! In its passes, the shard tells the prober that clients send requests. The prober's own thread
-//! decides when to ask. So the prober also reads from a shard that is stuck, and a read that has no answer
-//! yet counts with its age. The prober does not ask while clients send no requests, so that an idle daemon
-//! does not wake up. The prober does not measure TCP, nor the time that a large request or a full queue would
-//! add.
+//! In its passes, the shard tells the prober that clients are sending requests, and the prober's own thread
+//! decides when to send a read. So the prober notices a shard that is stuck: a read that has no answer yet
+//! counts with its age. While clients send no requests, the prober sends no reads, so that an idle daemon
+//! does not wake up. The prober measures neither TCP nor the extra time of a large request or a full queue.
 
 use std::collections::VecDeque;
 use std::io;
@@ -48,13 +47,13 @@ pub(crate) struct Readings(Mutex<Found>);
 #[derive(Debug, Default)]
 struct Found {
     readings: VecDeque<ProbeReading>,
-    /// The time of the request that has no answer yet, if there is one.
+    /// When the read that has no answer yet was sent, if there is one.
     asked: Option<Instant>,
 }
 
 impl Readings {
-    /// The readings of the minute before `now`, the oldest first. If a read without a reply is late by at
-    /// least [`OPEN_MIN`], it counts as the last reading.
+    /// The readings of the minute before `now`, the oldest first. If a read has no reply yet and is late by
+    /// at least [`OPEN_MIN`], it counts as the last reading.
     pub(crate) fn last_minute(&self, now: Instant) -> Vec<ProbeReading> {
         let recent = |reading: &&ProbeReading| now.since(reading.at) < MINUTE;
         let found = self.lock();
@@ -78,15 +77,15 @@ impl Readings {
         found.readings.extend(reading);
     }
 
-    /// Locks the readings. The readings are sound even after a panic: no code that can panic holds the
-    /// lock.
+    /// Locks the readings. The readings are sound even after a panic, because no code that can panic holds
+    /// the lock.
     fn lock(&self) -> MutexGuard<'_, Found> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ProbeReading {
-    /// The reading of a read that was sent at `asked` and answered at `at`.
+    /// The reading from a read that was sent at `asked` and answered at `at`.
     fn of(asked: Instant, at: Instant) -> ProbeReading {
         let took = at.since(asked);
         ProbeReading {
@@ -96,7 +95,7 @@ impl ProbeReading {
     }
 }
 
-/// The shard's end of a prober. When it is dropped, the prober ends.
+/// The shard's handle to its prober, which ends when this handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     prompt: SyncSender<()>,
@@ -104,12 +103,12 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// Tells the prober that clients send requests. The shard prompts the prober twice as often as the
-    /// prober asks, so the prober always has recent news when it decides.
+    /// Tells the prober that clients are sending requests. The shard prompts the prober twice as often as the
+    /// prober reads, so the prober always knows about recent requests when it decides to read.
     pub(crate) fn note_activity(&mut self, now: Instant) {
         if now >= self.next {
             self.next = now + PROMPT_EVERY;
-            // If the prober has not taken the last prompt yet, a second prompt is not needed.
+            // If the prober has not taken the last prompt yet, another is not needed.
             let _ = self.prompt.try_send(());
         }
     }
@@ -184,7 +183,7 @@ impl Prober {
         }
     }
 
-    /// Takes one reading. `None` if the shard refuses the read, as shards do when the daemon ends.
+    /// Takes one reading. `None` if the shard refuses the read, as it does when the daemon ends.
     fn read(&self, asked: Instant) -> io::Result<Option<ProbeReading>> {
         self.readings.ask(asked);
         let is_read = self.client.read()?;
@@ -192,16 +191,16 @@ impl Prober {
     }
 }
 
-/// The name of the prober's disk and client. No export has this name.
+/// The name of the prober's disk and of its client. No export of clients has this name.
 const NAME: &str = "probe";
-/// The rule of the prober's disk. No rule that is armed later has this id.
+/// The rule of the prober's disk. No rule that is armed later gets this id.
 const RULE: RuleId = RuleId(0);
 /// The delay of the rule.
 const DELAY: Duration = Duration::from_millis(1);
-/// The least time between two reads of the prober, and between two prompts from the shard.
+/// The least time between two reads of the prober, and the least time between two prompts from the shard.
 const EVERY: Duration = Duration::from_secs(1);
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
-/// A read without a reply counts as a reading once the read is this much older than the rule's delay.
+/// A read without a reply counts as a reading once its age exceeds the rule's delay by this much.
 const OPEN_MIN: Duration = Duration::from_millis(1);
 /// How long readings are kept.
 const MINUTE: Duration = Duration::from_secs(60);

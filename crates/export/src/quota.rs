@@ -1,17 +1,17 @@
 //! The CPU quota in force for this process, and how often this quota has stopped the process. Both
 //! figures come from the process's control groups (version 2 or 1) and the groups above them.
 //!
-//! A quota belongs to a group, and the kernel counts stops by group, too. The counts of the group that
-//! was stopped most tell how much of the time this process was kept from running.
+//! A quota belongs to a group, and the kernel also counts stops per group. The counts of the group that was
+//! stopped longest tell how long this process was kept from running.
 
 use crate::cgroups::{self, Group, Version, field};
 
 /// A bound on CPU time: `quota_us` microseconds in each period of `period_us`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuQuota {
-    /// CPU time for each period, summed over all CPUs.
+    /// The CPU time that the group may use in each period, summed over all CPUs, in microseconds.
     pub quota_us: u64,
-    /// The length of a period.
+    /// The length of a period, in microseconds.
     pub period_us: u64,
 }
 
@@ -25,11 +25,11 @@ impl CpuQuota {
 /// How often a quota has stopped its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {
-    /// How many periods there were in which a process of the group ran.
+    /// In how many periods a process of the group ran.
     pub periods: u64,
     /// In how many periods the group used up its quota and was stopped for the rest of the period.
     pub throttled: u64,
-    /// How long the group was stopped, summed over the CPUs.
+    /// How long the group was stopped, summed over the CPUs, in nanoseconds.
     pub throttled_ns: u64,
 }
 
@@ -49,9 +49,8 @@ pub fn cpu_quota() -> Option<CpuQuota> {
     quota(&cgroups::own(CONTROLLER))
 }
 
-/// How often the quotas of this process's control groups have stopped the process, since the groups were
-/// made. All counts are zero if the system does not report them. In that case, no quota can be set
-/// either.
+/// How often quotas have stopped this process since its control groups were created. All counts are zero if
+/// the system does not report them, but then no quota can be set either.
 pub fn cpu_throttling() -> Throttling {
     throttling(&cgroups::own(CONTROLLER))
 }
@@ -71,7 +70,7 @@ fn quota_of(group: &Group) -> Option<CpuQuota> {
     match group.version() {
         Version::Two => parse_cpu_max(&group.read("cpu.max")?),
         Version::One => Some(CpuQuota {
-            // Without a quota the file says -1, which is not a number here.
+            // Without a quota, the file says -1, which `number` turns into `None`.
             quota_us: group.number("cpu.cfs_quota_us")?,
             period_us: group.number("cpu.cfs_period_us")?,
         }),
@@ -110,7 +109,7 @@ mod tests {
     use super::{CONTROLLER, CpuQuota, Throttling, quota, throttling};
     use crate::cgroups::below;
 
-    /// The quota and the throttling in a tree of files.
+    /// Reads the quota and the throttling from a tree of files.
     fn of(files: &[(&str, &str)]) -> (Option<CpuQuota>, Throttling) {
         let root = tempfile::tempdir().unwrap();
         for (name, text) in files {

@@ -1,9 +1,8 @@
-//! The memory of a process that serves a block device of its own host.
+//! Protects a process that serves a block device of its own host from waiting for its own device.
 //!
-//! The kernel frees memory by writing to devices, and the device of this process is one of them. So a
-//! daemon behind a device must not wait for memory that only a write to the device would free. This
-//! module locks the daemon's memory, and tells the kernel that the process is a part of the way to a
-//! disk (`PR_SET_IO_FLUSHER`).
+//! The kernel frees memory by writing to devices, and this process's device may be one of them. So the daemon
+//! must not wait for memory that only a write to its own device would free. This module locks the daemon's
+//! memory, and tells the kernel that the process is part of the path to a disk (`PR_SET_IO_FLUSHER`).
 
 use std::fs;
 
@@ -11,19 +10,19 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Pid, Resource, Rlimit, configure_io_flusher_behavior, getrlimit, prlimit};
 use rustix::thread::{CapabilitySet, capabilities, capability_is_in_bounding_set};
 
-/// The protection in force in this process.
+/// The protections in force in this process.
 #[derive(Clone, Debug)]
 pub struct InForce {
     /// Whether the memory of the process is locked.
     pub locked: bool,
-    /// Whether the process is marked as a part of the way to a disk.
+    /// Whether the process is marked as part of the path to a disk.
     pub io_flusher: bool,
-    /// The protection that is missing, with the remedy.
+    /// The protections that are missing, each with its remedy.
     pub lacks: Vec<&'static str>,
 }
 
-/// Protects this process, and the threads that this process starts from now on. [`in_force`] shows
-/// which protection has failed.
+/// Protects this process, and the threads that this process starts from now on. [`in_force`] tells which
+/// protections have failed.
 pub fn protect() {
     // The call needs CAP_SYS_RESOURCE.
     let _ = configure_io_flusher_behavior(true);
@@ -33,14 +32,13 @@ pub fn protect() {
 
 /// Locks the memory of this process, if the process may lock it.
 pub fn lock_memory() {
-    // Without the right to lock all memory, later mappings could fail because of the limit.
+    // If the process may lock only some memory, later mappings could fail because of the limit.
     if may_lock() {
         let _ = mlockall(LOCKED);
     }
 }
 
-/// Lets a process, this one or another, lock as much memory as it likes. The caller needs
-/// CAP_SYS_RESOURCE.
+/// Lets a process (`None` is this one) lock as much memory as it likes. The caller needs CAP_SYS_RESOURCE.
 pub fn raise_limit(process: Option<Pid>) -> rustix::io::Result<()> {
     let unlimited = Rlimit {
         current: None,
@@ -54,7 +52,7 @@ pub fn is_unlimited() -> bool {
     getrlimit(Resource::Memlock).current.is_none()
 }
 
-/// The protection that is in force in this process now.
+/// The protections that are in force in this process now.
 pub fn in_force() -> InForce {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let (locked, io_flusher) = (locked_kb(&status) > 0, is_flusher());
@@ -73,8 +71,8 @@ pub fn in_force() -> InForce {
     }
 }
 
-/// Whether a root process that this process starts would have a capability. Containers and services often
-/// leave some capabilities out.
+/// Whether this process could give a capability to a root process that it starts. Containers and services
+/// often remove some capabilities.
 fn can_have(capability: CapabilitySet) -> bool {
     capability_is_in_bounding_set(capability).unwrap_or(true)
 }
@@ -114,8 +112,9 @@ fn locked_kb(status: &str) -> u64 {
     figure.unwrap_or_default()
 }
 
-/// Whether this thread is marked as a part of the way to a disk. In that case, every thread that it started
-/// after the mark is marked, too. Asking the kernel directly takes the same capability as setting the mark.
+/// Whether this thread is marked as part of the path to a disk. If so, every thread that it started after the
+/// mark is marked, too. We read `/proc` because asking the kernel directly needs the same capability as
+/// setting the mark.
 fn is_flusher() -> bool {
     let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
     flags(&stat).is_some_and(|flags| flags & IO_FLUSHER == IO_FLUSHER)
@@ -127,13 +126,13 @@ fn flags(stat: &str) -> Option<u64> {
     fields.split(' ').nth(FLAGS)?.parse().ok()
 }
 
-/// Locks pages when they are first used, because RAM disks are sparse.
+/// Locks each page only when it is first used, because RAM disks are sparse.
 const LOCKED: MlockAllFlags = MlockAllFlags::CURRENT
     .union(MlockAllFlags::FUTURE)
     .union(MlockAllFlags::ONFAULT);
 /// `PF_MEMALLOC_NOIO` and `PF_LOCAL_THROTTLE` of the kernel's linux/sched.h.
 const IO_FLUSHER: u64 = 0x80000 | 0x100000;
-/// The place of `flags` in proc(5), counted from `state`.
+/// The place of the field `flags` in `/proc/PID/stat`, counted from the field `state` (see proc(5)).
 const FLAGS: usize = 6;
 
 #[cfg(test)]

@@ -8,21 +8,21 @@ use crate::export::ExportId;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 
-/// A shard, and an id in that shard.
+/// A route: the mailbox of a shard, and an id in that shard.
 #[derive(Clone)]
 pub(crate) struct Route<Id> {
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) id: Id,
 }
 
-/// The routes to all disks, pools, volumes and exports, in the order of the configuration. Clients reach
-/// exports. Rules belong to disks.
+/// The routes to all disks, pools, volumes and exports, in the order of the configuration. Clients connect to
+/// exports; rules belong to disks.
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) disks: Vec<Route<DiskId>>,
     pub(crate) pools: Vec<Route<PoolId>>,
     pub(crate) volumes: Vec<Route<VolumeId>>,
     pub(crate) exports: Vec<Route<ExportId>>,
-    /// The disks with directories, by their indices. No client can ask for these disks by name.
+    /// The disks that follow files, by their indices. Clients cannot ask for these disks by name.
     pub(crate) followed: Vec<(usize, Route<ExportId>)>,
 }

@@ -26,7 +26,7 @@ use crate::quota::cpu_quota;
 use crate::shard::{Parts, Shard};
 use crate::store::{self, Adoption, OpenDevices, Pool, Store, StoreError};
 
-/// The reason that a server did not start. In that case no part of the server keeps running.
+/// The reason that a server did not start. No part of it keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A store cannot be used.
@@ -35,7 +35,7 @@ pub enum StartError {
     /// An address cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// A pool or a volume cannot be made.
+    /// A pool or a volume cannot be created.
     #[error("{0}")]
     Pool(String),
     /// The system has no thread or descriptor left.
@@ -52,8 +52,7 @@ impl From<DealError> for StartError {
     }
 }
 
-/// A running server. If a server is dropped without [`Server::shutdown`], it ends without a grace
-/// period.
+/// A running server. A server that is dropped without [`Server::shutdown`] ends without a grace period.
 pub struct Server {
     handle: Handle,
     addresses: Vec<Address>,
@@ -73,7 +72,7 @@ struct Running<M> {
 impl<M> Running<M> {
     fn join(mut self) {
         if let Some(thread) = self.thread.take() {
-            // If the thread has panicked, it has printed its message.
+            // If the thread has panicked, it has already printed a message.
             let _ = thread.join();
         }
     }
@@ -81,15 +80,15 @@ impl<M> Running<M> {
 
 impl<M> Drop for Running<M> {
     fn drop(&mut self) {
-        // A thread that has ended needs no message.
+        // If the thread has ended, it needs no message.
         let _ = self.mailbox.send((self.end)());
     }
 }
 
 impl Server {
-    /// Opens the stores, binds the addresses and starts the threads, or does none of these. Clients can
-    /// connect, but the server serves them only after [`Server::open`]. `devices` are the block devices
-    /// of stores that the caller has already opened.
+    /// Opens the stores, binds the addresses and starts the threads. If any of these fails, undoes the
+    /// others. Clients can connect, but the server serves them only after [`Server::open`]. `devices` are the
+    /// block devices of stores that the caller has already opened.
     pub fn start(config: &ServerConfig, devices: &OpenDevices) -> Result<Server, StartError> {
         raise_descriptor_limit();
         let listeners = bind_all(config)?;
@@ -149,15 +148,15 @@ impl Server {
         })
     }
 
-    /// Lets clients in, and begins to repair mirrors. The caller first arms the rules that the first
-    /// request must find. It is this call that labels the files of disks, and not [`Server::start`], so that
-    /// a start that fails leaves the files as they were.
+    /// Lets clients in, and begins to repair mirrors. The caller must first arm the rules that have to be in
+    /// force at the first request. This call, not [`Server::start`], labels the files of disks, so that a
+    /// failed start leaves the files as they were.
     pub fn open(&self) -> Result<(), StartError> {
         for adoption in &self.adoptions {
             adoption.adopt()?;
         }
         self.handle.use_mirrors();
-        // If the acceptor is gone, it has printed the reason.
+        // If the acceptor is gone, it has already printed the reason.
         let _ = self.acceptor.mailbox.send(AcceptorMessage::Open);
         Ok(())
     }
@@ -167,21 +166,20 @@ impl Server {
         self.handle.clone()
     }
 
-    /// The one reader of the events of all shards, or `None` once a caller has taken the reader.
-    /// Without a reader the shards drop events.
+    /// Takes the only reader of the events of all shards; `None` if it was already taken. If no caller reads
+    /// them, the shards drop events.
     pub fn events(&mut self) -> Option<EventReader> {
         self.events.take()
     }
 
-    /// Where clients connect, in the order of the configuration, with the ports that the system
-    /// picked.
+    /// The addresses at which clients connect, in the order of the configuration, with the ports that the
+    /// system picked.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Stops taking clients and requests, and waits until the zios in flight have ended, but no
-    /// longer than `grace`. After that, zios that are held or suspended fail with ESHUTDOWN.
-    /// Removes the sockets.
+    /// Stops accepting clients and requests, and waits at most `grace` until the zios in flight have ended.
+    /// After that, zios that are still held or suspended fail with ESHUTDOWN. Removes the sockets.
     pub fn shutdown(self, grace: Duration) {
         let _ = self.acceptor.mailbox.send(AcceptorMessage::Close);
         self.acceptor.join();
@@ -192,8 +190,8 @@ impl Server {
     }
 }
 
-/// Raises the soft limit of descriptors. Each client takes a descriptor, and the usual soft limit is
-/// far below the hard limit.
+/// Raises the soft limit of open descriptors to the hard limit. Each client takes a descriptor, and the soft
+/// limit is usually far below the hard limit.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -204,7 +202,7 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-/// The listeners that were handed over, then the listeners of the configuration.
+/// The listeners on the sockets that were handed over, followed by those of the configuration.
 fn bind_all(config: &ServerConfig) -> Result<Vec<Listener>, ListenError> {
     let handed = config.handed.iter().zip(1..);
     let handed = handed.map(|(socket, at)| Listener::adopt(at, socket));
@@ -213,8 +211,8 @@ fn bind_all(config: &ServerConfig) -> Result<Vec<Listener>, ListenError> {
         .collect()
 }
 
-/// Starts a shard's thread. `disks` are the names of the shard's disks. A shard that panics or fails
-/// takes down its own connections and commands, but not those of other shards.
+/// Starts a shard's thread. A shard that panics or fails takes its own connections and commands down with it,
+/// but not those of other shards.
 fn start_shard(
     at: usize,
     mut built: Built,
@@ -247,8 +245,8 @@ fn start_shard(
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))
         .spawn(move || {
-            // Without this call the kernel rounds timers up by 50 µs. If the kernel refuses the call,
-            // timers stay late.
+            // Without this call, the kernel may end a sleep up to 50 µs late. If it refuses the call, sleeps
+            // stay that late.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
             inbox.close();
@@ -262,8 +260,8 @@ fn start_shard(
     Ok((running, readings))
 }
 
-/// A ring for a shard that has these disks on block devices. Without a ring, worker threads do the work of
-/// these disks.
+/// A ring for a shard that has these disks on block devices. If the kernel refuses a ring, worker threads do
+/// the disks' work.
 fn ring_for(disks: &[&str]) -> Option<Ring> {
     if disks.is_empty() {
         return None;
@@ -284,16 +282,16 @@ fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
         Ok(Err(error)) => complain(format_args!(
             "dashpot: {who} has failed: {error}; its exports are gone"
         )),
-        // The panic has printed its own message.
+        // The panic has already printed its own message.
         Err(_) => complain(format_args!(
             "dashpot: {who} has panicked; its exports are gone"
         )),
     }
 }
 
-/// How many pieces of work for block devices a shard queues before it submits them to the kernel.
+/// How many requests to block devices a shard queues before it submits them to the kernel.
 const RING_ENTRIES: u32 = 256;
 
-/// How many requests can wait for a medium at once. This number acts like a lane count, so `status`
-/// shows it.
+/// How many requests can wait for a medium at once. This limit acts like a number of lanes, so `status` shows
+/// it.
 pub const STORE_THREADS: usize = 4;

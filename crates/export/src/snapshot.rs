@@ -1,4 +1,4 @@
-//! The state of a disk at one moment, for the rest of the program.
+//! The states of disks and pools at one moment, for the rest of the program.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
@@ -12,7 +12,7 @@ use crate::export::Mechanism;
 use crate::held::Held;
 
 /// The state of a disk or a volume at one moment. A volume has no rules, and is never suspended. All
-/// fields are of the moment `at`. The default stands for a disk that nothing is known about.
+/// fields are of the moment `at`. The default stands for a disk about which nothing is known.
 #[derive(Clone, Debug, Default)]
 pub struct DiskSnapshot {
     /// The moment of the snapshot.
@@ -25,8 +25,8 @@ pub struct DiskSnapshot {
     pub in_flight_total: u32,
     /// The oldest zios in flight, as many as the caller asked for, the oldest first.
     pub in_flight: Vec<InFlight>,
-    /// When the disk was suspended, and for how long in all. The length is `None` if the suspension
-    /// lasts until a command resumes the disk.
+    /// If the disk is suspended: since when, and for how long in total. The length is `None` if the
+    /// suspension lasts until a command resumes the disk.
     pub suspended: Option<(Instant, Option<Duration>)>,
     /// Whether the power of the disk or volume is off.
     pub off: bool,
@@ -36,16 +36,17 @@ pub struct DiskSnapshot {
     pub volumes: Vec<(ClientId, String)>,
     /// The disk's attachments: the block devices of the host that are made of the disk.
     pub attachments: Vec<AttachmentView>,
-    /// How many connections the shard does not read now, because of its memory bound.
+    /// How many connections the shard does not read now, because clients already make it hold all the memory
+    /// that they may.
     pub stalled: u32,
-    /// How often the shard stopped reading a connection because of its memory bound, since the start.
+    /// How often, since the start, the shard has stopped reading a connection because clients already made it
+    /// hold all the memory that they may.
     pub stalls: u64,
     /// The reason that the store can no longer be trusted, if there is one.
     pub faulted: Option<String>,
-    /// How long the shard of this disk left its sockets unread each time, beyond the sleep that it
-    /// intended.
+    /// How long the disk's shard left its sockets unread each time, not counting the sleep that it intended.
     pub loop_gap: Box<Histogram>,
-    /// How much of its time the disk's shard works.
+    /// The share of its time that the disk's shard works.
     pub work: Work,
     /// How often the host kept the disk's shard from running.
     pub stops: Stops,
@@ -58,12 +59,12 @@ pub struct DiskSnapshot {
 pub struct PoolSnapshot {
     /// The moment of the snapshot.
     pub at: Instant,
-    /// The pool's counters since the start, and the pool's state. The queues of its disks have the
-    /// order of the configuration.
+    /// The pool's counters since the start, and its state. The queues of its disks are in the order of the
+    /// configuration.
     pub stats: PoolStats,
     /// The pool's tunables.
     pub tunables: Tunables,
-    /// The memory for blocks that the pool's shard holds, for all of the shard's pools, in bytes.
+    /// How many bytes of memory the pool's shard holds for blocks of volumes, of all its pools.
     pub memory: u64,
 }
 
@@ -80,24 +81,24 @@ pub struct RuleSnapshot {
     pub armed: Instant,
     /// The rule's counters.
     pub stats: RuleStats,
-    /// How many zios in flight the rule currently decides.
+    /// How many of the zios in flight the rule decides now.
     pub now: u64,
     /// The rule's counters since its last update; `None` if the rule was never updated.
     pub since_update: Option<Box<RuleCounts>>,
-    /// How long until the rule's first lane is free.
+    /// How long it takes until a lane of the rule is free.
     pub backlog: Duration,
     /// In how many seconds the rule's shard was overloaded since the rule was armed or last updated.
     pub overloaded_seconds: u64,
-    /// How often, since the rule was armed or last updated, its shard stopped reading a connection of
-    /// its disk, because requests used all the memory that they may use.
+    /// How often, since the rule was armed or last updated, the shard stopped reading a connection to the
+    /// rule's disk because requests already used all the memory that they may use.
     pub stalls: u64,
-    /// The depth of the requests to the rule's disk since the rule was armed or last updated.
+    /// The depth at the rule's disk since the rule was armed or last updated.
     pub depth: DepthSummary,
 }
 
 impl RuleSnapshot {
-    /// The counters since the rule was armed or last updated, and how many of the zios that the rule
-    /// has matched since then are still in flight.
+    /// The counters since the rule was armed or last updated, and how many of the zios that it has matched
+    /// since are still in flight.
     pub fn present(&self) -> (&RuleStats, u64) {
         match &self.since_update {
             Some(since) => (&since.stats, since.now),
@@ -105,7 +106,7 @@ impl RuleSnapshot {
         }
     }
 
-    /// A rule, and what the rule's shard has counted since the rule was armed or last updated.
+    /// Makes the snapshot of a rule. `since` has the shard's counts since the rule was armed or last updated.
     pub fn of(rule: RuleView<'_>, since: Counted) -> RuleSnapshot {
         let RuleCounts { stats, now } = rule.all();
         RuleSnapshot {
@@ -129,7 +130,7 @@ impl RuleSnapshot {
 pub struct Counted {
     /// In how many seconds the shard was overloaded.
     pub overloaded_seconds: u64,
-    /// How often the shard stopped reading a connection of the disk.
+    /// How often the shard stopped reading a connection to the disk.
     pub stalls: u64,
     /// The time that the disk has spent at each depth.
     pub depths: DepthTimes,
@@ -146,8 +147,8 @@ pub struct ClientView {
     pub connections: u32,
 }
 
-/// An attachment of a disk at one moment: the block device of the host, and the process that made the
-/// attachment.
+/// An attachment of a disk or volume at one moment: the host's block device, and the process that asked for
+/// it.
 #[derive(Clone, Debug)]
 pub struct AttachmentView {
     /// The device, such as `/dev/loop0`.
@@ -162,18 +163,18 @@ pub struct AttachmentView {
     pub in_flight: u32,
 }
 
-/// How much of its time a shard works.
+/// The share of its time that a shard works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// The share of the last one or two seconds in which the shard worked, in percent.
+    /// The percentage of the last one or two seconds in which the shard worked.
     pub busy_percent: u32,
-    /// Whether clients ask the shard for more than it can serve with the promised accuracy.
+    /// Whether clients send the shard more requests than it can serve with the promised accuracy.
     pub overloaded: bool,
     /// In how many seconds since the start the shard was overloaded.
     pub overloaded_seconds: u64,
 }
 
-/// How often and for how long the host kept a shard from running.
+/// How often, and for how long, the host kept a shard from running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stops {
     /// The stops since the start.
@@ -184,10 +185,10 @@ pub struct Stops {
     pub last: Option<Instant>,
 }
 
-/// A number of stops, and their lengths.
+/// A number of stops, with their total and longest length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StopSum {
-    /// How many stops there were.
+    /// The number of stops.
     pub count: u64,
     /// The total length of the stops.
     pub total: Duration,
