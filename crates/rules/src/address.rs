@@ -1,5 +1,5 @@
-//! The address of a socket: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`. The address of an API is the
-//! address of a socket, or `http://HOST:PORT/?token=TOKEN`, as a daemon prints it.
+//! The address of a socket: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`. The address of an API is that
+//! of a socket, or has the form `http://HOST:PORT/?token=TOKEN`, in which a daemon prints it.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -25,13 +25,13 @@ impl fmt::Display for Address {
     }
 }
 
-/// The longest path of a unix socket on Linux (`sun_path` without its terminating zero).
+/// The maximum length of a Unix socket's path on Linux (`sun_path` without its terminating zero).
 const UNIX_PATH_MAX: usize = 107;
 
 /// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// A unix socket in a separate directory, which only this user can enter.
+    /// A Unix socket in a separate directory that only this user can enter.
     Private,
     /// The address that the user gave.
     At(Address),
@@ -42,7 +42,7 @@ pub enum Listen {
 pub struct ApiAddress {
     /// The socket.
     pub at: Listen,
-    /// The token in the address.
+    /// The token, if the address has one.
     pub token: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
     })
 }
 
-/// Parses an address to listen at. Looks up names of hosts; port 0 picks a free port.
+/// Parses an address to listen at. Names of hosts are looked up; port 0 picks a free port.
 pub fn parse_listen(text: &str) -> Result<Listen, ParseError> {
     match text.split_once(':') {
         Some(("unix", "-")) => Ok(Listen::Private),

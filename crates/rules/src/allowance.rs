@@ -1,4 +1,4 @@
-//! The tolerance of a latency: a share of the latency, a time, or the larger of the two: `5%,500us`.
+//! The tolerance for a latency: a share of the latency, a time, or the larger of the two: `5%,500us`.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use super::ParseError;
 use super::decimal::Decimal;
 use super::duration::parse_duration;
 
-/// The larger of a share of the latency and a time.
+/// A tolerance: a share of the latency or a time, whichever is larger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Millionths of the latency.
+    /// The share of the latency, in millionths.
     pub share_ppm: u64,
     /// The time in nanoseconds.
     pub time_ns: u64,
 }
 
 impl Allowance {
-    /// The tolerance of a latency of `ns`, in nanoseconds.
+    /// The tolerance for a latency of `ns`, in nanoseconds.
     pub fn of(self, ns: u64) -> u64 {
         let share = u128::from(ns) * u128::from(self.share_ppm) / 1_000_000;
         u64::try_from(share).unwrap_or(u64::MAX).max(self.time_ns)

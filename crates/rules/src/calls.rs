@@ -1,5 +1,4 @@
-//! Path disks: the I/Os of such a disk are a program's system calls on certain files. Parses the files and
-//! the types of the calls.
+//! Parses path disks. The I/Os of such a disk are a program's system calls of certain types on certain files.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,8 +8,8 @@ use dashpot_engine::{Op, OpSet};
 use super::ParseError;
 use super::name::nearest;
 
-/// The files of a path disk, and the types of the calls that the kernel reports to dashpot. The kernel's
-/// filter cannot change after the program has started, so the types cannot change either.
+/// The files of a path disk, and the types of calls that the kernel reports to dashpot. They cannot change
+/// after the program has started, because the kernel's filter cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFiles {
     /// The directory that contains the files. Before the disk is opened, the path may be a glob.
@@ -32,7 +31,7 @@ pub const CALL_TYPES: [(&str, Op); 7] = [
     ("truncate", Op::Truncate),
 ];
 
-/// The types if the user does not give `types=`.
+/// The types for a disk without `types=`.
 const DEFAULT: OpSet = OpSet::of(Op::Sync);
 
 /// Every type of call.
@@ -46,7 +45,7 @@ const EVERY: OpSet = {
 };
 
 impl CallFiles {
-    /// Parses `DIR` and the words after `types=`, if there are any.
+    /// Parses `DIR` and, if given, the words after `types=`.
     pub(crate) fn parse(path: &str, types: Option<&str>) -> Result<CallFiles, ParseError> {
         Ok(CallFiles {
             path: PathBuf::from(path),

@@ -7,21 +7,22 @@ pub struct Decimal {
     places: u32,
 }
 
-/// Why a decimal number times its unit is not an integer of 64 bits.
+/// Why the product of a decimal number and its unit is not a 64-bit integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inexact {
-    /// The number lies between two integers.
+    /// The product is not an integer.
     TooFine,
-    /// The number is above the largest integer of 64 bits.
+    /// The product exceeds the largest 64-bit integer.
     TooLarge,
 }
 
-/// The most decimal places: no value in use has more. With this bound, every product below fits its type.
+/// The maximum number of decimal places. No value in use has more, and up to this number every product below
+/// fits its type.
 const PLACES_MAX: u32 = 18;
 
 impl Decimal {
-    /// Parses digits with at most one point among them. `None` for any other text, such as signs and
-    /// exponents.
+    /// Parses digits with at most one decimal point. Returns `None` for any other text, such as one with a
+    /// sign or an exponent.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let digits_only = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -40,7 +41,7 @@ impl Decimal {
         Some(Decimal { digits, places })
     }
 
-    /// The number times `unit`, if that is an integer of 64 bits.
+    /// The number times `unit`, if that is a 64-bit integer.
     pub fn times(self, unit: u64) -> Result<u64, Inexact> {
         let product = self
             .digits
@@ -53,13 +54,13 @@ impl Decimal {
         u64::try_from(product / scale).map_err(|_| Inexact::TooLarge)
     }
 
-    /// The number times `unit`, rounded down, if that is an integer of 64 bits.
+    /// The number times `unit`, rounded down, if that fits into 64 bits.
     pub fn times_floor(self, unit: u64) -> Option<u64> {
         let product = self.digits.checked_mul(u128::from(unit))?;
         u64::try_from(product / 10_u128.pow(self.places)).ok()
     }
 
-    /// The number as a fraction, if numerator and denominator fit into 64 bits.
+    /// The number as numerator and denominator, if they fit into 64 bits.
     pub fn fraction(self) -> Option<(u64, u64)> {
         Some((
             u64::try_from(self.digits).ok()?,

@@ -15,15 +15,15 @@ pub struct DiskConfig {
     pub name: String,
     /// The disk's store.
     pub store: StoreConfig,
-    /// The disk's size in bytes; `None` if the disk has all of its store from `offset` on.
+    /// The disk's size in bytes; `None` if the disk extends from `offset` to the end of its store.
     pub size: Option<u64>,
-    /// The place of the disk's first byte in its file or on its block device.
+    /// The offset of the disk's first byte in its file or on its block device.
     pub offset: u64,
     /// The smallest read or write, in bytes: a power of two from 1 to 64 KiB.
     pub block: u32,
     /// Whether the disk refuses writes.
     pub read_only: bool,
-    /// Whether the disk has a head that moves: a pool joins more I/Os for such a disk.
+    /// Whether the disk has a moving head. A pool joins more I/Os for such a disk.
     pub rotational: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct DiskConfig {
 pub enum StoreConfig {
     /// Sparse memory.
     Ram,
-    /// No memory: reads give zeroes, and writes are dropped.
+    /// No memory at all: reads return zeroes, and writes are dropped.
     Null,
     /// A file.
     File(PathBuf),
@@ -40,7 +40,7 @@ pub enum StoreConfig {
     Device(PathBuf),
     /// Another store behind a volatile cache, which a power cut empties; for tests.
     Lossy(Box<StoreConfig>),
-    /// A path disk, which has no bytes: the calls of one program on certain files are its I/Os.
+    /// A path disk, which has no bytes of its own. Its I/Os are the calls of one program on certain files.
     Path(CallFiles),
 }
 
@@ -68,7 +68,7 @@ impl StoreConfig {
 }
 
 impl fmt::Display for StoreConfig {
-    /// Writes the words of the lab file: `ram`, `null`, `file:/path`, `dev:/path`, `lossy:ram`.
+    /// Writes the words that a lab file uses: `ram`, `null`, `file:/path`, `dev:/path`, `lossy:ram`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreConfig::Ram => f.write_str("ram"),
@@ -81,17 +81,17 @@ impl fmt::Display for StoreConfig {
     }
 }
 
-/// The size of a disk if neither the disk nor its store gives one. A RAM disk takes memory only for data
-/// that clients write.
+/// The size of a disk if neither the disk nor its store gives one. A RAM disk uses memory only for data that
+/// clients have written.
 pub const DEFAULT_SIZE: u64 = 1 << 30;
 
-/// The smallest request that a disk serves by default. The protocol allows older clients, which do
-/// not ask for block sizes, to send any size.
+/// The smallest request that a disk serves by default. The NBD protocol allows older clients, which do not
+/// ask for block sizes, to send requests of any size.
 pub const DEFAULT_BLOCK: u32 = 1;
 
 const BLOCK_MAX: u32 = 64 << 10;
 
-/// The largest size: the kernel and NBD clients have signed offsets.
+/// The maximum size, because the kernel and NBD clients use signed offsets.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// Parses a disk in one word.
@@ -137,7 +137,7 @@ pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
     store_of(store, types)
 }
 
-/// Splits off the types of a path disk's calls, which come last and have commas between them.
+/// Splits off the types of a path disk's calls, which come last because they have commas between them.
 fn split_types(text: &str) -> (&str, Option<&str>) {
     match text.split_once(",types=") {
         Some((rest, types)) => (rest, Some(types)),
@@ -182,8 +182,8 @@ pub fn block_size(text: &str) -> Result<u32, ParseError> {
         })
 }
 
-/// Refuses a disk that ends inside of a block. If a file determines the size, the size is not known yet, and
-/// is not checked.
+/// Refuses a disk that does not end at the end of a block. A size that its store determines is not checked,
+/// because it is not known yet.
 pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     match disk.size {
         Some(size) if !size.is_multiple_of(u64::from(disk.block)) => Err(ParseError::new(format!(
@@ -195,8 +195,8 @@ pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     }
 }
 
-/// Refuses a size for a disk without bytes, and an offset for a disk in memory, where the bytes before the
-/// offset would have no use.
+/// Refuses a size for a disk without bytes of its own, and an offset for a disk in memory, because nothing
+/// would use the bytes before the offset.
 pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
     let has_bytes = disk.size.is_some() || disk.offset > 0 || disk.block != DEFAULT_BLOCK;
     if (has_bytes || disk.read_only) && matches!(disk.store, StoreConfig::Path(_)) {
@@ -215,7 +215,7 @@ pub fn check_offset(disk: &DiskConfig) -> Result<(), ParseError> {
     }
 }
 
-/// Whether a store of this kind has no size by itself.
+/// Whether a store of this kind needs a size because it has none of its own.
 pub fn needs_size(store: &StoreConfig) -> bool {
     match store {
         StoreConfig::Ram | StoreConfig::Null => true,
@@ -240,7 +240,7 @@ pub fn disk_size(text: &str) -> Result<u64, ParseError> {
     Ok(size)
 }
 
-/// Parses the place of a disk's first byte.
+/// Parses the offset of a disk's first byte.
 pub fn disk_offset(text: &str) -> Result<u64, ParseError> {
     let offset = parse_size(text)?;
     match offset > SIZE_MAX {

@@ -1,40 +1,41 @@
 //! Distributions as quantile tables. The knots are computed with integers and the pinned `libm`.
 //!
 //! The logarithms and exponentials of std come from the platform, and differ in the last bit from machine to
-//! machine. `libm` is written in Rust, and all other operations here are exact IEEE 754 arithmetic. So a
-//! description gives the same table everywhere. The golden tests below check that.
+//! machine. `libm` is written in Rust, and all other operations here are exact IEEE 754 arithmetic. A
+//! description therefore gives the same table everywhere. The golden tests below check that.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use dashpot_engine::Duration;
 
-/// A knot of a quantile function: a fraction of 2^64, and the latency at this fraction.
+/// A knot of a quantile function: a probability, as a fraction of 2^64, and the latency at that quantile.
 pub(super) type Knot = (u64, Duration);
 
 /// The 0.99 quantile of the standard normal distribution.
 const Z_P99: f64 = 2.326_347_874_040_840_8;
 
-/// Knots of a log-normal distribution per unit of z, the standard normal quantile.
+/// How many knots of a log-normal distribution there are per unit of z, the standard normal quantile.
 ///
 /// Between knots that are h apart in z, a straight line in q deviates from the curve by at most σ(σ+|z|)h²/8
 /// of the latency. With σ = 1 (p99 = 10 × p50), the deviation is 0.02 % at p90 and 0.06 % at p99.999.
 const KNOTS_PER_Z: i32 = 32;
 
-/// The table ends where the tail has a probability of 6·10^-16: no run draws often enough to reach it.
+/// The table ends at this z. Beyond it, the tail has a probability of 6·10^-16, which no run draws often
+/// enough to reach.
 const Z_MAX: i32 = 8;
 
-/// Knots per factor of e between two given points.
+/// How many knots there are for each factor of e between the latencies of two given points.
 ///
 /// A straight line between these knots deviates from the exponential by at most (1/16)²/8 = 0.05 %.
 const KNOTS_PER_E: f64 = 16.0;
 
-/// All latencies from `low` to `high` are equally likely.
+/// A distribution in which all latencies from `low` to `high` are equally likely.
 pub(super) fn uniform(low: Duration, high: Duration) -> Vec<Knot> {
     vec![(0, low), (u64::MAX, high)]
 }
 
-/// Latencies whose logarithms are normally distributed. Knots are placed by z, so that no inverse
-/// of the normal distribution is needed.
+/// A distribution in which the logarithms of latencies are normally distributed. Knots are evenly spaced in
+/// z, so that the inverse of the normal distribution is not needed.
 pub(super) fn log_normal(p50: Duration, p99: Duration) -> Vec<Knot> {
     let median = p50.as_nanos() as f64;
     let sigma = libm::log(p99.as_nanos() as f64 / median) / Z_P99;
@@ -68,7 +69,7 @@ fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
         let rise = u128::from(end.0 - start.0) * u128::from(piece) / u128::from(pieces);
         let q = start.0 + rise as u64;
         let exact = low as f64 * libm::exp(slope * piece as f64 / pieces as f64);
-        // Two points that are close together leave no room for all the knots between them.
+        // If two points are close together, there is no room for all the knots between them.
         if q > last {
             least = rounded(exact).clamp(least, high);
             knots.push((q, Duration::from_nanos(least)));
@@ -78,8 +79,8 @@ fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
     knots.push(end);
 }
 
-/// The probability below z in a standard normal distribution, as a fraction of 2^64. This function computes
-/// each tail from its own end, so that neither tail loses digits.
+/// The probability below z in a standard normal distribution, as a fraction of 2^64. Each tail is computed
+/// from its own end, so that neither loses digits.
 fn normal_probability(z: f64) -> u64 {
     const TWO_63: f64 = (1_u64 << 63) as f64;
     let tail = (TWO_63 * libm::erfc(libm::fabs(z) * FRAC_1_SQRT_2)) as u64;
@@ -110,7 +111,7 @@ mod tests {
             })
     }
 
-    /// The latency in ns at a percentile.
+    /// The latency at a percentile, in nanoseconds.
     fn at(knots: &[Knot], percent: f64) -> f64 {
         let table = QuantileTable::new(knots.to_vec()).expect("knots in order");
         table
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn a_log_normal_table_keeps_its_error_bound_into_the_tail() {
         let knots = log_normal(MS(10), MS(100));
-        // These are standard normal quantiles from tables.
+        // Each percentage, with the standard normal quantile that published tables give for it.
         for (percent, z) in [
             (1.0, -2.326_347_874),
             (50.0, 0.0),

@@ -1,7 +1,7 @@
 //! Times: a number and its unit, such as `10ms`, `1.5s`, `250us`.
 //!
-//! The field's tools disagree on the unit of a bare number (dm-delay: ms, SPDK: µs, nbdkit: s,
-//! null_blk: ns), so a bare number is refused.
+//! A bare number is refused, because similar tools disagree on its unit (dm-delay: ms, SPDK: µs, nbdkit: s,
+//! null_blk: ns).
 
 use dashpot_engine::Duration;
 
@@ -14,8 +14,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     parse(text, "ms")
 }
 
-/// Like [`parse_duration`], for times that a person waits: the error for a missing unit proposes
-/// seconds.
+/// Like [`parse_duration`], but for times that a person waits: the error for a missing unit proposes seconds.
 pub fn parse_wait(text: &str) -> Result<Duration, ParseError> {
     parse(text, "s")
 }
@@ -39,7 +38,7 @@ fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// Parses a latency by which other latencies are divided: like [`parse_duration`], but not zero.
+/// Parses a latency that is used as a divisor: like [`parse_duration`], but not zero.
 pub fn parse_latency(text: &str) -> Result<Duration, ParseError> {
     let latency = parse_duration(text)?;
     if latency == Duration::ZERO {
@@ -91,7 +90,7 @@ pub fn parse_report_count(text: &str) -> Result<u64, ParseError> {
 fn nanos_of(unit: &str) -> Option<u64> {
     Some(match unit {
         "ns" => 1,
-        // A user may type the unit with "u", the micro sign (U+00B5) or the Greek letter (U+03BC).
+        // A user may write the µ as "u", as the micro sign (U+00B5) or as the Greek letter (U+03BC).
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,

@@ -1,4 +1,4 @@
-//! Errors to inject, by their names in C. NBD can carry eight of these errors, and a system call can return
+//! Errors to inject, by their names in C. NBD can carry only eight of these errors; a system call can return
 //! any of them.
 
 use dashpot_engine::{CallErrno, Errno};

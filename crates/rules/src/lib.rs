@@ -2,7 +2,7 @@
 //! lines, in lab files and in the API.
 //!
 //! A parser takes the whole word and returns the value, or a [`ParseError`] that names the fault
-//! and the remedy. Nothing is rounded: a value that cannot be held exactly is refused.
+//! and the remedy. Nothing is rounded: a value that cannot be represented exactly is refused.
 
 #![warn(missing_docs)]
 
@@ -64,7 +64,7 @@ pub use tunable::{
 };
 pub use uri::{NbdUri, parse_uri, segment};
 
-/// The reason that words are not a value: one sentence that quotes the words and names the remedy.
+/// Why words are not a value: a sentence that quotes the words and names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(String);
 

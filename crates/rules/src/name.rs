@@ -1,11 +1,11 @@
-//! Names of disks and rules, and the closest known name to an unknown one.
+//! Names of disks and rules, and the known name that is closest to an unknown name.
 
 use super::ParseError;
 
 const LENGTH_MAX: usize = 128;
 
-/// Parses a name: letters, digits and `. _ / -`. At least one character must be a letter, so that a name
-/// differs from the id of a rule. A name must not look like an option, and must not be `all`.
+/// Parses a name: letters, digits and `. _ / -`. At least one character must be a letter, so that no name
+/// looks like the id of a rule. A name must not look like an option, and must not be `all`.
 pub fn parse_name(text: &str) -> Result<String, ParseError> {
     let shown = text.escape_debug();
     let refuse = |why: &str| Err(ParseError::new(format!("'{shown}' is not a name: {why}")));
@@ -33,7 +33,8 @@ pub fn parse_name(text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-/// The known name that `text` probably stands for. At most a third of the name's letters may be mistyped.
+/// The known name that the user probably meant by `text`. At most a third of the name's letters may be
+/// mistyped.
 pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typos = |name: &&str| strsim::damerau_levenshtein(text, name);
     let near = known.into_iter().min_by_key(typos)?;
@@ -41,7 +42,7 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (typos(&near) <= allowed).then_some(near)
 }
 
-/// The remedy for a name that is not known: the known name that it probably stands for, or all known names.
+/// A remedy for an unknown name: the known name that the user probably meant, or all known names.
 pub fn remedy_for(text: &str, known: &[&str]) -> String {
     match nearest(text, known.iter().copied()) {
         Some(near) => format!("did you mean '{near}'?"),

@@ -1,9 +1,9 @@
-//! Short numbers and times: in at most five characters, as OpenZFS's `zpool` prints them, or in
-//! three digits.
+//! Short numbers and times: with at most five characters, as OpenZFS's `zpool` prints them, or with three
+//! digits.
 //!
-//! The five characters follow the behaviour of `zfs_nicenum_format`. Counts and sizes grow in
-//! powers of 1024 and keep as many decimals as fit. Times grow in powers of 1000 and are truncated
-//! to whole units. A time of zero is a dash, because every real I/O takes some time.
+//! The forms with five characters are those of `zfs_nicenum_format`. The units of counts and sizes are powers
+//! of 1024, with as many decimals as fit. The units of times are powers of 1000, and times are truncated to
+//! whole units. A time of zero is a dash, because every real I/O takes some time.
 
 const LETTERS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
 const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
@@ -35,7 +35,7 @@ pub fn nice_time(ns: u64) -> String {
     format!("{}{}", ns / 1_000_u64.pow(index as u32), TIMES[index])
 }
 
-/// A time in three digits: `10.0ms`, `3.20s`, `750ns`.
+/// A time with three digits: `10.0ms`, `3.20s`, `750ns`.
 pub fn short_time(ns: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let Some((size, unit)) = UNITS.into_iter().find(|(size, _)| ns >= *size) else {
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// The C library rounds a number halfway between two digits to the even digit.
+    /// As in the C library, a number halfway between two digits must be rounded to the even digit.
     #[test]
     fn halves_go_to_the_even_digit() {
         // These are 1.125 and 1.375 times 1024, and 100.5 and 101.5 times 1024.

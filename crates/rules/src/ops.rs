@@ -1,5 +1,5 @@
-//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs `sync`,
-//! `open`, `unlink`, `rename` and `truncate`, too. A disk has `flush` or `sync`, and takes either word for
+//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`; for calls of programs, also `sync`,
+//! `open`, `unlink`, `rename` and `truncate`. A disk has either `flush` or `sync`, and takes both words for
 //! the one that it has.
 
 use dashpot_engine::{Op, OpSet};
@@ -7,8 +7,8 @@ use dashpot_engine::{Op, OpSet};
 use super::ParseError;
 use super::name::nearest;
 
-/// Every word for an operation, in display order. `fua` is not a separate operation, but a write that asks
-/// for durability.
+/// The words for the operations of a disk with blocks, in display order. `fua` is not a separate operation,
+/// but a write that asks for durability.
 const WORDS: [(&str, OpSet); 7] = [
     (Op::Read.name(), OpSet::of(Op::Read)),
     (Op::Write.name(), OpSet::of(Op::Write)),
@@ -69,7 +69,7 @@ fn meant(word: &str) -> Option<&'static str> {
     named.or_else(|| nearest(word, WORDS.map(|(word, _)| word)))
 }
 
-/// The names of operations in system calls, other tools and disks.
+/// The names that system calls, other tools and other disks have for operations.
 const OTHER_WORDS: [(&str, Op); 7] = [
     ("fsync", Op::Sync),
     ("fdatasync", Op::Sync),

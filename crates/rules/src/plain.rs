@@ -2,23 +2,23 @@
 //! have characters that move the cursor, change colours, or begin a line that looks like dashpot's own
 //! output.
 //!
-//! All printed text passes [`lines`], so no such character reaches a terminal. Text within a line, such as
-//! the cell of a table, first passes [`visible`], so that it cannot forge a line either. JSON output passes
-//! neither function, because JSON has its own escapes.
+//! All printed text goes through [`lines`], so no such character reaches a terminal. Text within a line, such
+//! as a table's cell, goes through [`visible`] first, so that it cannot forge a line either. JSON output goes
+//! through neither, because JSON has its own escapes.
 
 use std::borrow::Cow;
 
-/// Makes text within a line visible: hidden characters are written as Rust writes them, `\u{1b}`.
+/// Makes hidden characters in text within a line visible, in Rust's notation, such as `\u{1b}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_hidden)
 }
 
-/// Makes whole lines safe. Line ends and tabs stay.
+/// Makes whole lines safe. Line feeds and tabs are kept.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Control characters, and characters that change the direction of text.
+/// Whether a character is a control character or changes the direction of text.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

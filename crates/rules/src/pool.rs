@@ -1,4 +1,4 @@
-//! Pools and volumes, as a lab describes them: with names, and with disks and pools by their indices.
+//! Pools and volumes as a lab describes them. They have names, and refer to disks and pools by index.
 
 use std::path::PathBuf;
 
@@ -12,17 +12,15 @@ use dashpot_engine::pool::{
 pub struct PoolSpec {
     /// The pool's name.
     pub name: String,
-    /// The pool's top-level members. Each member is a list of its sides, which are indices in the lab's list
-    /// of disks.
+    /// The pool's top-level members. Each is a list of sides, which are indices in the lab's list of disks.
     pub members: Vec<Vec<usize>>,
-    /// How the pool chooses the member for a block.
+    /// How the pool chooses a member for each block.
     pub layout: Layout,
     /// The throttle that holds back the pool's writes.
     pub throttle: ThrottleConfig,
     /// The values of the tunables when the pool starts.
     pub tunables: Tunables,
-    /// The file that keeps the labels of those sides of mirrors that cannot have file attributes, such as
-    /// block devices.
+    /// The file for the labels of those mirror sides that cannot have file attributes, such as block devices.
     pub bitmap: Option<PathBuf>,
 }
 
@@ -32,7 +30,7 @@ impl PoolSpec {
         self.members.iter().flatten().copied()
     }
 
-    /// The pool for an engine. `disk` gives the engine's disk for an index.
+    /// The pool as an engine's configuration. `disk` returns the engine's disk for an index.
     pub fn for_engine(&self, disk: impl Fn(usize) -> PoolDisk) -> PoolConfig {
         let member = |sides: &Vec<usize>| sides.iter().map(|at| disk(*at)).collect();
         PoolConfig {
@@ -53,14 +51,14 @@ pub struct VolumeSpec {
     pub pool: usize,
     /// The volume's size in bytes.
     pub size: u64,
-    /// Bytes in a block.
+    /// The size of a block in bytes.
     pub block_size: u32,
     /// When the volume acknowledges writes.
     pub write: WritePolicy,
 }
 
 impl VolumeSpec {
-    /// The volume for an engine. `pool` is the engine's id of the volume's pool.
+    /// The volume as an engine's configuration. `pool` is the engine's id for the volume's pool.
     pub fn for_engine(&self, pool: PoolId) -> VolumeConfig {
         VolumeConfig {
             pool,

@@ -1,5 +1,5 @@
-//! Probabilities: `10%`, `0.5%`, `1:10`. A bare number is refused, because the field's tools
-//! disagree on whether `1` is a hundredth or a certainty.
+//! Probabilities: `10%`, `0.5%`, `1:10`. A bare number is refused, because similar tools disagree on whether
+//! `1` means one percent or always.
 
 use dashpot_engine::Ratio;
 
@@ -12,7 +12,7 @@ pub const NEVER: Ratio = match Ratio::new(0, 1) {
     None => panic!("0 of 1 is a ratio"),
 };
 
-/// Parses an exact probability above 0, in lowest terms.
+/// Parses a probability above 0 into an exact ratio in lowest terms.
 pub fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
     let (hits, cases) = match (text.strip_suffix('%'), text.split_once(':')) {
         (Some(percent), _) => percent_fraction(percent).ok_or_else(|| no_probability(text))?,
@@ -31,7 +31,7 @@ pub fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
         .ok_or_else(|| ParseError::new(format!("'{text}' is above 100%: give at most 100% or 1:1")))
 }
 
-/// Parses a part of a whole: like [`parse_probability`], but the part may be zero.
+/// Parses a share of a whole: like [`parse_probability`], but the share may be zero.
 pub fn parse_share(text: &str) -> Result<Ratio, ParseError> {
     if text == "0%" {
         return Ok(NEVER);

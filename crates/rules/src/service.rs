@@ -11,14 +11,14 @@ use super::decimal::Decimal;
 use super::distribution::{self, Knot};
 use super::duration::parse_duration;
 
-/// The value of one `-D`.
+/// The value of one option `-D`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Delay {
     /// The service time.
     pub service: Service,
-    /// The words of the service time, because a table cannot be turned back into words.
+    /// The words of the service time, which are kept because a table cannot be turned back into words.
     pub words: String,
-    /// How many zios are served at a time; `None` for any number.
+    /// How many zios are served at the same time; `None` for any number.
     pub lanes: Option<u32>,
 }
 
@@ -89,7 +89,7 @@ pub fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
     Ok((Service::Constant(constant), constant.to_string()))
 }
 
-/// Parses `20ms~5ms`: uniform from 15 to 25 ms.
+/// Parses `20ms~5ms`: a uniform distribution from 15 to 25 ms.
 fn parse_spread(middle: &str, half: &str, text: &str) -> Result<(Service, String), ParseError> {
     let (middle, half) = (parse_duration(middle)?, parse_duration(half)?);
     if half > middle {
@@ -122,7 +122,8 @@ fn parse_span(span: &str, text: &str) -> Result<(Duration, Duration), ParseError
     Ok((low, high))
 }
 
-/// Parses `p50=1ms,p99=30ms`: constant outside the given points, log-linear between them.
+/// Parses `p50=1ms,p99=30ms`: a distribution that is constant outside of the given points, and log-linear
+/// between them.
 fn parse_percentiles(text: &str) -> Result<(Service, String), ParseError> {
     let mut points: Vec<Knot> = Vec::new();
     let mut words: Vec<String> = Vec::new();

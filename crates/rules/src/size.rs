@@ -1,7 +1,7 @@
 //! Sizes in bytes, such as `4K`, `1.5G`; ranges of sizes, `A..B`; and bandwidths, `100M/s`.
 //!
-//! The units are powers of 1024, with or without `iB`. `MB` is refused, because half of the field's tools
-//! mean 10^6 bytes by this unit.
+//! The units are powers of 1024, with or without `iB`. `MB` is refused, because many similar tools mean 10^6
+//! bytes by it.
 
 use super::ParseError;
 use super::decimal::{Decimal, Inexact, split_unit};
@@ -64,7 +64,7 @@ pub fn parse_bandwidth(text: &str) -> Result<u64, ParseError> {
     Ok(rate)
 }
 
-/// The size in its largest whole unit: `4K`, `1536M`, `7`.
+/// The size in the largest unit of which it is a whole multiple: `4K`, `1536M`, `7`.
 pub fn format_size(bytes: u64) -> String {
     let whole = |(_, size): &&(&str, u64)| bytes != 0 && bytes.is_multiple_of(*size);
     match UNITS.iter().find(whole) {

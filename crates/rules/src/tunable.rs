@@ -1,4 +1,4 @@
-//! The tunables of a pool. Tunables have ZFS's names, and their values have units.
+//! The tunables of a pool. Tunables have the names that ZFS gives them, and their values have units.
 
 use dashpot_engine::Duration;
 use dashpot_engine::pool::{Tunable, Unit};
@@ -30,14 +30,14 @@ pub fn parse_tunable_name(name: &str) -> Result<Tunable, ParseError> {
     })
 }
 
-/// The value of a tunable in a lab file, within its bounds.
+/// Parses the value of a tunable in a lab file, which must be within the tunable's bounds.
 pub fn parse_tunable(tunable: Tunable, text: &str) -> Result<u64, ParseError> {
     let value = parse_in(tunable.info().unit, text)?;
     within_bounds(tunable, value, text)
 }
 
-/// The new value of a tunable of a running pool: in the words of a lab file or, as for ZFS's module
-/// parameters, as a bare number in the tunable's own unit.
+/// Parses a new value for a tunable of a running pool. It has the words of a lab file or, as for ZFS's module
+/// parameters, is a bare number in the tunable's own unit.
 pub fn parse_new_value(tunable: Tunable, text: &str) -> Result<u64, ParseError> {
     match (text.parse(), tunable.info().unit) {
         (Ok(number), unit) if !matches!(unit, Unit::Choice(_)) => {

@@ -1,4 +1,4 @@
-//! NBD URIs (NetworkBlockDevice/nbd, doc/uri.md) over plain sockets.
+//! NBD URIs for plain sockets, as in doc/uri.md of NetworkBlockDevice/nbd.
 
 use std::path::PathBuf;
 
@@ -73,7 +73,7 @@ pub fn segment(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
 }
 
-/// The characters to encode in a segment: all except RFC 3986's unreserved characters.
+/// The characters that must be encoded in a segment: all but RFC 3986's unreserved characters.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

@@ -1,11 +1,11 @@
-//! Checks whether a table fits on its medium. Like a refusal of the line itself, each refusal names the
-//! word that it refuses.
+//! Checks whether a table fits on its medium. Like the parser's refusals, each refusal names the word that is
+//! wrong.
 
 use super::line::refusal;
 use super::table::Table;
 use crate::{ParseError, format_size};
 
-/// A word of a line that depends on things outside of the line.
+/// A word of a table line whose correctness depends on things outside of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// The number of sectors.
@@ -19,14 +19,14 @@ pub enum Word {
 /// The size of a medium, and of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The number of the medium's sectors, of 512 bytes each.
+    /// The medium's size, in sectors of 512 bytes.
     pub sectors: u64,
-    /// The number of sectors in a block of the medium, which reads and writes whole blocks; never 0.
+    /// The size of the medium's blocks, in sectors; never 0. The medium reads and writes whole blocks.
     pub block: u64,
 }
 
 impl Table {
-    /// The refusal of a word of this table.
+    /// An error that refuses a word of this table.
     pub fn refuse(&self, word: Word, why: &str) -> ParseError {
         match word {
             Word::Sectors => refusal(1, &self.sectors.to_string(), why),

@@ -1,4 +1,4 @@
-//! Parses a table line. A refusal names the word that it refuses.
+//! Parses a table line. Each refusal names the word that is wrong.
 
 use super::table::{Delay, Medium, Part, Table, Target};
 use crate::{ParseError, nearest, parse_size};
@@ -69,8 +69,7 @@ impl<'a> Words<'a> {
         Ok(delay)
     }
 
-    /// Refuses a number of arguments that does not make whole parts, and names the first superfluous or
-    /// missing word.
+    /// Refuses arguments that do not form whole parts, and names the first superfluous or missing word.
     fn check_count(&self, arguments: usize) -> Result<(), ParseError> {
         let plural = if arguments == 1 { "" } else { "s" };
         let counts = format!(
@@ -86,7 +85,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Refuses parts with different places: a disk has one store, so all parts must have the same bytes.
+    /// Refuses parts with different devices or first sectors. A disk has only one store, so all parts must be
+    /// about the same bytes.
     fn check_one_place(&self, delay: &Delay) -> Result<(), ParseError> {
         for (at, part) in delay.parts().enumerate() {
             if part.medium != delay.read.medium {
@@ -108,7 +108,7 @@ impl<'a> Words<'a> {
         Ok(())
     }
 
-    /// The part whose three arguments begin at this word.
+    /// Parses the part whose three arguments begin at this word.
     fn part(&self, at: usize, sectors: u64) -> Result<Part, ParseError> {
         let start = self.number(at + 1, "first sector on the device", "0")?;
         if start > SECTORS_MAX {
@@ -125,7 +125,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The medium, which must have this many sectors if its size is in the line.
+    /// Parses the medium. If the line gives its size, it must have at least `needed` sectors.
     fn medium(&self, at: usize, needed: u64) -> Result<Medium, ParseError> {
         let word = self.word(at, "device")?;
         if let Some(size) = word.strip_prefix("ram:") {
@@ -194,12 +194,12 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The refusal of the word at a place in the line, counted from 0.
+/// An error that refuses the word at an index in the line, counted from 0.
 pub(super) fn refusal(at: usize, word: &str, why: &str) -> ParseError {
     ParseError::new(format!("word {}, '{}': {why}", at + 1, shown(word)))
 }
 
-/// Whether a word is a number for the kernel, which accepts only digits.
+/// Whether the kernel would take a word for a number: it accepts only digits.
 fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -212,12 +212,12 @@ fn shown(text: &str) -> String {
 }
 
 const EXAMPLE: &str = "0 2048 delay /dev/vdb 0 500";
-/// The place of a target's first argument among the words of a line.
+/// The index of a target's first argument among the words of a line.
 const ARGUMENTS: usize = 3;
 const SECTOR: u64 = 512;
-/// The most sectors of a table: the kernel has signed offsets in bytes.
+/// The maximum number of sectors in a table, because the kernel's offsets in bytes are signed.
 const SECTORS_MAX: u64 = (1 << 54) - 1;
-/// The most characters of a refused word that a message repeats.
+/// A message repeats at most this many characters of a refused word.
 const SHOWN: usize = 60;
 /// Targets of the device mapper that dashpot does not have.
 const OTHERS: [&str; 20] = [

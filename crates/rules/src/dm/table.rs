@@ -36,7 +36,7 @@ pub struct Delay {
 /// A part of `delay`: three arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where the bytes are.
+    /// The medium that holds the device's bytes.
     pub medium: Medium,
     /// The sector of the medium at which the device begins.
     pub start: u64,
@@ -44,7 +44,7 @@ pub struct Part {
     pub delay_ms: u32,
 }
 
-/// Where the bytes of a device are.
+/// A medium, which holds the bytes of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// A block device or a file, by its path.
@@ -56,7 +56,7 @@ pub enum Medium {
 }
 
 impl Table {
-    /// Where the bytes are. `error` has no bytes.
+    /// The medium that holds the device's bytes. `error` has no bytes.
     pub fn medium(&self) -> Option<&Medium> {
         match &self.target {
             Target::Delay(delay) => Some(&delay.read.medium),
@@ -72,7 +72,7 @@ impl Table {
         }
     }
 
-    /// The same table, with another name for its medium.
+    /// The same table, but with another name for its medium.
     pub fn over(mut self, medium: &Medium) -> Table {
         if let Target::Delay(delay) = &mut self.target {
             for part in delay.parts_mut() {
@@ -82,7 +82,7 @@ impl Table {
         self
     }
 
-    /// The rules that carry out the table: their names and their words.
+    /// The names and the words of the rules that carry out the table.
     pub fn rules(&self) -> Vec<(&'static str, String)> {
         match &self.target {
             Target::Delay(delay) => delay.rules(),
@@ -110,8 +110,8 @@ impl Delay {
         std::iter::once(&mut self.read).chain(others)
     }
 
-    /// The rules of a delay. As in dm-delay, an I/O is delayed first, and then goes to the device. A delay
-    /// of 0 needs no rule.
+    /// The rules of a delay. As in dm-delay, an I/O is first delayed and then goes to the device. A delay of
+    /// 0 needs no rule.
     fn rules(&self) -> Vec<(&'static str, String)> {
         let delayed = CLASSES.iter().zip(self.delays());
         let rule = |(&(name, ops), delay): (&(&'static str, &str), u32)| {
@@ -121,7 +121,7 @@ impl Delay {
     }
 }
 
-/// For each class of dm-delay, the name of its rule and the operations of the rule.
+/// For each of dm-delay's classes, the name of its rule and the operations that the rule delays.
 const CLASSES: [(&str, &str); 3] = [
     ("dm-read", "read"),
     ("dm-write", "write,trim,zero"),

@@ -46,7 +46,7 @@ impl ModeWord {
 }
 
 impl RuleDraft {
-    /// The rules of the draft. An engine can carry out each of these rules.
+    /// Makes the rules of the draft, and checks that an engine can carry them out.
     pub fn injection(&self) -> Result<Injection, ParseError> {
         let mut rules = Vec::new();
         for (effect, service) in self.effects()? {
@@ -64,12 +64,12 @@ impl RuleDraft {
         })
     }
 
-    /// The rule of the draft, which must be a single rule, to replace another rule.
+    /// Makes the draft's only rule, which is to replace another rule. Refuses a draft of several rules.
     pub fn replacement(&self) -> Result<TypedRule, ParseError> {
         self.injection()?.replacement()
     }
 
-    /// Each effect of the draft, with the words of its service time.
+    /// The effects of the draft, each with the words of its service time.
     fn effects(&self) -> Result<Vec<(Effect, &str)>, ParseError> {
         if let Some(errno) = self.error {
             return Ok(vec![(self.failure(errno)?, "")]);
@@ -96,8 +96,8 @@ impl RuleDraft {
             .collect())
     }
 
-    /// The effect of a failure. The store does no work for a zio that fails, unless the user gives `--mode
-    /// floor`.
+    /// The effect that fails zios. The store does no work for such a zio, unless the user gives
+    /// `--mode floor`.
     fn failure(&self, errno: Errno) -> Result<Effect, ParseError> {
         if self.mode == Some(ModeWord::Add) {
             return Err(ParseError::new(
@@ -160,5 +160,5 @@ pub(super) fn parse_client(text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-/// The longest glob. The names of clients are much shorter.
+/// The maximum length of a glob. The names of clients are much shorter.
 const CLIENT_MAX: usize = 1_024;

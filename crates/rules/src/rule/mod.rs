@@ -16,7 +16,7 @@ use words::words;
 
 use crate::ParseError;
 
-/// A rule and its canonical words. The words are kept because a distribution cannot be turned back into
+/// A rule and its canonical words. The words are kept, because a distribution cannot be turned back into
 /// words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedRule {
@@ -37,7 +37,7 @@ pub struct Injection {
     pub rules: Vec<TypedRule>,
     /// The name that the user gave the rules.
     pub name: Option<String>,
-    /// The id or name of a rule whose group the new rules join.
+    /// The id or the name of the rule whose group the new rules join.
     pub with: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct DiskInjection {
 }
 
 impl Injection {
-    /// The rule of the injection, which must be a single rule, to replace another rule.
+    /// The injection's only rule, which is to replace another rule. Refuses an injection of several rules.
     pub fn replacement(mut self) -> Result<TypedRule, ParseError> {
         if self.name.is_some() || self.with.is_some() {
             return Err(ParseError::new(
@@ -77,8 +77,8 @@ impl TypedRule {
         }
     }
 
-    /// The words for a daemon. These words include `--mode floor` if the user gave it, because only the
-    /// daemon knows whether the rule's disk is a path disk, where `add` is the default.
+    /// The words to send to a daemon. They include `--mode floor` if the user gave it, because only the
+    /// daemon knows whether the rule's disk is a path disk, for which `add` is the default.
     pub fn asked(&self) -> String {
         let has_it = matches!(self.spec.effect, Effect::Fail { .. }) || !self.asks_floor;
         match has_it {

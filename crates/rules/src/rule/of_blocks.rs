@@ -1,5 +1,4 @@
-//! Rules on disks with blocks. Such rules may not use operations and errors that only calls of programs
-//! have.
+//! Rules on disks with blocks, which may not use operations and errors that only the calls of programs have.
 
 use dashpot_engine::inject::Effect;
 use dashpot_engine::{Op, OpSet};
@@ -10,7 +9,7 @@ use crate::errno::check_carried;
 use crate::ops::format_ops;
 
 impl TypedRule {
-    /// Refuses a rule that only the calls of a program can have.
+    /// Refuses a rule that only makes sense for the calls of a program.
     pub fn check_of_blocks(&self) -> Result<(), ParseError> {
         if let Effect::Fail { errno, .. } = self.spec.effect {
             check_carried(errno)?;

@@ -1,4 +1,4 @@
-//! Rules on disks whose zios are the calls of a program: the allowed options, and their words.
+//! Rules on path disks, whose zios are the calls of a program: the allowed options, and their words.
 
 use dashpot_engine::inject::{Effect, Mode, RuleSpec};
 use dashpot_engine::{CallErrno, Errno, Op, OpSet};
@@ -13,10 +13,10 @@ const SYNC: OpSet = OpSet::of(Op::Sync);
 const FLUSH: OpSet = OpSet::of(Op::Flush);
 
 impl TypedRule {
-    /// The same rule for the calls of a program, of which the kernel reports these `types` to dashpot. If
-    /// the rule names no types, the new rule is for all of `types`. The rule holds a call before the kernel
-    /// does it, because the kernel does not report the end of a call. Only a sync can be done before the
-    /// hold, because dashpot itself can do a sync.
+    /// The same rule for the calls of a program. The kernel reports only calls of these `types` to dashpot;
+    /// if the rule names no types, it applies to all of them. The rule holds a call before the kernel carries
+    /// it out, because the kernel does not report the end of a call. Only a sync can be carried out before
+    /// the hold, because dashpot can do that itself.
     pub fn of_calls(self, types: OpSet) -> Result<TypedRule, ParseError> {
         let TypedRule { spec, service, .. } = self;
         let ops = match spec.ops {
@@ -55,8 +55,8 @@ impl TypedRule {
     }
 }
 
-/// The error as an error of a call, which reaches the program unchanged. A plain `Errno::Shutdown`, with
-/// which the shutdown of a daemon fails held calls, reaches the program as EIO.
+/// Turns an error into an error of a call, which reaches the program unchanged. (A daemon that shuts down
+/// fails held calls with a plain `Errno::Shutdown`, which reaches the program as EIO.)
 fn of_call(errno: Errno) -> Errno {
     CallErrno::of_name(errno.name()).map_or(errno, Errno::OfCall)
 }

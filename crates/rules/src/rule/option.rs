@@ -15,7 +15,7 @@ use crate::size::{parse_bandwidth, parse_range};
 /// An option of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleOption {
-    /// The option's id, which `excludes` of other options uses.
+    /// The option's id, by which other options exclude it.
     pub id: &'static str,
     /// The option's letter, as in `-D`.
     pub short: Option<char>,
@@ -27,8 +27,8 @@ pub struct RuleOption {
     pub help: &'static str,
     /// All possible values, if there are only a few.
     pub choices: &'static [&'static str],
-    /// Whether the command line accepts a value that begins with a hyphen, so that the option's own parser
-    /// refuses the value with its own message.
+    /// Whether the command line lets through a value that begins with a hyphen, so that the option's own
+    /// parser refuses it with a better message.
     pub takes_hyphens: bool,
     /// Whether the option may be given several times.
     pub repeats: bool,
@@ -210,8 +210,8 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
     },
 ];
 
-/// The operations of a rule whose disk is not known yet: a sync counts as a flush until the disk turns out
-/// to be a path disk.
+/// The operations of a rule whose disk is not known yet. A sync counts as a flush until the disk turns out to
+/// be a path disk.
 fn of_blocks(ops: OpSet) -> OpSet {
     let [sync, flush] = [Op::Sync, Op::Flush].map(OpSet::of);
     match ops.meets(sync) {

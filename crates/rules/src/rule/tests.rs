@@ -183,7 +183,7 @@ fn effects() -> impl Strategy<Value = (Effect, String)> {
 
 fn op_sets() -> impl Strategy<Value = OpSet> {
     (1..1_u16 << 11).prop_map(|bits| {
-        // Until a rule's disk is known, its syncs are flushes.
+        // Syncs count as flushes until a rule's disk is known.
         let members = Op::ALL
             .into_iter()
             .filter(|op| *op != Op::Sync)

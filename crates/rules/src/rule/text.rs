@@ -85,7 +85,8 @@ impl Read {
         })
     }
 
-    /// Refuses an option that was given before, or that cannot be combined with another given option.
+    /// Refuses an option that was given before, or that cannot be combined with another option that was
+    /// given.
     fn check_others(&self, option: &RuleOption) -> Result<(), ParseError> {
         let shown = option.shown();
         for given in &self.given {
@@ -120,7 +121,7 @@ fn unexpected(word: &str) -> ParseError {
     ParseError::new(format!("unexpected argument '{word}' found{tip}"))
 }
 
-/// The error for words that `lexopt` refuses, which can only be a value for a switch.
+/// The error if `lexopt` refuses the words, which it does only for a switch with a value.
 fn refused(error: &lexopt::Error) -> ParseError {
     ParseError::new(error.to_string())
 }

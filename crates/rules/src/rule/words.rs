@@ -49,7 +49,7 @@ fn limit_words(limit: Limit) -> Option<String> {
 }
 
 fn client_words(glob: &str) -> String {
-    // Quoting fails only on NUL, which the parser of globs refuses.
+    // Quoting fails only on NUL characters, which the parser of globs refuses.
     let quoted = shlex::try_quote(glob).unwrap_or_default();
     format!("--client {quoted}")
 }

@@ -1,7 +1,7 @@
 //! Reads options as getopt(3) does: single letters, which may be written together. A value is attached to
-//! its letter or is the next word. Operands may come anywhere between options, as in GNU's getopt.
+//! its letter or is the next word. As in GNU's getopt, operands may stand anywhere between options.
 
-/// The parsed words: options in their order with their values, and operands.
+/// The parsed words: the options in order, with their values, and the operands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) options: Vec<(char, String)>,
@@ -16,7 +16,7 @@ pub(super) enum GetoptError {
     NoValue(char),
 }
 
-/// Reads words by getopt's list of letters. A colon follows each letter that takes a value.
+/// Reads words with getopt's list of letters, in which a colon follows each letter that takes a value.
 pub(super) fn getopt(words: &[String], letters: &str) -> Result<Words, GetoptError> {
     let mut found = Words {
         options: Vec::new(),

@@ -1,5 +1,5 @@
-//! GUIDs of disks. ZFS draws GUIDs at random and writes them to labels. A name identifies a dashpot disk,
-//! so the disk's GUID is a hash of the name, and is the same in every daemon.
+//! GUIDs of disks. ZFS draws GUIDs at random and writes them to labels. A dashpot disk is identified by its
+//! name, so its GUID is a hash of the name, and is the same in every daemon.
 
 use std::fmt;
 
@@ -21,7 +21,8 @@ impl Guid {
     pub fn of(name: &str) -> Guid {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0100_0000_01b3;
-        // zinject prints GUIDs without padding. With the top bit set, all GUIDs have the same width.
+        // The top bit is set in every GUID, so that all have the same width, because zinject prints GUIDs
+        // without padding.
         const TOP: u64 = 1 << 63;
         let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         Guid(name.bytes().fold(OFFSET, step) | TOP)
@@ -66,7 +67,7 @@ impl fmt::Display for Device {
 }
 
 impl Serialize for Guid {
-    /// Serialises to a string, because a number in JSON can lose its low digits.
+    /// Serialises to a string, because a large number in JSON can lose its low digits.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -159,7 +159,7 @@ pub(super) fn parse_iotype(text: &str) -> Result<IoType, Refusal> {
         })
 }
 
-/// The value of `-e`, as far as a block device can carry it out.
+/// A value of `-e` that a block device can carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeviceError {
     /// The store does its work, and then an error replaces the result.
@@ -168,7 +168,7 @@ pub(super) enum DeviceError {
     IoPrefail,
 }
 
-/// Parses an error of zinject's list.
+/// Parses the name of an error, as zinject knows it.
 pub(super) fn parse_error(text: &str) -> Result<DeviceError, Refusal> {
     let reason = match text {
         "io" => return Ok(DeviceError::Io),

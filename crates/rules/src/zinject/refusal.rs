@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The reason that a command line, or the request in it, is refused.
+/// Why a command line, or the request in it, is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The text for stderr, without `zinject: `.

@@ -1,4 +1,4 @@
-//! The request of a zinject command line, or the reason that it is refused.
+//! The request that a zinject command line makes, or why it is refused.
 
 use dashpot_engine::Errno;
 use dashpot_engine::inject::{Effect, RuleSpec};
@@ -11,7 +11,7 @@ use super::options::{
 use super::refusal::Refusal;
 use crate::TypedRule;
 
-/// zinject's own list of letters (OpenZFS 2.4).
+/// The list of letters that zinject itself passes to getopt (OpenZFS 2.4).
 const LETTERS: &str = "aA:b:C:d:D:E:f:Fg:qhIc:t:T:l:mr:s:e:uL:p:P:";
 
 /// The request of a command line.
@@ -94,8 +94,7 @@ impl Options {
                 'T' => options.iotype = parse_iotype(value)?,
                 'f' => options.frequency = Some(parse_frequency(value)?),
                 'q' => options.quiet = true,
-                // In ZFS, "fail fast" exempts opens and retries from the error. dashpot neither opens nor
-                // retries.
+                // In ZFS, "fail fast" exempts opens and retries from the error. dashpot does neither.
                 'F' => {}
                 other => return Err(refused_option(*other)),
             }
@@ -130,7 +129,7 @@ impl Options {
         })
     }
 
-    /// The rule. The rule's words have the frequency as the user typed it, not as zinject rounds it.
+    /// The rule. The words of the rule show the frequency as the user typed it, not as zinject rounds it.
     fn rule(&self) -> Result<TypedRule, Refusal> {
         let mut spec = self.spec()?;
         spec.chance = self.frequency.map(|frequency| frequency.typed);
@@ -140,7 +139,7 @@ impl Options {
         Ok(rule)
     }
 
-    /// With -D, zinject ignores -e. Without -D and -e, the default of zinject is an error that dashpot does
+    /// With -D, zinject ignores -e. Without -D and -e, zinject injects a default error, which dashpot does
     /// not have.
     fn spec(&self) -> Result<RuleSpec, Refusal> {
         if let Some(delay) = self.delay {
@@ -203,7 +202,7 @@ fn getopt_refusal(error: &GetoptError) -> Refusal {
     }
 }
 
-/// The reason that an option of zinject makes no sense for a block device.
+/// A refusal that says why an option of zinject makes no sense for a block device.
 fn refused_option(letter: char) -> Refusal {
     let reason = match letter {
         'A' => "sets the state of a vdev, and a disk has none: use -e io, or dashpot suspend",

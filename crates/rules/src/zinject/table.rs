@@ -21,7 +21,7 @@ pub struct Handler {
     /// The handler's effect.
     #[serde(flatten)]
     pub fault: Fault,
-    /// The percentage of I/Os; 100 without `-f`.
+    /// The percentage of I/Os that the handler affects; 100 without `-f`.
     pub frequency: f64,
     /// How many I/Os matched the handler.
     #[serde(rename = "match")]
@@ -48,7 +48,8 @@ pub enum Fault {
 }
 
 impl Handler {
-    /// A rule as a handler without counts, or `None` if zinject has no words for its effect.
+    /// Turns a rule into a handler whose counts are 0. Returns `None` if zinject has no words for the rule's
+    /// effect.
     pub fn of(id: u32, pool: &str, disk: &str, spec: &RuleSpec) -> Option<Handler> {
         let percent = |hits: u64, cases: u64| hits as f64 / cases as f64 * 100.0;
         let chance = spec
