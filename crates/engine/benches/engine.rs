@@ -1,8 +1,8 @@
-//! The cost of one zio in the engine, in nanoseconds: `cargo bench -p dashpot-engine`.
+//! Measures the cost of one zio in the engine, in nanoseconds. Run it with `cargo bench -p dashpot-engine`.
 //!
 //! `zio` measures the whole path of a zio: submission, a store that takes no time, the hold until the target,
-//! completion, reply, and all recording. A constant number of other zios is in flight: each step completes
-//! one zio and submits the next.
+//! completion, reply, and all recording. The number of zios in flight is constant, because each step
+//! completes one zio and submits the next.
 //!
 //! Recording cannot be switched off. `recording/zio` measures only what the engine records for a zio under a
 //! constant delay, so `zio` less `recording/zio` is the path without recording. Events are optional. Their
@@ -78,7 +78,7 @@ impl Bench {
         }
     }
 
-    /// Carries out an action. The benchmark submits a zio again after its reply.
+    /// Carries out an action. After a zio's reply, submits the zio again.
     fn act(&mut self, action: Action) {
         match action {
             Action::Start(id) => {

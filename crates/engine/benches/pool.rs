@@ -1,7 +1,7 @@
-//! The cost of a client's write to a volume, including all work that follows from it: the throttle, the
-//! write's txg, the queue, the disk, and all counters.
+//! Measures the cost of a client's write to a volume, including all work that follows from it: the throttle,
+//! the write's txg, the queue, the disk, and all counters.
 //!
-//! `cargo bench -p dashpot-engine --bench pool`
+//! Run it with `cargo bench -p dashpot-engine --bench pool`.
 
 use std::collections::VecDeque;
 

@@ -24,7 +24,7 @@ pub struct Span {
 /// A move of bytes in memory. The driver executes moves at once, in the order of the actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// Copies the payload of a client's write, from byte `from` on, to a buffer.
+    /// Copies the payload of a client's write, beginning at its byte `from`, to a buffer.
     CopyIn {
         /// The client's zio.
         zio: ZioId,
@@ -33,7 +33,7 @@ pub enum Move {
         /// The destination.
         to: Span,
     },
-    /// Copies a buffer into the reply of a client's read, from byte `to` of the reply on.
+    /// Copies a buffer into the reply of a client's read, beginning at byte `to` of the reply.
     CopyOut {
         /// The client's zio.
         zio: ZioId,

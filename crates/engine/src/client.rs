@@ -19,7 +19,8 @@ impl ClientId {
     /// The id that all clients beyond [`CLIENTS_TOLD_APART`] share.
     pub const OTHER: ClientId = ClientId(CLIENTS_TOLD_APART);
 
-    /// At a disk of a pool, the pool: the client for what no volume causes, the syncs of txgs and repairs.
+    /// The pool itself, as a client of its disks. It causes the syncs of txgs and the repairs, for which no
+    /// volume asks.
     pub const POOL: ClientId = ClientId(CLIENTS_TOLD_APART - 1);
 
     /// The client with this index. Clients beyond [`CLIENTS_TOLD_APART`] share one identity.

@@ -15,9 +15,9 @@ use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 /// Everything that can happen to an engine.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// Issue a zio that the driver has received completely. The zio's id must not be in use.
+    /// Issue a zio to a disk. The driver has received the zio completely. The zio's id must not be in use.
     Submit(Zio),
-    /// Issue a zio of a volume that the driver has received completely. Zios of volumes and zios of disks
+    /// Issue a zio to a volume. The driver has received the zio completely. Zios of volumes and zios of disks
     /// share one id space.
     SubmitToVolume(Zio<VolumeId>),
     /// The store has finished the work of [`Action::Start`].
@@ -35,7 +35,7 @@ pub enum Input<'a> {
     /// when the store has finished its work.
     Abort(&'a [ZioId]),
     /// A client of a disk or a volume gets a name. A rule matches clients of its disk by their names. The
-    /// clients of a pool's disks are the pool's volumes, so no rule matches a client of a volume.
+    /// clients of a pool's disks are the pool and its volumes, so no rule matches a client of a volume.
     Join {
         /// The client's device.
         device: Device,
@@ -94,11 +94,11 @@ pub enum Command {
         disk: DiskId,
         /// The group of the rules. The rules join the group if the group exists.
         group: GroupId,
-        /// The rules, in the order of their registration. Their ids are larger than all ids before them.
+        /// The rules, in the order of their registration. Their ids are larger than all earlier ids.
         rules: Vec<(RuleId, RuleSpec)>,
     },
     /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of the lanes that
-    /// remain. The rule counts matching zios against its limit from zero again.
+    /// remain. The count of zios towards the rule's limit restarts from zero.
     Update(RuleId, RuleSpec),
     /// Removes rules.
     Clear {
@@ -162,7 +162,7 @@ pub enum Answer {
     Cleared(Vec<RuleId>),
     /// The disk is suspended, and some zios may still be in flight.
     Suspended {
-        /// Zios in flight.
+        /// The number of zios in flight.
         in_flight: u32,
     },
     /// The pool has lost these txgs, each with this many dirty bytes.

@@ -25,7 +25,7 @@ pub(crate) struct Deadlines {
     heap: IndexedHeap<Deadline>,
     /// The entry of each zio, by its id.
     entries: Vec<Entry>,
-    /// Zios issued so far.
+    /// The number of zios issued so far.
     issued: u64,
 }
 
@@ -105,7 +105,7 @@ impl Deadlines {
             .map(ZioId)
     }
 
-    /// Takes a zio that is due. The zio has no deadline from then on.
+    /// Takes out a zio that is due, which then has no deadline.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
         if self.next > now {
             return None;

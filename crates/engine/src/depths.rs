@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use crate::time::Duration;
 
-/// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] stands for all larger
+/// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] also stands for all larger
 /// numbers.
 ///
 /// The engine adds to these times twice for each zio, so this must be cheap: it is one addition. The engine
@@ -27,7 +27,7 @@ pub struct DepthTimes {
 pub struct DepthSummary {
     /// The greatest number of zios that were in flight at once.
     pub most: u32,
-    /// The number of zios that was in flight for the longest time.
+    /// The depth at which the device has spent the most time.
     pub usual: u32,
     /// The time that the device has spent at the depth `usual`.
     pub usual_time: Duration,

@@ -231,7 +231,7 @@ impl Disk {
         flight.state = State::Ended;
     }
 
-    /// Aborts these zios of this disk: their connection is gone.
+    /// Aborts these zios of this disk, because their connection is gone.
     pub(crate) fn abort(&mut self, ids: &[ZioId], flights: &mut Flights, ctx: &mut Context<'_>) {
         let mut gone: Vec<(ZioId, State)> = Vec::with_capacity(ids.len());
         let mut gaps = Gaps::default();
@@ -263,7 +263,7 @@ impl Disk {
         self.reschedule(&moved, flights, ctx);
     }
 
-    /// Removes zios that no longer wait from the queue of suspended zios.
+    /// Removes from the queue of suspended zios those that no longer wait.
     fn forget_suspended(&mut self, flights: &Flights) {
         let waits = |id: &ZioId| {
             let flight = flights.get(*id);
@@ -384,9 +384,9 @@ impl Disk {
     }
 
     /// Issues at most `most` of the suspended zios, and returns whether there are no more to issue. If the
-    /// disk has been suspended again, the remaining zios continue to wait. Even a zio that no rule holds gets
-    /// a deadline, now, and begins when the engine handles the deadline, so that all zios, including held
-    /// ones, begin in the order of issue.
+    /// disk has been suspended again, the remaining zios continue to wait. Every zio begins at its deadline,
+    /// even a zio that no rule holds, whose deadline is now. So all zios, including held ones, keep the order
+    /// of issue.
     pub(crate) fn issue_suspended(
         &mut self,
         most: usize,

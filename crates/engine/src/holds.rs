@@ -45,8 +45,8 @@ impl Holds {
         lateness.record(late.as_nanos());
     }
 
-    /// Records the service time of a hold that is the first, or if not all holds have had the same service
-    /// time. If this function were inlined, every hold would reserve stack for two histograms.
+    /// Records the service time of the first hold, or of any hold once service times have differed. If this
+    /// function were inlined, every hold would reserve stack for two histograms.
     #[inline(never)]
     fn record_service(&mut self, service: Duration, late: Duration) {
         let various = match &mut self.asked {

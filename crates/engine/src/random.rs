@@ -40,7 +40,7 @@ impl Random {
     }
 }
 
-/// An exact probability: `numerator` of `denominator`.
+/// An exact probability: `numerator` ÷ `denominator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     numerator: u64,

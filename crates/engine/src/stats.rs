@@ -25,9 +25,9 @@ pub enum LatencyKind {
 /// Counters and histograms of one operation on one disk.
 #[derive(Clone, Debug, Default)]
 pub struct OpStats {
-    /// The zios that were replied to, including failed ones.
+    /// The number of zios that were replied to, including failed ones.
     pub completed: u64,
-    /// The completed zios that failed.
+    /// The number of completed zios that failed.
     pub failed: u64,
     /// The total size in bytes of the completed zios that did not fail.
     pub bytes: u64,
@@ -77,12 +77,13 @@ fn record(histogram: &mut Option<Box<Histogram>>, latency: Duration) {
 #[derive(Clone, Debug, Default)]
 pub struct DiskStats {
     ops: [OpStats; Op::ALL.len()],
-    /// Zios whose connection was gone before their reply had left. No histogram counts these zios.
+    /// The number of zios whose connection was gone before their reply had left. No histogram counts these
+    /// zios.
     pub aborted: u64,
-    /// The total time that zios that were replied to had waited for the disk to resume.
+    /// How long, in total, the completed zios had waited for the disk to resume.
     pub suspended: Duration,
-    /// The time spent with each number of zios in flight. [`DepthTimes::summary`] has how long the disk was
-    /// busy, and the integral of the number of zios.
+    /// The time spent with each number of zios in flight. Their [summary](DepthTimes::summary) gives how long
+    /// the disk was busy, and the integral of the number of zios.
     pub depths: DepthTimes,
 }
 
@@ -186,7 +187,8 @@ impl RuleStats {
         self.holds.merge(holds);
     }
 
-    /// The zios that the rule has decided and that have ended. Zios that the rule holds now are not counted.
+    /// The number of zios that the rule has decided and that have ended. Zios that the rule holds now are not
+    /// counted.
     pub fn ended(&self) -> u64 {
         self.held + self.overrun + self.failed + self.aborted
     }

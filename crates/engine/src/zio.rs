@@ -1,15 +1,15 @@
 //! One I/O inside the engine: its operation, disk, client and range. A zio carries no bytes.
 //!
 //! The word "zio" comes from ZFS (`zio_t`). The operations are those that NBD has for a block device, and
-//! those that programs do on files by system calls.
+//! those that programs perform on files with system calls.
 
 use crate::client::ClientId;
 use crate::errno::CallErrno;
 use crate::time::Instant;
 
 /// The id of a zio, from its submission until the engine has forgotten it. The caller chooses the ids of
-/// clients' zios. They must be small numbers with few gaps, because the engine uses them as indices, and be
-/// below [`ZioId::FIRST_CHILD`]. The engine chooses the ids of zios that a pool sends to its disks.
+/// clients' zios. They must be below [`ZioId::FIRST_CHILD`], and small with few gaps, because the engine uses
+/// them as indices. The engine chooses the ids of zios that a pool sends to its disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZioId(pub u32);
 

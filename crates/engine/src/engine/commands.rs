@@ -118,7 +118,7 @@ impl Engine {
         self.in_parts(Part::Release { disk, rules, held }, actions);
     }
 
-    /// The rules to which a command applies, for each disk in the order of their ids.
+    /// The rules to which a command applies, by disk, in the order of their ids.
     fn rules_of(&self, target: Target) -> Result<Vec<(DiskId, Vec<RuleId>)>, CommandError> {
         let of_disk = |disk: DiskId| {
             let rules = self.disks[disk.0 as usize].injector.rules();

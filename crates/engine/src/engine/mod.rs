@@ -148,7 +148,7 @@ impl Engine {
             .is_some_and(|disk| disk.injector.find(rule).is_some())
     }
 
-    /// The clients of a disk that [`Input::Join`] has named, with their present names.
+    /// A disk's clients to which [`Input::Join`] has given names, with their current names.
     pub fn clients(&self, disk: DiskId) -> impl Iterator<Item = (ClientId, &str)> {
         let disk = self.disk(disk).into_iter();
         disk.flat_map(|disk| disk.clients.names())

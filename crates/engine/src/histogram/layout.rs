@@ -1,7 +1,7 @@
 //! The bucket boundaries: the union of the boundaries that common latency tools use.
 //!
-//! A latency is an integer number of nanoseconds, so any set of boundaries is a sorted list of inclusive
-//! upper bounds. This list unites three kinds of boundaries:
+//! A latency is an integer number of nanoseconds, so any set of boundaries can be given as a sorted list of
+//! inclusive upper bounds. This list unites three kinds of boundaries:
 //!
 //! - `floor(10^9 × 2^(k/32))` from 1 ns to 2^11 s: the exponential histograms of OpenTelemetry
 //!   (scale 5) and Prometheus (schema 5), in seconds and upper-inclusive;
@@ -50,7 +50,7 @@ pub fn bucket_of(ns: u64) -> usize {
     guess + usize::from(ns > BOUNDS[guess]) + usize::from(ns > BOUNDS[guess + 1])
 }
 
-/// Where the last bucket begins.
+/// The lowest value of the last bucket.
 const END_NS: u64 = 1 << 42;
 /// The number of exponential boundaries per octave.
 const SCALE: usize = 32;

@@ -181,13 +181,13 @@ impl Histogram {
         self.nanos.mean(self.count)
     }
 
-    /// The average in microseconds of values truncated to microseconds, as by DTrace's `avg()`.
+    /// The average in microseconds of values truncated to microseconds, as DTrace's `avg()` computes it.
     pub fn mean_micros(&self) -> Option<u64> {
         self.micros.mean(self.count)
     }
 
-    /// The standard deviation in microseconds of values truncated to microseconds, as by DTrace's
-    /// `stddev()`.
+    /// The standard deviation in microseconds of values truncated to microseconds, as DTrace's `stddev()`
+    /// computes it.
     pub fn stddev_micros(&self) -> Option<u64> {
         self.micros.stddev(self.count)
     }
@@ -214,8 +214,8 @@ impl Histogram {
     }
 
     /// The view by powers of two. Row 0 counts the values below one unit, and row `i` counts the values in
-    /// `[2^(i−1), 2^i)` units. The last row returned is the last one that is not empty. All values from 2^42
-    /// ns (73 minutes) on are in one row.
+    /// `[2^(i−1), 2^i)` units. The last row returned is the last one that is not empty. All values of at
+    /// least 2^42 ns (73 minutes) are in one row.
     pub fn log2_rows(&self, unit: Unit) -> Vec<u64> {
         self.rows(|ns| bit_length(ns / unit.as_nanos()))
     }

@@ -1,11 +1,11 @@
 //! The bandwidth of a disk: one serial server that zios pass after their lanes.
 //!
 //! The server's queue works like the queue of a lane: a zio that is aborted before its transfer has begun
-//! gives its place back. Three things differ from the lanes of a rule: The server serves the transfers of all
-//! rules of the disk. Also, a zio books its place when it reaches the server, at its target, not when it is
-//! issued. And because the server outlives its rules, a removed rule takes its transfers out of the queue,
-//! including the one in service. The zios of those transfers keep their times, but other zios need not wait
-//! for them.
+//! gives its place back. The server differs from the lanes of a rule in three ways. The server serves the
+//! transfers of all rules of the disk. A zio books its place when it reaches the server, at its target, not
+//! when it is issued. And because the server outlives its rules, a removed rule takes its transfers out of
+//! the queue, including the one in service. The zios of those transfers keep their times, but other zios need
+//! not wait for them.
 
 use alloc::vec::Vec;
 

@@ -19,7 +19,7 @@ pub(crate) struct Gaps {
 }
 
 impl Injector {
-    /// Ends the promises to a zio that was replied to at `offered`, or whose write has ended at that moment.
+    /// Ends the promises to a zio that was replied to at `offered`, or whose write ended at that moment.
     pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
         while let Some(id) = flight.bookings {
             flight.bookings = self.bookings.get(id).next_of_zio;
@@ -97,8 +97,8 @@ impl Injector {
         }
     }
 
-    /// For the rules that do not decide a zio that was just charged, undoes the count of the zio. If only one
-    /// rule took the zio, that rule decides.
+    /// When a zio has just been charged, every rule that took it has counted it. Undoes the counts of the
+    /// rules that do not decide the zio. If only one rule took the zio, that rule decides.
     #[inline]
     pub(crate) fn uncount_beaten(&mut self, flight: &Flight) {
         let first = flight.bookings.map(|first| self.bookings.get(first));

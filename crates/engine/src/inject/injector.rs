@@ -145,7 +145,7 @@ impl Injector {
         rule.present.stats.count_beaten(Some(winner));
     }
 
-    /// Books the lane of the rule that is free soonest or, if the rule has no lanes, only a time.
+    /// Books the rule's soonest lane for the zio or, if the rule has no lanes, only a time.
     fn book(&mut self, index: usize, flight: &mut Flight) {
         let rule = &mut self.rules[index];
         let Effect::Delay { service, .. } = &rule.spec.effect else {
@@ -241,8 +241,8 @@ impl Injector {
         };
         let reached = flight.target;
         let index = self.index(transfer.rule);
-        // If the zio's rule has meanwhile been removed, the zio does not wait for other zios, nor they for
-        // it.
+        // If the zio's rule has meanwhile been removed, the zio and the other zios do not wait for each
+        // other.
         let queued = index.is_ok_and(|index| self.rules[index].spec.bandwidth.is_some());
         let place = self.bookings.insert(Booking {
             rule: transfer.rule,

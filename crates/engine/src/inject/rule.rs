@@ -16,11 +16,11 @@ pub(crate) struct Rule {
     pub(crate) id: RuleId,
     pub(crate) group: GroupId,
     pub(crate) spec: RuleSpec,
-    /// The index of the first rule of its group among the rules of the disk.
+    /// The index, among the rules of the disk, of the first rule of this rule's group.
     pub(crate) leader: usize,
     /// `None` if any number of zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
-    /// How many times the rule was updated. A zio's booking has the version of its rule.
+    /// How many times the rule was updated. Each booking has the version of the rule that made it.
     pub(super) version: u32,
     /// The counters for zios that were checked against the present version of the rule.
     pub(super) present: RuleCounts,

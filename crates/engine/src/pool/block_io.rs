@@ -25,7 +25,7 @@ pub(super) struct BlockWrite {
     pub(super) unplaced: bool,
     /// Whether the write waits for the repair of a mirror.
     pub(super) held: bool,
-    /// Bytes that no longer count as dirty, because some sides have written them.
+    /// The number of bytes that no longer count as dirty, because some sides have written them.
     pub(super) retired: u32,
 }
 

@@ -58,8 +58,8 @@ pub enum ThrottleConfig {
 /// Details of the throttle before 2013 that are unknown, or that differed between systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegacyConfig {
-    /// How many delays can run at the same time. In ZFS, one per processor, because a delay held a lock of
-    /// its processor. With `None`, any number.
+    /// How many delays can run at the same time; `None` for any number. ZFS ran one on each processor,
+    /// because a delay held a lock of its processor.
     pub delay_slots: Option<u32>,
     /// If set, the pool starts with two full txgs: one syncs, and the other waits for it. The value is the
     /// throughput in bytes per millisecond from which the first limit follows.
@@ -73,7 +73,7 @@ pub struct VolumeConfig {
     pub pool: PoolId,
     /// The size of the volume in bytes; a multiple of the block size.
     pub size: u64,
-    /// Bytes in a block: a power of two of at least 512.
+    /// The size of a block in bytes: a power of two of at least 512.
     pub block_size: u32,
     /// When the volume acknowledges its writes.
     pub write: WritePolicy,
@@ -121,9 +121,9 @@ pub enum PoolError {
     UnequalSides(u64, u64),
     /// The pool has too little room left.
     NoRoom {
-        /// The bytes that were asked for.
+        /// The size that was asked for, in bytes.
         wanted: u64,
-        /// Bytes that are left.
+        /// The size of the room that is left, in bytes.
         left: u64,
     },
 }

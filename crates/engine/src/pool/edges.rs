@@ -20,7 +20,7 @@ impl Pool {
         let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
             return;
         };
-        // Count one extra, so that the request cannot continue before all of its reads have begun.
+        // Until all reads have begun, the request waits for one more, so that it cannot continue early.
         self.add_pending(id, 1);
         for block in self.edges_of(id) {
             self.need_edge(id, volume, block, step);
@@ -148,7 +148,7 @@ impl Pool {
         step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
     }
 
-    /// The first and the last block of a write, if it replaces only a part of them.
+    /// The first and the last block of a write, each only if the write does not replace the whole block.
     fn edges_of(&self, id: ZioId) -> impl Iterator<Item = u32> + use<> {
         let edges = self.requests.get(id).map(|request| {
             let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);

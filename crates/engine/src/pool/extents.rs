@@ -57,7 +57,7 @@ pub(super) struct Carved {
 }
 
 impl Extents {
-    /// The content of a block, if an extent has it. The newest extent wins.
+    /// The content of a block, if an extent contains the block. The newest extent wins.
     #[inline]
     pub(super) fn content(&self, block: u32) -> Option<Content> {
         let dirty = at(&self.dirty, block).map(|(_, extent)| extent.content);
@@ -148,7 +148,7 @@ impl Extents {
         gaps.len() as u32
     }
 
-    /// Takes a block out of the extent in memory that has it, if there is such an extent.
+    /// Takes a block out of the extent in memory that contains it, if there is such an extent.
     pub(super) fn carve(&mut self, block: u32) -> Option<Carved> {
         let start = at(&self.dirty, block)?.0;
         let extent = self.dirty.remove(&start)?;

@@ -83,7 +83,7 @@ impl Pool {
         }
     }
 
-    /// Schedules a repetition of a failed operation.
+    /// Schedules a failed operation to be repeated.
     pub(super) fn retry(&mut self, what: Retry, now: Instant) {
         self.retries.push_back((now + RETRY_AFTER, what));
     }

@@ -1,4 +1,4 @@
-//! FLUSH, and writes with FUA: the pool at once writes all blocks that the request waits for to the disks,
+//! FLUSH, and writes with FUA: the pool at once writes to the disks all blocks that the request waits for,
 //! and then makes the disks sync.
 //!
 //! ZFS would instead write the data to its intent log, and later a second time to its place. A flush waits
@@ -34,7 +34,8 @@ impl Pool {
         stage: Stage,
         step: &mut Step<'_>,
     ) {
-        // Count one extra, so that the request cannot end before the writes of all its blocks have begun.
+        // Until the writes of all blocks have begun, the request waits for one more, so that it cannot end
+        // early.
         self.add_pending(zio, 1);
         let Range { start, end } = range;
         let home = Home {
@@ -54,7 +55,8 @@ impl Pool {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
-        // Count one extra, so that the request cannot end before the writes of all its pieces have begun.
+        // Until the writes of all pieces have begun, the request waits for one more, so that it cannot end
+        // early.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             if piece.is_run() {

@@ -413,7 +413,7 @@ impl Pool {
         }
     }
 
-    /// The volume for which a part of a child was queued, or the pool, which asks for repairs.
+    /// The client for which a part of a child was queued: a volume or, for a repair, the pool.
     fn client_behind(&self, tag: u32) -> ClientId {
         match Tag::unpack(tag) {
             Tag::Write(id) => ClientId::of_volume(self.writes[id].volume),

@@ -199,5 +199,5 @@ impl Pool {
     }
 }
 
-/// How long after a record the driver makes a new one only to drop regions that have become clean.
+/// How long after one record the driver makes another only to drop regions that have become clean.
 const DROPS_AFTER: Duration = Duration::from_secs(5);

@@ -211,7 +211,7 @@ impl Pool {
         self.writes[id].sides > 0 || self.file(id)
     }
 
-    /// Puts a write that cannot be queued now on the list for later. Always returns false.
+    /// Puts a write on the list for later, because it cannot be queued now. Always returns false.
     #[inline(never)]
     fn file(&mut self, id: u32) -> bool {
         let write = &self.writes[id];
@@ -266,7 +266,7 @@ impl Pool {
         best.map(|(member, ..)| member)
     }
 
-    /// The bytes and I/Os that are queued or in flight at a member, on its busiest side.
+    /// How many bytes and I/Os are queued or in flight on the busiest side of a member.
     fn load(&self, member: usize) -> (u64, u64) {
         let loads = self.members[member].iter();
         let loads = loads.map(|disk| self.disks[*disk].queue.load());

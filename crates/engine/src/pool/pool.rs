@@ -6,7 +6,7 @@
 //!
 //! Modelled on OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. Three things differ. A block has one
 //! place on the disks, its home, and is written there (no allocator, no metadata, no ZIL). There is no cache
-//! of clean blocks. A FLUSH writes the blocks that it must make durable to the disks.
+//! of clean blocks. A FLUSH writes to the disks the blocks that it must make durable.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -21,7 +21,8 @@ impl Pool {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
-        // Count one extra, so that the request cannot end before the reads of all its blocks have begun.
+        // Until the reads of all blocks have begun, the request waits for one more, so that it cannot end
+        // early.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             let (to, at, length) = (piece.from, piece.at, piece.length);

@@ -23,7 +23,7 @@ pub struct MirrorRecord {
     pub region_size: u64,
     /// The regions in which the sides may differ after an unclean stop.
     pub regions: Vec<u32>,
-    /// The sides that are not repaired yet, one bit each.
+    /// The sides that are not yet repaired, one bit each.
     pub stale: u64,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Recording {
     pub(super) drops_at: Instant,
     /// Whether the driver has failed to make the last record.
     pub(super) has_failed: bool,
-    /// For each member, the sides that are not repaired yet.
+    /// For each member, the sides that are not yet repaired.
     pub(super) stale: Vec<u64>,
     /// For each member that has stale sides and nothing left to copy, the count that FLUSHes must cover
     /// before the copies are safe.

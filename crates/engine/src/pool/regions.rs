@@ -55,9 +55,9 @@ pub(super) struct Regions {
     nosync: u32,
     /// How many times a region has become quiet. A region becomes quiet when its last write in flight ends.
     ended: u64,
-    /// For each side, the highest value that `ended` had when a FLUSH began that the side has completed.
+    /// For each side, the value that `ended` had when the side's last completed FLUSH began.
     covered: Vec<u64>,
-    /// Regions that have become quiet, each listed once, with the value of `ended` from when they did.
+    /// Regions that have become quiet, each listed once, with the value that `ended` had then.
     quiet: VecDeque<(u32, u64)>,
     /// Where to look for the next region to repair.
     next: u32,

@@ -10,7 +10,7 @@ use crate::zio::{DiskId, Op};
 /// The state of a pool, and its counters since the pool was made.
 #[derive(Clone, Debug, Default)]
 pub struct PoolStats {
-    /// Acknowledged bytes that are not yet on the disks.
+    /// The number of acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
     /// Whether writes of acknowledged data fail on a disk. The pool repeats these writes.
     pub degraded: bool,
@@ -77,7 +77,7 @@ pub struct ThrottleLevel {
 /// take it in every step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolState {
-    /// Acknowledged bytes that are not yet on the disks.
+    /// The number of acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
     /// The number of writes that wait for admission.
     pub throttled: u32,
@@ -252,9 +252,9 @@ pub struct QueueStats {
 /// of the zio at the lowest offset (OpenZFS: `vdev_stat_update`).
 #[derive(Clone, Debug, Default)]
 pub struct ClassStats {
-    /// Zios that wait in the queue now.
+    /// The number of zios that wait in the queue now.
     pub pending: u32,
-    /// Zios at the disk now, counted after joining.
+    /// The number of zios at the disk now, counted after joining.
     pub active: u32,
     /// The time from when a zio entered the queue until the disk had done it (`total_wait`).
     pub total_wait: Option<Box<Histogram>>,

@@ -15,7 +15,8 @@ use crate::time::Instant;
 use crate::zio::{Errno, Outcome};
 
 impl Pool {
-    /// Moves the txgs one step further towards the disks, if a step is due. Returns whether it has.
+    /// Moves the txgs one step further towards the disks, if a step is due. Returns whether it has moved
+    /// them.
     pub(super) fn advance_txgs(&mut self, step: &mut Step<'_>) -> bool {
         if self.throttle.wants_quiesce() {
             self.txgs.want_quiesce();

@@ -5,7 +5,7 @@
 pub(super) enum Tag {
     /// The repair of a mirror. It has at most one I/O in each queue at a time.
     Repair,
-    /// A side of the write with this id.
+    /// One side's part in the write with this id.
     Write(u32),
     /// The read with this id.
     Read(u32),

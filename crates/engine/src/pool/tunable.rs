@@ -156,7 +156,7 @@ fn dirty_data_max(ram: u64) -> u64 {
     (ram / 10).min(cap)
 }
 
-/// Pairs of tunables. The value of the first must not exceed the value of the second.
+/// Pairs of tunables. In each pair, the value of the first must not exceed the value of the second.
 const ORDERED: [(Tunable, Tunable); 6] = [
     (
         Tunable::AsyncWriteActiveMinDirtyPercent,

@@ -37,7 +37,7 @@ impl Pool {
         stats
     }
 
-    /// Acknowledged bytes that are not yet on the disks.
+    /// The number of acknowledged bytes that are not yet on the disks.
     pub(crate) fn dirty_bytes(&self) -> u64 {
         self.throttle.dirty()
     }

@@ -287,7 +287,8 @@ impl Pool {
         let size = self.volumes[volume].block_size;
         let trims = |piece: &Piece| zio.op != Op::Trim || piece.is_whole(size);
         let pieces = self.volumes[volume].pieces(&zio).filter(trims);
-        // Count one extra, so that the request cannot end before the writes of all its blocks have begun.
+        // Until the writes of all blocks have begun, the request waits for one more, so that it cannot end
+        // early.
         self.add_pending(id, 1);
         for piece in pieces {
             let content = match zio.op {

@@ -140,7 +140,7 @@ fn what_is_released_is_released_in_parts_and_at_once() {
     }
 }
 
-/// A zio that reuses the id of a zio due for release keeps its own hold.
+/// If the id of a zio that is due for release is reused, the new zio must keep its own hold.
 #[test]
 fn an_id_that_is_used_again_is_not_released() {
     let mut engine = held(Mode::Floor);
@@ -263,7 +263,7 @@ fn what_fails_at_the_end_fails_in_parts_and_at_once() {
     }
 }
 
-/// A zio that reuses the id of a zio due to fail fails only once.
+/// If the id of a zio that is due to fail is reused, the new zio must fail only once.
 #[test]
 fn an_id_that_is_used_again_fails_once() {
     let mut engine = suspended(None);

@@ -105,7 +105,7 @@ fn is_recorded(
     Ok(())
 }
 
-/// Checks that events give the store the time that it took, if the driver is never late.
+/// Checks, for a driver that is never late, that events report the time that the store took.
 fn the_store_took_what_it_takes(played: &Played) -> Result<(), TestCaseError> {
     let log = played.driver.log();
     let completed = |serial: &usize| {

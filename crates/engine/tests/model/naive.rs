@@ -337,7 +337,8 @@ fn server_free(transfers: &[Transfer]) -> Instant {
 }
 
 impl Charge {
-    /// Ends all holds of rules that a command clears and whose zios it releases.
+    /// Ends the holds of the rules in `gone`, because a command has cleared these rules and released their
+    /// zios.
     fn forget(&mut self, gone: &impl Fn(RuleId) -> bool, now: Instant) {
         self.released = now;
         let hangs = |fault: &(RuleId, Fault)| matches!(fault.1, Fault::Hang(_));

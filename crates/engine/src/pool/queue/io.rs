@@ -32,8 +32,8 @@ pub(crate) struct Limits {
     /// The maximum number of I/Os of all classes together (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
     pub(crate) min: [u32; Class::ALL.len()],
-    /// The maximum of each class. The entry for async writes is not used, because at each pick the caller
-    /// gives a limit that depends on the dirty data.
+    /// The maximum number of I/Os of each class. The entry for async writes is not used, because at each pick
+    /// the caller gives a limit that depends on the dirty data.
     pub(crate) max: [u32; Class::ALL.len()],
     /// The maximum size of joined I/O in bytes; with 0 nothing is joined (`zfs_vdev_aggregation_limit`).
     pub(crate) aggregation_limit: u32,

@@ -35,7 +35,7 @@ pub(crate) struct Queue {
     /// Where the last picked I/O ends.
     last_end: u64,
     stats: QueueStats,
-    /// The bytes of the I/O that waits or is at the disk.
+    /// The total size, in bytes, of the I/O that waits or is at the disk.
     bytes: u64,
     apart: Traffic,
     joined: Traffic,

@@ -13,8 +13,8 @@ use crate::zio::Op;
 const ABSENT: u32 = u32::MAX;
 /// The value of `next` that ends a list of members.
 pub(super) const END: u32 = u32::MAX;
-/// I/Os that arrive within the same two to the power of this many nanoseconds, about half a second, may be
-/// sorted by offset without unfairness (OpenZFS: `VDQ_T_SHIFT`).
+/// The binary logarithm of a period in nanoseconds, about half a second. I/Os that arrive within one period
+/// may be sorted by offset without unfairness (OpenZFS: `VDQ_T_SHIFT`).
 const BUCKET_SHIFT: u32 = 29;
 
 /// An I/O from its arrival until the disk is done with it.

@@ -30,8 +30,8 @@ impl Region {
 }
 
 impl Regions {
-    /// The same mirror, divided into so few regions that a durable record can hold them. To be called before
-    /// the first write.
+    /// The same mirror, divided into so few regions that a durable record can hold them. The caller must
+    /// replace the mirror's regions by these before the first write.
     pub(in super::super) fn recorded(&self) -> Regions {
         Regions {
             is_recorded: true,

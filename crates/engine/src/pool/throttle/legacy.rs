@@ -216,7 +216,7 @@ impl Bounds {
     }
 }
 
-/// The bytes above which a txg delays its writers: 7/8 of the limit.
+/// The number of bytes above which a txg delays its writers: 7/8 of the limit.
 fn delays_above(limit: u64) -> u64 {
     limit - limit / 8
 }

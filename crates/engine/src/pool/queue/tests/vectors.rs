@@ -106,7 +106,7 @@ fn turns_begin_anew_when_none_may_be_served() {
     };
     let mut queue = with(SyncRead, &[(0, 0), (1, 100)]);
     let first = queue.pick(at(0), &limits, 1).unwrap();
-    // It was the turn of the sync writes. After a pick that finds nothing, it is the turn of the
+    // Before this pick, it was the turn of the sync writes. A pick that finds nothing gives the turn to the
     // sync reads.
     assert_eq!(queue.pick(at(0), &limits, 1), None);
     queue.done(at(0), first.id, Ok(()));
@@ -149,7 +149,7 @@ fn an_elevator_goes_up_from_where_the_disk_was_left_and_then_begins_below() {
         };
         let first = queue.pick(at(0), &limits, 10).unwrap();
         assert_eq!(tags(&queue, &first), [1]);
-        // One write each below, at, and above the end at 108 KiB.
+        // One I/O begins below 108 KiB, where the picked I/O ends, and one begins there.
         queue.push(at(0), io(class, 4, 107));
         queue.push(at(0), io(class, 5, 108));
         assert_eq!(order(&mut queue, &limits), [[5], [3], [0], [2], [4]]);
@@ -277,7 +277,7 @@ fn one_that_is_promoted_goes_to_the_end_of_its_new_class() {
         ..APART
     };
     assert_eq!(order(&mut queue, &limits), [[3], [1], [2], [0]]);
-    // The I/Os are at the disk now.
+    // The I/Os are at the disk now, so this must do nothing.
     queue.promote(0, SyncWrite);
     assert!(queue.stats().classes.iter().all(|class| class.pending == 0));
 }

@@ -92,7 +92,7 @@ fn a_txg_that_is_seven_eighths_full_delays_only_behind_a_full_pipeline() {
     assert_eq!(legacy.attempt(1), Attempt::Admitted);
     legacy.dirtied(5, 1);
     assert_eq!(legacy.attempt(4 * MIB), delayed);
-    // Half of the reserved bytes count: with 2 MiB more, the txg is at the limit but not above it.
+    // Half of the reserved bytes count, so these bytes bring the txg up to the limit, but not above it.
     legacy.dirtied(5, 2 * MIB - 1);
     assert_eq!(legacy.attempt(2), delayed);
     assert_eq!(legacy.attempt(2), Attempt::Blocked);

@@ -1,4 +1,4 @@
-//! Random histories. The throttle and the naive model must agree at every step.
+//! Plays random histories, in which the throttle and the naive model must agree at every step.
 
 use super::naive::Naive;
 use super::{OPEN, Throttle, Tunable, Tunables, Verdict, tunables, tx};
