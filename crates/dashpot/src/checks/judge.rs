@@ -49,7 +49,7 @@ enum Observed {
 }
 
 impl Snapshot {
-    /// Judges the I/O since `earlier`, or since the daemon's start.
+    /// Judges an expression by the I/O since `earlier`, or since the daemon's start.
     pub(crate) fn judge(
         &self,
         expression: &Expression,
@@ -210,7 +210,7 @@ fn observe_latency(latency: &Histogram, figure: Figure) -> Observed {
     }
 }
 
-/// Observes a metric of all rules with this name together.
+/// Observes a metric over all rules with this name.
 fn observe_rules(
     name: &str,
     now: &[RuleLatency],
@@ -340,7 +340,7 @@ impl Outcome {
     }
 }
 
-/// The width of the verdict and the gaps.
+/// The width of the verdict and of the gaps between columns.
 const BESIDE_CHECK: usize = 8;
 /// The maximum number of columns that a line keeps free for its observation. A wider observation, such as a
 /// sentence, is broken into lines.

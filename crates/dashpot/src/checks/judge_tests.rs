@@ -33,7 +33,7 @@ fn disk(at_s: u64, flushes: &[u64]) -> Value {
     })
 }
 
-/// A rule that has held zios with these latenesses.
+/// A rule whose held zios were late by these times.
 fn rule(id: u32, late: &[u64]) -> Value {
     let mut rule: Value = serde_json::from_str(RULE).unwrap();
     (rule["id"], rule["matched"], rule["held"]) = (id.into(), late.len().into(), late.len().into());

@@ -73,7 +73,7 @@ fn parse_many(text: &str) -> Result<u32, ParseError> {
 /// The maximum number of requests in flight.
 const DEPTH_MAX: u32 = 1_000_000;
 
-/// Parses how many requests may be in flight. The bound protects this program, which keeps each request in
+/// Parses how many requests may be in flight. The limit protects this program, which keeps each request in
 /// memory. A shard has a lower limit of its own.
 fn parse_depth(text: &str) -> Result<u32, ParseError> {
     let depth = parse_many(text)?;

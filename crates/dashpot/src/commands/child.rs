@@ -36,7 +36,8 @@ const NOT_FOUND: u8 = 127;
 /// If a signal ended a command, the exit status is the number of the signal plus this number, as in shells.
 const SIGNAL_BASE: i32 = 128;
 
-/// How long a program may take to end after a signal before dashpot prints which of its calls it holds.
+/// How long a program may take to end after a signal before dashpot prints which of the program's calls are
+/// held.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The name by which dashpot starts itself to become the command.

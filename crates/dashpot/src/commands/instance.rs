@@ -117,7 +117,7 @@ impl Instance {
         self.server.open().map_err(explain)
     }
 
-    /// Begins to answer requests to the API, and scrapers of the metrics.
+    /// Begins to answer requests to the API and requests for the metrics.
     pub(crate) fn answer(
         self,
         api: HttpListener,
@@ -162,8 +162,8 @@ impl Running {
 
     /// Drains the disks. The grace period of held zios ends early when `hurry` completes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
-        // Shards that drain take no commands, so the listeners end first. The end of a task closes
-        // its listener.
+        // Draining shards accept no commands, so the listeners end first. The end of a task closes its
+        // listener.
         for answering in self.answering {
             answering.abort();
             let _ = answering.await;

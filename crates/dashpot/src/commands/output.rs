@@ -33,7 +33,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints a picture unescaped, because a picture moves the cursor and changes colours. The picture must
-/// contain no text from outside.
+/// contain no text from outside dashpot.
 pub(crate) fn print_drawn(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -48,8 +48,8 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         .and_then(|lab| Ok((open_devices(wanted.as_ref(), &lab)?, lab)));
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = wanted.map(Attacher::start).transpose()?;
-    // Claim the ready file first: a script that waits for this daemon must not read the ready file
-    // of the last daemon.
+    // Claim the ready file first, because a script that waits for this daemon must not read the ready file of
+    // the last daemon.
     let ready = args.ready_file.as_deref().map(ReadyFile::claim);
     let ready = ready.transpose()?;
     let (devices, lab) = opened?;
@@ -114,7 +114,7 @@ async fn serve_lab(
     });
     let address = api.address().clone();
     let running = instance.answer(api, door.access.clone(), metrics, handover);
-    // Even after an error, stop the instance: stores must be synced, and sockets removed.
+    // Even after an error, stop the instance, which syncs the stores and removes the sockets.
     let served = async {
         let recording = record(args, &address).await?;
         let announce = |devices: Option<&Devices>| {

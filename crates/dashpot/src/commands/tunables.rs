@@ -60,7 +60,7 @@ pub(crate) fn set(client: &Client, args: &SetArgs) -> anyhow::Result<()> {
     print(&after.iter().map(line).collect::<String>())
 }
 
-/// The request to set tunables. A tunable with two values is a mistake.
+/// The request to set tunables. Refuses two values for the same tunable.
 fn wanted(args: &SetArgs) -> Result<SetTunables, ParseError> {
     let mut tunables = BTreeMap::new();
     for setting in &args.settings {

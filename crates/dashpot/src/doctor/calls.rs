@@ -7,7 +7,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use super::attach::Missing;
 
-/// Tries to install a filter. The filter picks no calls, so it has no effect.
+/// Tries to install a filter. The filter matches no calls, so it has no effect.
 pub(super) fn calls_work() -> Result<(), Missing> {
     // A filter, and the loss of privileges that it requires, belong to one thread, so both end with this
     // thread.

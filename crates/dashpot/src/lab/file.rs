@@ -135,8 +135,8 @@ pub(super) fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, ParseError>
 pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, ParseError> {
     let misplaced = |why: &str| section.error(section.start(), "", why);
     let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
-    // This check comes before the check for a missing store: a store is most often missing because
-    // its key has a typo.
+    // This check comes before the check for a missing store, because a store is most often missing when its
+    // key has a typo.
     section.refuse_unknown(&names(&[&DISK_KEYS, &MODEL_KEYS]))?;
     let store = section.value("store", parse_store)?;
     let store = store.ok_or_else(|| misplaced("no store; add store = \"ram\""))?;

@@ -233,8 +233,8 @@ impl PoolDraft<'_> {
         self.section.refuse("layout", &why)
     }
 
-    /// Takes the block size of one more volume. Under the dynamic layout, all volumes have the same
-    /// block size.
+    /// Notes the block size of one more volume. Under the dynamic layout, all volumes have the same block
+    /// size.
     pub(super) fn take_block_size(&mut self, block_size: u32) -> Result<(), String> {
         let first = *self.block_size.get_or_insert(block_size);
         if self.layout == Layout::Static || first == block_size {

@@ -234,8 +234,8 @@ impl Look {
     }
 }
 
-/// Checks the answer of a daemon, and names sizes as ranges. Fails if the daemon's histograms have another
-/// layout than ours.
+/// Checks the answer of a daemon, and names sizes as ranges. Fails if the daemon's histograms have a
+/// different layout from ours.
 fn checked(
     answer: Result<DiskLatency, ClientError>,
     asked: Counters,
@@ -297,7 +297,7 @@ impl Moment {
         }
     }
 
-    /// The present time of the daemon's clock, as estimated.
+    /// An estimate of the present time on the daemon's clock.
     fn now_ns(&self) -> u64 {
         let since = self.when.elapsed().as_nanos();
         let since = u64::try_from(since).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! Disks whose shard has failed: reports leave these disks out, and show all other disks.
+//! Warns about disks whose shard has failed. Reports leave these disks out, and show all other disks.
 
 use dashpot_export::complain;
 

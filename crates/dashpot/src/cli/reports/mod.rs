@@ -1,5 +1,5 @@
-//! The reports: commands over disks, which `sim --report` takes, too. The options of a report are those
-//! of the tool that it imitates.
+//! The reports: commands about disks, which `sim --report` also accepts. The options of a report are those of
+//! the tool that it imitates.
 
 mod amplification;
 mod heatmap;

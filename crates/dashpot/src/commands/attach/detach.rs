@@ -203,7 +203,7 @@ impl Detachment<'_> {
         self.wait_until_idle()
     }
 
-    /// The directory where dashpot has mounted the file system, if it still is mounted there.
+    /// The directory where dashpot has mounted the file system, if it is still mounted there.
     fn own_mount(&self) -> Option<&Path> {
         let mounted = self.record.mounted.as_deref();
         mounted.filter(|at| file_system::is_mounted(&self.record.node, at))

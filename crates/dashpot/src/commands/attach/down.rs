@@ -11,7 +11,7 @@ use super::place::{Place, Record};
 use super::state::is_ours;
 use super::{block_device, fuse_mount, link, sysfs};
 
-/// Frees the node if it still is the attachment's device, and removes the attachment's files. If the node is
+/// Frees the node if it is still the attachment's device, and removes the attachment's files. If the node is
 /// already free, only restores its settings and its owner, because an earlier command may have been killed
 /// before it did so.
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
@@ -45,7 +45,7 @@ fn goes_soon(place: &Place, record: &Record) -> bool {
     true
 }
 
-/// Frees the node, and gives it back to its owner. With the kernel's NBD client, I/O in flight fails.
+/// Frees the node, and gives it back to its owner. The kernel's NBD client fails I/O in flight.
 pub(super) fn free(record: &Record) -> anyhow::Result<()> {
     block_device::free(&record.node, record.mechanism, &record.before)?;
     give_back(record)

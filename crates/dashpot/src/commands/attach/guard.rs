@@ -2,10 +2,10 @@
 //!
 //! When a daemon is killed, the kernel's NBD client keeps the I/O in flight until the device ends. A program
 //! that waits for such I/O cannot even be killed. So `attach` starts this process, the guard, for each
-//! device. The guard has no connection, opens no device, and sleeps until the daemon has ended. If I/O then
-//! stays in flight for longer than the kernel would keep new I/O, and no other daemon has taken the device
-//! over, the guard disconnects the device, and the kernel fails the I/O. The guard unmounts nothing, because
-//! a program that went on writing would write below the mount point.
+//! device. The guard holds no connection to the daemon, opens no device, and sleeps until the daemon has
+//! ended. If I/O then stays in flight for longer than the kernel would keep new I/O, and no other daemon has
+//! taken the device over, the guard disconnects the device, and the kernel fails the I/O. The guard unmounts
+//! nothing, because a program that went on writing would write below the mount point.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

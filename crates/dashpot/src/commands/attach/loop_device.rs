@@ -33,7 +33,7 @@ pub(super) fn free_node() -> anyhow::Result<String> {
 }
 
 /// Makes a device from a file. Returns false if another program has taken the node. The kernel flushes the
-/// file; until it has done so, this function calls `waits` again and again.
+/// file; until it has done so, this function keeps calling `waits`.
 pub(super) fn make(node: &str, wanted: &Wanted<'_>, waits: impl FnMut()) -> anyhow::Result<bool> {
     // Kernels such as 6.12 take the size of the device from the cached attributes of the file.
     // Without this call, the kernel has not asked the daemon for any attributes yet, and the device
@@ -89,10 +89,10 @@ pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
     attribute(node, "loop/backing_file").map(PathBuf::from)
 }
 
-/// Runs `losetup`, of util-linux. While losetup runs, this function calls `waits` again and again.
+/// Runs `losetup`, of util-linux. While losetup runs, this function keeps calling `waits`.
 fn losetup(words: &[&str], mut waits: impl FnMut()) -> anyhow::Result<String> {
-    // Never kill losetup: a loop device that it has made would have no owner. `waits` can end the I/O that
-    // losetup waits for.
+    // Never kill losetup, because a loop device that it has made would have no owner. `waits` can end the I/O
+    // that losetup waits for.
     let never_gives_up = || {
         waits();
         false

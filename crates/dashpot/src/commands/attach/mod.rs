@@ -354,7 +354,7 @@ impl Attempt<'_> {
         hand_over(&self.client.handover_socket(), &what, descriptor.as_fd())
     }
 
-    /// Raises the daemon's limit of locked memory, because the daemon locks its memory when it gets its first
+    /// Raises the daemon's limit on locked memory, because the daemon locks its memory when it gets its first
     /// device. If this fails, the daemon reports what it lacks.
     fn raise_limit(&self) {
         let pid = self.client.status(0).map(|status| status.pid.cast_signed());

@@ -24,7 +24,7 @@ pub(super) struct WantedNbd<'a> {
     pub(super) may_hold_reads: bool,
 }
 
-/// Whether a node is free: no process has made it a device.
+/// Whether a node is free, which means that no process has made a device of it.
 pub(super) fn is_free(node: &str) -> bool {
     attribute(node, "pid").is_none()
 }
@@ -74,7 +74,7 @@ pub(super) fn configure(
     Ok(())
 }
 
-/// Gives a device whose daemon is gone a new connection. `own` is the other end of `peer`.
+/// Gives a new connection to a device whose daemon is gone. `own` is the other end of `peer`.
 pub(super) fn reconnect(
     node: &str,
     backend: &Path,
@@ -99,8 +99,8 @@ pub(super) fn free(node: &str) -> anyhow::Result<()> {
     disconnected.with_context(|| format!("{node} cannot be disconnected"))
 }
 
-/// The path that the kernel keeps with a node; `None` if the node is no device of the kernel's NBD
-/// client or has no path.
+/// The path that the kernel keeps with a node; `None` if the node is not a device of the kernel's NBD client
+/// or has no path.
 pub(super) fn backend_of(node: &str) -> Option<PathBuf> {
     let is_ours = node.starts_with(PREFIX);
     let backend = is_ours.then(|| attribute(node, "backend"))??;

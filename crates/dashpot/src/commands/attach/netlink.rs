@@ -167,7 +167,8 @@ fn parts(
     })
 }
 
-/// The length of a part with its header, its kind, and the length of the header.
+/// The header of a part: the length of the part including its header, the kind of the part, and the length of
+/// the header.
 type Header = (usize, u16, usize);
 
 fn message_header(bytes: &[u8]) -> Option<Header> {

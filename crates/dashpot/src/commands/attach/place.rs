@@ -146,9 +146,9 @@ impl Place {
             .collect()
     }
 
-    /// Locks the attachments for which `is_meant` is true. A command that lists all attachments locks each
-    /// for a moment, so this function waits for a lock. Fails if another command keeps an attachment locked
-    /// for longer.
+    /// Locks the attachments for which `is_meant` is true. A command that lists all attachments locks each of
+    /// them for a moment, so this function waits for a lock. Fails if another command keeps an attachment
+    /// locked for longer.
     pub(super) fn meant(
         is_meant: impl Fn(&Record) -> bool,
     ) -> anyhow::Result<Vec<(Place, Record)>> {

@@ -1,4 +1,4 @@
-//! A process, distinguished from later processes with the same number.
+//! A process, distinguished from later processes with the same id.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ pub(in crate::commands) struct Process {
 }
 
 impl Process {
-    /// The process with a number, if there is one.
+    /// The process with this id, if there is one.
     pub(in crate::commands) fn of(pid: u32) -> Option<Process> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (state, began) = state_and_begin(&stat)?;

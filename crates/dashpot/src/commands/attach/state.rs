@@ -54,7 +54,7 @@ pub(crate) fn left_at(api: &str, own: &[&str]) -> Vec<String> {
                 "its next I/O waits for a daemon with the same bytes for {RECONNECT_SECONDS} s, then fails"
             ),
             MechanismWord::Loop => "its I/O fails from now on".to_owned(),
-            // The driver removes the device with its daemon.
+            // The driver removes the device when its daemon ends.
             MechanismWord::Ublk => "it ends now".to_owned(),
         };
         format!(

@@ -12,7 +12,7 @@ pub(super) struct Target<'a> {
     word: &'a str,
     /// The word as a path.
     path: PathBuf,
-    /// The numbers of the block device at the path.
+    /// The major and the minor number of the block device at the path.
     numbers: Option<(u32, u32)>,
     /// The directory at the path.
     directory: Option<PathBuf>,
@@ -44,7 +44,7 @@ impl Target<'_> {
     }
 }
 
-/// The path without links in its directories. Its last part may be a link to a node that is gone.
+/// The path without links in its directories. The last part of the path may be a link to a node that is gone.
 fn resolved(path: &Path) -> PathBuf {
     let whole = absolute(path).unwrap_or_else(|_| path.to_owned());
     match (whole.parent(), whole.file_name()) {

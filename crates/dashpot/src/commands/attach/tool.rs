@@ -28,9 +28,9 @@ pub(super) fn run(command: &mut Command, gives_up: impl FnMut() -> bool) -> anyh
     }
 }
 
-/// Runs a program with little output. Calls `gives_up` again and again while the program runs. Once
-/// `gives_up` returns true, kills the program and does not wait for it: a rule may hold the program's I/O,
-/// and then the program ends only when the device does.
+/// Runs a program with little output. Keeps calling `gives_up` while the program runs. Once `gives_up`
+/// returns true, kills the program and does not wait for it: a rule may hold the program's I/O, and then the
+/// program ends only when the device does.
 pub(super) fn output(
     command: &mut Command,
     mut gives_up: impl FnMut() -> bool,

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use super::place::BASE;
 
-/// The right to choose and make a device, until it is dropped.
+/// The right to choose and make a device. Dropping this value gives the right up.
 #[derive(Debug)]
 pub(super) struct Turn {
     _lock: Option<File>,
 }
 
 impl Turn {
-    /// Waits until no other attachment has its turn, until `is_stopped` returns true, or for [`PATIENCE`],
-    /// because the attachment that has the turn may wait for a stuck daemon. An attachment that goes on
-    /// without a turn may lose its device to another attachment, and then tries again.
+    /// Waits until no other attachment has its turn. Gives up when `is_stopped` returns true, or after
+    /// [`PATIENCE`], because the attachment that has the turn may wait for a stuck daemon. An attachment that
+    /// goes on without a turn may lose its device to another attachment, and then tries again.
     pub(super) fn wait(is_stopped: &dyn Fn() -> bool) -> Turn {
         let end = Instant::now() + PATIENCE;
         let file = File::open(BASE).ok();

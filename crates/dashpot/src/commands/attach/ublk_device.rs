@@ -46,7 +46,7 @@ pub(super) fn add(directory: &Path, exported: &Exported) -> anyhow::Result<(Stri
 }
 
 /// Makes the block device, which the process with the number `server` serves. The kernel then reads the
-/// partition table; until it has done so, this function calls `waits` again and again.
+/// partition table; until it has done so, this function keeps calling `waits`.
 pub(super) fn start(node: &str, server: u32, waits: impl FnMut()) -> anyhow::Result<()> {
     let started = control()?.start(number(node)?, server, waits);
     started.with_context(|| format!("{node}: the kernel's ublk driver does not start it"))

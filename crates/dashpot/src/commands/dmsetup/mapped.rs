@@ -174,8 +174,7 @@ impl Mapped {
             .with_context(|| format!("cannot write {}", named.display()))
     }
 
-    /// Ends the device's daemon, and removes the link and the directory. No program may use the device any
-    /// more.
+    /// Ends the device's daemon, and removes the link and the directory. No program may still use the device.
     pub(super) fn remove(self) -> anyhow::Result<()> {
         if let Some(daemon) = self.daemon {
             daemon::end(daemon)?;

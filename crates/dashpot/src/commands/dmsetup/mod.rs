@@ -63,7 +63,7 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let medium = medium::resolve(table)?;
     let mut new = Mapped::new(name, &medium.table, &medium.store)?;
-    // The new daemon inherits this protection, and locks its memory when it gets the device.
+    // The new daemon inherits this protection, and locks its memory when it receives the device.
     reclaim::protect();
     new.start(table, &|| stop.is_set())?;
     let client = new.client()?;

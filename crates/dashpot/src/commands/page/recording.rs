@@ -91,7 +91,7 @@ impl Memory for RecordedMemory {
     fn clock(&self) -> Clock {
         let state = self.now();
         let (first_ns, last_ns) = state.recorded.moments();
-        // While the recording is still being made, the second of its last I/O is not over.
+        // While the recording is still being made, the second in which its last I/O ended is not over.
         let now_ns = match grows(&state.recorded) {
             true => last_ns,
             false => (last_ns / SECOND_NS + 1) * SECOND_NS,

@@ -1,4 +1,4 @@
-//! The process that is about to become the program: it installs the filter of its calls.
+//! The process that is about to become the program. It first installs the filter for its own calls.
 
 use std::ffi::OsStr;
 use std::io::Read;

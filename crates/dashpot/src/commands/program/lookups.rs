@@ -103,7 +103,7 @@ fn become_user(ids: impl Iterator<Item = OsString>) -> io::Result<()> {
     };
     let (uid, gid) = (Uid::from_raw(*uid), Gid::from_raw(*gid));
     let groups: Vec<Gid> = groups.iter().map(|group| Gid::from_raw(*group)).collect();
-    // This process has no other thread, so these calls of one thread change the whole process.
+    // These calls change one thread, which is the whole process here.
     set_thread_groups(&groups)?;
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)?;

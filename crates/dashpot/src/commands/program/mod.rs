@@ -122,7 +122,7 @@ impl Program {
         }
     }
 
-    /// The age in nanoseconds of the oldest call that a disk holds.
+    /// The age of the oldest call that a disk holds, in nanoseconds.
     async fn oldest(&self, disk: usize) -> Option<u64> {
         let (answer, answered) = oneshot::channel();
         let send = |snapshot: DiskSnapshot| drop(answer.send(snapshot));
@@ -244,8 +244,8 @@ struct ForProgram {
     keeper: Keeper,
 }
 
-/// When dashpot drops the follower, it receives no more calls. If the program runs on, its calls must not
-/// wait for ever.
+/// When dashpot drops the follower, it receives no more calls. If the program keeps running, its calls must
+/// not wait for ever.
 impl Drop for ForProgram {
     fn drop(&mut self) {
         self.keeper.take_over();

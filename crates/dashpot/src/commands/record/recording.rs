@@ -122,8 +122,7 @@ impl Recording {
             run_first();
         }
         self.mark_watched(target);
-        // Let readers of the recording know the devices from now on, before the recorder seals a file with
-        // I/Os.
+        // Seal a file without I/Os, so that readers know the devices from now on.
         self.recorder.seal(&[]);
         let mut changes = Changes::of(target);
         loop {

@@ -133,8 +133,7 @@ fn in_flight(simulation: &Simulation, zios: u64, oldest: Option<Zio>, name: &str
 /// The word for the place at which a call waits.
 pub(super) struct CallPlace {
     pub(super) word: &'static str,
-    /// The moment since which the call waits there; `None` if the call has waited there from its
-    /// beginning.
+    /// The moment at which the call began to wait there; `None` if it has waited there from its beginning.
     pub(super) since: Option<Instant>,
 }
 

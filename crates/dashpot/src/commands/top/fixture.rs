@@ -48,7 +48,7 @@ pub(super) fn frame_after(second: u64) -> Frame {
     }
 }
 
-/// A simulation: the volume `tank/foo` on `c1t1d0`, whose throttle delays writes, and a disk
+/// A simulation of the volume `tank/foo` on `c1t1d0`, in a pool whose throttle delays writes, and of a disk
 /// outside of pools.
 pub(super) fn simulated() -> Frame {
     let tank = || Some("tank".to_owned());

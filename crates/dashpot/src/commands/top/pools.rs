@@ -11,14 +11,14 @@ use super::frame::{PoolFrame, TXGS_MAX, written};
 /// The pools at the last frame, and the writes of their clients in the interval before that frame.
 #[derive(Default)]
 pub(super) struct Pools {
-    /// For each pool, the moment of the last frame, and the operations until then.
+    /// For each pool, the moment of the last frame, and the sum of its operations until then.
     last: BTreeMap<String, (u64, TrafficSum)>,
     /// For each pool, operations and bytes per second.
     written: BTreeMap<String, (f64, f64)>,
 }
 
 impl Pools {
-    /// Ends an interval, and works out the clients' rates of writes in it.
+    /// Ends an interval, and works out the rates of the clients' writes in it.
     pub(super) fn end_interval(&mut self, status: &Status) {
         self.written.clear();
         for pool in &status.pools {
@@ -48,7 +48,7 @@ impl Pools {
 }
 
 /// The rates between two frames; `None` if no time has passed, or if the counters have become smaller,
-/// because another daemon counts now.
+/// because they are now the counters of another daemon.
 fn written_between(before: (u64, TrafficSum), now: (u64, TrafficSum)) -> Option<(f64, f64)> {
     let elapsed = Duration::from_nanos(now.0.checked_sub(before.0)?);
     let done = Traffic {

@@ -65,7 +65,7 @@ pub(super) enum Message {
     Refused(String),
 }
 
-/// A deed that a key asks the caller of the state for.
+/// A deed: an action that a key asks the caller of the state to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     Ask(Ask),

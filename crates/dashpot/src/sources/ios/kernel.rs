@@ -1,4 +1,4 @@
-//! Gives the I/Os of the kernel's disks as records.
+//! Turns the I/Os of the kernel's disks into records.
 
 use dashpot_engine::OpSet;
 use dashpot_observe::{FinishedIo, VanishedDevice, Wanted};

@@ -1,4 +1,4 @@
-//! Gives the zios of a daemon's disks or volumes as records.
+//! Turns the zios of a daemon's disks or volumes into records.
 
 use std::collections::HashSet;
 use std::sync::Arc;

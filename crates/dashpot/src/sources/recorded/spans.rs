@@ -31,7 +31,7 @@ impl Period {
         (shown_moment(self.from_ns), shown_moment(self.to_ns))
     }
 
-    /// How much of another period is in this period.
+    /// How much of another period lies in this period, in nanoseconds.
     pub(super) fn shared_ns(self, other: Period) -> u64 {
         let to_ns = self.to_ns.min(other.to_ns);
         to_ns.saturating_sub(self.from_ns.max(other.from_ns))

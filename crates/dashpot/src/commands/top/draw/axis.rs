@@ -1,4 +1,4 @@
-//! The axis of time under the charts: the age of the columns.
+//! The time axis under the charts, which shows the age of the columns.
 
 use std::time::Duration;
 

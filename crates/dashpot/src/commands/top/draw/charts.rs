@@ -50,7 +50,7 @@ pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Th
     }
 }
 
-/// The areas of two charts of bars, and the remaining area.
+/// The areas of two bar charts, and the remaining area.
 fn split(area: Rect, each: u16) -> [Rect; 3] {
     let part = |from: u16, height: u16| Rect {
         y: area.y + from.min(area.height),
@@ -114,7 +114,7 @@ fn eighths(value: Option<u64>, most: u64, height: u16) -> usize {
 
 /// The smallest height at which a heat map has an axis.
 const AXIS_FROM: u16 = 3;
-/// The largest height of a chart of bars.
+/// The largest height of a bar chart.
 const BARS_MAX: u16 = 6;
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
