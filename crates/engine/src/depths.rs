@@ -2,7 +2,7 @@
 //!
 //! The clients determine the depth, and many clients limit it without reporting the limit. If a client
 //! limits the depth, lanes and delays may have no effect. The mean depth does not show the limit. The time
-//! spent at each depth does show it. For an interval, take the difference between two readings.
+//! spent at each depth does show the limit. For an interval, take the difference between two readings.
 
 use alloc::vec::Vec;
 

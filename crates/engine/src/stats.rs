@@ -18,7 +18,7 @@ pub enum LatencyKind {
     /// From the issue of a zio until its reply was offered to the transport: the store's work, the wait for a
     /// lane, the hold, and dashpot's own lateness. Reports show this latency unless they say otherwise.
     Disk,
-    /// From the target of a zio that a rule held until its reply was offered to the transport.
+    /// For a zio that a rule held, from its target until its reply was offered to the transport.
     Lateness,
 }
 

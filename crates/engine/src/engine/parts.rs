@@ -85,7 +85,7 @@ impl Engine {
         });
     }
 
-    /// The zios of a disk whose states are `wanted`, in the order of issue.
+    /// Those zios of a disk that are in a `wanted` state, in the order of issue.
     pub(super) fn listed(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Listed {
         let flights = self.zios(disk).flights.of_disk(disk);
         let flights = flights.filter(|flight| wanted(flight.state));

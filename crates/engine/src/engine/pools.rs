@@ -64,8 +64,7 @@ impl Engine {
         self.owed = actions;
     }
 
-    /// The records of a pool's mirrors that the driver makes durable when [`Action::Record`] asks for it, one
-    /// for each mirror.
+    /// A record of each mirror of a pool, for the driver to make durable when [`Action::Record`] asks for it.
     pub fn mirror_records(&self, pool: PoolId) -> Vec<MirrorRecord> {
         let pool = self.pools.get(pool.0 as usize);
         pool.map_or_else(Vec::new, Pool::record)
@@ -263,7 +262,7 @@ impl Engine {
         !(self.sent.outbox.is_empty() && self.child_actions.is_empty())
     }
 
-    /// Passes the zios of pools to their disks and the answers back, until there are no more.
+    /// Passes zios from the pools to their disks, and answers back to the pools, until there are no more.
     #[inline(never)]
     pub(super) fn carry_children(&mut self, actions: &mut Vec<Action>) {
         while self.has_to_carry() {

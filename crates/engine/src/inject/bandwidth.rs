@@ -1,7 +1,7 @@
 //! The bandwidth of a disk: one serial server that zios pass after their lanes.
 //!
 //! The server's queue works like the queue of a lane: a zio that is aborted before its transfer has begun
-//! gives its place back. The server differs from the lanes of a rule in three ways. The server serves the
+//! gives up its place. The server differs from the lanes of a rule in three ways. The server serves the
 //! transfers of all rules of the disk. A zio books its place when it reaches the server, at its target, not
 //! when it is issued. And because the server outlives its rules, a removed rule takes its transfers out of
 //! the queue, including the one in service. The zios of those transfers keep their times, but other zios need
@@ -19,7 +19,7 @@ use crate::zio::ZioId;
 pub(crate) struct Bandwidth {
     queue: Lane,
     free: Instant,
-    /// The rule of the transfer that still keeps the server busy but has left the queue.
+    /// The rule whose transfer has left the queue but still keeps the server busy.
     busy_for: Option<RuleId>,
 }
 

@@ -66,8 +66,8 @@ impl Injector {
         }
     }
 
-    /// Ends the bookings of an aborted zio. A booking whose service has not begun gives its place on
-    /// the lane back.
+    /// Ends the bookings of an aborted zio. A booking whose service has not begun gives up its place on the
+    /// lane.
     pub(crate) fn abandon(&mut self, now: Instant, flight: &mut Flight, gaps: &mut Gaps) {
         while let Some(id) = flight.bookings {
             let booking = *self.bookings.get(id);

@@ -196,8 +196,8 @@ impl Injector {
         id
     }
 
-    /// Computes from a zio's bookings how long the zio is held: until the latest of its `floor` rules, plus
-    /// the sum of its `add` rules, which hold it before the store is asked.
+    /// Computes from a zio's bookings how long the zio is held: until the end of its longest `floor` hold,
+    /// plus the sum of its `add` holds, which come before the store's work.
     pub(crate) fn schedule(&self, flight: &mut Flight) {
         let mut floor = flight.charged;
         let mut added = Duration::ZERO;

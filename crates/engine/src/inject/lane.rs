@@ -3,8 +3,8 @@
 //! The model is OpenZFS's (`zio_inject.c: zio_handle_io_delay`): a lane is busy until the target of its last
 //! zio, even if the store takes longer. There are two differences. OpenZFS takes the lanes in turn; here a
 //! heap finds the soonest lane, because with service times that vary the next lane in turn may not be the
-//! soonest. And if a zio's connection ends before the lane has begun to serve the zio, the zio gives its
-//! place back, and the zios behind it move up.
+//! soonest. And if a zio's connection ends before the lane has begun to serve the zio, the zio gives up its
+//! place, and the zios behind it move up.
 
 use alloc::vec::Vec;
 

@@ -16,7 +16,7 @@ pub(super) enum Content {
     Bytes(Buf),
     /// All zeroes.
     Zero,
-    /// All zeroes; the disks may give the space back.
+    /// All zeroes. The disks may free the space.
     Trim,
 }
 
@@ -83,7 +83,7 @@ impl Block {
         before
     }
 
-    /// The write of the block that is queued or at a disk.
+    /// The block's write that is queued or at a disk.
     #[inline]
     pub(super) fn write(&self) -> Option<u32> {
         self.write.checked_sub(1)

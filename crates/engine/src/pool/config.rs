@@ -55,7 +55,7 @@ pub enum ThrottleConfig {
     Legacy(LegacyConfig),
 }
 
-/// Details of the throttle before 2013 that are unknown, or that differed between systems.
+/// Details of the throttle before 2013 that are not known today, or that differed between systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegacyConfig {
     /// How many delays can run at the same time; `None` for any number. ZFS ran one on each processor,

@@ -20,7 +20,7 @@ impl Pool {
         let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
             return;
         };
-        // Until all reads have begun, the request waits for one more, so that it cannot continue early.
+        // An extra pending count keeps the request from continuing before all of its reads have begun.
         self.add_pending(id, 1);
         for block in self.edges_of(id) {
             self.need_edge(id, volume, block, step);

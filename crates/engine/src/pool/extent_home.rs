@@ -1,8 +1,8 @@
 //! The path of extents: from a client's zero or trim into the open txg, and then to the disks.
 //!
-//! The pool writes an extent with one zio for each disk. Newer versions of the extent's blocks, and newer
-//! extents that overlap the extent, wait until it is on the disks. An extent whose write failed counts as
-//! still on its way, and the pool repeats the write.
+//! The pool writes an extent with one zio for each disk. While an extent is on its way, newer versions of its
+//! blocks wait, and so do newer extents that overlap it. An extent whose write failed counts as still on its
+//! way, and the pool repeats the write.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -34,8 +34,8 @@ impl Pool {
         stage: Stage,
         step: &mut Step<'_>,
     ) {
-        // Until the writes of all blocks have begun, the request waits for one more, so that it cannot end
-        // early.
+        // An extra pending count keeps the request from ending before the writes of all its blocks have
+        // begun.
         self.add_pending(zio, 1);
         let Range { start, end } = range;
         let home = Home {
@@ -55,8 +55,8 @@ impl Pool {
         let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
-        // Until the writes of all pieces have begun, the request waits for one more, so that it cannot end
-        // early.
+        // An extra pending count keeps the request from ending before the writes of all its pieces have
+        // begun.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             if piece.is_run() {

@@ -154,7 +154,7 @@ impl Volume {
         self.blocks.get(block).locked || self.is_in_run(block)
     }
 
-    /// The blocks of a range whose locks requests wait for.
+    /// Those blocks of a range for whose locks requests wait.
     fn wanted(&self, range: Range<u32>) -> Vec<u32> {
         let queues = self.lock_queues.range(range);
         queues.map(|(block, _)| *block).collect()

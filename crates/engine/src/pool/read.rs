@@ -21,8 +21,7 @@ impl Pool {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
-        // Until the reads of all blocks have begun, the request waits for one more, so that it cannot end
-        // early.
+        // An extra pending count keeps the request from ending before the reads of all its blocks have begun.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             let (to, at, length) = (piece.from, piece.at, piece.length);
@@ -107,9 +106,9 @@ impl Pool {
         true
     }
 
-    /// The side of a block's member with the fewest zios or, if a tunable says so, the first side. A region
-    /// that is out of sync is read from the first side that is not stale. If several sides have equally few
-    /// zios, the block's place decides, as in ZFS, so that even one reader uses all sides.
+    /// Of the sides of a block's member, the one with the fewest zios or, if a tunable says so, the first. A
+    /// region that is out of sync is read from the first side that is not stale. If several sides have
+    /// equally few zios, the block's place decides, as in ZFS, so that even one reader uses all sides.
     fn choose_side(&self, read: &BlockRead) -> Option<usize> {
         let sides = &self.members[read.member];
         let mirrors = self.mirrors.as_ref();

@@ -14,7 +14,7 @@ pub struct MirrorStart {
     pub differ: Vec<Range<u64>>,
 }
 
-/// The durable record of a mirror that the driver is to make.
+/// The durable record that the driver is to make of a mirror.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MirrorRecord {
     /// The member of the pool.

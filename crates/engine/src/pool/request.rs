@@ -186,7 +186,7 @@ impl Requests {
         self.live.iter().filter_map(|id| self.get(*id))
     }
 
-    /// The ids of the requests in a phase, the oldest first.
+    /// The ids of the requests in a certain phase, the oldest first.
     pub(super) fn ids(&self, in_phase: impl Fn(Phase) -> bool) -> Vec<ZioId> {
         let found = self.iter().filter(|request| in_phase(request.phase));
         let mut found: Vec<(u64, ZioId)> = found

@@ -34,9 +34,9 @@ impl Step<'_> {
 /// buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    /// Free names, by the binary logarithm of their size.
+    /// Free names, by the binary logarithm of the size of their buffers.
     free: [Vec<Buf>; u32::BITS as usize],
-    /// The binary logarithm of the size of each name.
+    /// For each name, the binary logarithm of the size of its buffer in bytes.
     sizes: Vec<u8>,
 }
 

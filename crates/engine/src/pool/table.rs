@@ -62,7 +62,7 @@ impl<T: Copy + Default + PartialEq> Table<T> {
         answer
     }
 
-    /// The blocks of a range whose values differ from the default. The time depends on the number of these
+    /// Those blocks of a range whose values differ from the default. The time depends on the number of these
     /// blocks, and hardly on the size of the range, because the test of one word skips 32768 blocks that have
     /// the default.
     pub(super) fn used(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {

@@ -1,8 +1,9 @@
 //! The path of a client's write, zero or trim: lock its blocks, read the rest of partial blocks, pass the
 //! throttle, become dirty, reply.
 //!
-//! The order is that of OpenZFS's zvol. A write takes the range lock before its transaction begins. Then the
-//! write reads the rest of partial blocks, so the time of these reads counts towards the write's delay.
+//! The steps come in the same order as in OpenZFS's zvol. A write takes the range lock before its transaction
+//! begins. Then the write reads the rest of partial blocks, so the time of these reads counts towards the
+//! write's delay.
 
 use super::block_io::Cause;
 use super::blocks::{Block, Content};
@@ -287,8 +288,8 @@ impl Pool {
         let size = self.volumes[volume].block_size;
         let trims = |piece: &Piece| zio.op != Op::Trim || piece.is_whole(size);
         let pieces = self.volumes[volume].pieces(&zio).filter(trims);
-        // Until the writes of all blocks have begun, the request waits for one more, so that it cannot end
-        // early.
+        // An extra pending count keeps the request from ending before the writes of all its blocks have
+        // begun.
         self.add_pending(id, 1);
         for piece in pieces {
             let content = match zio.op {

@@ -34,7 +34,7 @@ pub(crate) struct History {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// This number of equal zios arrives at once.
+    /// This number of equal zios arrives at the same moment.
     Arrive(usize, Ask),
     /// Aborts the living zios whose serials modulo 16 are in the mask.
     Abort(u16),

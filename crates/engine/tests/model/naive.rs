@@ -21,12 +21,13 @@ pub(crate) struct Naive {
     seed: u64,
     now: Instant,
     rules: Vec<Rule>,
-    /// Every booking of a lane that was not given back, the oldest first.
+    /// All bookings of lanes except those that were given back, the oldest first.
     bookings: Vec<Booking>,
     /// The zios that the model still has, in the order of their arrival.
     tickets: Vec<Ticket>,
     issued: u64,
-    /// The transfers that have reached the bandwidth's server and were not given back, the oldest first.
+    /// All transfers that have reached the bandwidth's server, except those that were given back, the oldest
+    /// first.
     transfers: Vec<Transfer>,
     suspension: Option<Suspension>,
     /// Commands to suspend that wait until no zio is in flight.

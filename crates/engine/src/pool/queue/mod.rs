@@ -143,9 +143,9 @@ impl Queue {
         }
     }
 
-    /// Puts the members of a failed I/O back, and lets each go to the disk alone, because one bad block
-    /// must not fail its neighbours (OpenZFS: `zio_vdev_io_assess`). Returns false if the I/O was not
-    /// joined.
+    /// Puts the members of a failed I/O back into the queue, and lets each go to the disk alone, because one
+    /// bad block must not fail its neighbours (OpenZFS: `zio_vdev_io_assess`). Returns false if the I/O was
+    /// not joined.
     pub(crate) fn repeat_apart(&mut self, now: Instant, id: PickedId) -> bool {
         let Issued { picked, first, .. } = self.issued[id.0];
         if picked.count == 1 {
