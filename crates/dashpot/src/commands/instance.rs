@@ -36,8 +36,8 @@ pub(crate) struct Instance {
     exports: Vec<Export>,
 }
 
-/// Disks with a running API. Call [`Running::stop`]: dropping this value leaves sockets behind, and
-/// stores unsynced.
+/// Disks with a running API. End with [`Running::stop`], because dropping this value leaves sockets behind,
+/// and stores unsynced.
 #[must_use]
 pub(crate) struct Running {
     instance: Instance,

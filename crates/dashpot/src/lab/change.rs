@@ -190,8 +190,8 @@ impl State<'_> {
         Ok(inject.into_iter().collect())
     }
 
-    /// The commands that clear the rules that `word` names, which is `all`, or else the name of a disk, or
-    /// else the id or the name of a rule.
+    /// The commands that clear the rules that `word` names: all rules (`all`), the rules of a disk, or a rule
+    /// by its id or name.
     fn clear(&mut self, word: &str) -> Result<Vec<Command>, ParseError> {
         let disk = self.disk_names.iter().position(|name| *name == word);
         let of_disk = |at: usize| word == "all" || disk == Some(at);

@@ -10,7 +10,7 @@ use super::volume::read_volume;
 pub(super) struct Joined {
     pub(super) pools: Vec<PoolSpec>,
     pub(super) volumes: Vec<VolumeSpec>,
-    /// The place in the file of each pool and of each volume.
+    /// The places of the pools and of the volumes in the file.
     pub(super) places: (Vec<String>, Vec<String>),
 }
 

@@ -32,7 +32,7 @@ const TABLES: [(&str, &[Key]); 13] = [
     ("sim", &SIM_KEYS),
 ];
 
-/// The bounds of a lab.
+/// The limits of a lab.
 fn limits() -> [(&'static str, String); 11] {
     let count = |number: u64| number.to_string();
     [

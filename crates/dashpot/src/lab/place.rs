@@ -1,4 +1,4 @@
-//! Looks up names of a lab, and makes the errors for unknown names.
+//! Looks up names in a lab, and makes the errors for unknown names.
 
 use dashpot_rules::{ParseError, remedy_for};
 

@@ -89,8 +89,8 @@ impl<'a> Section<'a> {
             .collect()
     }
 
-    /// The values of a key whose value is a list of words and of lists of words. A single word counts
-    /// as a list of one word.
+    /// The values of a key that is a list of words and of lists of words. A single word counts as a list of
+    /// one word.
     pub(super) fn nested_list<T>(
         &self,
         key: &str,
@@ -125,8 +125,8 @@ impl<'a> Section<'a> {
         self.table.get(key).map(read).transpose()
     }
 
-    /// The tables of a kind, such as `[disk.NAME]`, with their names, in the order of the file. The number
-    /// of tables is bounded.
+    /// The tables of a kind, such as `[disk.NAME]`, with their names, in the order of the file. Refuses more
+    /// than [`TABLES_MAX`] tables.
     pub(super) fn named(&self, kind: &str) -> Result<Vec<(&'a str, Section<'a>)>, ParseError> {
         let tables = self.tables(kind)?.into_iter();
         let named = |(key, table): NamedTable<'a>| {

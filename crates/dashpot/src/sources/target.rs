@@ -469,7 +469,7 @@ fn shares_sectors(one: &Device, other: &Device) -> bool {
     one.number == other.number || (one.disk == other.disk && !is_part)
 }
 
-/// The error for names that belong partly to the daemon and partly to the kernel.
+/// The error if some of these names belong to the daemon's devices, and others to the kernel's.
 fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {
     let daemon = match known {
         [] => "no daemon is here".to_owned(),

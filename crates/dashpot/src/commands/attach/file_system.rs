@@ -38,7 +38,7 @@ pub(super) fn found_on(
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<String>> {
     let failed_before = failed_reads(client, node)?;
-    // blkid reads most of these bytes again. They stay in the page cache while a program has the node open.
+    // blkid reads most of the same bytes, which stay in the page cache while a program has the node open.
     let _open = read_ends(node, is_stopped).map_err(|error| match is_stopped() {
         true => anyhow!("interrupted: nothing is attached"),
         false => error.context(UNREADABLE),

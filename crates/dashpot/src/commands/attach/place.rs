@@ -255,7 +255,7 @@ impl Place {
         self.kept = true;
     }
 
-    /// Removes the directory. Nothing may be mounted in the directory.
+    /// Removes the directory. Call this function only when nothing is mounted in the directory.
     pub(super) fn remove(mut self) {
         self.kept = false;
     }

@@ -174,7 +174,8 @@ impl Mapped {
             .with_context(|| format!("cannot write {}", named.display()))
     }
 
-    /// Ends the device's daemon, and removes the link and the directory. No program may still use the device.
+    /// Ends the device's daemon, and removes the link and the directory. Call this function only when no
+    /// program uses the device any longer.
     pub(super) fn remove(self) -> anyhow::Result<()> {
         if let Some(daemon) = self.daemon {
             daemon::end(daemon)?;

@@ -21,7 +21,7 @@ pub(super) fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Resul
     Ok(())
 }
 
-/// The socket that the parent has made the standard input of this process.
+/// The socket that this process has received from its parent as standard input.
 pub(super) fn inherited() -> io::Result<UnixStream> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }

@@ -55,7 +55,7 @@ pub(super) fn record(api: Option<&ApiAddress>, args: &RecordArgs) -> anyhow::Res
     }
 }
 
-/// Refuses options that no recording can follow.
+/// Refuses options with which no recording is possible.
 fn check(args: &RecordArgs) {
     if args.layers.contains(&Layer::Store) {
         usage(&ParseError::new(

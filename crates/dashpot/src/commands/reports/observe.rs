@@ -1,4 +1,4 @@
-//! `observe`: the kernel's disks, in a table for each interval and for Prometheus.
+//! `observe`: shows the kernel's disks in a table for each interval, and serves their metrics to Prometheus.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
