@@ -38,9 +38,9 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// The bytes of a range, borrowed from the store, for stores that [read at reply](Store::reads_at_reply).
+    /// The bytes of a range, borrowed from a store that [reads at reply](Store::reads_at_reply).
     pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
-        // A null store reads like memory that was never written.
+        // A null store reads like a RAM disk that was never written.
         let ram = match self {
             Store::Ram(ram) => ram,
             Store::Null | Store::File(_) | Store::Device(_) | Store::Lossy(_) => {
@@ -63,7 +63,7 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// Makes a range read as zeroes. With `no_hole`, the range keeps its space, or gets space.
+    /// Makes a range read as zeroes. With `no_hole`, the range keeps its space, or gets space if it has none.
     pub(crate) fn zero(&mut self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Attempt {
         match self {
             Store::Ram(ram) => ram.zero(offset, length, no_hole),
@@ -74,8 +74,7 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// Gives the space of a range back. The range then reads as zeroes, except on file systems that
-    /// cannot punch holes.
+    /// Frees the space of a range. The range then reads as zeroes, unless the file system cannot punch holes.
     pub(crate) fn trim(&mut self, offset: u64, length: u64, fua: bool) -> Attempt {
         self.zero(offset, length, false, fua)
     }
@@ -89,9 +88,9 @@ impl Store {
         }
     }
 
-    /// Puts the extents of a range into `out`: at most `limit` extents, in which data and holes alternate.
-    /// The extents may cover only the beginning of the range. For a file, the store asks the file system,
-    /// which answers from memory, or in rare cases from the medium.
+    /// Puts at most `limit` extents of a range into `out`, in which data and holes alternate. They may cover
+    /// only the beginning of the range. A store in a file asks the file system, which answers from memory, or
+    /// rarely from the medium.
     pub(crate) fn extents(&self, offset: u64, length: u64, limit: usize, out: &mut Vec<Extent>) {
         let found = Found::new(out, limit);
         match self {
@@ -102,18 +101,19 @@ impl Store {
         }
     }
 
-    /// Whether a read is cheap and never blocks, so that a held read need not hold its bytes.
+    /// Whether a read is so cheap, and never blocks, that the shard reads only when it sends the reply. Until
+    /// then, a held read holds no bytes.
     pub(crate) fn reads_at_reply(&self) -> bool {
         matches!(self, Store::Ram(_) | Store::Null)
     }
 
-    /// Whether a write is cheap and never fails, so that the shard can report it as done before copying
-    /// it.
+    /// Whether a write is cheap and never fails, so that the shard may report it as done before it copies the
+    /// bytes.
     pub(crate) fn copies_later(&self) -> bool {
         matches!(self, Store::Ram(_))
     }
 
-    /// The store on which a worker thread repeats attempts that would block.
+    /// The store on which a worker thread repeats an attempt that would block.
     pub(crate) fn blocking(&self) -> Option<Arc<dyn Blocking>> {
         match self {
             Store::File(file) => Some(Arc::clone(file) as Arc<_>),
@@ -122,7 +122,7 @@ impl Store {
         }
     }
 
-    /// The file with the store's bytes, if the bytes are in a file.
+    /// The file store that has the bytes, below any cache.
     pub(crate) fn file(&self) -> Option<&Arc<FileStore>> {
         match self.innermost() {
             Store::File(file) => Some(file),
@@ -138,23 +138,23 @@ impl Store {
         }
     }
 
-    /// Whether the store's bytes outlive this process, at least the bytes that a flush has covered.
+    /// Whether the store's bytes outlive this process, at least those that a flush has covered.
     pub(crate) fn outlives(&self) -> bool {
         matches!(self.innermost(), Store::File(_) | Store::Device(_))
     }
 
-    /// Identifies the store's bytes among the bytes of all stores, if the store's bytes survive the end
-    /// of this process.
+    /// A text that identifies the store's bytes among those of all stores. `None` if they do not survive the
+    /// end of this process.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {
-            // The end of the process loses unflushed data, like a power cut.
+            // When the process ends, a lossy store loses unflushed data, as in a power cut.
             Store::Ram(_) | Store::Null | Store::Lossy(_) => None,
             Store::File(file) => file.identity(),
             Store::Device(device) => device.identity(),
         }
     }
 
-    /// The store on which the shard's ring works.
+    /// The store whose work the shard's ring does, if it is on a block device.
     pub(crate) fn device(&self) -> Option<&Arc<DeviceStore>> {
         match self {
             Store::Device(device) => Some(device),
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// Whether the time that trims and zeroes take on the shard grows with their length.
+    /// Whether the shard itself does trims and zeroes, so that long ones keep it busy.
     pub(crate) fn zeroes_in_memory(&self) -> bool {
         matches!(self, Store::Ram(_) | Store::Null | Store::Lossy(_))
     }
@@ -186,7 +186,7 @@ impl Store {
         }
     }
 
-    /// Whether a power cut loses unsynced writes.
+    /// Whether a power cut makes the store lose unsynced writes.
     pub(crate) fn loses(&self) -> bool {
         matches!(self, Store::Lossy(_))
     }
@@ -196,7 +196,7 @@ impl Store {
         self.lossy().map(|lossy| lossy.cut(cut, now))
     }
 
-    /// Names the zio of the next write, for a lossy store.
+    /// Tells a lossy store which zio its next write is for.
     pub(crate) fn set_asker(&mut self, asker: impl FnOnce() -> Asker) {
         if let Some(lossy) = self.lossy() {
             lossy.set_asker(asker());
@@ -225,7 +225,7 @@ impl Store {
     }
 }
 
-/// The same operations for callers that may wait.
+/// The same operations, for callers that may block.
 impl Medium for Store {
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         let attempt = self.read(offset, into);
@@ -254,7 +254,8 @@ impl Medium for Store {
     }
 }
 
-/// Repeats an attempt that would block, and waits until the work is done.
+/// Returns the outcome of an attempt. If the attempt would have blocked, repeats the operation and waits for
+/// it.
 pub(super) fn wait(
     store: &Store,
     attempt: Attempt,
@@ -267,5 +268,5 @@ pub(super) fn wait(
     }
 }
 
-/// The longest read of a file that the shard itself tries.
+/// The longest read of a file that the shard itself tries, in bytes.
 const INLINE_MAX: u64 = 256 << 10;

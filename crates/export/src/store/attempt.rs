@@ -1,4 +1,4 @@
-//! The result of an attempt to do an operation of a store at once.
+//! The result of an attempt to do an operation on a store at once.
 
 use dashpot_engine::Outcome;
 
@@ -7,7 +7,7 @@ use dashpot_engine::Outcome;
 pub(crate) enum Attempt {
     /// The operation is done.
     Done(Outcome),
-    /// The attempt would have to wait. The attempt had no effect that counts, and a worker thread repeats the
-    /// whole operation.
+    /// The attempt would have to wait. A worker thread has to repeat the whole operation, even if a part of
+    /// it was done.
     WouldBlock,
 }

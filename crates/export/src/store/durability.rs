@@ -1,9 +1,9 @@
-//! Decides whether the flushes of a medium can be believed.
+//! Decides whether a medium's flushes can still be trusted.
 //!
-//! A failed `fdatasync` marks the medium as faulted. The kernel may have dropped the dirty pages and
-//! marked them clean, or the device may have lost its cache, so the success of a retry would be false.
-//! Every later flush and FUA request fails until the store is opened anew. Reads and plain writes
-//! continue: they promise nothing.
+//! A failed `fdatasync` marks the medium as faulted. The kernel may have marked the dirty pages clean and
+//! dropped them, or the device may have lost its cache, so the success of a retry would prove nothing. Every
+//! later flush and FUA request fails until the store is opened anew. Reads and plain writes continue, because
+//! they promise nothing.
 
 use std::fs::File;
 use std::io;
@@ -15,18 +15,18 @@ use dashpot_engine::{Errno, Outcome};
 pub(super) struct Durability {
     /// The reason that `fdatasync` can no longer be trusted.
     fault: OnceLock<String>,
-    /// Held during `fdatasync`.
+    /// Locked during `fdatasync`.
     syncing: Mutex<()>,
 }
 
 impl Durability {
-    /// The reason that every flush fails, once a flush has failed.
+    /// The reason that all flushes fail from now on, once a flush has failed.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
     }
 
-    /// Syncs, one call at a time. The kernel reports a lost write once, and later calls succeed.
-    /// The lock makes sure that the next caller sees the fault.
+    /// Syncs, one call at a time. The kernel reports a lost write only once, and later calls succeed. Because
+    /// of the lock, the next caller sees the fault.
     pub(super) fn sync(&self, file: &File) -> Outcome {
         let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.fault.get().is_some() {
@@ -35,7 +35,7 @@ impl Durability {
         self.believe(file.sync_data())
     }
 
-    /// Judges the result of a sync, and remembers a failure for ever.
+    /// Turns the result of a sync into an outcome, and remembers a failure for ever.
     pub(super) fn believe(&self, synced: io::Result<()>) -> Outcome {
         if let Err(error) = synced {
             self.fault.get_or_init(|| {

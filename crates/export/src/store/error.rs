@@ -10,7 +10,7 @@ use super::file::label::ATTRIBUTE;
 /// The reason that a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk has no size, and its store has no size either.
+    /// The disk's configuration has no size, and its store has no size either.
     #[error("disk `{disk}`: {store} has no size of its own; give it one, such as `size=1G`")]
     NoSize {
         /// The name of the disk.
@@ -33,7 +33,7 @@ pub enum StoreError {
     Directory {
         /// The name of the disk.
         disk: String,
-        /// The disk's directory, as configured.
+        /// The directory, as configured.
         path: PathBuf,
         /// The reason, and the remedy.
         why: String,
@@ -48,7 +48,7 @@ pub enum StoreError {
         disk: String,
         /// The disk's file.
         path: PathBuf,
-        /// The disk's size in bytes, if it was given.
+        /// The disk's size in bytes, if it is configured.
         size: Option<u64>,
     },
     /// The path is not a regular file.
@@ -58,7 +58,7 @@ pub enum StoreError {
         disk: String,
         /// The disk's file.
         path: PathBuf,
-        /// The kind of thing at the path, and the remedy.
+        /// The kind of file at the path, and the remedy.
         kind: &'static str,
     },
     /// The path is not a block device.
@@ -68,10 +68,10 @@ pub enum StoreError {
         disk: String,
         /// The disk's device.
         path: PathBuf,
-        /// The kind of thing at the path, and the remedy.
+        /// The kind of file at the path, and the remedy.
         kind: &'static str,
     },
-    /// The kernel, or another process, uses the device.
+    /// The kernel or another process uses the device.
     #[error(
         "disk `{disk}`: {path} is in use: {}; end that use, or name another device",
         .users.join(", "), path = .path.display()
@@ -81,10 +81,10 @@ pub enum StoreError {
         disk: String,
         /// The disk's device.
         path: PathBuf,
-        /// A description of each user.
+        /// The users, each in words.
         users: Vec<String>,
     },
-    /// This user may not open the device.
+    /// The user of this process may not open the device.
     #[error(
         "disk `{disk}`: {path} cannot be opened ({reason}); serve it as root, or as a member of the group that may open it (`ls -l {path}`)",
         path = .path.display()
@@ -97,17 +97,17 @@ pub enum StoreError {
         /// The system's reason.
         reason: io::Error,
     },
-    /// The disk does not fit its device.
+    /// The disk does not fit on its device.
     #[error("disk `{disk}`: {path} has {why}", path = .path.display())]
     DoesNotFit {
         /// The name of the disk.
         disk: String,
         /// The disk's device.
         path: PathBuf,
-        /// The device's property, the disk's request, and the remedy.
+        /// The device's property, the disk's demand, and the remedy.
         why: String,
     },
-    /// The device's blocks are too large for a lossy store.
+    /// The device's blocks are too large for a lossy store on it.
     #[error(
         "disk `{disk}`: {store} needs a device with blocks of 512, and this device has blocks of {}; put a file on it (`lossy:file:PATH`)",
         Size((*.block).into())
@@ -117,10 +117,10 @@ pub enum StoreError {
         disk: String,
         /// The disk's store.
         store: StoreConfig,
-        /// The device's block in bytes.
+        /// The size of the device's blocks, in bytes.
         block: u32,
     },
-    /// The user may only read the file.
+    /// The user of this process may not write to the file.
     #[error(
         "disk `{disk}`: {path} cannot be written ({reason}); allow it (`chmod u+w`), or make the disk read-only (`ro`)",
         path = .path.display()
@@ -133,7 +133,7 @@ pub enum StoreError {
         /// The system's reason.
         reason: io::Error,
     },
-    /// Another disk, of this daemon or of another daemon, uses the file.
+    /// Another disk uses the file, in this daemon or another.
     #[error(
         "disk `{disk}`: {path} is in use by another disk or daemon; stop that one, or name another file",
         path = .path.display()
@@ -174,7 +174,7 @@ pub enum StoreError {
         /// The disk that the label names.
         owner: String,
     },
-    /// The system refused for another reason.
+    /// The system refused an operation for another reason.
     #[error("disk `{disk}`: {path} cannot be {what}: {reason}", path = .path.display())]
     File {
         /// The name of the disk.
@@ -192,14 +192,14 @@ pub enum StoreError {
         Size(*.total), Size(*.available >> 20 << 20)
     )]
     Memory {
-        /// The sizes of all RAM disks in bytes.
+        /// The total size of all RAM disks, in bytes.
         total: u64,
-        /// The available memory in bytes.
+        /// The available memory, in bytes.
         available: u64,
     },
 }
 
-/// Prints the place and the size of a disk in its file or on its device.
+/// Prints a disk's size, and its offset in its file or on its device.
 pub(crate) struct Span(pub(crate) u64, pub(crate) u64);
 
 impl fmt::Display for Span {
@@ -212,8 +212,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Prints a number of bytes in the form that options accept: in the largest unit that divides the
-/// number.
+/// Prints a number of bytes as options accept it: in the largest unit of which it is a whole number.
 pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {

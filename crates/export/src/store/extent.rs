@@ -1,11 +1,11 @@
-//! Extents: runs of bytes of a disk, each with data or without data. Clients can ask for the extents.
+//! Extents: runs of a disk's bytes that either have data or are a hole. Clients can ask for them.
 
 /// A run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// The length of the run in bytes.
     pub(crate) length: u64,
-    /// Whether the run takes no space. A hole reads as zeroes.
+    /// Whether the run is a hole: it takes no space, and reads as zeroes.
     pub(crate) hole: bool,
 }
 
@@ -16,14 +16,14 @@ pub(crate) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Clears `extents` and collects into it. `limit` is not zero.
+    /// Clears `extents`, and collects at most `limit` extents into it. `limit` must not be zero.
     pub(crate) fn new(extents: &'a mut Vec<Extent>, limit: usize) -> Found<'a> {
         extents.clear();
         Found { extents, limit }
     }
 
-    /// Adds a run, or lengthens the last run if both are holes or both are data. Returns false if there
-    /// is no room for the run.
+    /// Adds a run. If the last run is of the same kind, lengthens it instead. Returns false if there is no
+    /// room for the run.
     pub(crate) fn push(&mut self, length: u64, hole: bool) -> bool {
         if let Some(last) = self.extents.last_mut()
             && last.hole == hole

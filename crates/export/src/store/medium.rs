@@ -1,5 +1,4 @@
-//! The operations that a volatile cache needs of the store below it. The operations wait for the
-//! medium.
+//! The operations that a volatile cache needs from the store below it. They wait for the medium.
 
 use dashpot_engine::Outcome;
 

@@ -1,5 +1,5 @@
-//! How much memory this process may still use: the kernel's available memory, bounded by the memory
-//! that each control group above the process leaves. The groups may be of version 1 or 2.
+//! How much memory this process may still use: what the kernel has available, but no more than each control
+//! group (version 1 or 2) of the process has left.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::path::Path;
 use super::error::StoreError;
 use crate::cgroups::{self, Group, Version, field};
 
-/// The files in which a version of the control groups keeps its figures.
+/// The files in which control groups of one version keep their figures.
 struct Files {
     limit: &'static str,
     usage: &'static str,
-    /// The line of `memory.stat` for the page cache that the kernel gives up first. This page cache is
-    /// part of the usage.
+    /// The name of the line in `memory.stat` for the page cache that the kernel frees first. The usage
+    /// includes this cache.
     cache: &'static str,
 }
 
@@ -28,7 +28,7 @@ const VERSION_2: Files = Files {
     cache: "inactive_file",
 };
 
-/// How many bytes of memory this process may still use. `None` if the system does not say.
+/// How many bytes of memory this process may still use. `None` if the system does not tell.
 pub fn available_memory() -> Option<u64> {
     available(Path::new("/proc"), &cgroups::own(CONTROLLER))
 }

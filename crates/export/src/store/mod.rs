@@ -1,10 +1,10 @@
-//! Stores: the actual bytes of disks.
+//! Stores, which hold the actual bytes of disks.
 //!
-//! A [`Store`] belongs to one shard, which must never wait. So every operation is an *attempt*. An
-//! attempt is done at once, or it [would block](Attempt::WouldBlock). Then the shard hands the operation to a
-//! worker thread of the [`Pool`], which repeats the operation on the same file.
+//! A [`Store`] belongs to one shard, which must never wait. So every operation is an *attempt*: it is done at
+//! once, or it [would block](Attempt::WouldBlock). In that case the shard hands the operation to a worker
+//! thread of the [`Pool`], which repeats it on the same file.
 //!
-//! Stores trust the ranges of their callers: all ranges must lie within the size that [`open_all`]
+//! Stores do not check the ranges that callers give. All ranges must lie within the size that [`open_all`]
 //! returned.
 
 mod any;

@@ -1,8 +1,8 @@
-//! Mounts. A directory of a file system can be mounted at several places. A file in the directory then has
-//! another path at each place.
+//! Mounts. Translates paths between mounts. A directory of a file system can be mounted at several places,
+//! and then its files have a different path at each place.
 //!
-//! Each line of `/proc/PID/mountinfo` names a place, and the directory of the file system that is
-//! mounted there. So dashpot can translate a path from one mount to another. See proc(5).
+//! Each line of `/proc/PID/mountinfo` names a place, and the directory of a file system that is mounted
+//! there. From two lines, dashpot can translate a path from one mount to the other. See proc(5).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Mount {
     /// The device number of the file system.
     pub(crate) device: (u32, u32),
-    /// The directory of the file system that is mounted here.
+    /// The directory of the file system that is mounted.
     root: PathBuf,
     /// The place where the directory is mounted.
     pub(crate) point: PathBuf,
@@ -22,12 +22,12 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// The mounts of a list. A mount covers the earlier mounts of the list at the same place.
+    /// The mounts of a list. A mount covers all earlier mounts at the same place.
     pub(crate) fn all(list: &[u8]) -> impl DoubleEndedIterator<Item = Mount> {
         lines(list).filter_map(Mount::of_line)
     }
 
-    /// The mount with this number.
+    /// The mount with this id.
     pub(crate) fn find(list: &[u8], number: u64) -> Option<Mount> {
         let head = format!("{number} ");
         let line = lines(list).find(|line| line.starts_with(head.as_bytes()))?;
@@ -38,7 +38,7 @@ impl Mount {
         let mut words = line.split(|byte| *byte == b' ');
         let (major, minor) = str::from_utf8(words.nth(2)?).ok()?.split_once(':')?;
         let (root, point) = (unescaped(words.next()?), unescaped(words.next()?));
-        // Optional words end with a dash; the type of the file system comes before its source.
+        // Any number of optional words end with a dash. After it come the file system's type and its source.
         words.find(|word| *word == b"-")?;
         Some(Mount {
             device: (major.parse().ok()?, minor.parse().ok()?),
@@ -48,15 +48,15 @@ impl Mount {
         })
     }
 
-    /// The path in this mount of the file that has the path `path` in the mount `there`.
+    /// Translates a path: the file with this path in the mount `there` has the returned path in this mount.
     pub(crate) fn translated(&self, path: &Path, there: &Mount) -> Option<PathBuf> {
         if self.device != there.device {
             return None;
         }
         let inner = there.root.join(path.strip_prefix(&there.point).ok()?);
         let rest = inner.strip_prefix(&self.root).ok()?;
-        // A file can be mounted by itself. Joining an empty path to the mount's point would add a
-        // slash.
+        // A file can be mounted by itself. Then `rest` is empty, and joining it to the mount's point would
+        // add a slash.
         match rest.as_os_str().is_empty() {
             true => Some(self.point.clone()),
             false => Some(self.point.join(rest)),
@@ -68,7 +68,8 @@ fn lines(list: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     list.split(|byte| *byte == b'\n')
 }
 
-/// Decodes a word in which the kernel has written spaces and some other characters as three octal digits.
+/// Decodes a word in which the kernel has written spaces and some other characters as a backslash and three
+/// octal digits.
 fn unescaped(word: &[u8]) -> PathBuf {
     let (mut bytes, mut rest) = (Vec::new(), word);
     while let Some((first, others)) = rest.split_first() {

@@ -1,5 +1,5 @@
-//! Opens the stores of all disks together: all stores or none. Opening changes no file: the server
-//! labels files last, when nothing else in its start can fail any more.
+//! Opens the stores of all disks together, all or none. Opening changes no file. The server labels files
+//! last, when nothing else can fail in its start.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -24,16 +24,16 @@ pub(crate) struct Opened {
     pub(crate) size: u64,
     /// The disk's smallest read or write, in bytes.
     pub(crate) block: u32,
-    /// The smallest write that the medium does without reading, in bytes, if it is known.
+    /// The smallest write, in bytes, for which the medium need not read first, if it is known.
     pub(crate) physical: Option<u32>,
     /// Whether the disk refuses writes.
     pub(crate) read_only: bool,
-    /// The files of a followed program. The program's calls on these files are the disk's zios.
+    /// The files that the disk follows: a program's calls on them are the disk's zios.
     pub(crate) followed: Option<CallFiles>,
 }
 
 impl Opened {
-    /// An open store that supports every block size, so that the disk's configuration decides the block size.
+    /// An open store that supports every block size, so the disk's configuration decides the size.
     fn new(disk: &DiskConfig, store: Store, size: u64) -> Opened {
         Opened {
             store,
@@ -46,8 +46,8 @@ impl Opened {
     }
 }
 
-/// Opens the stores of `disks`, in their order. The block devices are in `devices`, or this function
-/// opens them. With `overcommit`, RAM disks may be larger than the available memory.
+/// Opens the stores of `disks`, in their order. Takes block devices from `devices`, or opens them. With
+/// `overcommit`, RAM disks may be larger than the available memory.
 pub(crate) fn open_all(
     disks: &[DiskConfig],
     devices: &OpenDevices,
@@ -63,7 +63,7 @@ pub(crate) fn open_all(
     Ok(opened)
 }
 
-/// A file to label as the file of its disk.
+/// A file that is to be labelled with the name of its disk.
 #[derive(Debug)]
 pub(crate) struct Adoption {
     disk: DiskConfig,
@@ -72,7 +72,7 @@ pub(crate) struct Adoption {
 }
 
 impl Adoption {
-    /// The file of a disk to label, if its store is a file.
+    /// The file of a disk, to be labelled, if the disk's store is in a file.
     pub(crate) fn of(disk: &DiskConfig, opened: &Opened) -> Option<Adoption> {
         let (path, file) = file_of(&disk.store, &opened.store)?;
         Some(Adoption {
@@ -82,7 +82,7 @@ impl Adoption {
         })
     }
 
-    /// Labels the file as this disk's.
+    /// Labels the file with the name of its disk.
     pub(crate) fn adopt(&self) -> Result<(), StoreError> {
         self.file.adopt(request(&self.disk, &self.path))
     }
@@ -133,7 +133,7 @@ fn open(
     Ok(opened)
 }
 
-/// A disk without bytes of its own: the disk's zios are calls on certain files.
+/// Opens a disk without bytes of its own, whose zios are calls on certain files.
 fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> {
     let path = &files.path;
     let (base, glob) = match path.try_exists() {
@@ -162,7 +162,8 @@ fn followed(disk: &DiskConfig, files: &CallFiles) -> Result<Opened, StoreError> 
     })
 }
 
-/// Splits a path before its first part that contains `*`, `?` or `[`, and that is not the name of a directory.
+/// Splits a path before its first part that contains `*`, `?` or `[` and is not itself the name of a
+/// directory.
 fn split_glob(path: &Path) -> (PathBuf, Option<PathBuf>) {
     let parts: Vec<Component<'_>> = path.components().collect();
     let is_glob = |at: &usize| {
@@ -191,8 +192,8 @@ fn sized(disk: &DiskConfig, config: &StoreConfig, store: Store) -> Result<Opened
     }
 }
 
-/// Refuses a lossy cache on a device with blocks larger than a sector: direct I/O cannot write the
-/// cache's sectors to such a device.
+/// Refuses a lossy cache on a device whose blocks are larger than a sector, because direct I/O cannot write
+/// single sectors to it.
 fn check_sectors(disk: &DiskConfig, store: &StoreConfig, inner: &Opened) -> Result<(), StoreError> {
     if inner.store.device().is_none() || u64::from(inner.block) <= SECTOR {
         return Ok(());
@@ -225,7 +226,7 @@ fn request<'a>(disk: &'a DiskConfig, path: &'a Path) -> OpenRequest<'a> {
     }
 }
 
-/// The most memory that all RAM disks together can take. Each disk takes memory in huge pages.
+/// How much memory all RAM disks together can take. Each disk takes memory in huge pages.
 fn ram_bytes(disks: &[DiskConfig], opened: &[Opened]) -> u64 {
     let sizes = disks
         .iter()

@@ -1,8 +1,8 @@
-//! Ranges of bytes, cut at multiples of a unit.
+//! Cuts ranges of bytes at multiples of a unit.
 
 use std::ops::Range;
 
-/// The units that a range touches, each with the touched part.
+/// The index of each unit that a range touches, with the touched part of the unit.
 pub(super) fn pieces(
     unit: u64,
     offset: u64,

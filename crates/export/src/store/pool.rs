@@ -1,7 +1,7 @@
 //! Threads for work that would make a shard wait.
 //!
-//! The number of threads acts like a lane count: at most as many requests wait for a medium at once
-//! as there are threads. The caller bounds the number of jobs.
+//! The number of threads acts like a number of lanes: no more requests than this can wait for a medium at
+//! once. The caller must limit the number of jobs.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use dashpot_engine::{Errno, Outcome};
 
 use super::blocking::Blocking;
 
-/// An operation on a store. Buffers come back with [`Finished`].
+/// An operation on a store. Its buffer comes back in [`Finished`].
 #[derive(Debug)]
 pub(crate) enum PoolOperation {
     /// Fills the buffer with `length` bytes.
@@ -41,7 +41,7 @@ pub(crate) enum PoolOperation {
         fua: bool,
     },
     Sync,
-    /// Panics, as a store with a defect would.
+    /// Panics, as a store with a bug might.
     #[cfg(test)]
     Panic,
 }
@@ -50,7 +50,7 @@ pub(crate) enum PoolOperation {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) outcome: Outcome,
-    /// The buffer of a read or a write; otherwise empty.
+    /// The buffer of a read or a write. Empty for other operations.
     pub(crate) buffer: Vec<u8>,
 }
 
@@ -58,10 +58,10 @@ pub(crate) struct Finished {
 pub(crate) struct Job {
     pub(crate) store: Arc<dyn Blocking>,
     pub(crate) operation: PoolOperation,
-    /// Set when the caller is gone. After that, an operation that has not started must not start,
-    /// because it would come after later operations.
+    /// Set when the caller is gone. From then on, the operation must not start any more, because it would
+    /// take effect after operations that were submitted later.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Called on the thread that did the work. The function must do no more than pass the result on.
+    /// Called with the result, on the thread that did the work. It must do no more than pass the result on.
     pub(crate) finish: Box<dyn FnOnce(Finished) + Send>,
 }
 
@@ -155,7 +155,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Queues a job. The call takes a lock, and may have to wake a thread.
+    /// Queues a job. Takes a lock, and may have to wake a thread.
     pub(crate) fn submit(&self, job: Job) {
         self.shared.queue().jobs.push_back(job);
         self.shared.changed.notify_one();
@@ -167,7 +167,7 @@ impl Drop for Pool {
         self.shared.queue().closed = true;
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has printed its message.
+            // If the thread has panicked, it has already printed a message.
             let _ = thread.join();
         }
     }
@@ -202,7 +202,7 @@ impl Shared {
             .pop_front()
     }
 
-    /// Locks the queue. The queue is sound even after a panic: no code that can panic holds its lock.
+    /// Locks the queue. The queue is sound even after a panic, because no code that can panic holds its lock.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(finished.buffer.len(), 3);
     }
 
-    /// The barrier opens only when three jobs run at once.
+    /// Three jobs wait at a barrier, which opens only if all three run at once.
     #[test]
     fn as_many_jobs_run_at_once_as_there_are_threads() {
         let (_directory, file) = file_of(10);

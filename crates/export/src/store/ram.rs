@@ -1,8 +1,8 @@
-//! A sparse memory store. The store takes a chunk when the chunk is first written, and gives the
-//! chunk back when one request zeroes or trims the whole chunk.
+//! A sparse store in memory. It takes memory for a chunk when the chunk is first written, and gives it back
+//! when a single request zeroes or trims the whole chunk.
 //!
-//! A leaf has the chunks of 64 MiB of the disk, and a small tree has the leaves. So a disk of many TiB
-//! takes no memory until it is used. The tree of any disk that fits into memory has few entries, and a
+//! A leaf holds the chunks of 64 MiB of the disk, and a small tree holds the leaves. So a disk of many TiB
+//! takes no memory until it is used. The tree has few entries, because the data has to fit into memory, and a
 //! look-up takes a few nanoseconds.
 
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use super::extent::Found;
 use super::pieces::pieces;
 use super::slabs::{CHUNK, Chunk, Slabs};
 
-/// The most bytes that are contiguous in memory.
+/// The largest number of bytes that are contiguous in memory.
 pub(crate) const SLICE: u64 = CHUNK;
 const CHUNKS_PER_LEAF: u64 = 1024;
 const LEAF: u64 = CHUNK * CHUNKS_PER_LEAF;
 
-/// The content of memory that was never written.
+/// The content of a chunk that was never written.
 static ZEROES: [u8; CHUNK as usize] = [0; CHUNK as usize];
 
 /// A store in memory.
@@ -44,7 +44,7 @@ impl Ram {
         }
     }
 
-    /// The slices of a range in order, cut at multiples of [`SLICE`].
+    /// The slices of memory that hold a range, in order, cut at multiples of [`SLICE`].
     pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
         let chunks = pieces(CHUNK, offset, length);
         chunks.map(|(index, range)| &self.chunk(index).unwrap_or(&ZEROES)[range])

@@ -1,14 +1,14 @@
-//! Memory of a RAM disk, handed out in chunks that lie side by side in huge pages.
+//! The memory of a RAM disk, handed out in chunks that lie side by side in huge pages.
 //!
-//! A random access to small pages misses the processor's TLB, and under virtualisation a miss costs as
-//! much as copying 4 KiB. So the store cuts chunks from mappings for which it asks the kernel to use
-//! huge pages. Chunks are handed out in the order of their first writes, wherever they are on the disk,
-//! so even a sparsely used disk takes at most one huge page more than it needs. If the kernel has no
-//! huge pages, the memory comes in small pages.
+//! Random accesses to small pages miss the processor's TLB, and under virtualisation a miss costs as much as
+//! copying 4 KiB. So chunks are cut from mappings for which the store asks the kernel to use huge pages.
+//! Chunks are handed out in the order of their first writes, not of their offsets on the disk, so even a
+//! sparsely used disk takes at most one huge page more than it needs. If the kernel has no huge pages left,
+//! the memory comes in small pages.
 //!
 //! Chunks that lie in one huge page form a group. The memory of a group goes back to the system when none
-//! of its chunks is in use. A trim rarely empties whole groups. So `tighten` moves chunks out of the
-//! emptiest groups, until the groups that are left hold little more than the chunks in use.
+//! of its chunks is in use. Because a trim rarely empties whole groups, `tighten` moves chunks out of the
+//! emptiest groups, until the remaining groups have few free chunks.
 
 use std::collections::BTreeSet;
 
@@ -25,10 +25,9 @@ pub(super) struct Chunk(u32);
 pub(super) struct Slabs {
     slabs: Vec<Pages>,
     groups: Vec<Group>,
-    /// Each group as the number of its chunks in use, and the number of the group. The emptiest group
-    /// is first.
+    /// For each group, the number of its chunks in use, and its index. The emptiest group comes first.
     order: BTreeSet<(u32, u32)>,
-    /// By chunk, the number that its user gave the chunk; without meaning while the chunk is free.
+    /// For each chunk, the number that its user gave it. Meaningless while the chunk is free.
     users: Vec<u64>,
     in_use: usize,
     /// How many groups have chunks in use.
@@ -55,7 +54,7 @@ impl Slabs {
         }
     }
 
-    /// Takes a chunk of zeroes. `tighten` reports the chunk's moves by the number `user`.
+    /// Takes a chunk of zeroes. If `tighten` moves the chunk, it reports this with the number `user`.
     pub(super) fn take(&mut self, user: u64) -> Chunk {
         let (mut chunk, written) = self.claim(user);
         if written {
@@ -64,7 +63,7 @@ impl Slabs {
         chunk
     }
 
-    /// Takes a chunk with any bytes, and returns whether these bytes may be other than zero.
+    /// Takes a chunk, whatever its bytes. Also returns whether any of them may differ from zero.
     fn claim(&mut self, user: u64) -> (Chunk, bool) {
         let group = self.fullest_with_room();
         let bits = &mut self.groups[group];
@@ -78,8 +77,8 @@ impl Slabs {
         (chunk, written)
     }
 
-    /// The fullest group with a free chunk. Taking chunks from this group lets emptier groups become
-    /// empty.
+    /// The fullest group with a free chunk. Chunks are taken from this group so that emptier groups can
+    /// become empty.
     fn fullest_with_room(&mut self) -> usize {
         let with_room =
             |order: &BTreeSet<_>| order.range(..(CHUNKS_PER_GROUP, 0)).next_back().copied();
@@ -89,7 +88,7 @@ impl Slabs {
         if self.order.first().is_none_or(|(used, _)| *used > 0) {
             self.map_more();
         }
-        // The first group without a chunk in use.
+        // The first group in the order has no chunk in use.
         self.order.first().map_or(0, |(_, group)| *group as usize)
     }
 
@@ -111,8 +110,8 @@ impl Slabs {
         self.held = self.held + usize::from(used != 0) - usize::from(before != 0);
     }
 
-    /// Takes a chunk back. The chunk's memory goes back to the system together with the rest of its
-    /// group.
+    /// Takes a chunk back. The chunk's memory goes back to the system with its group, once the group has no
+    /// chunk in use.
     pub(super) fn give(&mut self, chunk: Chunk) {
         let (group, at) = (group(&chunk), chunk.0 % CHUNKS_PER_GROUP);
         self.mark(group, self.groups[group].used & !(1 << at));
@@ -127,17 +126,18 @@ impl Slabs {
     fn give_back(&mut self, group: usize) {
         let (slab, start) = place(&Chunk(group as u32 * CHUNKS_PER_GROUP));
         let range = start..start + CHUNKS_PER_GROUP as usize * CHUNK as usize;
-        // If the kernel refuses, the memory stays for the next chunks.
+        // If the kernel refuses, the group keeps its memory for the next chunks.
         if self.slabs[slab].give_back(range).is_ok() {
             self.groups[group].written = 0;
         }
     }
 
-    /// Gives memory back until few free chunks are left in groups with chunks in use. Reports the user's
-    /// number and the new chunk of each chunk that it moves.
+    /// Gives memory back, until few chunks are free in groups that have chunks in use. For each chunk that it
+    /// moves, calls `moved` with the user's number and the new chunk.
     ///
-    /// Afterwards, at most one chunk in nine is free. So the emptiest group has at most 28 of 32 chunks
-    /// in use, and at most seven moves make up for one chunk that was given back.
+    /// Afterwards, at most one chunk in nine is free, or at most [`FEW`] chunks. While more are free, the
+    /// emptiest group has at most 28 of 32 chunks in use, so at most seven moves free the memory of one
+    /// chunk.
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
             let Some(&(_, emptiest)) = self.order.range((1, 0)..).next() else {
@@ -152,11 +152,10 @@ impl Slabs {
         self.held * CHUNKS_PER_GROUP as usize - self.in_use
     }
 
-    /// Moves the chunks of a group into other groups, which have room for them, and gives the group's
-    /// memory back.
+    /// Moves the chunks of a group to free places in other groups, and gives the group's memory back.
     fn evacuate(&mut self, group: usize, moved: &mut impl FnMut(u64, Chunk)) {
         let used = self.groups[group].used;
-        // While the group is missing from the order, no chunk moves into the group.
+        // While the group is not in `order`, no chunk is moved into it.
         self.order.remove(&(used.count_ones(), group as u32));
         for at in (0..CHUNKS_PER_GROUP).filter(|at| used & 1 << at != 0) {
             let from = Chunk(group as u32 * CHUNKS_PER_GROUP + at);
@@ -174,7 +173,7 @@ impl Slabs {
         let range = start..start + CHUNK as usize;
         match self.slabs.get_disjoint_mut([slab, to_slab]) {
             Ok([from, to]) => to[to_start..][..CHUNK as usize].copy_from_slice(&from[range]),
-            // Both chunks lie in one slab.
+            // Both chunks lie in the same slab.
             Err(_) => self.slabs[slab].copy_within(range, to_start),
         }
     }
@@ -195,27 +194,27 @@ fn place(chunk: &Chunk) -> (usize, usize) {
     ((chunk.0 / CHUNKS_PER_SLAB) as usize, start)
 }
 
-/// The group of a chunk, counted from the first group of the first slab.
+/// The index of a chunk's group, counted from the first group of the first slab.
 fn group(chunk: &Chunk) -> usize {
     (chunk.0 / CHUNKS_PER_GROUP) as usize
 }
 
-/// Maps memory. The kernel provides the memory when it is first used.
+/// Maps memory. The kernel provides the memory only when it is first used.
 fn map() -> Pages {
     let length = CHUNKS_PER_SLAB as usize * CHUNK as usize;
     let Ok(slab) = Pages::map(length) else {
-        // Fails as the allocator does when no memory is left.
+        // This ends the program as the allocator does when no memory is left.
         std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK as usize]>());
     };
     slab
 }
 
 /// The number of chunks in a mapping of 64 MiB. A mapping is that large because before Linux 6.7 the kernel
-/// uses only huge pages that lie within one mapping.
+/// uses huge pages only where they lie within one mapping.
 const CHUNKS_PER_SLAB: u32 = 1024;
 /// The number of chunks in 2 MiB, which is a huge page on most processors.
 const CHUNKS_PER_GROUP: u32 = 32;
-/// The number of chunks in 4 MiB: to free less memory, moving chunks is not worth the work.
+/// The number of chunks in 4 MiB. If less memory than this is free, moving chunks is not worth the work.
 const FEW: usize = 64;
 
 #[cfg(test)]

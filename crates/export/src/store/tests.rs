@@ -1,4 +1,5 @@
-//! Tests every store against a naive store, a vector of bytes, and tests files that cannot be stores.
+//! Tests every store against a naive store, which is a vector of bytes, and tests that unsuitable files are
+//! refused.
 
 mod bad_files;
 mod model;

@@ -1,5 +1,4 @@
-//! Block devices that are opened before the rest of a server, while the process still has the
-//! rights of root.
+//! Opens block devices before the rest of a server starts, while the process still has root's rights.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ impl OpenDevices {
 }
 
 impl<'a> DeviceRequest<'a> {
-    /// The request of a disk whose bytes are on a block device; `None` for other disks.
+    /// The request for the device of a disk whose bytes are on a block device; `None` for other disks.
     fn of(disk: &'a DiskConfig, store: &'a StoreConfig) -> Option<DeviceRequest<'a>> {
         match store {
             StoreConfig::Device(path) => Some(DeviceRequest::new(disk, path)),

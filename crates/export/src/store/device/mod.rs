@@ -1,11 +1,11 @@
 //! A store on a block device, or on a part of a block device.
 //!
 //! The daemon opens the device exclusively and for direct I/O. The shard's ring does reads, writes and
-//! flushes, so as many requests reach the device at once as clients have in flight. Trims and zeroes go to
-//! the worker threads. If the kernel has no ring for the shard, all other requests go to these threads, too.
+//! flushes, so all requests that clients have in flight can reach the device at once. Trims and zeroes go to
+//! the worker threads. If the kernel refuses the shard a ring, all other requests go to these threads, too.
 //!
-//! Direct I/O takes whole blocks of the device. The disk's blocks are at least as large as the device's
-//! blocks, and frontends refuse other requests.
+//! Direct I/O works on whole blocks of the device. So the disk's blocks are at least as large as the
+//! device's, and frontends refuse requests that are not made of whole blocks.
 
 mod early;
 mod open;
@@ -37,7 +37,7 @@ pub use users::{
 #[derive(Debug)]
 pub(crate) struct DeviceStore {
     device: Arc<File>,
-    /// The offset of the store's first byte on the device: a multiple of the device's block size.
+    /// The offset of the store's first byte on the device. It is a multiple of the device's block size.
     start: u64,
     durability: Durability,
 }
@@ -51,18 +51,18 @@ impl DeviceStore {
         }
     }
 
-    /// The device, for the shard's ring.
+    /// The open device, for the shard's ring.
     pub(crate) fn device(&self) -> &Arc<File> {
         &self.device
     }
 
-    /// The place on the device of the byte at `offset` of this store.
+    /// The offset on the device of the byte at `offset` in this store.
     pub(crate) fn place(&self, offset: u64) -> u64 {
         self.start + offset
     }
 
-    /// Identifies the store's bytes among those of all devices of the host since its boot. `None` for a
-    /// partition, and for a kernel that does not count its disks.
+    /// A text that identifies the store's bytes among those of all devices that the host has had since its
+    /// boot. `None` for a partition, and if the kernel gives disks no sequence numbers.
     pub(crate) fn identity(&self) -> Option<String> {
         let number = self.device.metadata().ok()?.rdev();
         let (major, minor) = (major(number), minor(number));
@@ -70,8 +70,8 @@ impl DeviceStore {
         Some(format!("device:{major}:{minor}:{sequence}:{}", self.start))
     }
 
-    /// The outcome of a read or a write of `length` bytes by the ring. If a write that should have
-    /// been durable fails, the device may have lost its cache.
+    /// The outcome of a read or write of `length` bytes that the ring has done. If a write that had to be
+    /// `durable` has failed, the device may have lost its cache, so it counts as a failed sync.
     pub(crate) fn moved(&self, moved: Moved, length: u32, durable: bool) -> Outcome {
         let outcome = match moved {
             Ok(bytes) if bytes == length as usize => Ok(()),
@@ -85,7 +85,7 @@ impl DeviceStore {
         }
     }
 
-    /// The outcome of a sync by the ring.
+    /// The outcome of a sync that the ring has done.
     pub(crate) fn synced(&self, synced: Moved) -> Outcome {
         self.durability
             .believe(synced.map(drop).map_err(std::io::Error::from))

@@ -1,4 +1,4 @@
-//! Opens a block device as the store of a disk. All problems with the device are found here.
+//! Opens a block device as the store of a disk, and finds all problems with the device.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -15,16 +15,16 @@ use super::DeviceStore;
 use super::users::{attribute, device_numbers, device_users, visible_users};
 use crate::store::error::{Size, Span, StoreError};
 
-/// A disk's demands on its device.
+/// The disk's demands on its device.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct DeviceRequest<'a> {
     pub(in crate::store) disk: &'a str,
     pub(in crate::store) path: &'a Path,
-    /// The disk's size in bytes; `None` if the disk ends with the device.
+    /// The disk's size in bytes; `None` if the disk ends where the device ends.
     pub(in crate::store) size: Option<u64>,
     /// The offset of the disk's first byte on the device.
     pub(in crate::store) offset: u64,
-    /// The disk's block in bytes; 1 stands for the device's block.
+    /// The size of the disk's blocks in bytes; 1 means the device's own block size.
     pub(in crate::store) block: u32,
     pub(in crate::store) read_only: bool,
 }
@@ -36,13 +36,13 @@ pub(in crate::store) struct OpenDevice {
     pub(in crate::store) size: u64,
     /// The smallest read or write, in bytes.
     pub(in crate::store) block: u32,
-    /// The smallest write that the device does without reading, in bytes.
+    /// The smallest write, in bytes, for which the device need not read first.
     pub(in crate::store) physical: u32,
     pub(in crate::store) read_only: bool,
 }
 
 impl<'a> DeviceRequest<'a> {
-    /// The request of a disk for the device at a path.
+    /// The request of a disk for the block device at a path.
     pub(in crate::store) fn new(disk: &'a DiskConfig, path: &'a Path) -> DeviceRequest<'a> {
         DeviceRequest {
             disk: &disk.name,
@@ -54,7 +54,7 @@ impl<'a> DeviceRequest<'a> {
         }
     }
 
-    /// Opens the device for this process alone, or takes the device that was opened before. Changes
+    /// Opens the device for this process alone, or takes it from the devices that were opened before. Changes
     /// nothing.
     pub(in crate::store) fn open(
         &self,
@@ -79,7 +79,7 @@ impl<'a> DeviceRequest<'a> {
         })
     }
 
-    /// Opens the device, and does not check the device's properties yet.
+    /// Opens the device, but does not check its properties yet.
     pub(super) fn open_file(&self) -> Result<File, StoreError> {
         self.check_kind()?;
         self.open_device(!self.is_read_only())
@@ -89,8 +89,8 @@ impl<'a> DeviceRequest<'a> {
         self.read_only || is_read_only(self.path)
     }
 
-    /// Checks that the path is a block device. The check comes before opening, because opening a pipe
-    /// waits until another process opens the pipe, too.
+    /// Checks that the path is a block device. The check comes before opening, because opening a pipe blocks
+    /// until another process opens it, too.
     fn check_kind(&self) -> Result<(), StoreError> {
         let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.is_no_device("not there; `lsblk -p` lists devices"),
@@ -108,9 +108,9 @@ impl<'a> DeviceRequest<'a> {
         }
     }
 
-    /// Opens the device for this process alone. The kernel closes the device of a killed process only
-    /// when the last I/O has ended, and nothing shows this delay. So this method retries for a short time
-    /// while a device is busy although no user of the device is visible.
+    /// Opens the device for this process alone. The kernel closes the device of a killed process only when
+    /// the last I/O has ended, and until then shows no user of the device. So while a device is busy although
+    /// no user is visible, this method retries for a short time.
     fn open_device(&self, writable: bool) -> Result<File, StoreError> {
         let flags = OFlags::EXCL | OFlags::DIRECT;
         let mut options = OpenOptions::new();
@@ -217,7 +217,7 @@ fn is_read_only(path: &Path) -> bool {
     numbers.is_some_and(|numbers| attribute(numbers, "ro").as_deref() == Some("1"))
 }
 
-/// How long the kernel may take to close the device of a killed process. On a busy host it can take more
+/// How long the kernel may take to close the device of a killed process. On a busy host this can take more
 /// than a second.
 const CLOSING: Duration = Duration::from_secs(5);
 /// The interval between attempts to open the device.

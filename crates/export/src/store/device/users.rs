@@ -9,25 +9,26 @@ use rustix::fs::{AtFlags, CWD, FileType, OFlags, Statx, StatxFlags, major, minor
 
 use crate::store::Mount;
 
-/// The mount points of a node, as this process sees them.
+/// The mount points at which this process sees the file system of a node.
 pub fn device_mounts(node: &str) -> Vec<PathBuf> {
     let list = mount_list();
     let own = Mount::all(&list).filter(|mount| is_of(mount, node));
     own.map(|mount| mount.point).collect()
 }
 
-/// Whether a program finds the file system of the node at a mount point, because no other mount covers it
-/// there.
+/// Whether programs reach the node's file system at a mount point: it is mounted there, and no other mount
+/// covers it.
 pub fn device_is_on_top(node: &str, at: &Path) -> bool {
     let list = mount_list();
     let top = Mount::all(&list).rfind(|mount| mount.point == at);
     top.is_some_and(|top| is_of(&top, node))
 }
 
-/// Whether a mount has the file system of the node. If the node is gone, the file system stays mounted, and fails.
+/// Whether a mount shows the file system of the node. The mount remains even if the node is gone, but then
+/// the file system fails.
 fn is_of(mount: &Mount, node: &str) -> bool {
     match device_numbers(node) {
-        // A file system such as btrfs does not have the numbers of its block device.
+        // File systems such as btrfs do not show the device number of their block device.
         Some(numbers) if mount.device.0 == 0 && mount.source.is_absolute() => {
             device_numbers(&mount.source.to_string_lossy()) == Some(numbers)
         }
@@ -41,7 +42,7 @@ pub fn device_users(node: &str) -> Vec<String> {
     device_users_beside(node, None)
 }
 
-/// All users of the node except its mount at `own`, in words.
+/// All users of the node, in words, except its mount at `own`.
 pub fn device_users_beside(node: &str, own: Option<&Path>) -> Vec<String> {
     let mut users = visible_users(node, own);
     if users.is_empty() && device_mounts(node).is_empty() && has_hidden_user(node) {
@@ -50,7 +51,7 @@ pub fn device_users_beside(node: &str, own: Option<&Path>) -> Vec<String> {
     users
 }
 
-/// The users of the node that this process can see, except its mount at `own`, in words.
+/// The users of the node that this process can see, in words, except its mount at `own`.
 pub(super) fn visible_users(node: &str, own: Option<&Path>) -> Vec<String> {
     let mounts = device_mounts(node).into_iter();
     let others = mounts.filter(|at| Some(at.as_path()) != own);
@@ -64,8 +65,9 @@ pub(super) fn visible_users(node: &str, own: Option<&Path>) -> Vec<String> {
     users
 }
 
-/// Whether the kernel holds a node that has no visible users. A device of the kernel's NBD client reads its partition
-/// table when it is opened for the first time; while the device waits for this read, another open would wait as well.
+/// Whether a user that this process cannot see holds the node. Does not try to open a device with I/O in
+/// flight: a device of the kernel's NBD client reads its partition table when it is first opened, and until
+/// this read ends, any other open would hang.
 fn has_hidden_user(node: &str) -> bool {
     device_numbers(node).is_some_and(|numbers| !has_io(numbers)) && is_claimed(node)
 }
@@ -88,7 +90,7 @@ fn swap(device: (u32, u32)) -> Option<String> {
         .then(|| "swap".to_owned())
 }
 
-/// The devices that are built on this device.
+/// The devices that are built on top of this device.
 fn holders(device: (u32, u32)) -> Vec<String> {
     let names = names_in(&sysfs(device).join("holders"));
     names.map(|name| format!("part of /dev/{name}")).collect()
@@ -120,7 +122,7 @@ fn openers(numbers: (u32, u32)) -> Vec<String> {
     openers.map(|name| format!("open by {name}")).collect()
 }
 
-/// The processes that use files of the file system on a node, for example as their working directory.
+/// The processes that use files of a node's file system, for example as their working directory.
 pub fn device_file_users(node: &str) -> Vec<String> {
     let Some(numbers) = device_numbers(node) else {
         return Vec::new();
@@ -129,7 +131,7 @@ pub fn device_file_users(node: &str) -> Vec<String> {
     processes_with(&["fd", "cwd", "root", "exe"], is_on_it)
 }
 
-/// The processes for which one of these entries in `/proc/PID` leads to a file that `is_meant` accepts.
+/// The processes that have one of these entries in `/proc/PID` lead to a file that `is_meant` accepts.
 fn processes_with(entries: &[&str], is_meant: impl Fn(&Statx) -> bool) -> Vec<String> {
     let pids = names_in(Path::new("/proc")).filter_map(|name| name.parse::<u32>().ok());
     let uses = |pid: &u32| {
@@ -151,8 +153,8 @@ fn processes_with(entries: &[&str], is_meant: impl Fn(&Statx) -> bool) -> Vec<St
     pids.filter(uses).map(name).collect()
 }
 
-/// The facts that the kernel itself knows about a file. A question to a hung file system would hang,
-/// too.
+/// The facts about a file that the kernel itself knows. The file system is not asked, because if it hangs,
+/// the call would hang, too.
 fn looked_at(file: &Path) -> Option<Statx> {
     statx(CWD, file, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()
 }
@@ -163,7 +165,7 @@ fn has_io(device: (u32, u32)) -> bool {
     counts.split_whitespace().any(|count| count != "0")
 }
 
-/// Whether the kernel holds the device exclusively.
+/// Whether another user holds the device exclusively.
 fn is_claimed(node: &str) -> bool {
     let mut options = fs::OpenOptions::new();
     let options = options

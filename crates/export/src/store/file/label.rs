@@ -1,20 +1,20 @@
 //! A file's label names its disk, so that two swapped files are not mistaken for each other.
 //!
-//! The label is the disk's name in the extended attribute `user.dashpot.disk` of the file. There
-//! were three places to choose from:
+//! The label is the disk's name, in the file's extended attribute `user.dashpot.disk`. We considered three
+//! places:
 //!
-//! - *in the file*, behind the data. That would change an image that a user brought: it would grow
-//!   by a block, its checksum would differ, its backup partition table would no longer be at the
-//!   end, and later growth would bury the label in the data;
-//! - *in a second file*. This file would stay behind when the image is moved, and so miss the very swap
-//!   that the label should detect. A second file that named the inode would detect the swap, but
-//!   restoring a backup changes the inode;
-//! - *on the inode*. The label moves with the file and leaves every byte alone. A copy is no longer the
-//!   disk's file, and starts without a label.
+//! - *in the file*, behind the data. That would change a user's image: it would grow by a block, its checksum
+//!   would differ, its backup partition table would no longer be at the end, and if it grew later, the label
+//!   would end up in the middle of the data;
+//! - *in a second file*. This file would stay behind when the image is moved, so it would miss the very swap
+//!   that the label has to detect. If it named the inode, it would detect the swap, but restoring a backup
+//!   changes the inode;
+//! - *on the inode*. The label moves with the file, and changes none of its bytes. A copy is not the disk's
+//!   file any more, and starts without a label. This place was chosen.
 //!
-//! The server labels an unlabelled file if clients may write to the disk, after the server has opened
-//! every disk of the lab. On file systems without extended attributes (FAT; tmpfs before Linux 6.6) there is
-//! no protection.
+//! After the server has opened all disks of the lab, it labels each unlabelled file whose disk clients may
+//! write to. On file systems without extended attributes (FAT; tmpfs before Linux 6.6), files have no labels,
+//! and swaps are not detected.
 
 use std::fs::File;
 use std::io;
@@ -22,15 +22,15 @@ use std::io;
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 use rustix::io::Errno;
 
-/// The name of the attribute; its value is the name of the disk.
+/// The attribute whose value is the name of the file's disk.
 pub(in crate::store) const ATTRIBUTE: &str = "user.dashpot.disk";
-/// The attribute with the label of a mirror's side.
+/// The attribute that has the label of a mirror's side.
 const MIRROR: &str = "user.dashpot.mirror";
 
-/// The longest label: file systems store at most about this many bytes in an attribute.
+/// The length of the longest label, in bytes. Many file systems cannot store much more in an attribute.
 const LONGEST: usize = 4096;
 
-/// The name of the disk that a file belongs to, if it has a label.
+/// The name of the disk that a file belongs to, if the file has a label.
 pub(super) fn read(file: &File) -> io::Result<Option<String>> {
     let mut name = vec![0; LONGEST];
     match fgetxattr(file, ATTRIBUTE, name.as_mut_slice()) {
@@ -40,7 +40,7 @@ pub(super) fn read(file: &File) -> io::Result<Option<String>> {
     }
 }
 
-/// The label of a file as a mirror's side, if the file has such a label. Fails with
+/// The label that marks a file as the side of a mirror, if the file has one. Fails with
 /// [`io::ErrorKind::Unsupported`] if the file system has no attributes.
 pub(super) fn read_mirror(file: &File) -> io::Result<Option<String>> {
     let mut label = vec![0; LONGEST];
@@ -51,7 +51,8 @@ pub(super) fn read_mirror(file: &File) -> io::Result<Option<String>> {
     }
 }
 
-/// Labels a file as a mirror's side, durably. `fdatasync` is not enough for an attribute.
+/// Labels a file as the side of a mirror, durably. Uses `fsync`, because `fdatasync` need not write
+/// attributes.
 pub(super) fn write_mirror(file: &File, label: &str) -> io::Result<()> {
     fsetxattr(file, MIRROR, label.as_bytes(), XattrFlags::empty())?;
     file.sync_all()

@@ -1,13 +1,13 @@
-//! A store in a file, or in a part of a longer file. A raw image stays a raw image.
+//! A store in a file, or in a part of a longer file. The store adds nothing, so a raw image stays a raw
+//! image.
 //!
-//! The shard tries reads and writes with `RWF_NOWAIT`. A worker thread repeats in full the requests that
-//! would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so the shard does not
-//! try them.
+//! The shard tries reads and writes with `RWF_NOWAIT`. If a request would block, a worker thread repeats all
+//! of it. `fdatasync`, hole punching and zeroing may always have to wait for the medium, so the shard does
+//! not even try them.
 //!
-//! **Durability.** The store does a FUA request as the request followed by `fdatasync`, not with
-//! `RWF_DSYNC`. So there is one way in which data becomes durable, for writes, zeroes and trims alike,
-//! and one place where this step can fail. The price is that a FUA write also waits for other dirty
-//! data in the page cache.
+//! **Durability.** After a FUA request, the store calls `fdatasync`; it does not use `RWF_DSYNC`. So writes,
+//! zeroes and trims all become durable in the same way, and this step can fail in only one place. The price
+//! is that a FUA write also waits for other dirty data in the page cache.
 
 pub(super) mod label;
 pub(super) mod open;
@@ -27,7 +27,7 @@ use super::blocking::Blocking;
 use super::durability::Durability;
 use super::extent::Found;
 
-/// The zeroes that the store writes piece by piece if a file system cannot zero a range.
+/// A piece of zeroes. The store writes such pieces if the file system cannot zero a range itself.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
 /// A store in a file. The shard and the worker threads share the store.
@@ -37,11 +37,11 @@ pub(crate) struct FileStore {
     /// The offset of the store's first byte in the file.
     start: u64,
     durability: Durability,
-    /// Whether the file system has refused `RWF_NOWAIT` for writes: ext4 and tmpfs do.
+    /// Whether the file system has refused `RWF_NOWAIT` for writes, as ext4 and tmpfs do.
     waits_for_writes: AtomicBool,
 }
 
-/// The shard calls these methods, which never block.
+/// The methods that the shard itself calls. They never wait for the medium.
 impl FileStore {
     fn new(file: File, start: u64) -> FileStore {
         FileStore {
@@ -52,8 +52,8 @@ impl FileStore {
         }
     }
 
-    /// Reads what the page cache holds, without blocking. After an error, the attempt is `WouldBlock`, and
-    /// [`FileStore::read`] reports the error.
+    /// Reads from the page cache, without blocking. Returns `WouldBlock` even for an error, because
+    /// [`FileStore::read`] will then report it.
     pub(crate) fn try_read(&self, offset: u64, into: &mut [u8]) -> Attempt {
         let mut done = 0;
         while done < into.len() {
@@ -71,8 +71,8 @@ impl FileStore {
         Attempt::Done(Ok(()))
     }
 
-    /// Writes to memory. After an error, the attempt is `WouldBlock`, and [`FileStore::write`] reports
-    /// the error.
+    /// Writes to the page cache, without blocking. Returns `WouldBlock` even for an error, because
+    /// [`FileStore::write`] will then report it.
     pub(crate) fn try_write(&self, offset: u64, from: &[u8]) -> Attempt {
         if self.waits_for_writes.load(Ordering::Relaxed) {
             return Attempt::WouldBlock;
@@ -97,7 +97,7 @@ impl FileStore {
         Attempt::Done(Ok(()))
     }
 
-    /// Asks the file system where holes are. If the file system cannot tell, the range counts as data.
+    /// Asks the file system where holes are. If it cannot tell, the range counts as data.
     pub(crate) fn extents(&self, offset: u64, length: u64, mut found: Found<'_>) {
         let mut at = self.start + offset;
         let end = at + length;
@@ -114,7 +114,7 @@ impl FileStore {
         }
     }
 
-    /// The offset from `at` on at which the next data begins, but at most `end`.
+    /// The offset of the first data at or after `at`, but at most `end`.
     fn next_data(&self, at: u64, end: u64) -> u64 {
         match seek(&self.file, SeekFrom::Data(at)) {
             Ok(data) => data.min(end),
@@ -123,7 +123,7 @@ impl FileStore {
         }
     }
 
-    /// The offset at which the next hole begins after the data at `at`, but at most `end`.
+    /// The end of the data that begins at `at`, where the next hole begins, but at most `end`.
     fn next_hole(&self, at: u64, end: u64) -> u64 {
         match seek(&self.file, SeekFrom::Hole(at)) {
             Ok(hole) if hole > at => hole.min(end),
@@ -131,20 +131,20 @@ impl FileStore {
         }
     }
 
-    /// The label of the file as a mirror's side, if the file has one. Fails with
-    /// [`io::ErrorKind::Unsupported`] if the file system keeps no labels.
+    /// The label that marks the file as the side of a mirror, if it has one. Fails with
+    /// [`io::ErrorKind::Unsupported`] if the file system has no extended attributes.
     pub(crate) fn mirror_label(&self) -> io::Result<Option<String>> {
         label::read_mirror(&self.file)
     }
 
-    /// Labels the file as a mirror's side, durably. The call waits for the medium.
+    /// Labels the file as the side of a mirror, durably. Waits for the medium.
     pub(crate) fn set_mirror_label(&self, label: &str) -> io::Result<()> {
         label::write_mirror(&self.file, label)
     }
 
-    /// Identifies the store's bytes among all others of the host by the file's device, inode and time
-    /// of birth, and by the place in the file. The time of birth is needed because a file system reuses the
-    /// number of a removed inode. `None` if the file system keeps no time of birth.
+    /// A text that identifies the store's bytes among all bytes of the host: the file's device, inode and
+    /// time of creation, and the offset in the file. The time is needed because file systems reuse the
+    /// numbers of removed inodes. `None` if the file system does not keep it.
     pub(crate) fn identity(&self) -> Option<String> {
         let found = self.file.metadata().ok()?;
         let made = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -219,7 +219,7 @@ impl FileStore {
     }
 }
 
-/// The error that a client gets.
+/// The error that a client gets for an error of the system.
 pub(super) fn errno(error: io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Errno::NoSpc,

@@ -1,4 +1,4 @@
-//! Opens a file as the store of a disk. All problems with the file are found here.
+//! Opens a file as the store of a disk, and finds all problems with the file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -8,12 +8,12 @@ use std::path::Path;
 use super::super::error::StoreError;
 use super::{FileStore, label};
 
-/// A disk's demands on its file.
+/// The disk's demands on its file.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct OpenRequest<'a> {
     pub(in crate::store) disk: &'a str,
     pub(in crate::store) path: &'a Path,
-    /// The disk's size in bytes; `None` if the disk ends with the file.
+    /// The disk's size in bytes; `None` if the disk ends where the file ends.
     pub(in crate::store) size: Option<u64>,
     /// The offset of the disk's first byte in the file.
     pub(in crate::store) offset: u64,
@@ -31,7 +31,7 @@ impl FileStore {
         Ok((FileStore::new(file, request.offset), size))
     }
 
-    /// Labels the file as this disk's, for the next time that it is opened.
+    /// Labels the file as this disk's, so that the next open can check it.
     pub(in crate::store) fn adopt(&self, request: OpenRequest<'_>) -> Result<(), StoreError> {
         if request.read_only {
             return Ok(());
@@ -41,8 +41,8 @@ impl FileStore {
 }
 
 impl OpenRequest<'_> {
-    /// The length of the file. This function asks for the length before opening, because opening a pipe
-    /// waits for the pipe's other end.
+    /// The length of the file. Must be called before opening, because opening a pipe would wait for its other
+    /// end.
     fn length(&self) -> Result<u64, StoreError> {
         let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Missing {
@@ -99,7 +99,8 @@ impl OpenRequest<'_> {
         })
     }
 
-    /// Locks a file: readers share the lock, and a writer has it alone. Closing the file unlocks it.
+    /// Locks a file. Disks that only read share the lock; a disk that may write has it alone. Closing the
+    /// file unlocks it.
     fn lock(&self, file: &File) -> Result<(), StoreError> {
         let locked = if self.read_only {
             file.try_lock_shared()

@@ -19,7 +19,7 @@ fn after_a_failed_sync_nothing_is_durable_any_more() {
             .believe(Err(io::Error::from_raw_os_error(5))),
         Err(Errno::Io)
     );
-    // The file itself is sound, so a retry would succeed, but that success would be false.
+    // The file itself is sound, so a second `fdatasync` would succeed, but that success would prove nothing.
     assert_eq!(file.sync(), Err(Errno::Io));
     assert_eq!(file.write(0, &[1], true), Err(Errno::Io));
     assert_eq!(file.zero(0, 1, true, true), Err(Errno::Io));
@@ -61,7 +61,7 @@ fn what_may_wait_is_never_tried() {
     assert_eq!(first, [0]);
 }
 
-/// Another process may shorten the file. The disk does not shrink with the file.
+/// If another process shortens the file, the disk keeps its size, and reads beyond the end of the file fail.
 #[test]
 fn a_file_that_ends_too_early_is_an_error() {
     let (_directory, file) = file_of(4096);
@@ -113,8 +113,8 @@ fn errors_are_those_that_clients_know() {
 #[test]
 fn a_refused_write_is_not_tried_again() {
     let (_directory, file) = file_of(4096);
-    // Whether the file system refuses `RWF_NOWAIT` or not, the file's bytes agree with the result of the
-    // attempt.
+    // If the file system takes `RWF_NOWAIT` for writes, the write is done; if not, a second attempt is
+    // refused, too.
     match file.try_write(0, &[1]) {
         Attempt::Done(outcome) => assert_eq!(outcome, Ok(())),
         Attempt::WouldBlock => assert_eq!(file.try_write(0, &[1]), Attempt::WouldBlock),

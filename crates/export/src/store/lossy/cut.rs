@@ -1,5 +1,5 @@
-//! A power cut: decides which unsynced writes reached the medium, and finds which bytes are
-//! missing.
+//! A power cut of a lossy store: decides which unsynced writes have reached the medium, and finds out which
+//! bytes are missing.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -24,15 +24,15 @@ enum Fate {
 
 /// The fates of all unsynced writes.
 struct Fates {
-    /// The unit in bytes at which writes are torn; `None` if no write is torn.
+    /// The size in bytes of the pieces into which writes are torn; `None` if no write is torn.
     tear: Option<u64>,
     /// For each write, by its number: the index of its first piece, and the fate of each piece.
     drawn: BTreeMap<u64, (u64, Vec<Fate>)>,
 }
 
 impl<M: Medium> Lossy<M> {
-    /// Empties the cache as a power cut does. If the disk keeps serving, unacknowledged writes stay
-    /// in the cache, as if they were made after the cut.
+    /// Empties the cache as a power cut does. If the disk keeps serving, unacknowledged writes stay in the
+    /// cache, as if they had been made after the cut.
     pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Result<Loss, Errno> {
         let fates = Fates::draw(&self.writes, cut);
         let versions: Vec<((u64, u64), Version)> =
@@ -47,8 +47,8 @@ impl<M: Medium> Lossy<M> {
         Ok(loss)
     }
 
-    /// Writes the newest surviving version of a sector to the medium, and notes the lost versions after
-    /// it. A lost version is not missing if a later version survives.
+    /// Writes the newest surviving version of a sector to the medium, and counts the bytes of newer, lost
+    /// versions as missing. An older lost version is not missing, because a newer version has survived.
     fn cut_sector(
         &mut self,
         versions: &[((u64, u64), Version)],
@@ -115,7 +115,7 @@ impl<M: Medium> Lossy<M> {
 }
 
 impl Fates {
-    /// Draws the fates in the order of the writes, so that equal seeds lose the same writes.
+    /// Draws the fates in the order of the writes, so that the same seed loses the same writes.
     fn draw(writes: &BTreeMap<u64, Unsynced>, cut: &Cut) -> Fates {
         let mut random = Random::new(cut.seed);
         let mut drawn = BTreeMap::new();
@@ -147,7 +147,7 @@ impl Fates {
     }
 }
 
-/// Whether the cut spares a write: the disk keeps serving and will acknowledge the write.
+/// Whether a write stays in the cache, because the disk keeps serving and has yet to acknowledge the write.
 fn stays(write: &Unsynced, cut: &Cut) -> bool {
     cut.goes_on() && !write.acknowledged
 }

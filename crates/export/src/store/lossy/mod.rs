@@ -1,16 +1,16 @@
-//! A test store: another store behind a volatile write cache, which a power cut empties.
+//! A store for tests: another store behind a volatile write cache, which a power cut empties.
 //!
 //! This store models the effect of a power cut on a disk. `kill -9` does not show that effect, because
-//! the page cache survives a killed process. Any subset of the writes since the last flush may have
-//! reached the medium, in any order, each write whole or torn. A sector of 512 bytes is never torn.
-//! Writes that a flush has covered, and FUA requests, are on the medium.
+//! the page cache survives a killed process. After a cut, any subset of the writes since the last flush may
+//! have reached the medium, in any order, each of them whole or torn. A sector of 512 bytes is never torn.
+//! FUA requests, and writes that a flush has covered, are always on the medium.
 //!
-//! The cache keeps every version of a sector since the last flush, because a power cut may bring back
-//! an older version. Like a real cache, this cache is bounded: when it is full, all of its content goes
-//! to the medium early, without a sync.
+//! The cache keeps every version of a sector since the last flush, because after a power cut an older version
+//! may be on the medium. Like a real cache, it is bounded: when it is full, it writes its whole content to
+//! the medium early, without a sync.
 //!
-//! Unlike other stores, this store makes its shard wait for the store below. A lossy store is for tests
-//! only.
+//! Unlike other stores, this store makes its shard wait for the store below it. That is acceptable because it
+//! is for tests only.
 
 mod cut;
 
@@ -23,14 +23,14 @@ use dashpot_engine::{Errno, Instant, Outcome, ZioId};
 use super::medium::Medium;
 use super::pieces::pieces;
 
-/// The smallest unit at which a write is torn, in bytes.
+/// The smallest piece of a torn write, in bytes.
 pub(super) const SECTOR: u64 = 512;
-/// The most versions of sectors in the cache. They take 64 MiB.
+/// The largest number of versions of sectors in the cache. They take 64 MiB.
 const MOST: usize = 128 << 10;
 
 type Sector = [u8; SECTOR as usize];
 
-/// The content of a sector. `None` if all bytes of the sector are zero.
+/// The content of a sector. `None` stands for zeroes.
 type Version = Option<Box<Sector>>;
 
 /// A store that can lose unsynced writes.
@@ -39,16 +39,16 @@ pub(crate) struct Lossy<M> {
     medium: M,
     /// The disk's size in bytes. The last sector ends at the end of the disk.
     size: u64,
-    /// The cache, by sector and by the number of the write.
+    /// The cache: the versions of sectors, by the index of the sector and the number of the write.
     versions: BTreeMap<(u64, u64), Version>,
     /// The writes that have versions in the cache, by their numbers.
     writes: BTreeMap<u64, Unsynced>,
-    /// The numbers of the writes of each zio without a reply. A zio whose work is done in pieces has
-    /// several writes.
+    /// For each zio without a reply, the numbers of its writes. A zio whose work is done in pieces has
+    /// several.
     unanswered: HashMap<ZioId, Vec<u64>>,
     /// The number of the next write.
     next: u64,
-    /// The zio of the next write, if a client asked for it.
+    /// The cause of the next write, if the shard has named it.
     asker: Option<Asker>,
     /// How many sectors the full cache has sent to the medium since the last flush.
     early: u64,
@@ -73,7 +73,7 @@ struct Unsynced {
     at: Instant,
     offset: u64,
     length: u64,
-    /// How many versions of sectors from this write the cache holds, plus one while the write is in
+    /// How many versions of sectors in the cache come from this write, plus one while the write is in
     /// progress.
     versions: u64,
     /// Whether the shard has acknowledged the write to the client.
@@ -98,12 +98,12 @@ impl<M: Medium> Lossy<M> {
         &self.medium
     }
 
-    /// Names the zio of the next write.
+    /// Names the cause of the next write.
     pub(crate) fn set_asker(&mut self, asker: Asker) {
         self.asker = Some(asker);
     }
 
-    /// Notes that the shard has replied to a zio: the zio's writes are acknowledged.
+    /// Notes that the shard has replied to a zio, which acknowledges the zio's writes.
     pub(crate) fn acknowledge(&mut self, zio: ZioId) {
         for number in self.unanswered.remove(&zio).into_iter().flatten() {
             if let Some(write) = self.writes.get_mut(&number) {
@@ -112,7 +112,7 @@ impl<M: Medium> Lossy<M> {
         }
     }
 
-    /// Notes that a zio is gone. If the zio had no reply until then, it will never get one.
+    /// Notes that a zio is gone. If it had no reply until now, it will never get one.
     pub(crate) fn forget(&mut self, zio: ZioId) {
         self.unanswered.remove(&zio);
     }
@@ -194,7 +194,7 @@ impl<M: Medium> Lossy<M> {
         self.writes.insert(number, write);
     }
 
-    /// Ends the write that began last: the whole write is in the cache.
+    /// Ends the write that began last, after all of it has been put into the cache.
     fn end(&mut self) {
         self.uncount(self.next - 1);
     }
@@ -256,7 +256,7 @@ impl<M: Medium> Lossy<M> {
         Ok(settled)
     }
 
-    /// Removes one version from the count of a write. A write without versions is forgotten.
+    /// Counts one version less of a write. Forgets a write that has no versions left.
     fn uncount(&mut self, number: u64) {
         if let Some(write) = self.writes.get_mut(&number) {
             write.versions -= 1;
@@ -277,7 +277,7 @@ fn put<M: Medium>(medium: &mut M, index: u64, sector: Option<&Sector>, size: u64
     }
 }
 
-/// The length of a sector: the last sector ends where the disk ends.
+/// The length of a sector in bytes. The last sector is shorter if the disk ends within it.
 fn length_of(index: u64, size: u64) -> usize {
     (size - index * SECTOR).min(SECTOR) as usize
 }

@@ -12,7 +12,8 @@ use dashpot_engine::{Errno, Outcome};
 use super::place::write_labels;
 use super::{Label, Place, Start};
 
-/// Writes records on a thread of its own. Dropping the keeper waits for the last record.
+/// Writes the records of a pool's mirrors, on a thread of its own. Dropping the keeper waits until the last
+/// record is written.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     records: Option<Sender<Request>>,
@@ -25,7 +26,7 @@ struct Request {
 }
 
 impl Keeper {
-    /// A keeper of a pool's mirrors. `mirrors` has an entry for each member of the pool. `bitmap` is the
+    /// A keeper for a pool's mirrors. `mirrors` has an entry for each member of the pool. `bitmap` is the
     /// pool's file for labels.
     pub(crate) fn new(mirrors: Vec<Option<Start>>, bitmap: Option<PathBuf>) -> io::Result<Keeper> {
         let labels = Labels::new(mirrors, bitmap)?;
@@ -45,7 +46,8 @@ impl Keeper {
     ) {
         let finish = Box::new(finish);
         if let Some(sender) = &self.records {
-            // A thread that has panicked has printed its message. Writes to new regions then wait for ever.
+            // If the thread has panicked, it has already printed a message, and writes to new regions wait
+            // for ever.
             let _ = sender.send(Request { records, finish });
         }
     }
@@ -55,7 +57,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.records = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that has panicked has printed its message.
+            // If the thread has panicked, it has already printed a message.
             let _ = thread.join();
         }
     }
@@ -93,7 +95,7 @@ impl Labels {
     }
 
     /// Writes the labels of all sides that are in use. It is enough if one side of each mirror gets its
-    /// label: the next start then sees that the labels of the other sides are old.
+    /// label, because the next start then sees that the labels of the other sides are old.
     fn write(&mut self, records: &[MirrorRecord]) -> Outcome {
         let mut in_file = String::new();
         let mut outcome = Ok(());
@@ -124,8 +126,8 @@ impl Labels {
     }
 }
 
-/// Labels the sides of a mirror, except sides that are not repaired yet. Puts the labels for the pool's
-/// file into `in_file`.
+/// Labels the sides of a mirror, except those that are not repaired yet. Adds the labels that belong into the
+/// pool's file to `in_file`.
 fn write_sides(start: &Start, stale: u64, label: &str, in_file: &mut String) -> Outcome {
     let (mut tried, mut written) = (false, false);
     for (at, side) in start.sides.iter().enumerate() {
@@ -148,7 +150,7 @@ fn write_sides(start: &Start, stale: u64, label: &str, in_file: &mut String) -> 
     Ok(())
 }
 
-/// A new name for a mirror, unlike the names of all other mirrors.
+/// A new name for a mirror, which no other mirror has.
 fn new_name() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?
         .trim()

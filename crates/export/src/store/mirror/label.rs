@@ -7,12 +7,11 @@ use std::ops::Range;
 pub(crate) struct Label {
     /// The mirror that the side belongs to.
     pub(super) mirror: String,
-    /// How often the mirror's labels have been written. A side with a lower number was missing at the
-    /// last writes.
+    /// How often the mirror's labels have been written. A side whose number is lower missed the last writes.
     pub(super) events: u64,
     /// The length of a region, in bytes.
     pub(super) region_size: u64,
-    /// The regions in which the sides may differ, in order.
+    /// The indices of the regions in which the sides may differ, in order.
     pub(super) regions: Vec<u32>,
 }
 
@@ -60,7 +59,7 @@ impl Label {
         })
     }
 
-    /// The ranges in bytes in which the sides may differ, on sides of this size.
+    /// The ranges, in bytes, in which sides of this size may differ.
     pub(super) fn ranges(&self, size: u64) -> Vec<Range<u64>> {
         let range = |region: &u32| {
             let start = u64::from(*region).saturating_mul(self.region_size);

@@ -27,13 +27,13 @@ pub(crate) enum Place {
     Attribute(Arc<FileStore>),
     /// The label is in the pool's file for labels.
     Bitmap,
-    /// The side has no label: its bytes vanish with the daemon, or the user gave no place.
+    /// The side has no label, because its bytes vanish with the daemon, or because the user gave no place for
+    /// it.
     None,
 }
 
 impl Side {
-    /// The side of a disk, and the side's label if there is one. `bitmap` is the pool's file for
-    /// labels.
+    /// The side that a disk is, and its label if it has one. `bitmap` is the pool's file for labels.
     pub(crate) fn of(
         disk: &str,
         store: &Store,
@@ -60,7 +60,7 @@ impl Side {
     }
 }
 
-/// The ranges that may have data on a store of this size. All other ranges are zeroes.
+/// The ranges of a store of this size that may have data. All other ranges are zeroes.
 pub(crate) fn data_of(store: &Store, size: u64) -> Vec<Range<u64>> {
     let (mut found, mut data, mut at) = (Vec::new(), Vec::<Range<u64>>::new(), 0);
     while at < size {
@@ -84,7 +84,7 @@ pub(crate) fn data_of(store: &Store, size: u64) -> Vec<Range<u64>> {
     data
 }
 
-/// The label of a disk in a file of labels. The file need not exist.
+/// The label of a disk in a file of labels. `None` if there is no such file.
 fn label_in(bitmap: &Path, disk: &str) -> io::Result<Option<String>> {
     let text = match fs::read_to_string(bitmap) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -115,5 +115,5 @@ pub(super) fn write_labels(bitmap: &Path, labels: &str) -> io::Result<()> {
 
 /// How many extents to ask for at a time.
 const EXTENTS: usize = 1024;
-/// The most runs of data. After this many runs, the rest of the file counts as data.
+/// After about this many ranges with data, the whole rest of the store counts as data.
 const RANGES_MAX: usize = 1 << 16;

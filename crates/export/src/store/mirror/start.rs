@@ -1,6 +1,6 @@
-//! The start of a mirror: the sides to believe, and the ranges in which the sides may differ.
+//! The start of a mirror: decides which sides are current, and in which ranges the sides may differ.
 //!
-//! The rules are the rules of Linux's md, which counts events in the superblocks of its disks.
+//! The rules are those of Linux's md, which counts events in the superblocks of its disks.
 
 use std::iter;
 use std::ops::Range;
@@ -17,11 +17,11 @@ pub(crate) struct Start {
     pub(super) mirror: Option<String>,
     pub(super) events: u64,
     pub(crate) sides: Vec<Side>,
-    /// The sentence for the user, if the mirror is to be repaired.
+    /// A sentence for the user, if the mirror has to be repaired.
     pub(crate) note: Option<String>,
 }
 
-/// A side with its label, and the ranges that may have data.
+/// A side, its label, and the ranges in which it may have data.
 pub(crate) type Found = (Side, Option<Label>, Vec<Range<u64>>);
 
 /// Decides how a mirror starts. `size` is the size of the smallest side. An error says why the sides do
@@ -31,13 +31,13 @@ pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
     check_one_mirror(&found)?;
     let events = labels().map(|label| label.events).max();
     let is_fresh = |(side, label, _): &Found| match (label, events) {
-        // An unclean stop may have come between the labels of two sides, so the counts of current
-        // labels may differ by one.
+        // The last stop may have come after the label of one side was written and before that of another, so
+        // the counts of current labels may differ by one.
         (Some(label), Some(events)) => label.events + 1 >= events,
         (None, Some(_)) => false,
         (_, None) => side.has_place(),
     };
-    // Without any label, the first side is as good as any other side.
+    // If no side has a label, the first side is as good as any other.
     let first = found.iter().position(is_fresh).unwrap_or(0);
     let is_believed =
         |(at, side): (usize, &Found)| at == first || (events.is_some() && is_fresh(side));
@@ -61,7 +61,7 @@ pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
     })
 }
 
-/// Refuses sides with the labels of two mirrors: it is not clear which side to overwrite.
+/// Refuses sides whose labels name two different mirrors, because it is not clear which side to overwrite.
 fn check_one_mirror(found: &[Found]) -> Result<(), String> {
     let mut labelled = found
         .iter()

@@ -1,5 +1,5 @@
-//! Compares chunks with a naive map of the bytes that each chunk must contain, and checks how much
-//! memory the chunks hold.
+//! Compares chunks with a naive map of the bytes that each must contain, and checks how much memory the
+//! chunks hold.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,11 +19,11 @@ struct Users {
     next: u64,
 }
 
-/// The offsets in a chunk of the bytes that the tests write and read.
+/// The offsets, within a chunk, of the bytes that the tests write and read.
 const PLACES: [usize; 3] = [0, CHUNK as usize / 2 + 1, CHUNK as usize - 1];
 
 impl Users {
-    /// Takes a chunk and fills it. Returns false if the chunk was not all zeroes.
+    /// Takes a chunk and writes to it. Returns false if the chunk was not all zeroes before.
     fn take(&mut self) -> bool {
         let mut chunk = self.slabs.take(self.next);
         let byte = (self.next % 251) as u8 + 1;
@@ -37,7 +37,8 @@ impl Users {
         was_zero
     }
 
-    /// Gives back the chunks that `which` selects by their place in the order of their numbers.
+    /// Gives back the chunks that `which` selects. The index that it gets is the chunk's place in the order
+    /// of the users' numbers.
     fn give(&mut self, which: impl Fn(usize) -> bool) {
         let all: Vec<u64> = self.chunks.keys().copied().collect();
         for (_, user) in all.iter().enumerate().filter(|(at, _)| which(*at)) {
@@ -56,7 +57,7 @@ impl Users {
         })
     }
 
-    /// How many chunks have memory, counted by their groups.
+    /// How many chunks have memory, because a chunk of their group is in use.
     fn held(&self) -> usize {
         let mut groups: Vec<_> = self
             .chunks
@@ -68,8 +69,7 @@ impl Users {
         groups.len() * GROUP
     }
 
-    /// Whether every group without a chunk in use reads as zeroes, as memory does after it was given
-    /// back.
+    /// Whether all groups without a chunk in use read as zeroes, as memory does after it was given back.
     fn rest_is_zero(&self) -> bool {
         let per_slab = (CHUNKS_PER_SLAB / CHUNKS_PER_GROUP) as usize;
         let unused =
@@ -89,11 +89,11 @@ impl Users {
 #[derive(Clone, Debug)]
 enum Step {
     Take(usize),
-    /// Gives back all chunks but every n-th, beginning at some place.
+    /// Gives back all chunks except every n-th, beginning at some place.
     Thin(usize, usize),
     /// Gives back every n-th chunk.
     Riddle(usize),
-    /// Gives back a range of the chunks, in percent of all chunks in use.
+    /// Gives back a range of the chunks. The range is in percent of all chunks in use.
     Cut(Range<usize>),
 }
 

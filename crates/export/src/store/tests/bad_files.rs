@@ -1,4 +1,4 @@
-//! Files that cannot be stores are refused by name, and stay unchanged.
+//! Tests that files which cannot be stores are refused with a message that names them, and stay unchanged.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,7 +11,7 @@ use super::super::file::label::ATTRIBUTE;
 use super::super::{Adoption, OpenDevices, StoreError, available_memory, open_all};
 use super::{directory_of, disk, file, open_one};
 
-/// The message of a refusal, which must contain all of `parts`.
+/// Opens a disk, which must be refused. Returns the message, which must contain all of `parts`.
 fn refusal(disk: DiskConfig, parts: &[&str]) -> String {
     let message = open_one(disk).unwrap_err().to_string();
     for part in parts {
@@ -34,8 +34,7 @@ fn label(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&name[..length]).into_owned())
 }
 
-/// Whether the file system of a file supports labels. If the file system supports none, this function reports
-/// a skip.
+/// Whether the file system of a file supports labels. If not, reports that the test is skipped.
 fn has_labels(path: &Path) -> bool {
     let has = setxattr(path, "user.dashpot.test", b"", XattrFlags::empty()).is_ok();
     if !has {
@@ -47,8 +46,8 @@ fn has_labels(path: &Path) -> bool {
     has
 }
 
-/// Reports a skip past the test harness, which hides the output of a test that passes. `make test`
-/// counts these lines.
+/// Reports a skipped test on standard error directly, because the test harness hides the output of tests that
+/// pass. `make test` counts these lines.
 fn skip(why: &str) {
     let test = std::thread::current();
     let name = test.name().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Random operations on a real store and on a vector of bytes must give the same reads.
+//! Tests that random operations on a real store and on a vector of bytes give the same reads.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use super::super::{Attempt, Blocking, Store};
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
 
-/// The number of bytes in the file before the store's part, and also after that part.
+/// How many bytes of the file come before the store's part, and how many after it.
 const BEFORE: usize = 4096 + 333;
 
-/// Three chunks and a bit, so that the disk does not end at the boundary of a chunk.
+/// A bit more than three chunks, so that the disk does not end at the boundary of a chunk.
 const SIZE: u64 = 3 * CHUNK + 777;
 
 #[derive(Clone, Debug)]
@@ -102,12 +102,12 @@ fn request() -> impl Strategy<Value = Request> {
 struct Model {
     current: Vec<u8>,
     durable: Vec<u8>,
-    /// By sector: the offset and length of each write, and the content that the write left there.
+    /// For each sector, the writes since the last sync, each with the content that it left in the sector.
     since: BTreeMap<usize, Vec<(Written, Vec<u8>)>>,
     writes: usize,
 }
 
-/// The number of a write, its offset and its length.
+/// A write: its number, offset and length.
 type Written = (usize, u64, u64);
 
 impl Model {
@@ -126,7 +126,7 @@ impl Model {
         }
     }
 
-    /// The content that a sector may have after a power cut that lost these writes and kept all others.
+    /// The content that a sector must have after a power cut that lost these writes and kept all others.
     fn survivor(&self, sector: usize, lost: &[(u64, u64)]) -> &[u8] {
         let versions = self.since.get(&sector).into_iter().flatten().rev();
         let is_kept = |written: &Written| !lost.contains(&(written.1, written.2));
@@ -135,7 +135,7 @@ impl Model {
         kept.next().map_or(durable, |(_, content)| content)
     }
 
-    /// Syncs whole sectors, including other writes to these sectors.
+    /// With `fua`, syncs the sectors of a write, and with them other writes to the same sectors.
     fn sync_if(&mut self, fua: bool, offset: u64, length: u64) {
         if fua {
             let end = (offset + length).next_multiple_of(SECTOR).min(SIZE);
@@ -152,7 +152,7 @@ fn of_sector(bytes: &[u8], sector: usize) -> &[u8] {
     &bytes[start..bytes.len().min(start + SECTOR as usize)]
 }
 
-/// A pattern that shows when bytes are in the wrong place.
+/// A pattern of bytes that differs if bytes are in the wrong place.
 fn pattern(byte: u8) -> impl Fn(usize) -> u8 {
     move |at| byte.wrapping_add((at % 251) as u8)
 }
@@ -251,8 +251,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Checks that holes read as zeroes, that neighbouring extents differ, and that the list of extents
-    /// stops early only because of the limit.
+    /// Checks that holes read as zeroes, that data and holes alternate, and that the extents end before the
+    /// range does only because of the limit.
     fn check_extents(&self, offset: u64, length: u64, limit: usize) -> Result<(), TestCaseError> {
         let mut extents = Vec::new();
         self.store.extents(offset, length, limit, &mut extents);
@@ -269,8 +269,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Checks that synced data is there, that every other sector has the content that some write has
-    /// left, and that exactly the reported writes are lost.
+    /// Cuts the power. Checks that each sector has its synced content or that of a later write, and that
+    /// exactly the reported writes are lost.
     fn check_cut(&mut self, cut: &Cut) -> Result<(), TestCaseError> {
         let Some(loss) = self.store.cut(cut, Instant::ZERO) else {
             return Ok(());
@@ -285,7 +285,8 @@ impl Pair {
                     || versions.any(|(_, version)| version == content),
                 "no write left this content in sector {sector}"
             );
-            // If the cache was full, it has kept writes that the seed would have lost.
+            // If the cache was full, it has already written some writes to the medium that the seed would
+            // have lost.
             if loss.early_bytes == 0 {
                 self.check_survivor(sector, content, cut, &loss)?;
             }
@@ -320,7 +321,7 @@ impl Pair {
     }
 }
 
-/// Whether the place and the length identify each lost write.
+/// Whether offset and length tell each lost write from all other writes.
 fn are_unlike(model: &Model, lost: &[(u64, u64)]) -> bool {
     let all = model.since.values().flatten().map(|(written, _)| *written);
     let all: std::collections::BTreeSet<Written> = all.collect();
@@ -364,7 +365,8 @@ proptest! {
         check(StoreConfig::File(path), requests)?;
     }
 
-    /// The bytes around the store's part of the file stay as they are.
+    /// A store in a part of a file behaves like a vector of bytes, and the bytes around this part stay as
+    /// they are.
     #[test]
     fn a_part_of_a_file_is_a_vector_of_bytes(requests in requests()) {
         let (_directory, path) = directory_of(0);
@@ -458,7 +460,7 @@ fn without_a_tear_a_write_survives_whole_or_not_at_all() {
     assert_eq!(outcomes.len(), 2, "some seeds keep it and some lose it");
 }
 
-/// A full cache writes data early, but such a write is not a sync.
+/// A full cache writes its data early, and the report counts these bytes.
 #[test]
 fn the_cache_of_a_lossy_store_is_bounded_and_says_what_it_wrote_early() {
     let size = 100 << 20;
