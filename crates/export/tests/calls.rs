@@ -1,4 +1,5 @@
-//! Tests of the calls of a program on the files of a directory. A filtered thread plays the program.
+//! Tests the calls that a program makes on the files of a directory. A thread with a filter plays the
+//! program.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ use dashpot_rules::{CallFiles, DiskConfig, StoreConfig};
 use dashpot_sys::seccomp::{Call, Listener, Lookup, User};
 use tempfile::TempDir;
 
-/// A server of two disks, each with a directory, and another directory that belongs to no disk.
+/// A server with two disks, each of which follows the files of a directory, and another directory that
+/// belongs to no disk.
 struct Served {
     directories: [TempDir; 2],
     outside: TempDir,
@@ -84,7 +86,7 @@ impl Served {
         File::create(self.directories[disk].path().join("f")).unwrap()
     }
 
-    /// Runs `calls` as the program.
+    /// Runs `calls` as the program, in a thread with a filter.
     fn run<T: Send>(&self, calls: impl FnOnce() -> T + Send) -> T {
         let (give, take) = mpsc::channel();
         let (go, wait) = mpsc::channel();
@@ -226,7 +228,8 @@ fn a_file_is_where_it_is_now() {
     served.until_synced(1, 3);
 }
 
-/// At a shutdown a hung call ends with an error, because its rule has not let it go.
+/// A call that a rule has hung ends with an error when the server shuts down, because it must not succeed
+/// before its rule lets it go.
 #[test]
 fn a_call_that_hangs_ends_with_the_server() {
     let served = Served::start();
@@ -273,7 +276,7 @@ fn a_directory_must_exist() {
     }
 }
 
-/// A follower that passes each sentence on to a channel, until it is dropped.
+/// A follower that sends each sentence to a channel.
 struct Told(mpsc::Sender<String>);
 
 impl Follower for Told {

@@ -1,5 +1,5 @@
-//! A served pool on disks that can lose their caches. The tests show which data a power cut takes, and
-//! which data stays.
+//! Tests a served pool on disks that can lose their caches: which data a power cut takes, and which data
+//! stays.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,7 @@ struct Served {
     server: Server,
 }
 
-/// Serves a pool that has a mirror of two disks, and one write-back volume of this size.
+/// Serves a pool on a mirror of two disks, with one write-back volume of this size.
 fn serve(store: StoreConfig, size: u64) -> Served {
     let directory = tempfile::tempdir().unwrap();
     let disk = |name: &str| DiskConfig {
@@ -87,7 +87,7 @@ impl Served {
     }
 }
 
-/// Sends a request and takes its reply.
+/// Sends a request, and returns the data of its reply.
 fn ask(client: &mut UnixStream, command: u16, block: usize, payload: &[u8]) -> Vec<u8> {
     let header = RequestHeader {
         flags: 0,
@@ -133,8 +133,8 @@ fn a_power_cut_takes_what_no_flush_has_covered() {
     served.server.shutdown(Duration::ZERO);
 }
 
-/// The shard trims 64 MiB of a disk in pieces. After the cut, the remaining pieces must not erase new
-/// writes.
+/// The shard trims 64 MiB of a disk in pieces. If the power is cut meanwhile, the remaining pieces must not
+/// erase writes that come after the cut.
 #[test]
 fn a_power_cut_ends_a_trim() {
     let size = 64 << 20;
@@ -151,7 +151,7 @@ fn a_power_cut_ends_a_trim() {
     for header in [header(TRIM, size as u32), header(FLUSH, 0)] {
         client.write_all(&encode(&header)).unwrap();
     }
-    // Takes the reply to the trim. The flush now sends the trim to the disks.
+    // Once the trim has its reply, the flush makes the pool send it to the disks.
     client.read_exact(&mut [0; 16]).unwrap();
     served.cut(Then::Restart).unwrap();
     let mut client = served.client();

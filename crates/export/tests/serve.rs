@@ -1,5 +1,5 @@
-//! Tests a served disk under load: the data that is read, the earliest possible replies, and the state
-//! afterwards.
+//! Tests a served disk under load: the data that clients read, the earliest moment of each reply, and the
+//! disk's state afterwards.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -109,8 +109,7 @@ impl Served {
         });
     }
 
-    /// Takes snapshots until the disk is in the expected state. If the state never comes, the test
-    /// hangs.
+    /// Takes snapshots until the disk is in the expected state. If it never is, the test hangs.
     fn until(&self, is_so: impl Fn(&DiskSnapshot) -> bool) -> DiskSnapshot {
         loop {
             let snapshot = self.snapshot();
@@ -170,8 +169,8 @@ fn an_open_loop_counts_from_the_intended_start() {
         |_| false,
     )
     .unwrap();
-    // The load offers twice the rate of one lane and sends one request at a time. Without the wait
-    // before sending, every request would take 20 ms.
+    // The load offers twice the rate of one lane, but has only one request in flight. If its latency did not
+    // include the wait before sending, every request would take 20 ms.
     let latency = &report.op(Op::Read).unwrap().latency;
     assert!(latency.max() > 60_000_000, "{}", latency.max());
 }
@@ -198,7 +197,8 @@ fn a_connection_that_goes_takes_its_zios_along() {
     assert_eq!(disk.stats.op(Op::Read).completed, 0);
 }
 
-/// The ring of a shard holds 65,536 records.
+/// If no reader takes a shard's events, the shard keeps serving and counts the drops. Its ring holds 65,536
+/// records.
 #[test]
 fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
     let mut served = serve();
@@ -218,7 +218,7 @@ fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
     let drops = served.drops();
     let mut told = 0;
     reader.drain(|record| told += u64::from(matches!(record, EventRecord::Zio(_))));
-    // One more record has the name of the client.
+    // The remaining record has the name of the client.
     assert_eq!(told, (1 << 16) - 1);
     assert_eq!(drops.total(None), finished - told);
     assert_eq!(drops.total(Some(DeviceId(0))), drops.total(None));
@@ -227,7 +227,7 @@ fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
         .map(|(_, dropped)| dropped)
         .sum();
     assert_eq!(by_second, drops.total(None));
-    // Now that the ring has room again, the shard drops no more events.
+    // Now that the ring has room again, the shard must drop no more events.
     run(&served.reads(1), |report| replies(report) > 0).unwrap();
     assert_eq!(served.drops(), drops);
     assert!(reader.drain(|_| ()));
@@ -248,7 +248,7 @@ fn a_shutdown_fails_what_is_held_and_removes_the_sockets() {
         std::fs::read_dir(served.directory.path()).unwrap().count(),
         0
     );
-    // The load has seen ten errors, or the end of its connection after these errors.
+    // The load either sees ten errors, or fails because its connection ends after them.
     if let Ok(report) = loader.join().unwrap() {
         assert_eq!(sum(&report, |op| op.errors), 10);
     }

@@ -167,7 +167,7 @@ impl Slot {
         std::mem::take(&mut self.charged)
     }
 
-    /// The flag that tells a worker thread, before it starts the zio's work, not to start it.
+    /// The flag that, once set, keeps a worker thread from starting the zio's work.
     pub(super) fn cancellation(&mut self) -> Arc<AtomicBool> {
         Arc::clone(self.cancelled.insert(Arc::default()))
     }
