@@ -11,7 +11,7 @@ use dashpot_sim::scenario::{
     Calls, DiskModel, DiskSpec, Load, Pattern, Scenario, Target, WorkloadSpec,
 };
 
-/// The writes of an iteration: 32 threads write once a millisecond each, for 1 s.
+/// The number of writes in an iteration: 32 threads each write once a millisecond, for 1 s.
 const WRITES: u64 = 32_000;
 
 fn scenario(model: DiskModel, rules: Vec<RuleSpec>) -> Scenario {
@@ -81,7 +81,7 @@ fn lone_disk(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A pool of one fluid disk of 4 GiB/s, and a volume to which 32 threads write 8 KiB blocks.
+/// A pool of one fluid disk with 4 GiB/s, and a volume to which 32 threads write blocks of 8 KiB.
 fn pooled(throttle: ThrottleConfig, pattern: Pattern) -> Scenario {
     let model = DiskModel {
         bandwidth: Some(4 << 30),

@@ -1,16 +1,17 @@
 //! The agenda: all future events of disks, workloads and the scenario.
 //!
-//! Most events are set in the order in which they fall due, because most sources of events have a constant
-//! delay. An entry goes to the end of the first run whose last entry is not later. An entry that fits no
-//! run goes to a heap. The next event is the earliest entry at the front of a run or of the heap. As with
-//! the engine's deadlines, an entry costs almost nothing while there are enough runs.
+//! Most events are added in the order in which they fall due, because most sources of events have a constant
+//! delay. The agenda therefore has several runs, which are sorted queues, and a heap. An entry goes to the
+//! end of the first run whose last entry is not later, or else to the heap. The next event is the earliest
+//! entry at the front of a run or of the heap. As with the engine's deadlines, an entry costs almost nothing
+//! while there are enough runs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use dashpot_engine::{Instant, ZioId};
 
-/// An event at a time of the simulation.
+/// An event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     /// A disk has finished a zio.
@@ -20,7 +21,7 @@ pub(crate) enum Happening {
         /// The disk.
         disk: u32,
     },
-    /// The command of the scenario with this index is due.
+    /// The scenario's command with this index is due.
     Command(u32),
     /// A workload's connection is lost.
     Disconnect(u32),
@@ -37,13 +38,13 @@ pub(crate) enum Happening {
     Submit(u32),
     /// A call's reply reaches its client.
     Reply(u32),
-    /// The state is sampled.
+    /// The state must be sampled.
     Sample,
 }
 
 impl Happening {
-    /// The order at equal times: disks, then the scenario's commands, then its clients, then
-    /// samples. Within a class, entries keep the order in which they were set.
+    /// The order at equal times: events of disks, then of the scenario's commands, then of its clients, then
+    /// samples. Within a class, entries keep the order in which they were added.
     fn class(self) -> u64 {
         match self {
             Happening::Done { .. } => 0,
@@ -62,7 +63,7 @@ impl Happening {
 pub(crate) struct Agenda {
     runs: [VecDeque<Entry>; RUNS],
     heap: BinaryHeap<Reverse<Entry>>,
-    /// How many entries were set so far.
+    /// How many entries were added so far.
     order: u64,
 }
 
@@ -74,7 +75,7 @@ struct Entry {
 }
 
 impl Agenda {
-    /// Sets an event that probably comes after the last event of a run.
+    /// Adds an event that probably comes after the last event of a run.
     pub(crate) fn set(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         let fits = |run: &&mut VecDeque<Entry>| run.back().is_none_or(|last| *last < entry);
@@ -84,8 +85,8 @@ impl Agenda {
         }
     }
 
-    /// Sets a rare event. The event goes to the heap, because frequent events with earlier times would not
-    /// fit into a run behind it.
+    /// Adds a rare event. It goes to the heap, because in a run it would keep out the frequent events that
+    /// come earlier.
     pub(crate) fn set_rare(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         self.heap.push(Reverse(entry));
@@ -137,9 +138,9 @@ enum Front {
     Heap,
 }
 
-/// One run for the disks, one for each wait of a client, and a spare one.
+/// One run for the disks, one for each kind of wait of a client, and a spare one.
 const RUNS: usize = 4;
-/// The position of the class in a key. The bits below the class hold the order.
+/// The lowest bit of the class in a key. The bits below it hold the order.
 const CLASS_SHIFT: u32 = 62;
 
 #[cfg(test)]
@@ -153,7 +154,7 @@ mod tests {
         let (mut agenda, mut list, mut now) = (Agenda::default(), Vec::new(), 0);
         for order in 0..50_000_u32 {
             if random.below(2) == 0 || list.is_empty() {
-                // The delay is mostly one of three values, and sometimes a random value.
+                // The delay is mostly one of three values, but sometimes random.
                 let delay = [5, 20, 100, random.below(60)][random.below(4) as usize];
                 let happening = match random.below(3) {
                     0 => Happening::Done {

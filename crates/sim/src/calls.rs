@@ -1,5 +1,5 @@
-//! Calls in progress. The place of a call in the table is also its zio's id. So ids are small and dense,
-//! and a free id is used again at once.
+//! Calls in progress. The index of a call in the table is also its zio's id. Ids are therefore small and
+//! dense, and a free id is used again at once.
 
 use dashpot_engine::{InFlight, Instant, Op, ZioId};
 
@@ -22,15 +22,15 @@ pub(crate) struct Call {
     pub(crate) thread: u32,
     pub(crate) request: Request,
     pub(crate) began: Instant,
-    /// When the call reached the lab; `None` if it has not reached the lab.
+    /// When the call reached the lab; `None` if it has not reached it yet.
     pub(crate) submitted: Option<Instant>,
     pub(crate) failed: bool,
     pub(crate) stage: Stage,
-    /// Whether the call's connection is lost. If so, the next step of the call forgets the call.
+    /// Whether the call's connection is lost. If so, the call is forgotten at its next step.
     pub(crate) orphan: bool,
 }
 
-/// A call that has begun and has not ended, for viewers.
+/// A call that has begun and has not ended, as viewers see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Unfinished {
     /// The operation of the call.
@@ -39,13 +39,13 @@ pub struct Unfinished {
     pub target: Target,
     /// When the call began.
     pub began: Instant,
-    /// When the call reached the lab; `None` if it has not reached the lab.
+    /// When the call reached the lab; `None` if it has not reached it yet.
     pub submitted: Option<Instant>,
     pub(crate) zio: ZioId,
     pub(crate) stage: Stage,
 }
 
-/// The place at which a call waits, and the facts about that wait.
+/// The place at which a call waits, with details.
 #[derive(Clone, Copy, Debug)]
 pub enum CallWait {
     /// The call has been with its client or on the link to the lab since it began.
@@ -72,7 +72,7 @@ impl Unfinished {
 /// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The place is free.
+    /// There is no call at this index.
     Free,
     /// The call is with its client, or on the way to the lab.
     Going,

@@ -1,8 +1,8 @@
-//! A model of the time that a disk takes: an I/O passes the bus, waits for a lane, and is served.
+//! A model of the time that a disk takes for an I/O: the I/O passes the bus, waits for a lane, and is served.
 //!
-//! The bus comes first because it passes I/O in the order of issue. I/Os then book their lanes in
-//! the same order. So the end of an I/O is known at its issue, and costs one event of the
-//! simulation.
+//! The bus comes first because I/Os pass it in the order in which they are issued, and then book their lanes
+//! in the same order. The model therefore knows, when an I/O is issued, at what time it will end, and needs
+//! only one event for it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ use crate::scenario::DiskModel;
 #[derive(Debug)]
 pub(crate) struct Device {
     bus: Option<Pipe>,
-    /// When each lane is free; `None` if there is always a free lane.
+    /// The time at which each lane is free; `None` if there is always a free lane.
     lanes: Option<BinaryHeap<Reverse<Instant>>>,
     service: Option<Service>,
     rate: Option<u64>,

@@ -1,4 +1,4 @@
-//! Scenarios that cannot be simulated, and violations that a simulation must not have.
+//! Errors for scenarios that cannot be simulated, and violations of rules in a simulation.
 
 use std::error::Error;
 use std::fmt;
@@ -42,7 +42,7 @@ pub enum SetupError {
 /// The reason that a workload cannot be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadError {
-    /// The target is not a disk or volume, or it is a disk of a pool.
+    /// The target is neither a disk nor a volume, or it is a disk of a pool.
     Target,
     /// The region is not within the target, or is smaller than a block.
     Region,
@@ -53,7 +53,7 @@ pub enum WorkloadError {
         /// The index of the entry.
         entry: usize,
     },
-    /// An entry of a trace is for no disk or volume, or ends beyond the end of its target.
+    /// An entry of a trace has a target that does not exist, or ends beyond the end of its target.
     Entry {
         /// The index of the entry.
         entry: usize,

@@ -1,5 +1,5 @@
-//! A serial server with a rate: requests pass one after the other. A pipe models the bus of a disk,
-//! or a link.
+//! A pipe with a rate, through which requests pass one after another. It models a disk's bus or a client's
+//! link.
 
 use dashpot_engine::Instant;
 
@@ -8,7 +8,7 @@ use dashpot_engine::Instant;
 pub(crate) struct Pipe {
     /// Bytes per second.
     rate: u64,
-    /// When all booked bytes will have passed.
+    /// The time at which all booked bytes will have passed.
     free: Instant,
     /// The remainder of the division, in bytes × ns/s, so that a busy pipe loses nothing to
     /// rounding.
@@ -24,13 +24,12 @@ impl Pipe {
         }
     }
 
-    /// Books bytes behind all booked bytes. Returns when the last of the new bytes will have
-    /// passed.
+    /// Books bytes behind all earlier ones, and returns when the last of them will have passed.
     pub(crate) fn pass(&mut self, now: Instant, bytes: u32) -> Instant {
         if now > self.free {
             (self.free, self.rest) = (now, 0);
         }
-        // The remainder is below the rate, and bytes × 10^9 is below 2^62.
+        // This cannot overflow: the remainder is below the rate, and bytes × 10^9 is below 2^62.
         let work = u128::from(bytes) * NANOS + u128::from(self.rest);
         let (nanos, rest) = match u64::try_from(work) {
             Ok(work) => (work / self.rate, work % self.rate),

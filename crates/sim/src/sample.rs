@@ -15,7 +15,7 @@ pub struct Sample {
     pub disks: Vec<DiskSample>,
     /// How many calls have ended since the last sample.
     pub calls: u64,
-    /// The bytes of the calls that ended and did not fail.
+    /// The total size of the calls that have ended without failing since the last sample, in bytes.
     pub bytes: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct PoolSample {
 /// A disk at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskSample {
-    /// How many zios the disk's queue has; 0 for a disk outside of pools.
+    /// How many zios are in the disk's queue; 0 for a disk outside of pools.
     pub pending: u32,
     /// How many zios the disk works on.
     pub active: u32,

@@ -1,8 +1,8 @@
-//! A scenario has all inputs of a simulation as plain data: disks, pools, volumes, workloads, commands, and a
-//! seed.
+//! A scenario: all inputs of a simulation as plain data, namely disks, pools, volumes, workloads, commands,
+//! and a seed.
 //!
-//! Disks, pools, volumes and workloads are named by their indices in the scenario's lists, which
-//! are also their ids in the engine.
+//! Disks, pools, volumes and workloads are identified by their indices in the scenario's lists, which are
+//! also their ids in the engine.
 
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
 use dashpot_engine::{ClientId, Command, Duration, Op, Ratio};
@@ -11,9 +11,9 @@ use dashpot_rules::{PoolSpec, VolumeSpec};
 /// A lab, the commands that change it, and its duration.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Seeds all random choices: of rules, of disk models, of workloads.
+    /// The seed for all random choices of rules, of disk models and of workloads.
     pub seed: u64,
-    /// The disks. A disk outside of pools can be the target of a workload.
+    /// The disks. A disk can be the target of a workload only if it belongs to no pool.
     pub disks: Vec<DiskSpec>,
     /// The pools made of the disks.
     pub pools: Vec<PoolSpec>,
@@ -21,8 +21,8 @@ pub struct Scenario {
     pub volumes: Vec<VolumeSpec>,
     /// The clients that read and write.
     pub workloads: Vec<WorkloadSpec>,
-    /// Commands for the engine, and their times. The ids of rules that are injected here must
-    /// exceed the number of rules that the disks begin with.
+    /// Commands for the engine, and their times. Rules that these commands inject must have ids above the
+    /// number of rules with which the disks begin.
     pub commands: Vec<(Duration, Command)>,
     /// When the simulation ends.
     pub lasts: Duration,
@@ -80,16 +80,17 @@ pub struct DiskSpec {
 /// served there.
 #[derive(Clone, Debug, Default)]
 pub struct DiskModel {
-    /// Bytes per second of a bus that I/Os pass one after the other (a fluid disk has only this).
-    /// Only the bytes of reads and writes pass the bus.
+    /// The rate of the bus, which I/Os pass one after another, in bytes per second. (A fluid disk has only a
+    /// bus.) Only the bytes of reads and writes pass the bus.
     pub bandwidth: Option<u64>,
     /// How many I/Os are served at the same time; `None` for any number.
     pub lanes: Option<u32>,
-    /// The part of the service time that does not depend on the size; `None` for zero.
+    /// The part of the service time that does not depend on the I/O's size; `None` for zero.
     pub service: Option<Service>,
-    /// Bytes per second of one lane, for the part of the service time that depends on the size.
+    /// The rate of one lane in bytes per second, for the part of the service time that depends on the I/O's
+    /// size.
     pub rate: Option<u64>,
-    /// The time of a flush, which uses no lane; `None` for zero.
+    /// How long a flush takes. It uses no lane. `None` for zero.
     pub flush: Option<Service>,
 }
 
@@ -111,9 +112,9 @@ pub struct WorkloadSpec {
     pub starts: Duration,
     /// The time from which the workload begins no more calls; `None` if it never stops.
     pub stops: Option<Duration>,
-    /// Bytes per second of a link between the client and the lab, which requests pass one after the other:
-    /// the bytes of a write on the way in, and the bytes of a read on the way back. With `None`, the link
-    /// takes no time.
+    /// The rate of a link between the client and the lab, in bytes per second. Calls pass the link one after
+    /// another: writes with their bytes on the way in, and reads with theirs on the way back. With `None`,
+    /// the link takes no time.
     pub link: Option<u64>,
     /// When the workload's connection is lost. The workload's calls in flight are then aborted, and
     /// its threads continue at once over a new connection.
@@ -141,14 +142,14 @@ pub enum Load {
     Closed {
         /// The number of threads.
         threads: u32,
-        /// Time inside a call before the I/O is submitted.
+        /// The time that each call takes before its I/O is submitted.
         inside: Duration,
-        /// Time between calls.
+        /// The time between calls.
         think: Duration,
         /// The I/Os of the calls.
         calls: Calls,
     },
-    /// An open loop: calls begin on time, however many are in flight. Latencies count from the
+    /// An open loop: calls begin on time, however many are in flight. Latencies are measured from the
     /// intended beginning of a call.
     Open {
         /// Calls per second; not zero.
@@ -170,8 +171,7 @@ pub struct Calls {
     /// The first byte and the number of bytes of the region that the calls stay in; `None` for the
     /// whole target.
     pub region: Option<(u64, u64)>,
-    /// How many bytes each call has. Offsets are multiples of this number, counted from the beginning of
-    /// the region.
+    /// The length of each call in bytes. Offsets within the region are multiples of it.
     pub block: u32,
     /// The share of reads. All other calls are writes.
     pub reads: Ratio,
@@ -179,7 +179,7 @@ pub struct Calls {
     pub pattern: Pattern,
     /// Whether writes must be durable before they are acknowledged (FUA).
     pub sync: bool,
-    /// After how many writes each thread, or the open loop, flushes; `None` if it never flushes.
+    /// Each thread, or the open loop, flushes after this many writes; `None` if it never flushes.
     pub flush_every: Option<u64>,
 }
 
@@ -188,8 +188,8 @@ pub struct Calls {
 pub enum Pattern {
     /// Random blocks, all equally likely.
     Random,
-    /// One block after the other. After the last block, the first block comes again. All threads of the
-    /// workload share one position.
+    /// One block after another, and after the last block the first one again. All threads of the workload
+    /// share the position.
     Sequential,
 }
 

@@ -13,7 +13,7 @@ use crate::error::{SetupError, WorkloadError};
 use crate::scenario::{Calls, DiskSpec, Load, Scenario, Target, TraceEntry};
 use crate::workload::Workload;
 
-/// The lab's engine, with all rules armed, and the actions that the setup has caused.
+/// Makes the lab's engine with all rules armed, and returns it with the actions that the setup has caused.
 pub(crate) fn engine(scenario: &Scenario) -> Result<(Engine, Vec<Action>), SetupError> {
     let mut engine = Engine::new();
     for disk in 0..scenario.disks.len() {
@@ -45,7 +45,7 @@ fn pool_disk(at: usize, disks: &[DiskSpec]) -> PoolDisk {
     }
 }
 
-/// Joins the clients of every disk: the volumes of its pool, or every workload.
+/// Lets the clients of every disk join: the volumes of its pool, or every workload.
 fn join(engine: &mut Engine, scenario: &Scenario, actions: &mut Vec<Action>) {
     for disk in 0..scenario.disks.len() {
         for (client, name) in scenario.clients_of(disk) {
@@ -81,7 +81,7 @@ fn arm(
     Ok(())
 }
 
-/// Gives a command that is answered at once.
+/// Gives the engine a command, which it must answer at once.
 fn command(
     engine: &mut Engine,
     command: Command,
@@ -125,7 +125,7 @@ pub(crate) fn workloads(scenario: &Scenario) -> Result<Vec<Workload>, SetupError
     (0..scenario.workloads.len()).map(workload).collect()
 }
 
-/// The size of a possible target of a workload.
+/// The size of a target, if a workload can have this target.
 pub(crate) fn size(scenario: &Scenario, target: Target) -> Option<u64> {
     match target {
         Target::Volume(at) => scenario.volumes.get(at).map(|volume| volume.size),
@@ -150,7 +150,7 @@ fn in_sectors(load: &Load) -> bool {
     }
 }
 
-/// The kinds of parts of a scenario that have random streams of their own.
+/// The kinds of parts of a scenario. Each part has its own random stream.
 #[derive(Clone, Copy)]
 enum Seeds {
     Rules,

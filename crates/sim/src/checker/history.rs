@@ -1,20 +1,20 @@
 //! The possible contents of the sectors of one disk or volume, as far as its clients can know.
 //!
-//! A sector may hold the content of any write, unless another write came wholly after it. The later
-//! write was then submitted after the earlier one was acknowledged, and it is acknowledged itself. A
-//! read may return any content that was possible at some moment between its submission and its
-//! reply. After a loss of power the disks may go back further: to the contents that were possible
-//! when the last successful flush was submitted, but not to a time before a write with FUA.
+//! A sector may hold the content of any write that no other write wholly follows. A write wholly follows
+//! another write if it was submitted after the other one was acknowledged, and is itself acknowledged. A read
+//! may return any content that was possible at some moment between its submission and its reply. After a loss
+//! of power, the disks may hold even older contents: those that were possible when the last successful flush
+//! was submitted, but none from before a write with FUA.
 //!
-//! A write that failed or was aborted may or may not have happened, and so may a trim. So none of these I/Os
-//! excludes any other content.
+//! A write that failed or was aborted may or may not have happened, and so may a trim. Such an I/O therefore
+//! excludes no other content.
 
 use std::collections::BTreeSet;
 
 use super::sectors::{Content, Sparse};
 
-/// A moment: the number of a submission or of a reply. Submissions and replies are numbered together, in
-/// their order.
+/// A moment: the number of a submission or of a reply. Both are numbered in one sequence, in the order in
+/// which they happen.
 pub(crate) type Moment = u64;
 
 /// The history of one disk or volume, as its clients know it.
@@ -22,7 +22,7 @@ pub(crate) type Moment = u64;
 pub(crate) struct History {
     sectors: Sparse<Vec<Version>>,
     now: Moment,
-    /// When the last flush that succeeded was submitted.
+    /// When the last successful flush was submitted.
     flushed: Moment,
     /// When the reads in flight were submitted.
     reads: BTreeSet<Moment>,
@@ -34,11 +34,12 @@ struct Version {
     content: Content,
     write: u64,
     replied: Option<Moment>,
-    /// Whether the reply to the write proves that this version replaced the old content.
+    /// Whether a reply to the write proves that this version replaced the old content.
     sure: bool,
     /// A read that is submitted after this moment cannot return this version.
     over: Option<Moment>,
-    /// Whether the write that replaced this version was durable when it was acknowledged.
+    /// Whether this version can never come back, because the write that replaced it was durable when it was
+    /// acknowledged.
     over_for_good: bool,
 }
 
@@ -103,7 +104,7 @@ impl History {
         }
     }
 
-    /// Notes that a write was replied to or forgotten.
+    /// Notes that a write got its reply or was forgotten.
     pub(crate) fn write_replied(&mut self, writing: &Writing, succeeded: bool) {
         let now = self.moment();
         let oldest_read = self.reads.first().copied().unwrap_or(Moment::MAX);
@@ -139,7 +140,7 @@ impl History {
         now
     }
 
-    /// Checks the contents that a read has returned, unless it failed.
+    /// Checks the contents that a read has returned, if it did not fail.
     pub(crate) fn read_replied(
         &mut self,
         first: u64,
@@ -200,8 +201,8 @@ fn may_return(versions: &[Version], content: Content, submitted: Moment) -> bool
         .any(|c| c == content)
 }
 
-/// Notes the content that a read has returned while no write was in flight. The sector holds this
-/// content, whichever of several concurrent writes came last.
+/// Notes the content that a read has returned, if no write was in flight. The read shows which of several
+/// concurrent writes came last, so the sector cannot hold any other content.
 fn settle(versions: &mut [Version], content: Content, submitted: Moment, now: Moment) {
     let quiet = |version: &Version| {
         version.sure && version.replied.is_some_and(|replied| replied < submitted)

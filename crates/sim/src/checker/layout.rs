@@ -1,9 +1,9 @@
-//! The places of volumes' sectors on the disks, as learned from writes.
+//! The places of volumes' sectors on the disks, which the checker learns from writes.
 //!
-//! The checker assumes nothing about how a layout spreads blocks. Under the static layout a place on a disk
-//! belongs for ever to the volume's sector that was first written there. Under the dynamic layout a place
-//! belongs to the sector that was last written there, and the place of a sector is where the sector was last
-//! written. The sides of a mirror hold the sector at the same place.
+//! The checker assumes nothing about how a layout spreads blocks. Under the static layout, a place on a disk
+//! belongs forever to the volume's sector that was written there first. Under the dynamic layout, a place
+//! belongs to the sector that was written there last, and a sector's place is where it was last written. All
+//! sides of a mirror have a sector at the same place.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use crate::scenario::{Scenario, Target};
 
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// For each disk and each sector of it: the owner of the place.
+    /// For each sector of each disk: the volume's sector to which this place belongs.
     owners: Vec<Sparse<Option<Place>>>,
-    /// The place of each sector of a volume, on one side of its mirror.
+    /// For each sector of a volume: its disk (one side of the mirror) and its place there.
     homes: BTreeMap<Place, (usize, u64)>,
     /// For each disk: all sides of its member.
     sides: Vec<Vec<usize>>,
     /// For each disk: whether its pool has the dynamic layout.
     dynamic: Vec<bool>,
-    /// For each write, by its number: the disk or volume, and the first sector.
+    /// For each write, by its number: its disk or volume, and its first sector.
     writes: Vec<Place>,
 }
 
@@ -50,13 +50,13 @@ impl Layout {
         }
     }
 
-    /// Each disk of a pool, with the first side of its mirror.
+    /// Each disk, with the first side of the mirror to which it belongs.
     pub(crate) fn mirrored(&self) -> impl Iterator<Item = (usize, usize)> {
         let sides = self.sides.iter().enumerate();
         sides.filter_map(|(disk, sides)| Some((disk, *sides.first()?)))
     }
 
-    /// The number of a new write, which begins at this sector.
+    /// Numbers a new write, which begins at this sector.
     pub(crate) fn new_write(&mut self, target: Target, first: u64) -> u64 {
         self.writes.push((target, first));
         self.writes.len() as u64
@@ -94,7 +94,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Gives a place to its new owner.
+    /// Gives a place to a new owner.
     fn settle(&mut self, disk: usize, sector: u64, owner: Place) {
         let side = |home: &(usize, u64)| self.sides[home.0].contains(&disk) && home.1 == sector;
         if !self.homes.get(&owner).is_some_and(side) {
@@ -106,8 +106,8 @@ impl Layout {
         }
     }
 
-    /// Notes that a disk of a pool has trimmed sectors. Returns whether the trim is final. A trim under
-    /// the dynamic layout is: the places then have no owner, so data that a power cut leaves there does
+    /// Notes that a disk of a pool has trimmed sectors. Returns whether the trim is final. Under the dynamic
+    /// layout it is, because the places then have no owner. If a power cut leaves old data there, that does
     /// not count, even if the same block gets the place again.
     pub(crate) fn trimmed(&mut self, disk: usize, first: u64, sectors: u64) -> bool {
         if self.dynamic[disk] {
@@ -127,8 +127,8 @@ impl Layout {
         }
     }
 
-    /// The disks that hold a sector, each with the sector's place on it, if the place is known. A sector
-    /// that no disk has been given reads as zeroes.
+    /// The disks that hold a sector, each with the sector's place on it, if the place is known. A sector that
+    /// was never written to a disk reads as zeroes.
     pub(crate) fn places(&self, target: Target, sector: u64) -> Vec<(usize, Option<u64>)> {
         if let Target::Disk(disk) = target {
             return vec![(disk, Some(sector))];

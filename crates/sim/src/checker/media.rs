@@ -1,7 +1,7 @@
-//! The contents of a disk, and the durable part of the contents: flushed, or written with FUA.
+//! The contents of a disk, and which of them are durable because they were flushed or written with FUA.
 //!
 //! After a loss of power, each sector of a write that is not durable may survive or be lost,
-//! independently of every other sector. A disk writes old data back by itself, so its cache is
+//! independently of every other sector. A disk writes its oldest cached data back by itself, so the cache is
 //! bounded.
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use super::sectors::{Content, Sparse};
 pub(crate) struct Media {
     visible: Sparse<Content>,
     durable: Sparse<Content>,
-    /// Writes that are perhaps not durable, in their order.
+    /// Writes that are perhaps not durable yet, in order.
     cache: VecDeque<Cached>,
     /// How many writes there were so far.
     written: u64,
@@ -98,5 +98,5 @@ impl Media {
     }
 }
 
-/// The most writes that a disk keeps in its cache.
+/// A disk keeps at most this many writes in its cache.
 const CACHE: usize = 1_024;

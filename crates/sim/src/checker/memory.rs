@@ -1,4 +1,4 @@
-//! The contents of buffers. A buffer must not change while a disk reads or fills that buffer.
+//! The contents of buffers. A buffer must not change while a disk reads or fills it.
 
 use dashpot_engine::{Buf, Span};
 
@@ -12,11 +12,11 @@ pub(crate) struct Memory {
 
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    /// The contents, as far as the buffer was ever filled.
+    /// The contents of the part of the buffer that was ever filled.
     sectors: Vec<Content>,
-    /// The size of the buffer in bytes, if it is known: buffers are as large as a volume's blocks.
+    /// The size of the buffer in bytes, if it is known. A buffer is as large as the blocks of its volume.
     size: Option<u32>,
-    /// How many disks write the contents of the buffer, or read into it.
+    /// How many disks now write out the buffer, or read into it.
     disks: u32,
 }
 

@@ -1,13 +1,13 @@
-//! The rules that must hold at every step, about contents and order.
+//! Checks rules about contents and order, which must hold at every step.
 //!
-//! - A read returns contents that its sectors may hold ([`history`]), for all of its sectors.
+//! - A read returns, for each of its sectors, a content that the sector may hold ([`history`]).
 //! - Every zio ends once: with a reply, or with a drop if its connection is lost.
 //! - A buffer does not change while a disk works on it, and no undefined content is written to a
 //!   disk.
 //! - At most one write to a block of a pool's disk is in flight. Under the static layout, each place on a
-//!   disk belongs to one place of one volume for ever.
-//! - After a loss of power the disks hold all data that was flushed, or written with FUA. All sides of a
-//!   mirror hold this data.
+//!   disk belongs forever to one sector of one volume.
+//! - After a loss of power, the disks hold all data that was flushed or written with FUA, on every side of a
+//!   mirror.
 //! - In the end, the sides of each mirror hold the same contents.
 //! - The figures of a pool are consistent ([`views`]).
 
@@ -41,7 +41,7 @@ pub(crate) struct Checker {
     memory: Memory,
     layout: Layout,
     views: Views,
-    /// For each zio, the work that a client waits for.
+    /// For each zio's id, the work for which a client waits.
     clients: Vec<Option<ClientWork>>,
     /// The work that disks have begun and not ended, by zio.
     disks: BTreeMap<ZioId, DiskWork>,
@@ -53,9 +53,9 @@ pub(crate) struct Checker {
 struct ClientWork {
     request: Request,
     submitted: Moment,
-    /// The write, zero or trim, if the work is one of these.
+    /// The write, if the work is a write, zero or trim.
     writing: Option<Writing>,
-    /// The reply to a read so far.
+    /// The part of a read's reply that is known so far.
     reply: Vec<Content>,
     /// Whether a disk outside of pools works on the zio.
     at_disk: bool,
@@ -231,8 +231,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Learns the size of a buffer that a client of a volume fills or reads: the buffer has the volume's
-    /// block size.
+    /// Learns the size of a buffer that a volume's client fills or reads: it is the volume's block size.
     fn learn_size(&mut self, zio: ZioId, span: Span) -> Checked {
         if let Target::Volume(volume) = self.client(zio)?.request.target {
             self.memory.learn_size(span.buf, self.block_sizes[volume]);
@@ -297,7 +296,7 @@ impl Checker {
         }
     }
 
-    /// Puts the bytes of a finished zio at their places.
+    /// Moves the bytes of a finished zio to where they belong.
     pub(crate) fn finished(&mut self, zio: ZioId) -> Checked {
         let work = self.disks.remove(&zio);
         let work = work.ok_or_else(|| format!("zio {} is done, but never began", zio.0))?;
@@ -388,7 +387,7 @@ impl Checker {
     }
 }
 
-/// Does the checks that the simulation asks for between events.
+/// Carries out the checks for which the simulation asks between events.
 impl Checker {
     /// Checks that the figures of the pools are consistent.
     pub(crate) fn check_views(&mut self, engine: &Engine) -> Checked {
@@ -453,7 +452,7 @@ fn check_lengths(work: &DiskWork) -> Checked {
     ))
 }
 
-/// The first sector and the number of sectors of a range in bytes.
+/// Turns a range in bytes into its first sector and its number of sectors.
 fn sectors_of(offset: u64, length: u32) -> (u64, u64) {
     (offset / 512, u64::from(length) / 512)
 }

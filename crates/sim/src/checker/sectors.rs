@@ -1,4 +1,4 @@
-//! Contents without bytes: a sector's content is named by the write that put it there.
+//! Contents without bytes: what a sector holds is identified by the write that put it there.
 
 /// The content of a sector of 512 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,16 +7,16 @@ pub(crate) struct Content(u64);
 impl Content {
     /// Zeroes, as on a new disk.
     pub(crate) const ZERO: Content = Content(0);
-    /// Undefined: memory that was never filled.
+    /// Undefined, as in memory that was never filled.
     pub(crate) const UNKNOWN: Content = Content(u64::MAX);
 
-    /// The content of one sector in the payload of a write. The numbers of writes start at 1.
+    /// The content of the sector at index `place` in the payload of a write. Writes are numbered from 1.
     pub(crate) fn of(write: u64, place: u64) -> Content {
         Content(write << PLACE_BITS | place)
     }
 
-    /// The write that this content came from, and its place in that write's payload; `None` if the content
-    /// came from no write.
+    /// The number of the write from which this content came, and its index in that write's payload; `None` if
+    /// it came from no write.
     pub(crate) fn origin(self) -> Option<(u64, u64)> {
         let place = self.0 & ((1 << PLACE_BITS) - 1);
         (self != Content::ZERO && self != Content::UNKNOWN).then_some((self.0 >> PLACE_BITS, place))
@@ -67,7 +67,7 @@ impl<T: Clone + Default> Sparse<T> {
         &mut leaf[sector as usize % LEAF]
     }
 
-    /// The sectors of all leaves that were touched.
+    /// All sectors of the leaves that were touched.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         let leaves = (0..).zip(&self.leaves);
         let leaves = leaves.filter_map(|(at, leaf)| Some((at, leaf.as_ref()?)));
@@ -75,7 +75,7 @@ impl<T: Clone + Default> Sparse<T> {
     }
 }
 
-/// The most sectors of one write, as a power of two.
+/// A write has fewer sectors than 2 to the power of this number.
 const PLACE_BITS: u32 = 24;
 /// How many sectors are allocated together.
 const LEAF: usize = 128;

@@ -1,4 +1,4 @@
-//! The checker must find faults, and must find none where there are none.
+//! The checker must find every planted fault, and must accept a correct history.
 
 use dashpot_engine::{Buf, Random, Span};
 

@@ -14,20 +14,19 @@ pub(crate) struct Views {
     volumes: Vec<(usize, u64)>,
 }
 
-/// The bounds for the figures of a pool. A tunable may change at any time, and I/O in flight need
-/// not follow at once, so the tunable's largest value counts.
+/// The bounds for the figures of a pool. A tunable may change at any time, but I/O in flight need not follow
+/// at once, so a bound is the largest value that its tunable ever has.
 #[derive(Clone, Debug)]
 struct Bounds {
     dirty_max: u64,
     active_max: [u64; Class::ALL.len()],
-    /// The bytes of the writes that clients wait for now, in whole blocks.
+    /// How many bytes are in the blocks of the writes for which clients wait now.
     writing: u64,
     /// The largest value of `writing` so far.
     most_writing: u64,
-    /// Whether the tunable bounds dirty data. In the legacy throttle, the tunable does not bound dirty
-    /// data.
+    /// Whether `dirty_max` bounds dirty data, which it does not with the legacy throttle.
     bounded: bool,
-    /// The oldest txg that was live at the last check.
+    /// The oldest live txg at the last check.
     oldest_txg: u64,
 }
 
@@ -59,7 +58,7 @@ impl Views {
         }
     }
 
-    /// The pool in which a request makes bytes dirty, and how many bytes at most.
+    /// The pool in which a request makes data dirty, and the maximum number of bytes that it makes dirty.
     fn writes(&self, request: &Request) -> Option<(usize, u64)> {
         let Target::Volume(volume) = request.target else {
             return None;
@@ -159,7 +158,7 @@ impl Bounds {
     }
 }
 
-/// The place of a state in the order of a pool's txgs, from the newest txg on.
+/// The rank of a txg's state among a pool's txgs, from the newest txg to the oldest.
 fn rank(state: TxgState) -> u32 {
     match state {
         TxgState::Open => 0,

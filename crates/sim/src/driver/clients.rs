@@ -11,7 +11,7 @@ use crate::workload::Turn;
 
 /// Moves a call from the client to the lab.
 impl Simulation {
-    /// Carries out a thread's turn.
+    /// Gives a thread its turn.
     pub(super) fn turn(&mut self, workload: u32, thread: u32) -> Result<(), Violation> {
         while !self.closing {
             let client = &mut self.workloads[workload as usize];
@@ -158,7 +158,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Gives the client its reply. The thread goes on.
+    /// Gives the client its reply, and lets the thread go on.
     pub(super) fn end(&mut self, id: u32) -> Result<(), Violation> {
         let call = self.calls.remove(id);
         if call.orphan {
@@ -185,7 +185,7 @@ impl Simulation {
         }
     }
 
-    /// Ends a connection: its calls are lost, and the threads that waited for these calls continue.
+    /// Ends a connection. Its calls are lost, and the threads that waited for them continue.
     pub(super) fn disconnect(&mut self, workload: u32) -> Result<(), Violation> {
         let lost = self.calls.alive();
         let lost = lost.filter(|(_, call)| call.workload == workload);

@@ -1,4 +1,4 @@
-//! The driver's work for disks: starts the work of disks, and reports the end of that work.
+//! The driver's work for disks: starts their work on zios, and reports when it ends.
 
 use dashpot_engine::{DiskId, Input, Segment, Zio, ZioId};
 
@@ -26,7 +26,7 @@ impl Simulation {
         self.done_by(disk, id)
     }
 
-    /// The zio that a disk is to work on.
+    /// The zio on which a disk must work.
     fn work(&self, id: ZioId) -> Option<Zio> {
         if id.is_child() {
             return self.engine.child(id);

@@ -1,8 +1,9 @@
 //! The loop, which carries out each event at its time: deadlines of the engine, and events of disks
 //! and clients.
 //!
-//! At equal times the engine's deadlines come first, then the events of disks, commands, clients and samples.
-//! Events of one kind keep the order in which they were set. Steps that take no time follow at once.
+//! At equal times, the engine's deadlines come first, then events of disks, of commands and of clients, and
+//! then samples. Events of one kind keep the order in which they were added. Steps that take no time follow
+//! at once.
 
 mod clients;
 mod disks;
@@ -35,11 +36,11 @@ pub struct Simulation {
     calls: Calls,
     ended: Ended,
     samples: Vec<Sample>,
-    /// The calls that had ended at the last sample.
+    /// How many calls and bytes had ended at the last sample.
     sampled: Ended,
     answers: Vec<(usize, Result<Answer, CommandError>)>,
     checker: Option<Box<Checker>>,
-    /// Whether no more calls begin.
+    /// Whether the simulation begins no more calls.
     closing: bool,
     /// How many events there were at the current time.
     standing: u64,
@@ -50,7 +51,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A simulation at the start of its scenario.
+    /// Makes a simulation at the start of its scenario.
     pub fn new(scenario: Scenario) -> Result<Simulation, SetupError> {
         let (engine, actions) = setup::engine(&scenario)?;
         let mut simulation = Simulation {
@@ -86,7 +87,7 @@ impl Simulation {
     }
 
     /// Gives the engine a command at the current time, and adds the command to the scenario. Returns the
-    /// index of the command, under which [`Simulation::answers`] has the engine's answer.
+    /// command's index, with which [`Simulation::answers`] lists the engine's answer.
     pub fn tell(&mut self, command: Command) -> Result<usize, Violation> {
         self.perform()?;
         let place = self.scenario.commands.len();
@@ -98,8 +99,8 @@ impl Simulation {
         Ok(place)
     }
 
-    /// Begins no more calls, and runs until no call is in flight, nothing is dirty and no mirror is to be
-    /// repaired, or until this moment. Returns false if the moment came first.
+    /// Begins no more calls, and runs until no call is in flight, nothing is dirty, and no mirror needs a
+    /// repair, but not beyond `until`. Returns false if `until` came first.
     pub fn drain(&mut self, until: Instant) -> Result<bool, Violation> {
         self.closing = true;
         while self.is_busy() && self.go_on(until)? {}
@@ -131,8 +132,8 @@ impl Simulation {
         self.engine.record_events(on);
     }
 
-    /// Takes the events of the zios that have finished since the last call. Events stay in memory until
-    /// this function takes them, so call the function often.
+    /// Takes the events of the zios that have finished since the last call. Events stay in memory until they
+    /// are taken, so call this function often.
     pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.engine.events()
     }
@@ -182,8 +183,8 @@ impl Simulation {
         &self.samples
     }
 
-    /// The answers to the scenario's commands, with the commands' indices, in the order of the
-    /// answers.
+    /// The answers to the scenario's commands, in the order in which they came, each with its command's
+    /// index.
     pub fn answers(&self) -> &[(usize, Result<Answer, CommandError>)] {
         &self.answers
     }
@@ -196,8 +197,8 @@ impl Simulation {
         checked.map_err(|what| self.violation(what))
     }
 
-    /// Checks that the sides of each mirror hold the same contents, once no work is left. A scenario
-    /// without checks always passes.
+    /// Checks that the sides of each mirror hold the same contents. Call this function only when no work is
+    /// left. A scenario without checks always passes.
     pub fn check_mirrors(&self) -> Result<(), Violation> {
         let checker = self.checker.as_ref();
         let checked = checker.map_or(Ok(()), |checker| checker.check_mirrors());
@@ -217,7 +218,7 @@ impl Simulation {
         Instant::ZERO + self.scenario.lasts
     }
 
-    /// Sets all events that are known from the beginning.
+    /// Adds all events that are known from the beginning.
     fn plan(&mut self) {
         self.crowd = self.scenario.workloads.iter().map(crowd).sum();
         for (command, (at, _)) in (0..).zip(&self.scenario.commands) {
@@ -260,7 +261,7 @@ impl Simulation {
         Ok(true)
     }
 
-    /// Advances the time, or counts one more event at the same time.
+    /// Advances the time, or counts another event at the same time.
     fn tell_time(&mut self, now: Instant) -> Result<(), Violation> {
         if now > self.now {
             (self.now, self.standing, self.ended_now) = (now, 0, 0);
@@ -361,7 +362,7 @@ impl Simulation {
     }
 }
 
-/// How many calls a workload may begin at one moment: one for each thread, or a whole burst.
+/// How many calls a workload may begin at one moment: one per thread, a whole burst, or a whole trace.
 fn crowd(workload: &WorkloadSpec) -> u64 {
     match &workload.load {
         Load::Closed { threads, .. } => u64::from(*threads),
@@ -370,14 +371,13 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// More calls than can end at one moment, not counting the calls of `crowd`: a throttle admits fewer calls
-/// at once. If more calls end, the simulator is in an endless loop.
+/// If more calls than this end at one moment, not counting the calls of `crowd`, the simulator is in an
+/// endless loop. No throttle admits as many at once.
 const ENDED_NOW_MAX: u64 = 1 << 22;
-/// More events than a lab can have at one moment. If there are more, the simulator is in an endless
-/// loop.
+/// If there are more events than this at one moment, the simulator is in an endless loop.
 const STANDING_MAX: u64 = 1 << 26;
-/// How many events each call of `crowd` may add at one moment. A large call moves each of its
+/// How many further events are allowed at one moment for each call of `crowd`. A large call moves each of its
 /// blocks, and writes each block to both sides of a mirror.
 const STEPS_OF_A_CALL: u64 = 64;
-/// The most calls in flight. Each call takes 300 bytes of memory.
+/// The maximum number of calls in flight. Each takes 300 bytes of memory.
 pub const CALLS_MAX: usize = 1 << 21;

@@ -15,7 +15,7 @@ impl Dice {
         least + self.0.below(most - least + 1)
     }
 
-    /// True in one of `times` cases.
+    /// Returns true once in `times` cases.
     pub(super) fn once_in(&mut self, times: u64) -> bool {
         self.0.below(times) == 0
     }
@@ -25,7 +25,7 @@ impl Dice {
         all[self.0.below(all.len() as u64) as usize]
     }
 
-    /// A time up to `most`, with any order of magnitude from 1 µs on.
+    /// A time up to `most`, of any order of magnitude from 1 µs on.
     pub(super) fn time(&mut self, most: Duration) -> Duration {
         let magnitudes = u64::from((most.as_nanos() / 1_000).max(1).ilog2());
         let span = 1_000 << self.within(0, magnitudes);

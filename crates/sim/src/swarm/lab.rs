@@ -133,7 +133,7 @@ fn ops(dice: &mut Dice) -> OpSet {
     ])
 }
 
-/// A pool of the first disks.
+/// A pool of the first `disks` disks.
 fn pool(disks: usize, dice: &mut Dice) -> PoolSpec {
     let sides = dice.one_of(&[1, 1, 2, 3]).min(disks);
     let members: Vec<usize> = (0..disks).collect();
@@ -150,7 +150,7 @@ fn pool(disks: usize, dice: &mut Dice) -> PoolSpec {
 fn throttle(dice: &mut Dice) -> ThrottleConfig {
     let legacy = LegacyConfig {
         delay_slots: dice.one_of(&[None, Some(1), Some(3)]),
-        // A full pipeline has blocks that no client wrote, so the contents would not match.
+        // A full pipeline contains blocks that no client wrote, so the contents would not match.
         full_pipeline: None,
     };
     dice.one_of(&[
@@ -205,13 +205,13 @@ pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
     ])
 }
 
-/// Volumes that fit into the pool. All volumes have the same block size: otherwise the checker
-/// could not distinguish a child's buffers.
+/// Volumes that fit into the pool. All volumes have the same block size, because otherwise the checker could
+/// not know the sizes of a child's buffers.
 fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSpec> {
     let smallest = pool.members.iter().flatten().map(|disk| disks[*disk].size);
     let block_size = 512 << dice.within(0, 5);
     let count = dice.within(1, 3);
-    // The blocks that each volume can have on each member.
+    // How many blocks each volume can have on each member.
     let room = smallest.min().unwrap_or(0) / block_size / count;
     let volume = |at: u64| VolumeSpec {
         name: format!("tank/v{at}"),

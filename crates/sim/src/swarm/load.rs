@@ -78,7 +78,7 @@ fn ratio((numerator, denominator): (u64, u64)) -> Ratio {
     Ratio::new(numerator, denominator).unwrap_or(NEVER)
 }
 
-/// Overlapping I/O: most of the I/O is in a small part of its target.
+/// A trace of I/O that often overlaps, because most of it is in a small part of its target.
 fn trace(lasts: Duration, targets: &[(Target, u64)], dice: &mut Dice) -> Load {
     let own: Vec<(Target, u64)> = (0..2).map(|_| dice.one_of(targets)).collect();
     let mut entries = Vec::new();
@@ -109,7 +109,7 @@ fn entry(at: Duration, (target, size): (Target, u64), dice: &mut Dice) -> TraceE
         20..=21 => Op::Zero,
         _ => Op::Cache,
     };
-    // Trims and zeroes of many blocks become extents in the engine.
+    // Trims and zeroes are long enough to become extents in the engine.
     let lengths = match op {
         Op::Trim | Op::Zero => [4, 16, 64, 512],
         _ => [1, 4, 16, 64],
@@ -192,7 +192,7 @@ fn clear(scenario: &mut Scenario) {
     }
 }
 
-/// A last client, which flushes and reads everything.
+/// The last client, which flushes every target and reads all of it.
 fn audit(scenario: &Scenario, targets: &[(Target, u64)]) -> WorkloadSpec {
     let mut entries = Vec::new();
     for (target, size) in targets {
@@ -231,14 +231,13 @@ const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
     None => panic!("nothing of one is a ratio"),
 };
-/// The least time that a client thinks between calls. This time bounds the number of calls when disks take
-/// no time.
+/// The least time that a client thinks between calls. It bounds the number of calls if disks take no time.
 const THINK_LEAST: Duration = Duration::from_micros(500);
-/// The time at which rules are cleared and clients end, in percent of the whole time.
+/// When rules are cleared and clients end, in percent of the whole time.
 const CLEARED: u64 = 80;
 /// When the last client begins, in percent of the whole time.
 const AUDITED: u64 = 95;
-/// Bytes that the last client reads at a time.
+/// How many bytes the last client reads at a time.
 const AUDIT_STEP: usize = 64 << 10;
-/// The most entries of a trace.
+/// The maximum number of entries in a trace.
 const TRACE_MAX: usize = 300;

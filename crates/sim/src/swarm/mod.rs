@@ -1,10 +1,10 @@
 //! The swarm: random labs with every check switched on. The swarm finds cases that no test was
 //! written for.
 //!
-//! A seed makes a small lab: single disks and a pool, volumes, rules with errors and hangs, clients
-//! with overlapping I/O, commands and lost connections. In the last part of the simulation all
-//! rules are cleared, all disks are resumed, and a last client flushes and reads everything. At
-//! some moments and at the end the checker assumes a loss of power.
+//! From a seed, the swarm makes a small lab with single disks and a pool, volumes, rules with errors and
+//! hangs, clients with overlapping I/O, commands, and lost connections. In the last part of the simulation,
+//! all rules are cleared, all disks are resumed, and a last client flushes and reads everything. At some
+//! moments, and at the end, the checker pretends that the power is lost.
 
 mod dice;
 mod lab;
@@ -17,7 +17,7 @@ use crate::driver::Simulation;
 use crate::error::Violation;
 use crate::scenario::Scenario;
 
-/// A summary of a seed's lab.
+/// A summary of the run of a seed's lab.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The seed.
@@ -36,7 +36,7 @@ pub struct Summary {
     pub aborted: u64,
     /// The virtual time at the end.
     pub lasted: Duration,
-    /// A digest of all latencies, equal for equal runs.
+    /// A digest of all latencies, which is equal for equal runs.
     pub digest: u64,
 }
 
@@ -109,7 +109,7 @@ fn summary(seed: u64, simulation: &Simulation) -> Summary {
     summary
 }
 
-/// How many losses of power the checker assumes before the end.
+/// How often the checker pretends, before the end, that the power is lost.
 const POWER_LOSSES: u64 = 8;
 /// How long a lab may take to finish its work, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -53,7 +53,7 @@ enum Loading {
     },
 }
 
-/// The action of a thread at its turn.
+/// The action that a thread takes at its turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
     /// The thread begins a call, which first stays with its client for this long.
@@ -65,7 +65,7 @@ pub(crate) enum Turn {
 }
 
 impl Workload {
-    /// A client whose targets have these sizes.
+    /// Makes a client. `size` returns the size of a target.
     pub(crate) fn new(
         spec: &WorkloadSpec,
         client: ClientId,
@@ -95,7 +95,7 @@ impl Workload {
         self.starts
     }
 
-    /// The action of a thread now. After a call, a thread of an open loop has another turn at once.
+    /// Decides what a thread does now. After a call, a thread of an open loop has another turn at once.
     pub(crate) fn turn(&mut self, thread: u32, now: Instant) -> Turn {
         if now >= self.stops {
             return Turn::End;
@@ -135,7 +135,7 @@ impl Workload {
         }
     }
 
-    /// How long a thread thinks after a call; `None` if its turns do not wait for calls.
+    /// How long a thread thinks after a call; `None` if its turns do not depend on the ends of calls.
     pub(crate) fn think(&self) -> Option<Duration> {
         match &self.load {
             Loading::Closed { think, .. } => Some(*think),
@@ -203,7 +203,7 @@ fn check_entries(
     }
 }
 
-/// When burst `n` of an open loop begins.
+/// When the burst with index `n` of an open loop begins.
 fn nth(n: u64, burst: u32, rate: u64) -> Duration {
     let nanos = u128::from(n) * u128::from(burst) * 1_000_000_000 / u128::from(rate);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -12,7 +12,7 @@ pub struct WorkloadResults {
     ops: [OpResults; Op::ALL.len()],
     /// The workload's slowest calls, the slowest first.
     pub slowest: Vec<SlowCall>,
-    /// How many calls were lost with their connection, whenever they began.
+    /// How many calls were lost with their connection, including those that began in the warm-up.
     pub aborted: u64,
     keep_slowest: usize,
 }
@@ -24,15 +24,14 @@ pub struct OpResults {
     pub calls: u64,
     /// How many of the ended calls failed.
     pub failed: u64,
-    /// The bytes of the calls that did not fail.
+    /// The total size of the calls that did not fail, in bytes.
     pub bytes: u64,
-    /// Latencies from the beginning of a call to its end, in nanoseconds, of calls that did not
-    /// fail.
+    /// The latencies of calls that did not fail, from the beginning of a call to its end, in nanoseconds.
     pub at_client: Option<Box<Histogram>>,
-    /// Latencies from the beginning of a call to its end, in nanoseconds, of calls that failed.
+    /// The latencies of calls that failed, from the beginning of a call to its end, in nanoseconds.
     pub failed_at_client: Option<Box<Histogram>>,
-    /// Latencies from the submission to the disk or volume until its reply, in nanoseconds, of
-    /// calls that did not fail.
+    /// The latencies of calls that did not fail, from the submission to the disk or volume until its reply,
+    /// in nanoseconds.
     pub at_lab: Option<Box<Histogram>>,
 }
 

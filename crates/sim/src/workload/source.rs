@@ -24,8 +24,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// A source over a target of `size` bytes, or `None` if the target is smaller than a
-    /// block.
+    /// Makes a source for a target of `size` bytes. Returns `None` if the target is smaller than a block.
     pub(crate) fn new(calls: &Calls, size: u64, seed: u64) -> Option<Source> {
         let (start, length) = calls.region.unwrap_or((0, size));
         let inside = start.checked_add(length).is_some_and(|end| end <= size);

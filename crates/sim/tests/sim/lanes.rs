@@ -1,4 +1,5 @@
-//! The lane rule of OpenZFS's `zio_handle_io_delay`, as vectors of arrivals and ends.
+//! Checks, for given arrivals, that I/Os end when the lanes of OpenZFS's `zio_handle_io_delay` would let them
+//! end.
 
 use crate::common::{disk, ends, ms, scenario, workload, writes};
 use dashpot_engine::inject::RuleSpec;
@@ -62,8 +63,7 @@ fn reads_and_writes_have_lanes_of_their_own() {
     assert_eq!(ends(rules, &arrivals), [110, 130, 160, 120]);
 }
 
-/// The number of calls in this many seconds and their mean latency in µs, for threads that call without a
-/// pause.
+/// How many calls threads make in this many seconds if they do not pause, and the calls' mean latency in µs.
 fn closed_loop(rules: Vec<RuleSpec>, threads: u32, seconds: u64) -> (u64, u64) {
     let load = Load::Closed {
         threads,
@@ -87,7 +87,7 @@ fn a_closed_loop_gets_what_the_lanes_give() {
     assert_eq!(closed_loop(vec![rule(10, 2)], 4, 10), (2_000, 19_990));
     let both = || vec![rule(10, 1), rule(25, 2)];
     assert_eq!(closed_loop(both(), 1, 10), (1_000, 10_000));
-    // Over both rules, lanes ÷ delay add up to 180 calls a second.
+    // The quotients of lanes and delay of the two rules add up to 180 calls a second.
     let (calls, mean) = closed_loop(both(), 8, 1_000);
     assert!((179_900..=180_000).contains(&calls), "{calls}");
     assert!((44_300..44_500).contains(&mean), "{mean}");

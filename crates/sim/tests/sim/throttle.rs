@@ -16,7 +16,7 @@ use dashpot_sim::scenario::{
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// One disk of 100 MiB/s, one volume of 8 KiB blocks, one client that writes in sequence.
+/// One disk with 100 MiB/s, one volume with blocks of 8 KiB, and one client that writes sequentially.
 fn lab(throttle: ThrottleConfig, client: WorkloadSpec, seconds: u64) -> Scenario {
     let mut tunables = Tunables::new(8 * GIB);
     tunables.set(Tunable::DirtyDataMax, 512 * MIB).unwrap();
@@ -76,7 +76,7 @@ fn client(threads: u32, inside: Duration, link: Option<u64>) -> WorkloadSpec {
 fn legacy(delay_slots: Option<u32>) -> ThrottleConfig {
     ThrottleConfig::Legacy(LegacyConfig {
         delay_slots,
-        // The throughput in bytes per millisecond.
+        // The throughput of a full pipeline, in bytes per millisecond.
         full_pipeline: Some(100 * MIB / 1_000),
     })
 }
@@ -88,7 +88,7 @@ fn after(simulation: &mut Simulation, seconds: u64) -> Histogram {
     writes.at_lab.as_deref().cloned().unwrap_or_default()
 }
 
-/// How many of every 64,000 writes took from `from` to less than `to`, in µs.
+/// How many in 64,000 writes took at least `from` and less than `to`, in µs.
 fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     let within = latencies.buckets().filter(|(at, _)| {
         let microseconds = lower_bound(*at) / 1_000;
@@ -97,7 +97,8 @@ fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     within.map(|(_, count)| count).sum::<u64>() * 64_000 / latencies.count()
 }
 
-/// The KiB that a client of 10 threads at 100 MiB/s has written by each of these moments, in milliseconds.
+/// How many KiB a client with 10 threads and 100 MiB/s has written by each of these moments, which are in
+/// milliseconds.
 fn first_cycle(delay_slots: Option<u32>, moments: [u64; 2]) -> [u64; 2] {
     let client = client(10, Duration::from_nanos(781_250), None);
     let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 60)).unwrap();
@@ -123,13 +124,13 @@ fn legacy_delays_nobody_from_the_second_cycle_on_if_the_disk_keeps_up() {
     let before = after(&mut simulation, 20);
     let since = after(&mut simulation, 60).since(&before);
     assert_eq!(since.count() / 40, 12_799);
-    // Sometimes a write finds a txg full just before the next txg opens.
+    // Hardly any write waits, but sometimes one finds the txg full just before the next txg opens.
     assert!(since.max().unwrap() < 1_000_000, "{:?}", since.max());
     assert!(since.quantile(999_900).unwrap() < 1_000);
 }
 
-/// Of 64,000 writes of 1,000 threads behind a link of 1 GiB/s: how many were admitted at once, how
-/// many later, and how many after more than 200 ms.
+/// How many in 64,000 writes, by 1,000 threads behind a link of 1 GiB/s, were admitted at once, within 200
+/// ms, and later.
 fn flood(delay_slots: Option<u32>) -> [u64; 3] {
     let client = client(1_000, Duration::ZERO, Some(GIB));
     let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 100)).unwrap();
@@ -140,11 +141,11 @@ fn flood(delay_slots: Option<u32>) -> [u64; 3] {
 
 #[test]
 fn legacy_lets_most_of_a_flood_in_at_once_and_a_thousand_wait_for_seconds() {
-    // The article says 55,000, 8,000 and 1,000. An independent event simulation gives exactly these
-    // numbers.
+    // The article says 55,000, 8,000 and 1,000. An independent event simulation gives exactly the numbers
+    // below.
     assert_eq!(flood(None), [54_574, 8_433, 992]);
-    // With one delay at a time, few writes are delayed. The independent simulation gives 62,550 and
-    // 1,450.
+    // With one delay at a time, few writes are delayed. For the first and the last number, the independent
+    // simulation gives 62,550 and 1,450.
     assert_eq!(flood(Some(1)), [62_548, 39, 1_411]);
 }
 

@@ -1,4 +1,4 @@
-//! Commands during a simulation, and views of its progress.
+//! Tests commands during a simulation, and views of its progress.
 
 use crate::common::{disk, ms, scenario, trace, workload};
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
@@ -10,7 +10,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + ms(millis)
 }
 
-/// Reads of a disk without rules, at 10 ms and at 20 ms.
+/// A simulation with reads at 10 ms and at 20 ms, from a disk without rules.
 fn two_reads() -> Simulation {
     let reads = workload(trace(&[(10, Op::Read), (20, Op::Read)]));
     let disk = disk(DiskModel::default(), Vec::new());
@@ -40,7 +40,7 @@ fn a_rule_delays_what_comes_after_it() {
     assert_eq!(simulation.answers(), [(place, Ok(Answer::Done))]);
     simulation.run_until(at(100)).unwrap();
     assert_eq!(latencies(&simulation), [0, 5_000_000]);
-    // The scenario now contains the command, so a second run of the scenario does the same.
+    // The scenario now contains the command, so a second run of it must do the same.
     let mut again = Simulation::new(simulation.scenario().clone()).unwrap();
     again.run_until(at(100)).unwrap();
     assert_eq!(latencies(&again), latencies(&simulation));

@@ -1,4 +1,4 @@
-//! Clients: the times of their calls, their links, and their results.
+//! Tests clients: the times of their calls, their links, and their results.
 
 use crate::common::{disk, ms, scenario, trace, workload, writes};
 use dashpot_engine::histogram::Histogram;
@@ -58,7 +58,7 @@ fn a_closed_loop_spends_its_time_inside_at_the_disk_and_thinking() {
     };
     let seen = results(workload(load), slow(ms(2)), ms(1_000));
     let writes = seen.op(Op::Write);
-    // The loop repeats two writes of 10 ms each, and a flush of 8 ms: a flush takes the disk no time.
+    // The loop repeats two writes of 10 ms each and a flush of 8 ms, for which the disk needs no time.
     assert_eq!((writes.calls, seen.op(Op::Flush).calls), (144, 70));
     assert_eq!(writes.at_client.as_ref().unwrap().mean(), Some(5_000_000));
     assert_eq!(writes.at_lab.as_ref().unwrap().max(), Some(2_000_000));
@@ -74,7 +74,7 @@ fn a_link_passes_writes_on_the_way_in_and_reads_on_the_way_back() {
     };
     let seen = results(client, DiskModel::default(), ms(100));
     let (reads, writes) = (seen.op(Op::Read), seen.op(Op::Write));
-    // A sector takes 1 ms. The first read also waits behind two writes.
+    // A sector takes 1 ms on the link. The first read also waits behind two writes.
     let ms_of = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
     let at_client = writes.at_client.as_ref().unwrap();
     assert_eq!(
@@ -107,7 +107,7 @@ fn what_a_lost_connection_takes_with_it_is_in_no_histogram() {
     let mut simulation = run(lab);
     let seen = simulation.results(0).unwrap();
     assert_eq!(seen.aborted, 6);
-    // Three calls end at 10 ms. The connection is lost at 15 ms and 18 ms, and then three calls each end at
+    // Three calls end at 10 ms. The connection is lost at 15 ms and at 18 ms. Then three calls end at each of
     // 28, 38 and 48 ms.
     assert_eq!(seen.op(Op::Write).calls, 12);
     assert_eq!(
@@ -135,7 +135,7 @@ fn calls_that_fail_are_in_no_latency() {
     });
     let simulation = run(scenario(disk(slow(ms(2)), vec![fails]), client, ms(80)));
     let seen = simulation.results(0).unwrap().op(Op::Write);
-    // A call that works takes 5 ms, and a call that fails at once takes 3 ms.
+    // A call that succeeds takes 5 ms. A call that fails takes 3 ms, because it fails at once at the disk.
     assert_eq!((seen.calls, seen.failed, seen.bytes), (20, 10, 10 * 8192));
     let figures = |latencies: &Option<Box<Histogram>>| {
         let latencies = latencies.as_ref().unwrap();
