@@ -76,7 +76,7 @@ pub(super) struct Attacher {
 
 impl Attacher {
     /// Starts the process that stays root, protects the memory of this process, and gives up root for the
-    /// user who typed `sudo`. No other thread may run yet.
+    /// user who typed `sudo`. Call this function before any other thread starts.
     pub(super) fn start(wanted: Wanted) -> anyhow::Result<Attacher> {
         let caller = Caller::of_sudo()?;
         let mut command = Command::new("/proc/self/exe");

@@ -142,7 +142,7 @@ fn outside(latency: &DiskLatency) -> u64 {
 /// How long a rule has held the disk's oldest zio, if this time exceeds the latencies of all ended zios.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
-    // The rule holds a zio that came before an update as it did before that update.
+    // If a zio came before an update, the rule holds it as it would have done without that update.
     let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
     let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {

@@ -59,8 +59,8 @@ impl Signals {
         Ok(Signals(taken?))
     }
 
-    /// Waits for this time. Returns whether a signal has ended the wait. Fails at once if the daemon
-    /// ends, so that a user who waits for an hour, or for Ctrl-C, learns of the daemon's end.
+    /// Waits for this long. Returns whether a signal has ended the wait. Fails at once if the daemon ends, so
+    /// that a user who waits for an hour, or for Ctrl-C, learns of the daemon's end.
     pub(super) fn wait(&mut self, client: &Client, rest: Duration) -> Result<bool, ClientError> {
         let signals = &mut self.0;
         client.block_on(async {

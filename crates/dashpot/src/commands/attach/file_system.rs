@@ -51,7 +51,7 @@ pub(super) fn found_on(
             let kinds = String::from_utf8_lossy(&done.stdout);
             Ok(Some(kinds.lines().collect::<Vec<_>>().join(", ")))
         }
-        // blkid treats a part of the disk that it cannot read as empty.
+        // If blkid cannot read a part of the disk, it treats that part as empty.
         Some(NOTHING_FOUND) if failed_reads(client, node)? > failed_before => bail!(UNREADABLE),
         Some(NOTHING_FOUND) => Ok(None),
         _ => {

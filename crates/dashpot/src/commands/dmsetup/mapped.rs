@@ -193,8 +193,8 @@ impl Mapped {
         Ok(parse_table(&self.state.live)?)
     }
 
-    /// Starts the device's daemon. If the daemon cannot use its disk, the error names the wrong word of the
-    /// table.
+    /// Starts the device's daemon. If the daemon cannot use its disk, the error names the word of the table
+    /// that is at fault.
     pub(super) fn start(
         &mut self,
         table: &Table,

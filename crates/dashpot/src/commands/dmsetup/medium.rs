@@ -15,7 +15,7 @@ pub(super) struct Resolved {
 }
 
 /// Finds the medium of a table. The resolved table names a block device by its numbers, as dmsetup does. An
-/// error names the wrong word of the table.
+/// error names the word of the table that is at fault.
 pub(super) fn resolve(table: &Table) -> anyhow::Result<Resolved> {
     let found = match table.medium() {
         None => {

@@ -66,8 +66,7 @@ impl Asked for ObserveArgs {
     ) -> anyhow::Result<Box<dyn Source + 'a>> {
         let totals = Arc::new(Mutex::new(KernelTotals::default()));
         let mut private = None;
-        // The listener comes before the watch, so that an error about an address that is in use comes at
-        // once.
+        // The listener comes before the watch, so that the user learns at once if the address is in use.
         let scraper = match &self.metrics {
             Some(listen) => Some(scraper(listen, self, &totals, &mut private)?),
             None => None,
