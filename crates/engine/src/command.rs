@@ -22,9 +22,9 @@ pub enum Input<'a> {
     SubmitToVolume(Zio<VolumeId>),
     /// The store has finished the work of [`Action::Start`].
     Done(ZioId, Outcome),
-    /// The reply of [`Action::Complete`] has left: the transport accepted its last byte. `offered` is the
-    /// moment at which the driver first offered the whole reply to the transport. The client causes any delay
-    /// after `offered`, so this delay does not count as lateness.
+    /// The reply of [`Action::Complete`] has left, which means that the transport has accepted its last byte.
+    /// `offered` is the moment at which the driver first offered the whole reply to the transport. The client
+    /// causes any delay after `offered`, so this delay does not count as lateness.
     Replied {
         /// The zio of the reply.
         zio: ZioId,

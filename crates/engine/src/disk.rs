@@ -211,7 +211,7 @@ impl Disk {
         self.leave(ctx);
     }
 
-    /// Counts a zio whose reply has left: all its times are now known.
+    /// Counts a zio when its reply has left, because all its times are then known.
     pub(crate) fn replied(&mut self, flight: &mut Flight, offered: Instant, ctx: &mut Context<'_>) {
         self.occupancy.leave(ctx.now, &mut self.stats);
         self.injector.settle(ctx.now, flight, offered);

@@ -48,7 +48,7 @@ pub struct Event {
     pub admitted: Instant,
     /// When the zio was issued to the disk, after any suspension. The disk applied its rules at this moment.
     pub issued: Instant,
-    /// When the driver asked the store to work, after any hold before the store.
+    /// When the driver asked the store to work, after any hold that comes first.
     pub started: Instant,
     /// When the store finished its work.
     pub store_done: Instant,
@@ -163,9 +163,9 @@ impl Event {
             queue,
             suspend: self.issued.since(self.admitted),
             store,
-            // The hold is what remains of the time between the issue and the offer. The lateness includes the
-            // lateness of a hold before the store, because the target is then the moment at which the store
-            // would have finished if the driver had asked it in time.
+            // The hold is what remains of the time between the issue and the offer. The lateness includes
+            // that of a hold before the store's work, because the target is then the moment at which the
+            // store would have finished if the driver had asked it in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,
             reply: self.ended.since(self.offered),

@@ -59,7 +59,7 @@ pub(crate) struct Flight {
     pub(crate) decider: Option<RuleId>,
     /// The moment until which rules hold the zio before the driver asks the store.
     pub(crate) hold_before: Option<Instant>,
-    /// Whether rules hold the zio only before the store.
+    /// Whether rules hold the zio only before the store's work.
     pub(crate) before_only: bool,
     /// The earliest moment at which the zio may complete.
     pub(crate) target: Instant,

@@ -2,8 +2,8 @@
 //!
 //! The heap orders the lanes of a rule, and deadlines that are not set in order. Items are small integers
 //! with few gaps. The heap keeps the place of each item, so a change needs no search and takes logarithmic
-//! time. Each node has four children, which keeps the tree shallow: with many items, each level costs a cache
-//! miss.
+//! time. Each node has four children to keep the tree shallow, because with many items each level costs a
+//! cache miss.
 
 use alloc::vec::Vec;
 

@@ -1,6 +1,6 @@
 //! A small seeded generator and exact probabilities.
 //!
-//! The generator is SplitMix64 (Steele, Lea, Flood 2014): it has 64 bits of state, so each rule can own a
+//! The generator is SplitMix64 (Steele, Lea, Flood 2014). Its state has only 64 bits, so each rule can own a
 //! generator and draw independently of other rules.
 
 /// A seeded stream of uniform 64-bit integers.

@@ -316,8 +316,8 @@ impl Engine {
         self.events.waiting.push(event);
     }
 
-    /// Keeps the event of a finished zio of a disk outside of a pool. This function is not inlined into
-    /// [`Engine::step`], which often records no events.
+    /// Keeps the event of a zio that has finished on a disk outside of a pool. This function is not inlined
+    /// into [`Engine::step`], which often records no events.
     #[inline(never)]
     pub(super) fn note_alone(&mut self, id: ZioId, offered: Instant) {
         let number = self.events.number();

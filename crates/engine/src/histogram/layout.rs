@@ -12,7 +12,7 @@
 //! The powers of two go on to 2^42 ns (73 minutes). The last bucket holds all larger values. Between 1 µs
 //! and 2^11 s (34 minutes) no bucket is wider than 2.4 % of its values.
 //!
-//! The boundaries are frozen: recorded histograms refer to them by [`LAYOUT`].
+//! The boundaries are frozen, because recorded histograms refer to them by [`LAYOUT`].
 
 /// The name of these boundaries in stored and sent histograms.
 pub const LAYOUT: &str = "v1";
@@ -67,8 +67,8 @@ const MANTISSAS: [u64; SCALE] = mantissas();
 static BOUNDS: [u64; BUCKETS] = bounds();
 static GUESSES: [u16; CELLS] = guesses();
 
-/// `2^(j/32)` for each `j`, in units of 2^-63, computed from square roots of two. Rounding loses a few
-/// units but changes no boundary: a test compares each boundary with 32nd powers of integers.
+/// `2^(j/32)` for each `j`, in units of 2^-63, computed from square roots of two. Rounding loses a few units
+/// but changes no boundary. A test checks this with 32nd powers of integers.
 const fn mantissas() -> [u64; SCALE] {
     let mut mantissas = [1 << FRACTION_BITS; SCALE];
     let mut root: u128 = 2 << FRACTION_BITS;

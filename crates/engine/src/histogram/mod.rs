@@ -30,9 +30,9 @@ pub struct Histogram {
     min: u64,
     max: u64,
     nanos: Moments,
-    /// Moments of the values in microseconds. Each value is truncated before it is added, as DTrace scripts
-    /// do. Sums of nanoseconds cannot give these moments, because the truncated parts add up and would change
-    /// the last digit of the average.
+    /// Moments of the values in microseconds. Each value is truncated before it is added, as in DTrace
+    /// scripts. Sums of nanoseconds cannot give these moments, because the truncated parts add up and would
+    /// change the last digit of the average.
     micros: Moments,
 }
 

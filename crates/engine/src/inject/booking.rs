@@ -24,8 +24,8 @@ pub(crate) enum Kind {
     Fail,
     /// Sends the zio through the disk's bandwidth only.
     Pass,
-    /// The zio's transfer through the disk's bandwidth. This booking is not in the zio's list: the zio refers
-    /// to the booking directly.
+    /// The zio's transfer through the disk's bandwidth. This booking is not in the zio's list, because the
+    /// zio refers to the booking directly.
     Transfer { queued: bool },
 }
 

@@ -279,8 +279,8 @@ fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
     }
 }
 
-/// How late a hold ended, and when. A hold before the store ends when the driver asks the store. A hold after
-/// the store ends when the driver offers the reply.
+/// How late a hold ended, and when. A hold before the store's work ends when the driver asks the store. A
+/// hold after the store's work ends when the driver offers the reply.
 fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> (Duration, Instant) {
     match booking.mode {
         Mode::Add if flight.hold_before.is_some() => (flight.late_before, flight.started),

@@ -25,7 +25,7 @@ pub struct PoolConfig {
 /// How a pool chooses the member of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// The block's number decides: the members take turns. A block is always at the same place.
+    /// The block's number decides, and the members take turns. A block is always at the same place.
     #[default]
     Static,
     /// When a block is first written, the member with the fewest bytes queued takes it, and keeps it until a

@@ -71,8 +71,7 @@ impl Pool {
     }
 
     /// Drops the versions of a block that an extent replaces. Returns false if the block must keep its
-    /// versions, because it is on its way to the disks, or because a request waits until it is on the
-    /// disks.
+    /// versions, because the block is on its way to the disks, or because a request waits until it is there.
     fn drop_versions(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let state = self.volumes[volume].blocks.get(block);
         let stays = state.write().is_some() || state.watched || state.failing;

@@ -51,8 +51,8 @@ impl Mirrors {
         recording.map_or(0, |recording| recording.stale[member])
     }
 
-    /// Whether the record has the regions of a part of a write. If the record lacks any of them, marks the
-    /// regions as wanted.
+    /// Whether the record has the regions that a part of a write touches. If the record lacks any of them,
+    /// marks the regions as wanted.
     pub(super) fn has_recorded(&mut self, member: usize, range: &Range<u64>) -> bool {
         let (Some(recording), Some(regions)) = (&mut self.recording, &mut self.regions[member])
         else {
@@ -99,7 +99,7 @@ impl Mirrors {
         }
     }
 
-    /// Begins a record, if its time has come.
+    /// Begins a record, if one is due.
     fn begin_record(&mut self, now: Instant) -> bool {
         if self.next_record() > now {
             return false;
@@ -153,7 +153,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// Asks the driver for a record, if its time has come.
+    /// Asks the driver for a record, if one is due.
     pub(super) fn go_on_recording(&mut self, step: &mut Step<'_>) {
         let Some(mirrors) = &mut self.mirrors else {
             return;

@@ -45,7 +45,7 @@ pub(super) struct Recovery {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
-    /// The piece waits for its time, and for the writes in flight.
+    /// The piece waits until it is due, and until no write to its region is in flight.
     Waits,
     /// A side reads the piece. `tried` has the sides that were asked, one bit each.
     Reads { buf: Buf, length: u32, tried: u64 },
@@ -207,7 +207,7 @@ impl Mirrors {
         copies && regions.is_some_and(|regions| regions.of(range).contains(&recovery.region))
     }
 
-    /// The next piece to copy, if its time has come.
+    /// The next piece to copy, if it is due.
     pub(super) fn next_piece(&mut self, now: Instant) -> Option<Recovery> {
         if self.stopped || now < self.not_before {
             return None;

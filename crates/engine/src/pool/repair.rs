@@ -134,7 +134,7 @@ impl Pool {
         }
     }
 
-    /// Cleans some regions, and begins the next piece, if its time has come.
+    /// Cleans some regions, and begins the next piece if it is due.
     #[inline(never)]
     pub(super) fn go_on_repairing(&mut self, step: &mut Step<'_>) {
         let Some(mirrors) = &mut self.mirrors else {

@@ -16,7 +16,7 @@ pub struct PoolStats {
     pub degraded: bool,
     /// The number of writes that wait for admission.
     pub throttled: u32,
-    /// How much one txg takes at most in the legacy throttle, in inflated bytes.
+    /// The maximum that one txg takes in the legacy throttle, in inflated bytes.
     pub write_limit: Option<u64>,
     /// How close the throttle is to holding writes back.
     pub level: ThrottleLevel,
@@ -165,8 +165,8 @@ impl Traffic {
 pub enum TxgState {
     /// The txg takes writes.
     Open,
-    /// The txg takes no more writes, and waits for the txg before it. ZFS's `Q` does not occur: a write joins
-    /// its txg and becomes dirty in one step, so a closed txg is quiesced at once.
+    /// The txg takes no more writes, and waits for the txg before it. ZFS's `Q` does not occur here: because
+    /// a write joins its txg and becomes dirty in one step, a closed txg is quiesced at once.
     Quiesced,
     /// The blocks of the txg go to the disks.
     Syncing,

@@ -1,4 +1,5 @@
-//! Tests that the engine counts holds separately that ended late because the host had stopped the driver.
+//! Tests that the engine has separate counts for holds that ended late because the host had stopped the
+//! driver.
 
 use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{

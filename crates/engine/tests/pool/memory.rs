@@ -14,12 +14,12 @@ const DIRTY_MAX: u64 = 40 * BLOCK;
 const DEPTH: u64 = 16;
 /// The maximum size of a request, in bytes.
 const REQUEST_MAX: u64 = 12 * BLOCK;
-/// How many bytes a request keeps in memory at most. A request that begins and ends within blocks also keeps
-/// the old content of these two blocks.
+/// The maximum that a request keeps in memory, in bytes. A request that begins and ends within blocks also
+/// keeps the old content of these two blocks.
 const HELD_MAX: u64 = REQUEST_MAX + 3 * BLOCK;
 /// The maximum size of a piece of a repair, in bytes.
 const PIECE: u64 = 128 << 10;
-/// How many bytes all blocks in memory have together at most. Each dirty block may have replaced an older
+/// The maximum total size of all blocks in memory, in bytes. Each dirty block may have replaced an older
 /// version that a disk still writes.
 const BOUND: u64 = 2 * (DIRTY_MAX + DEPTH * HELD_MAX) + PIECE;
 

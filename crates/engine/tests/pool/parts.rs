@@ -221,7 +221,8 @@ fn what_was_flushed_in_parts_survives_power_cuts() {
     }
 }
 
-/// How many blocks and I/Os one step touches at most when `op` covers a volume whose blocks are all dirty.
+/// The maximum number of blocks or I/Os that one step touches when `op` covers a volume whose blocks are all
+/// dirty.
 fn most_touched(op: Op) -> u64 {
     let policy = (ThrottleConfig::None, WritePolicy::Back);
     let size = BLOCKS * BLOCK;

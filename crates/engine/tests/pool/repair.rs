@@ -15,7 +15,7 @@ const BLOCKS: usize = 2_048;
 /// The blocks that the test uses, at and near the ends of the regions.
 const USED: [usize; 6] = [0, 1, 3, 1_023, 1_024, 2_047];
 
-/// How many bytes the repair copies at most at a time.
+/// The maximum number of bytes that the repair copies at a time.
 const PIECE: u64 = 128 << 10;
 
 /// A mirror and a model of it. The model has the contents that each used block may hold, each named by its

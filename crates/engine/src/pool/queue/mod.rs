@@ -67,7 +67,7 @@ impl Queue {
         }
     }
 
-    /// How much I/O waits or is at the disk, counted before joining: bytes and I/Os.
+    /// How many bytes and I/Os wait or are at the disk, counted before joining.
     pub(crate) fn load(&self) -> (u64, u64) {
         (self.bytes, self.waiting.entries.count() as u64)
     }

@@ -28,7 +28,7 @@ struct Place {
 
 #[derive(Debug)]
 struct Chunk<K> {
-    /// A lower bound of the chunk's keys. This bound is above all keys of the chunk before.
+    /// A lower bound of the chunk's keys. This bound is above all keys of the previous chunk.
     low: K,
     /// The keys from `begin` on are live. So removing the first key moves no other key.
     keys: Vec<K>,

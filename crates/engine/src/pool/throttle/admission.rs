@@ -145,7 +145,8 @@ impl Throttle {
         self.signal(now);
     }
 
-    /// Notes that `bytes` of a txg are no longer dirty: the disks have them, or the pool has given them up.
+    /// Notes that `bytes` of a txg are no longer dirty, because the disks have them or the pool has given
+    /// them up.
     pub(crate) fn retired(&mut self, now: Instant, txg: u64, bytes: u64) {
         self.dirty.take(txg, bytes);
         self.signal(now);
@@ -156,7 +157,7 @@ impl Throttle {
         self.sleepers.front().map(|sleeper| sleeper.wake)
     }
 
-    /// Admits the writers whose time has come, even if much data is dirty by now.
+    /// Admits the writers whose delays have ended, even if much data is dirty by now.
     pub(crate) fn wake(&mut self, now: Instant) {
         while self.next_wake().is_some_and(|wake| wake <= now) {
             let first = self.sleepers.pop_front();
@@ -333,7 +334,7 @@ impl Throttle {
         }
     }
 
-    /// How much one txg takes at most in the legacy throttle.
+    /// The maximum that one txg takes in the legacy throttle, in inflated bytes.
     pub(crate) fn write_limit(&self) -> Option<u64> {
         match &self.policy {
             Policy::Legacy(legacy) => Some(legacy.limit()),

@@ -22,7 +22,7 @@ pub(crate) struct Legacy {
     bounds: Bounds,
     /// The throughput in bytes per millisecond; zero before the first measurement.
     throughput: u64,
-    /// How much a txg takes at most, in inflated bytes, computed from the throughput.
+    /// The maximum that a txg takes, in inflated bytes, computed from the throughput.
     limit: u64,
     /// How many bytes have become dirty in the open txg.
     to_write: u64,
@@ -83,7 +83,7 @@ impl Legacy {
         }
     }
 
-    /// How many inflated bytes a txg takes at most.
+    /// The maximum that a txg takes, in inflated bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.bounds.forced.unwrap_or(self.limit)
     }

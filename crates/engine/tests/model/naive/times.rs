@@ -36,7 +36,7 @@ impl Naive {
         Some(self.lane_target(charge))
     }
 
-    /// When the server of the bandwidth finishes the zio, once the zio has reached the server.
+    /// When the server of the bandwidth finishes the zio; `None` until the zio has reached the server.
     pub(super) fn served(&self, charge: &Charge) -> Option<Instant> {
         let own = self.transfers.iter().find(|t| t.number == charge.number);
         own.map(Transfer::end)
@@ -52,7 +52,7 @@ impl Naive {
         }
     }
 
-    /// Whether the zio's whole hold comes before the store. False for the flush after a FUA write.
+    /// Whether the zio's whole hold comes before the store's work. False for the flush after a FUA write.
     pub(super) fn holds_before_only(&self, charge: &Charge) -> bool {
         if charge.flush || self.winners(charge, Mode::Floor).next().is_some() {
             return false;

@@ -97,8 +97,8 @@ fn suspension_charges_at_resume<M: Machine>() {
     assert_eq!(completions(&mut driver), [60, 50, 70]);
 }
 
-/// A disk for two durable writes. One rule holds the first write for `held_ms` before the store. Another rule
-/// holds one flush for 20 ms, which is that of the write that ends first.
+/// A disk for two durable writes. One rule holds the first write for `held_ms` before the store's work.
+/// Another rule holds one flush for 20 ms, which is that of the write that ends first.
 fn first_of_two_durable_writes<M: Machine>(held_ms: u64) -> Driver<M> {
     let limit = Limit::First(1);
     let hold = add(of(RuleSpec::delay(ms(held_ms), None), Op::Write));

@@ -35,7 +35,7 @@ fn floor_and_add_together<M: Machine>() {
         driver.submit(Ask { store, ..read() });
     }
     // The lane of the `floor` rule serves the zios until 10, 20 and 30 ms; the lane of the `add` rule holds
-    // them for 3, 6 and 9 ms before the store.
+    // them for 3, 6 and 9 ms before the store's work.
     assert_eq!(completions(&mut driver), [13, 26, 39]);
     assert_eq!(driver.log().starts, [(at(3), 0), (at(6), 1), (at(9), 2)]);
 }

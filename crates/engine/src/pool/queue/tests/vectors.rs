@@ -75,7 +75,7 @@ fn below_their_minimum_classes_take_turns_and_then_priority_decides() {
         ..APART
     };
     let expected = [
-        // The queue starts as if it had just served a sync read: the class after sync reads has the first
+        // The queue starts as if it had just served a sync read, so the class after sync reads has the first
         // turn.
         SyncWrite, AsyncWrite, Trim, SyncRead, SyncWrite, // All at their minimum.
         SyncRead, SyncWrite, AsyncRead, AsyncWrite,

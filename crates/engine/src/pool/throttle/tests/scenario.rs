@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 const WRITE: u64 = 8 << 10;
-/// How long the disks take for one write, in nanoseconds: they write 100 MiB/s.
+/// How long the disks take for one write at 100 MiB/s, in nanoseconds.
 const DISKS_PER_WRITE: u64 = 78_125;
-/// How long the link takes for one write, in nanoseconds: it carries 1000 MiB/s.
+/// How long the link takes for one write at 1000 MiB/s, in nanoseconds.
 const LINK_PER_WRITE: u64 = 7_812;
 /// How many writes the disks finish in the five seconds of a sync, and how many bytes they write in a
 /// millisecond.
@@ -145,8 +145,8 @@ impl Flood {
         }
     }
 
-    /// How the writes of ten txgs waited, once the txgs follow each other evenly. A wait above `long_ms`
-    /// counts as a stop.
+    /// Counts how long the writes of ten txgs waited, once the txgs follow each other evenly. A wait above
+    /// `long_ms` counts as a stop.
     fn shape(mut self, long_ms: u64) -> Shape {
         self.run_to(OPEN + 5);
         self.waits.clear();
