@@ -24,7 +24,7 @@ function trim(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
 
-/** A number with three significant digits, or a larger one as a whole number. */
+/** A number with three significant digits, or as a whole number if it has more digits before the point. */
 export function three(value: number): string {
   if (value >= 1_000) return thousands(Math.round(value));
   if (value >= 99.95) return value.toFixed(0);
@@ -124,7 +124,7 @@ export function zone(): string {
   return parts.find((one) => one.type === "timeZoneName")?.value ?? "";
 }
 
-/** A name, cut in the middle so that both ends are seen. */
+/** A name, shortened in the middle so that both ends stay visible. */
 export function cut(name: string, most: number): string {
   if (name.length <= most) return name;
   const head = Math.ceil((most - 1) / 2);

@@ -1,6 +1,7 @@
 // Measures how long an hour of a panel takes to load: node tests/hour.mjs ADDRESS STATISTIC. The source at ADDRESS has an
-// hour of seconds, and its time stands still. Prints JSON: `opened` is the time from the opening of the page, and
-// `chosen` the time from the press of the key that chooses an hour, each to the frame that shows all I/Os, in ms.
+// hour of seconds, and its time stands still. Prints JSON: `opened` is the time from when the page is opened,
+// and `chosen` the time from when the key for an hour is pressed, both until the frame that shows all I/Os,
+// in ms.
 import { chromium } from "playwright-core";
 
 const [address, statistic] = process.argv.slice(2);

@@ -76,7 +76,7 @@ const scenarios = {
   async tells() {
     await page.goto(address);
     await counted(20);
-    // A key that comes before the first frame is drawn finds no listener.
+    // Press again, because a key press before the first frame is drawn finds no listener.
     for (let tries = 0; tries < 50 && !(await page.locator(".card").isVisible()); tries += 1) {
       await page.keyboard.press("m");
       await page.waitForTimeout(100);
@@ -256,7 +256,7 @@ const scenarios = {
     await page.getByText("is cleared").waitFor();
   },
 
-  /** On a path disk, a rule is for the types of calls with which the program was started. */
+  /** On a path disk, the page offers rules only for the types of calls with which the program was started. */
   async holds() {
     await page.goto(`${address}&control`);
     await page.getByRole("button", { name: "Delay wal", exact: true }).click();
@@ -281,14 +281,15 @@ const scenarios = {
     assert.deepEqual(complaints, []);
   },
 
-  /** For a rectangle around the slow I/Os, the page names their differences: those in `rest`, after the statistic. */
+  /** For a rectangle around the slow I/Os, the page names the differences that `rest` lists after the
+   *  statistic. */
   async compares() {
     const [statistic, ...found] = rest;
     await page.goto(`${address}&worksheet?span=60&s=${encodeURIComponent(statistic)}`);
     // Of 1,500 I/Os 75 are slow. With fewer than 30 slow I/Os, dashpot would not name what they have in common.
     await counted(1_500);
     const box = await page.locator(".plot").boundingBox();
-    // The map has 10 µs to 1 s: its upper third has the I/Os that take more than 20 ms.
+    // The map covers 10 µs to 1 s, so its upper third has the I/Os that take more than 20 ms.
     await page.mouse.move(box.x + 4, box.y + 2);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 4, { steps: 4 });
@@ -387,7 +388,7 @@ const scenarios = {
     assert.ok(Number(await page.locator(".plot").first().getAttribute("data-count")) > 10);
   },
 
-  /** The accessibility checker finds nothing, in both themes. */
+  /** The accessibility checker finds no faults, in both themes. */
   async passes() {
     const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
     for (const colorScheme of ["light", "dark"]) {

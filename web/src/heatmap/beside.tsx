@@ -43,7 +43,7 @@ function isOutside({ rows }: Grid, number: number): boolean {
   return rows.zoomed && (number < rows.edges[0]! || number >= rows.edges.at(-1)!);
 }
 
-/** The height of a number in the plot, as a share of the plot's height. */
+/** The position of a number in the plot, as a share of the plot's height. */
 function placeOf(grid: Grid, number: number): number {
   const { edges } = grid.rows;
   const rows = edges.length - 1;
@@ -74,9 +74,9 @@ interface BreakdownProps {
   dark: boolean;
   /** The column under the cursor. */
   at: number | null;
-  /** Shows the I/Os of one value alone. */
+  /** Shows only the I/Os of one value. */
   only: (value: string) => void;
-  /** Whether a condition can select a value. */
+  /** Whether a condition can select this value. */
   can: (value: string) => boolean;
   /** The amplification of a volume's writes, if it is large. */
   factor: (value: string) => number | null;

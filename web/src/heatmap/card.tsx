@@ -7,7 +7,7 @@ interface CardProps {
   grid: Grid;
   figures: Figures;
   unit: string | null;
-  /** The place of the cell, as a share of the plot's width. */
+  /** The cell's position, as a share of the plot's width. */
   at: number;
   pinned: boolean;
 }

@@ -61,7 +61,8 @@ export function download(name: string, blob: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 1_000);
 }
 
-/** A row for each column and value; for numbers, also a row for each cell. Unknown values have no row. */
+/** The CSV has a row for each column and value and, for a statistic of numbers, also a row for each cell.
+ *  Unknown values have no row. */
 export function csv({ table, grid, past }: Pick<MenuProps, "table" | "grid" | "past">): string {
   const field = (value: string): string => (/[",\n]/.test(value) || /^[=+\-@]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value);
   const time = (second: number): string => new Date(past.wall(second)).toISOString();
@@ -81,7 +82,7 @@ export function csv({ table, grid, past }: Pick<MenuProps, "table" | "grid" | "p
 const WIDTH = 960;
 const HEIGHT = 320;
 
-/** Any words as text of HTML or SVG. */
+/** Escapes words, so that HTML or SVG shows them as text. */
 export function escape(words: string): string {
   return words.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
 }
@@ -131,7 +132,7 @@ function stackRects(table: Table, x: (column: number) => number): string[] {
   }));
 }
 
-/** The plot as on the screen, on the colour of the paper. */
+/** The plot as it is on the screen, on a background in the colour of the page. */
 function png(plot: HTMLCanvasElement): Promise<Blob> {
   const paper = document.createElement("canvas");
   [paper.width, paper.height] = [plot.width, plot.height];

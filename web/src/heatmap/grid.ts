@@ -1,11 +1,11 @@
-// The I/Os in view as a table of columns and values and, of numbers, as a grid of cells.
+// The I/Os in view, as a table of columns and values, and for a statistic of numbers also as a grid of cells.
 
 import { Histogram, type Sparse } from "../model/histogram";
 import { type Layout, PER_DECADE, ROWS, rowNumber } from "../model/layout";
 import type { Known, Past } from "../model/past";
 import type { Part, Series } from "../model/series";
 
-/** The seconds in view, from `from` up to but without `to`, and the number of seconds in a column. */
+/** The seconds in view, from `from` up to but not including `to`, and the number of seconds in a column. */
 export interface View {
   from: number;
   to: number;
@@ -14,20 +14,21 @@ export interface View {
 
 export type YScale = "log" | "linear";
 
-/** The numbers to which the axis is zoomed, without the end; the end is null if there is no upper bound. */
+/** The range of numbers to which the axis is zoomed; the end is not included, and is null if there is no
+ *  upper bound. */
 export interface Zoom {
   from: number;
   to: number | null;
 }
 
-/** The rows in view, from below. A number below the first row counts in the first row, and a number above the last
- *  row counts in the last row. With a zoom, such numbers are in no row. */
+/** The rows in view, from the bottom up. A number below the first row counts in the first row, and a number
+ *  above the last row counts in the last row. With a zoom, such numbers are in no row. */
 export interface Rows {
   scale: YScale;
   zoomed: boolean;
   /** The smallest number of each row, and the end of the last row. */
   edges: number[];
-  /** The row of each bucket, or NOWHERE. */
+  /** The row of each bucket; NOWHERE if the bucket is not in view. */
   of: Uint16Array;
 }
 
@@ -53,9 +54,9 @@ export interface Grid extends Table {
   counts: Float64Array;
   /** For each highlighted value, its part of the cells' I/Os. */
   parts: Float64Array[];
-  /** For each column, the I/Os below the first row. */
+  /** For each column, the number of I/Os below the first row. */
   under: Float64Array;
-  /** The most I/Os of a cell. */
+  /** The largest number of I/Os in a cell. */
   most: number;
   all: Histogram;
 }
@@ -96,11 +97,11 @@ const DEFAULT_LOW = 1e4;
 const DEFAULT_HIGH = 1e9;
 const LINEAR_ROWS = 40;
 const ZOOMED_ROWS = 64;
-/** Stands for the row of a bucket that is not in view. */
+/** In place of a row: the bucket is not in view. */
 export const NOWHERE = 0xffff;
 
-/** Rows that show all numbers. Latencies get at least the rows of 10 µs to 1 s. `crop` is the share of the greatest
- *  numbers to leave out, in millionths. */
+/** Rows that show all numbers. Latencies get at least the rows of 10 µs to 1 s. `crop` is the share of I/Os
+ *  with the largest numbers that the rows leave out, in millionths. */
 export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number, zoom: Zoom | null): Rows {
   if (zoom) return zoomedRows(layout, scale, all, zoom);
   const most = crop > 0 ? all.percentile(1_000_000 - crop) ?? all.max : all.max;
@@ -217,7 +218,8 @@ export function figuresOf(grid: Grid, at: number, row: number): Figures | null {
   };
 }
 
-/** The least number of some rows, and the end of the rows' numbers; null if there is no upper bound. */
+/** The range of numbers that some rows cover: its start, and its end, which is null if there is no upper
+ *  bound. */
 export function boundsOf(grid: Grid, low: number, high: number): { from: number; to: number | null } {
   const height = grid.rows.edges.length - 1;
   if (grid.rows.zoomed) return { from: grid.rows.edges[low]!, to: grid.rows.edges[high + 1]! };

@@ -12,7 +12,7 @@ interface IoListProps {
   from: number;
   to: number;
   least: number;
-  /** The end of the numbers, which is not included; null without an upper bound. */
+  /** The end of the range of numbers, which is not included; null if there is no upper bound. */
   end: number | null;
 }
 

@@ -9,7 +9,7 @@ export type ColourScale = "log" | "linear" | "rank";
 export interface Look {
   dark: boolean;
   colour: ColourScale;
-  /** The count that has the last colour. */
+  /** The count that gets the last colour of the ramp. */
   most: number;
   /** Whether single I/Os get a colour from the middle of the ramp. */
   enhance: boolean;
@@ -87,12 +87,13 @@ function cells(grid: Grid, look: Look): OffscreenCanvas {
 
 const NONE: number[] = [];
 
-/** An opaque pixel, in the order of bytes of image data on all hosts that browsers run on. */
+/** An opaque pixel, in the byte order that image data has on all hosts on which browsers run. */
 function packed(r: number, g: number, b: number): number {
   return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-/** The highlighted value with the greatest share of a cell colours the cell, the more strongly the greater its share. */
+/** The highlighted value with the largest share of a cell colours the cell, more strongly if its share is
+ *  larger. */
 function colourOf(base: Ramp, hues: Ramp[], grid: Grid, place: number, index: number): number[] {
   const grey = [base[index * 3]!, base[index * 3 + 1]!, base[index * 3 + 2]!];
   let best = 0;
@@ -124,7 +125,7 @@ export function paintTimeLines(context: CanvasRenderingContext2D, view: View, lo
   }
 }
 
-/** The numbers that have a label, and the place of each label. */
+/** The numbers that get a label, and the position of each label. */
 export function yLines(grid: Grid): { number: number; share: number }[] {
   const { edges, scale } = grid.rows;
   const rows = edges.length - 1;

@@ -59,7 +59,7 @@ interface SharedProps extends PanelProps {
 }
 
 const COLOURS: ColourScale[] = ["log", "linear", "rank"];
-/** The shares of the greatest numbers that the axis can leave out, in millionths. */
+/** The shares of I/Os with the largest numbers that the axis can leave out, in millionths. */
 const CROPS = [0, 1_000, 10_000];
 
 function HeatPanel(props: SharedProps) {
@@ -202,7 +202,7 @@ export function countsOf(past: Past, series: Series, view: View, unit: CountUnit
   return tabulate(past, series, view, (part: Part) => (unit === "bytes" ? part.bytes : part.count));
 }
 
-/** The end of the axis for all panels with the same metric: a common scale makes the panels comparable. */
+/** The end of the axis, which all panels with the same metric share, so that these panels are comparable. */
 export function useTops(feed: Feed, statistics: Statistic[], view: View): Tops {
   const counted = statistics.filter((one) => !isOfNumbers(one.metric));
   const all = counted.map((one) => feed.follower!.of(written(one)));
@@ -245,7 +245,8 @@ function spoken(feed: Feed, figures: Figures, unit: string | null): string {
   return `${clock(feed.past!.wall(figures.column.from))}, ${range}, ${plural(figures.count, "I/O")}, ${percent(figures.count / figures.column.count)} of the column`;
 }
 
-/** The largest count, which grows at once and shrinks only after ten seconds, so that the colours do not flicker. */
+/** The largest count of a cell; the value grows at once, and shrinks only after ten seconds, so that the
+ *  colours do not flicker. */
 function useSteadyMost(most: number, live: boolean): number {
   const held = useRef({ most: 0, at: 0 });
   const now = Date.now();
@@ -253,7 +254,7 @@ function useSteadyMost(most: number, live: boolean): number {
   return held.current.most;
 }
 
-/** Steps through the greatest cells of the view, the greatest first. */
+/** Steps through the cells of the view with the largest numbers, the largest first. */
 function useSlowest(grid: Grid, { setCursor, pause, index }: PanelProps): (next: boolean) => void {
   const at = useRef(0);
   return (next) => {

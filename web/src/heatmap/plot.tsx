@@ -8,7 +8,7 @@ import type { Cursor } from "../views/worksheet";
 import type { Grid, View } from "./grid";
 import { type ColourScale, paint } from "./paint";
 
-/** A rectangle of cells: its seconds and its rows, without the ends. */
+/** A rectangle of cells: its seconds and its rows; the ends are not included. */
 export interface Rectangle {
   from: number;
   to: number;
@@ -96,7 +96,7 @@ function cursorAt(event: PointerEvent, { grid, view, index }: PlotProps, rows: n
   };
 }
 
-/** The rectangle between two cells, both included. */
+/** The rectangle that two cells span, both included. */
 export function between(one: Cursor, other: Cursor, view: View): Rectangle {
   return {
     from: Math.min(one.second, other.second), to: Math.max(one.second, other.second) + view.step,

@@ -1,6 +1,6 @@
-// Ramps of colours: 256 entries, linear in OKLCH between five points, for light and for dark backgrounds. A colour
-// for more I/Os always differs more in lightness from the paper, so readers with any kind of colour blindness, and a
-// grey printer, keep the order.
+// Ramps of colours: 256 entries, linear in OKLCH between five points, for light and for dark backgrounds. The
+// more I/Os a colour stands for, the more its lightness differs from the background, so the order can be seen
+// with any kind of colour blindness, and in a grey print.
 
 /** Lightness, chroma, hue. */
 type Point = readonly [number, number, number];
@@ -19,7 +19,7 @@ export function ramp(dark: boolean, greyed = false): Ramp {
   return between(dark ? DARK : LIGHT);
 }
 
-/** The ramp of one hue: its colour in the middle, lighter and darker ends. */
+/** The ramp of one hue: its colour is in the middle, and the ends are lighter and darker. */
 export function hueRamp(colour: string, dark: boolean): Ramp {
   const [l, c, h] = oklch(colour);
   const ends: Point[] = [[dark ? l * 0.72 : Math.min(0.9, l + 0.18), c * 0.75, h], [l, c, h], [dark ? Math.min(0.95, l + 0.14) : l * 0.62, c * 0.85, h]];

@@ -7,13 +7,13 @@ export type Shape = "stacked" | "lines";
 
 export interface StackLook extends Pick<Look, "everySeconds" | "firstSecond"> {
   shape: Shape;
-  /** The greatest rate of the axis. */
+  /** The rate at the top of the axis. */
   top: number;
   /** The colours of the values that are highlighted. */
   hues: Map<string, string>;
 }
 
-/** The values, the greatest total first. */
+/** The values, the largest total first. */
 export function ranked(table: Table): { name: string; counts: Float64Array; total: number }[] {
   const rows = [...table.values].map(([name, counts]) => ({ name, counts, total: counts.reduce((sum, count) => sum + count, 0) }));
   return rows.sort((a, b) => b.total - a.total || (a.name < b.name ? -1 : 1));

@@ -42,7 +42,8 @@ export function Title({ feed, statistic, change, add, children }: TitleProps) {
   );
 }
 
-/** The next questions: the layer above or below, then the breakdowns that usually show most. */
+/** The related questions that a panel offers: the layer above or below, then the breakdowns that usually show
+ *  most. */
 function questions(feed: Feed, statistic: Statistic): [string, Statistic][] {
   const { layer, metric, by } = statistic;
   const other = layer === "disk" ? "volume" : "disk";

@@ -14,7 +14,7 @@ const LATE = 3;
 const KEPT = 3_600;
 
 export class Follower {
-  /** The series by the statistic's name and the step. */
+  /** The series, by the name of the statistic and the step. */
   private readonly series = new Map<string, Series>();
   private step = 1;
   private names: string[] = [];
@@ -66,7 +66,7 @@ export class Follower {
   private fill(): void {
     if (this.to === 0) return;
     for (const name of this.names) void this.read(this.of(name));
-    // A stream brings seconds; the page reads longer columns when they are over.
+    // The stream carries only seconds; the page reads longer columns when they are over.
     const accepted = this.step === 1 ? this.names.filter((name) => this.of(name).accepted) : [];
     if (accepted.length > 0 && accepted.join("\n") !== this.streamed) void this.watch(accepted);
   }
@@ -100,7 +100,7 @@ export class Follower {
       const body = await this.api.open("/v1/statistics/watch", { statistics: names }, stream.signal);
       for await (const event of eventsOf(body)) this.take(names, event);
     } catch {
-      // The page reads the seconds that the stream would have brought from the past.
+      // The page reads the seconds that the stream did not bring as a part of the past.
     }
     if (this.stream === stream) [this.stream, this.streamed] = [null, ""];
   }

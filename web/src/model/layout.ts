@@ -1,6 +1,6 @@
-// The buckets of latency histograms, as the daemon names them, and the rows of a heat map: the same rows as those of
-// `dashpot heatmap`, ten for each factor of ten, named by the preferred numbers R10. A row begins with the bucket
-// that contains its number, so a row consists of whole buckets.
+// The buckets of latency histograms, as the daemon names them, and the rows of a heat map: the rows are those
+// of `dashpot heatmap`, ten for each factor of ten, named after the preferred numbers R10. A row begins with
+// the bucket that contains its number, so a row consists of whole buckets.
 
 import type { Schemas } from "../api";
 

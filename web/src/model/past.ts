@@ -4,14 +4,15 @@
 import type { Schemas } from "../api";
 import type { Series, Span } from "./series";
 
-/** The page's knowledge of a second. */
+/** Whether the page knows a second, and if not, why. */
 export type Known = "known" | "before" | "missing" | "unread" | "after";
 
 const SECOND = 1e9;
 export class Past {
   /** The seconds that the daemon has reported, or can report. */
   readonly spans: Span[] = [];
-  /** The wall clock's time minus the daemon's time in milliseconds, and the second from which each difference holds. */
+  /** The differences between the wall clock's time and the daemon's time in milliseconds, each with the
+   *  second from which it applies. */
   private readonly offsets: { from: number; ms: number }[] = [];
 
   /** The second after the last closed second. */
@@ -33,7 +34,7 @@ export class Past {
 
   private fresh = true;
 
-  /** Notes that the source remembers the seconds from `since` up to but without `to`. */
+  /** Notes that the source remembers the seconds from `since` up to but not including `to`. */
   advance(since: number, to: number): void {
     let span = this.spans.at(-1);
     if (span === undefined || this.fresh) {
@@ -58,7 +59,7 @@ export class Past {
     this.spans.push({ from, to });
   }
 
-  /** The page's knowledge of a second of a statistic. */
+  /** Whether the page knows a second of a statistic, and if not, why. */
   knows(series: Series, second: number): Known {
     if (second >= this.to) return "after";
     if (second < this.from) return "before";
@@ -83,7 +84,7 @@ export class Past {
     return jump;
   }
 
-  /** The wall clock at a second of the daemon's clock, in ms since 1970: as the wall clock showed at that second. */
+  /** The time that the wall clock showed at a second of the daemon's clock, in ms since 1970. */
   wall(second: number): number {
     const offset = this.offsets.findLast((one) => one.from <= second) ?? this.offsets[0];
     return second * 1_000 + (offset?.ms ?? 0);

@@ -13,7 +13,7 @@ export interface Part {
   numbers: Sparse | null;
 }
 
-/** The seconds from `from` up to but without `to`. */
+/** The seconds from `from` up to but not including `to`. */
 export interface Span {
   from: number;
   to: number;
@@ -81,7 +81,7 @@ export class Series {
     return this.spans.some((span) => second >= span.from && second < span.to);
   }
 
-  /** The latest unread part of a stretch; null if all of it was read. */
+  /** The latest unread part of a span; null if all of the span was read. */
   gap(from: number, to: number): Span | null {
     let end = to;
     for (const span of [...this.spans].reverse()) {

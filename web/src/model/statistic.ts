@@ -1,8 +1,8 @@
 // Statistics as they are written in addresses and on the command line: `disk.latency[op=write][client]`.
 
 export const OPS = ["read", "write", "flush", "trim", "zero", "cache"];
-/** The operations that a rule on a disk can be for, in the words of `-T`, the usual choice first. The store of a path disk
- *  names its types of calls. */
+/** The operations to which a rule on a disk can apply, in the words of `-T`, the usual choice first. The
+ *  store of a path disk names its types of calls. */
 export function opsOf(store: string): string[] {
   if (!store.startsWith("path:")) return ["read,write", ...OPS, "all"];
   const types = /,types=([a-z,]+)$/.exec(store)?.[1]?.split(",") ?? ["sync"];

@@ -38,7 +38,7 @@ export function Ruler({ past, view, cursor, width }: { past: Past; view: View; c
   );
 }
 
-/** Shows rules as brackets, from their arming to their end, and other events. */
+/** Shows each rule as a bracket, from when it was armed until it ended, and other events. */
 export function EventLane({ feed, view }: { feed: Feed; view: View }) {
   const seen = [...feed.happenings].sort((a, b) => a.second - b.second).filter((one) => (one.until ?? view.to) >= view.from && one.second <= view.to);
   return (

@@ -63,7 +63,7 @@ function x(bar: number): number {
   return (bar / BARS) * WIDTH;
 }
 
-/** The height of each bar: the square root of its count, as a share of the greatest. */
+/** The height of each bar: the square root of its count, as a share of the largest. */
 function bars(of: Distribution): number[] {
   const counts = new Array<number>(BARS).fill(0);
   of.from.forEach((from, at) => {

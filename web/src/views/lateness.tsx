@@ -1,4 +1,4 @@
-// The lateness of a rule in the last minutes: the range from p50 to p99 of every few seconds, on a
+// The lateness of a rule in the last minutes: for every few seconds the range from p50 to p99, on a
 // logarithmic axis.
 
 import { useEffect, useState } from "preact/hooks";

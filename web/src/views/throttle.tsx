@@ -20,9 +20,9 @@ const HEIGHT = 180;
 const LOW_NS = 1e3;
 const HIGH_NS = 1e8;
 const POINTS = 200;
-/** How many past places of the live point its trail shows. */
+/** How many past positions of the live point its trail shows. */
 const TRAIL = 12;
-/** The most transaction groups that are drawn, and the lengths that their time axis can have. */
+/** How many transaction groups are drawn at most, and the lengths that their time axis can have. */
 const TXGS = 12;
 const TXG_SECONDS = [5, 15, 60];
 

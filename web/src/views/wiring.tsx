@@ -1,5 +1,5 @@
 // The lab as it is wired: clients, volumes, pools and disks. The more operations a wire carries, the thicker it is.
-// The path of the part under the pointer takes the colour of ink.
+// The path through the part under the pointer is drawn in the colour of the text.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api";
@@ -32,7 +32,7 @@ const HEAD = 30;
 const COLUMNS = [{ x: 0, title: "Clients" }, { x: 280, title: "Volumes" }, { x: 450, title: "Pools" }, { x: 590, title: "Disks" }];
 /** The place where the text of a column ends and its wires begin. */
 const ENDS = [190, 390, 530];
-/** The most nodes of a column. */
+/** The largest number of nodes in a column. */
 const MOST = 24;
 
 export function Wiring({ feed }: { feed: Feed }) {
@@ -132,7 +132,7 @@ function useClients(feed: Feed): Map<string, Client> {
   return found;
 }
 
-/** The way in which a client reaches its disk, in words. */
+/** How a client reaches its disk, in words. */
 function door(name: string): string {
   if (name.startsWith("/dev/")) return "attached";
   return name.startsWith("uid=") ? "NBD, unix socket" : /^[\d.[]/.test(name) ? "NBD, TCP" : "";

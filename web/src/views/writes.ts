@@ -1,17 +1,17 @@
-// The mean write of clients at a volume, in bytes and in blocks.
+// The mean size of clients' writes to a volume, in bytes and in blocks.
 
 import type { Schemas } from "../api";
 import type { Feed } from "../model/feed";
 
 /** Rates cover this many of the last seconds. */
 export const LATELY = 10;
-/** The page marks an amplification from this factor on. */
+/** The page marks an amplification by this factor or more. */
 export const MUCH = 4;
 
 export interface Writes {
-  /** The mean bytes of a write. */
+  /** The mean size of a write, in bytes. */
   bytes: number;
-  /** The mean bytes of a write, in blocks of the volume. */
+  /** The mean size of a write, in blocks of the volume. */
   blocks: number;
   block: number;
 }
@@ -28,7 +28,7 @@ export function writesOf(feed: Feed, name: string): Writes | null {
   return { bytes, blocks: bytes / now.block_bytes, block: now.block_bytes };
 }
 
-/** How many blocks a write of a volume becomes; null if they are not many. */
+/** How many blocks a write to a volume becomes; null if there are not many. */
 export function blocksOf(feed: Feed, name: string): number | null {
   const blocks = writesOf(feed, name)?.blocks ?? 0;
   return blocks >= MUCH ? blocks : null;
