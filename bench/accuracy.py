@@ -66,8 +66,8 @@ def start(bench, stack, place):
 
 
 def threads_of(name):
-    """How many threads sleep with one request each. With too few threads, requests queue up, and the errors
-    of an open loop only tell how long it ran.
+    """The number of threads of a filter, each of which sleeps with one request. With too few threads,
+    requests queue up, and the errors of an open loop only tell how long it ran.
     """
     return int(name.split("-")[1])
 
@@ -108,8 +108,8 @@ def errors(bench, server, cell):
     if cell.pace == "bursts":
         depth, pace = cell.depth, ["--burst", f"{cell.depth}..{cell.depth}"]
     else:
-        # After a pause of the host, all held-up requests start at once. If the bound were near the usual depth,
-        # these requests would have to wait again.
+        # After a pause of the host, all held-up requests start at once. If the bound on the depth were near
+        # the usual depth, these requests would have to wait again.
         depth, pace = OPEN_DEPTH, ["--rate", cell.rate]
     figures = load(server, bench.seconds(1.2, 0.5), depth, "--busy", *pace)
     ask = cell.delay_ns

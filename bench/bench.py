@@ -24,8 +24,8 @@ class Bench:
         return quick if self.quick else full
 
     def measure(self, part, cells, servers, unit, rounds=None):
-        """Measures every server in every cell, then the next round. Each round begins with another server, so
-        that the aftermath of a server does not always hit the same next server. `unit(cell, server)` gives
+        """In each round, measures every server in every cell. Each round begins with another server, so that
+        the aftermath of a server does not always hit the same next server. `unit(cell, server)` gives
         figures, or None.
         """
         samples, rounds = Samples(), rounds or self.rounds
@@ -76,7 +76,8 @@ class Bench:
         self.promises.setdefault(promise, []).append((used, f"{where}: {value:.3g}, bound {bound:.3g}"))
 
     def verdicts(self):
-        """By promise: in how many places it holds, and the place where it is closest to failing."""
+        """For each promise, the number of places in which it holds, and the place where it is closest to
+        failing."""
         for promise, places in self.promises.items():
             held = sum(used[0] <= 1 for used, _ in places)
             yield {"promise": promise, "held": held, "of": len(places), "hardest": max(places)[1]}

@@ -23,12 +23,13 @@ MEMORY = "/dev/shm"
 GO, POSTGRESQL = "static Go, 16 goroutines", "PostgreSQL, one client"
 OTHER, COMPUTE, BARE = "a sync of another file", "reads and computes", "a call that is not picked"
 COSTS = [OTHER, COMPUTE, BARE]
-# The options of strace as an injector. Its rule applies only to the 65,535th call, which no program here makes. As
-# its manual types it, strace stops every call; with a filter it stops only those that its rule names.
+# The options of strace as an injector. Its rule applies only to the 65,535th call, which no program here
+# makes. Used as in its manual, strace stops every call; with a filter it stops only the calls that its rule
+# names.
 INJECTS = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=1:when=65535"]
 STRACES = {"strace": ["strace", *INJECTS], "strace --seccomp-bpf": ["strace", "--seccomp-bpf", *INJECTS]}
 SERVERS = ["dashpot", *STRACES, "alone"]
-# The command of strace as the outside observer that counts calls.
+# The strace command that counts calls, independently of dashpot.
 COUNTS = ["strace", "-f", "-y", "-qq", "-e", "trace=fsync,fdatasync", "-o"]
 # PostgreSQL commits for one client, and pgbench logs the time of each transaction. At the end PostgreSQL
 # stops, so that no process is left that syncs.

@@ -1,4 +1,4 @@
-"""Many zios in flight on one disk: lateness, and memory for each."""
+"""Measures lateness, and memory per zio, with many zios in flight on one disk."""
 
 import subprocess
 import time
@@ -33,8 +33,8 @@ def ratio(samples, n):
 
 
 def unit(bench, n):
-    """Measures with a daemon of its own: memory left behind by a larger load would hide the memory that this
-    load takes.
+    """Measures with a new daemon, because memory that a larger load left behind would hide the memory that
+    this load takes.
     """
     seconds = bench.seconds(4, 2.5)
     with directory() as place, Dashpot(place, ["d=null,size=1G"]) as server:

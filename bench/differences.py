@@ -101,7 +101,7 @@ size = "8M"
         return recording
 
     def mixed(self, seed):
-        """Small and a few large I/Os on each disk, from clients of their own."""
+        """Two clients for each disk: one sends small I/Os, and one sends a few large I/Os."""
         sizes = ((120, "4K"), (8, "64K"))
         return [self.load(f"d{number}", 100 * seed + number, rate, "--block", size)
                 for number in range(DISKS) for rate, size in sizes]

@@ -1,4 +1,4 @@
-"""The engine alone, by criterion: nanoseconds per zio."""
+"""Measures the engine alone with criterion, in nanoseconds per zio."""
 
 import json
 import pathlib
@@ -27,7 +27,7 @@ def run(bench):
 
 
 def measure(bench):
-    """By benchmark, the median and its confidence interval, in nanoseconds."""
+    """For each benchmark, the median and its confidence interval, in nanoseconds."""
     target = target_directory() / "criterion"
     stamp = lambda: {path: path.stat().st_mtime_ns for path in target.glob("**/new/estimates.json")}
     before = stamp()

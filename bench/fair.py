@@ -1,4 +1,5 @@
-"""The effect of one client on another on the same shard: a client that does not read, a flood, and busy pools."""
+"""Measures the effect of one client on another on the same shard: a client that does not read, a flood, and
+busy pools."""
 
 import contextlib
 import pathlib
@@ -49,7 +50,8 @@ def stall(bench, name):
 
 
 def neighbours_of(server):
-    """For each cell, a context manager: while its block runs, the cell's load runs beside the slow disk."""
+    """For each cell, a context manager that runs the cell's load beside the slow disk while its block
+    runs."""
     again = lambda once: neighbours.again_and_again(once, server)
     return {
         "alone": contextlib.nullcontext,

@@ -1,4 +1,4 @@
-"""`dashpot load` against a server, and its cost on the server."""
+"""Runs `dashpot load` against a server, and measures the cost on the server."""
 
 import json
 import subprocess

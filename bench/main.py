@@ -22,7 +22,8 @@ PARTS = {"speed": speed, "accuracy": accuracy, "capacity": capacity, "scale": sc
 
 def main():
     arguments = parse()
-    # SIGTERM, which a supervisor sends, unwinds like Ctrl-C. (A shell starts its background jobs with SIGINT ignored.)
+    # SIGTERM, which a supervisor sends, ends the bench in the same orderly way as Ctrl-C. (A shell starts its
+    # background jobs with SIGINT ignored.)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))

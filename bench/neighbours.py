@@ -62,7 +62,8 @@ def flood(server):
 
 @contextlib.contextmanager
 def again_and_again(once, server):
-    """Calls `once(server)` in a thread until the end of the block, and checks that it was done."""
+    """Calls `once(server)` again and again in a thread until the end of the block, and checks that a call has
+    ended."""
     is_over, rounds, failures = threading.Event(), [], []
 
     def repeat():

@@ -65,7 +65,7 @@ class Loop:
 
     def __enter__(self):
         self.file = tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-bench.")
-        # The file is written once: reads of a hole would cost less.
+        # The file is written once, because reads of a hole would cost less.
         for _ in range(SIZE >> 20):
             self.file.write(b"\xa5" * (1 << 20))
         self.file.flush()
@@ -103,7 +103,7 @@ def watched(bench, name, device):
             return None
         busy, before = busy_ns(), device.reads()
         iops = fio(device, bench.seconds(2.5, 1))
-        # The observer's work on its last interval is a part of watching.
+        # Wait for the observer's work on its last interval, which is a part of the cost of watching.
         time.sleep(1.2 * INTERVAL_S)
         spent, done = busy_ns() - busy, device.reads() - before
         figures = observer.end()
@@ -122,8 +122,8 @@ def fio(device, seconds):
 
 
 def busy_ns():
-    """Time in which CPUs were neither idle nor taken by the host. The kernel counts idle time by the clock.
-    It counts the work of a CPU by the process that has the CPU at each tick, and a short run has few ticks.
+    """Time in which CPUs were neither idle nor taken by the host, computed from the idle time: the kernel
+    measures idle time with a clock, but counts work in ticks, of which a short run has few.
     """
     _, _, _, idle, iowait, _, _, steal, *_ = map(int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic_ns() * os.cpu_count() - (idle + iowait + steal) * TICK_NS

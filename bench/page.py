@@ -36,10 +36,10 @@ ROUNDS = 20
 WATCHED = ["disk.latency[op]", "disk.ops[client]", "disk.size[op]", "disk.latency[size]"]
 EVENTS = 1_000_000
 SECOND = 1_000_000_000
-# The question that a click on a panel asks: it needs facts that only single I/Os have, and the I/Os behind a cell.
+# The question that a click on a panel asks: it needs facts that only single I/Os have.
 DRILLED = "disk.latency[op=read][size]"
 WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
-# An hour of 170 I/Os a second. A daemon needs an hour for it; a simulation needs seconds.
+# An hour of 170 I/Os a second. A daemon needs an hour to collect it; a simulation needs seconds.
 HOUR = """
 [disk.a]
 store = "null"
@@ -93,7 +93,7 @@ def loads(bench):
 
 @contextlib.contextmanager
 def simulated_hour():
-    """The address of the page of a simulation that has ended after an hour."""
+    """Simulates an hour, and yields the address of its page when the simulation has ended."""
     with directory() as place:
         lab, said = pathlib.Path(place, "hour.toml"), pathlib.Path(place, "said")
         lab.write_text(HOUR)

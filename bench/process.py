@@ -1,4 +1,4 @@
-"""Measured processes: none of them outlives the bench, and they are read through /proc."""
+"""Measured processes: none of them outlives the bench, and their figures come from /proc."""
 
 import contextlib
 import ctypes
@@ -57,8 +57,8 @@ def cpu_ns(pid):
 
 
 class Instructions:
-    """Counts the instructions of a process and all its threads, while a command runs that `under` has put
-    under perf.
+    """Counts the instructions of a process and all its threads while another command runs; `under` makes that
+    command run under perf.
     """
 
     def __init__(self, pid):
@@ -96,7 +96,7 @@ def memory_bytes(pid, kind="VmRSS"):
 
 
 def wake_ups(pid):
-    """How often the threads of the process went to sleep: as often as they woke up."""
+    """How often the threads of the process went to sleep, which is also how often they woke up."""
     tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
     return sum(_number(task / "status", "voluntary_ctxt_switches") for task in tasks)
 

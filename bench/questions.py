@@ -25,7 +25,7 @@ QUESTIONS = {
         f"select process, count(*), sum(bytes), quantile_disc(latency_ns, [0.5, 0.9, 0.99]), max(latency_ns) from ios "
         f"where {FINISHED} group by process",
 }
-# One connection, one thread, and no cache: the CPU time includes the opening of the files.
+# DuckDB has one connection, one thread and no cache, and the CPU time includes the opening of the files.
 DUCKDB = """
 import resource, sys
 import duckdb

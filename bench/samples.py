@@ -64,8 +64,8 @@ def difference(samples, cell, figure, one, other):
 
 
 def sign_test_rank(count):
-    """How many of the least and of the greatest of `count` values can be left out, so that the median is
-    still within the rest with 95 % probability. The number follows from the binomial distribution of fair coins,
+    """How many values can be left out at each end of `count` sorted values, so that the rest still encloses
+    the true median with 95 % probability. The number follows from the binomial distribution of a fair coin,
     without assumptions about the noise.
     """
     tail, rank = 0.5**count, 0

@@ -1,4 +1,5 @@
-"""Many disks in one daemon, and many idle connections: memory, the time to start, wake-ups."""
+"""Measures memory, the time to start, and wake-ups, with many disks in one daemon and with many idle
+connections."""
 
 import contextlib
 import resource
@@ -53,8 +54,7 @@ def start_with(n):
 
 
 def anonymous(server):
-    """The memory whose differences the bench takes. Pages of the program's file come and go by
-    themselves."""
+    """The server's anonymous memory. Pages of the program's file come and go by themselves."""
     return process.memory_bytes(server.pid, "RssAnon")
 
 

@@ -94,7 +94,7 @@ class Server:
         return True
 
     def fill(self, export=None):
-        """Writes to the whole disk once, so that no server reads memory that it never had to allocate."""
+        """Writes to the whole disk once, so that every server has allocated the memory that it will read."""
         connection = self.connect(export)
         for offset in range(0, SIZE, 1 << 20):
             error = connection.call(wire.CMD_WRITE, offset, 1 << 20, data=b"\xa5" * (1 << 20))

@@ -1,10 +1,11 @@
 """`make soak`: watches a busy loop device for long, and shows that nothing is missed, grows, or is left behind.
 
 fio reads and writes the device in turns, at a steady rate, at full speed, and almost not at all, while `dashpot
-iolatency` watches it by process from the queue on. After each turn the I/Os of all intervals are printed beside the
-kernel's own count of reads and writes that the device has finished; fio asks for no flushes, which the kernel counts
-twice. At the end both counts must be equal, no event may be lost, the observer must not have grown since it settled,
-and its instance of tracefs must be gone: otherwise the exit status is 1.
+iolatency` watches it, by process and from the moment at which an I/O is queued. After each turn the I/Os of
+all intervals are printed beside the kernel's own count of reads and writes that the device has finished; fio
+asks for no flushes, which the kernel counts twice. At the end both counts must be equal, no event may be
+lost, the observer must not have grown since it settled, and its instance of tracefs must be gone: otherwise
+the exit status is 1.
 
 With --record, `dashpot record` takes the place of the observer. At the end its recording must count each I/O that the
 kernel has finished, or say that the recorder lost the I/O, and must never have been larger than its bound.
@@ -44,7 +45,8 @@ TURNS = [["--runtime=50", "--rate_iops=5000,5000"], ["--runtime=5"], ["--runtime
 
 def main():
     arguments = parse()
-    # SIGTERM, which a supervisor sends, unwinds like Ctrl-C. (A shell starts its background jobs with SIGINT ignored.)
+    # SIGTERM, which a supervisor sends, ends the soak in the same orderly way as Ctrl-C. (A shell starts its
+    # background jobs with SIGINT ignored.)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))

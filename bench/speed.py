@@ -1,4 +1,4 @@
-"""Zero delay: IOPS, and CPU time and instructions of the server per I/O."""
+"""Zero delay: Measures IOPS, and the server's CPU time and instructions per I/O."""
 
 import collections
 import contextlib

@@ -1,4 +1,5 @@
-"""Zero delay: CPU time of the server per I/O of a volume under each policy, beside a lone disk."""
+"""Zero delay: Measures the server's CPU time per I/O of a volume under each policy, beside that of a disk
+outside of pools."""
 
 import contextlib
 import pathlib

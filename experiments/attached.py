@@ -1,5 +1,6 @@
-"""Compares what programs see of a disk that `dashpot attach` has made a loop device: reads of 50 ms and writes of
-100 ms, 128 at a time. fio, sysstat's iostat, dashpot's iostat and iolatency look at the same node at the same time.
+"""Compares what programs see of a disk that `dashpot attach` has turned into a loop device: reads of 50 ms
+and writes of 100 ms, 128 at a time. fio, sysstat's iostat, dashpot's iostat and iolatency look at the same
+node at the same time.
 
 fio's percentiles have buckets of 1 %, so fio's median is computed from its log. On a busy host all tools
 wait for a CPU, and the claims do not hold.

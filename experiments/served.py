@@ -94,7 +94,7 @@ def draw(seen):
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    # The same input makes the same file.
+    # With these settings, the same input makes the same file.
     matplotlib.rcParams.update({"svg.hashsalt": "dashpot", "svg.fonttype": "none", "font.size": 9})
     figure, panels = pyplot.subplots(len(POLICIES), 1, sharex=True, sharey=True, figsize=(9.2, 6), layout="constrained")
     for policy, panel in zip(POLICIES, panels):

@@ -52,7 +52,7 @@ def op(outcome, workload, name):
 
 
 def between(latency, low_ns, high_ns):
-    """How many of each 64,000 writes took from `low_ns` to less than `high_ns`."""
+    """How many of each 64,000 writes took at least `low_ns` and less than `high_ns`."""
     within = sum(bucket["count"] for bucket in latency["histogram"] if low_ns <= bucket["upto_ns"] < high_ns)
     return round(within * PER / latency["n"])
 

@@ -3,7 +3,7 @@ beside nbdfuse with a loop device, which was the way before `attach`, and beside
 
 `ways.sh` measures the ways in turns: here over RAM disks of dashpot, and in the tests' guest, whose kernel has the
 other drivers, over RAM disks of the kernel. The guest is emulated, so only its ratios mean something, roughly.
-The CPU time is the whole machine's, with fio's share: other work on the machine counts, too.
+The CPU time is the whole machine's, including fio's share, so other work on the machine counts, too.
 """
 
 import os

@@ -55,7 +55,7 @@ attach_nbdfuse() {
     touch "$home/file"
     # With fewer connections, nbdfuse's threads wait for each other.
     nbdfuse -C 10 -P "$home/pid" "$home/file" "nbd+unix:///nbdfuse?socket=$home/nbd.sock" >&2 &
-    # The loop device takes the size that the kernel knows, so wait until the kernel has asked for it.
+    # The loop device takes its size from the kernel, so wait until the kernel has asked nbdfuse for the size.
     until [ -s "$home/pid" ] && [ -s "$home/file" ]; do sleep 0.05; done
     node[$1]=$(losetup --find --show --direct-io=on "$home/file")
 }
