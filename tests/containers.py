@@ -1,5 +1,5 @@
-"""Containers by runc, as Docker would start them: namespaces, capabilities and a profile of system calls,
-on a root that has this host's programs, and in which a program can write only to `/work`.
+"""Starts containers with runc, as Docker would: namespaces, capabilities and a profile of system calls, on a
+root that has this host's programs, and in which a program can write only to `/work`.
 
 The profile is that of Podman, which comes from Docker's, in Debian's package.
 """
@@ -60,7 +60,7 @@ def profile():
 
 
 class Container:
-    """One container. `work` is the only directory that it can write to."""
+    """One container. `work` is the only directory to which the container can write."""
 
     def __init__(self, home):
         self.home, self.name = home, f"{home.name}-container"

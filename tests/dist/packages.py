@@ -72,7 +72,7 @@ def works(root, program="/dashpot"):
 
 
 def emulated(architecture, root):
-    """The words that come before a command of this architecture, so that it runs in a root."""
+    """The words that must precede a command of this architecture, so that the command runs in a root."""
     if architecture == os.uname().machine:
         return ""
     if EMULATOR is None:

@@ -42,7 +42,7 @@ def try_it(podman, container, disk, *before):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_image_serves_by_itself(architecture, tmp_path):
-    """The image serves the default lab, as user 65532, and with a read-only root."""
+    """The image must serve the default lab as user 65532, even with a read-only root."""
     with engine() as podman:
         archive = f"oci-archive:{one('dashpot-*.oci.tar')}"
         image = podman("pull", "--quiet", "--arch", ARCHITECTURES[architecture], archive)
@@ -72,7 +72,8 @@ def test_the_service_of_compose_is_healthy(podman):
 
 
 def test_the_dockerfile_makes_an_image_whose_syncs_are_slow(podman, tmp_path):
-    """debootstrap makes the image of Debian on which the Dockerfile is based."""
+    """Builds the Dockerfile on an image of Debian that debootstrap makes, and checks that syncs in the result
+    are slow."""
     podman.load_another("docker.io/library/debian:12", debian("bookworm"))
     shutil.copy(INTEGRATIONS / "Dockerfile", tmp_path)
     podman("build", "--quiet", "--isolation", "chroot", "--pull-never", "--tag", "slow", tmp_path)

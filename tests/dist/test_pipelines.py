@@ -1,5 +1,5 @@
-"""The files of integrations/ for pipelines with a real release: an action installs the tarball, a job of GitLab the
-wheel. test_image.py tries the others.
+"""Tries the pipeline files of integrations/ with a real release: an action installs the tarball, and a job of
+GitLab the wheel. test_image.py tries the other files.
 """
 
 import os
@@ -30,7 +30,8 @@ def lines_of(part):
 
 @requires("nbdcopy")
 def test_the_job_of_gitlab_from_its_first_line_to_its_last(tmp_path):
-    """pip finds the release's wheels, and no index. The test of the job writes and flushes once."""
+    """Runs the commands of the GitLab job. pip finds only the release's wheels, and the test of the job
+    writes and flushes once."""
     one(f"dashpot-*manylinux*{os.uname().machine}*.whl")
     run("/usr/bin/python3", "-m", "venv", tmp_path / "v")
     (tmp_path / "test.sh").write_text('#!/bin/sh\nhead -c 4096 /dev/zero | nbdcopy --flush - "$DASHPOT_URI"\n')

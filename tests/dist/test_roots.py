@@ -106,7 +106,7 @@ def try_the_package(root):
 
 
 def try_the_wheel(root):
-    """pip chooses among all wheels of the release."""
+    """Installs the wheel that pip chooses among all wheels of the release."""
     (root / "tmp/wheels").mkdir()
     for wheel in OUT.glob("*.whl"):
         shutil.copy(wheel, root / "tmp/wheels")

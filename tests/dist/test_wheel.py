@@ -60,7 +60,8 @@ def test_pip_takes_the_wheel_of_its_system(pip, platform, architecture, tmp_path
 @requires("apt-get")
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 def test_pip_takes_the_wheel_with_the_program_beside_musl(pip, architecture, tmp_path):
-    """Like Alpine's pip, the script asks musl for its version, but its Python is linked with this host's glibc."""
+    """pip must take the wheel with the program. Like Alpine's pip, the script asks musl for its version, but
+    its Python is linked with this host's glibc."""
     platforms = json.loads(run(pip[0], "-c", ALPINE, musl(), architecture).stdout)
     assert platforms[0] == f"musllinux_1_2_{architecture}"
     assert taken(pip, platforms, tmp_path).endswith(f"musllinux_1_1_{architecture}")
@@ -91,8 +92,8 @@ def test_commits_wait_for_the_log(dashpot):
 @needs_root
 @pytest.mark.skipif(not POSTGRES, reason="postgresql is missing: make deps")
 def test_a_wrong_database_is_found_within_a_minute(tmp_path):
-    """Does all that a user does from an empty directory on: makes an environment, installs the wheel, makes a cluster
-    without fsync, and runs a test.
+    """Does all that a user does, starting with an empty directory: makes an environment, installs the wheel,
+    makes a cluster without fsync, and runs a test.
     """
     one("dashpot-*-py3-none-any.whl")
     for place in (tmp_path, *tmp_path.parents[:2]):

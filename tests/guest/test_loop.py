@@ -20,8 +20,8 @@ echo "$node"
 
 
 def test_the_same_delay_as_the_device_mappers(guest):
-    """Compares both delays at depth 64. The device mapper may be early, and dashpot never is; in emulated
-    time the test can check no more."""
+    """Compares dashpot's delay with the device mapper's at depth 64. The device mapper may be early, and
+    dashpot never is; in emulated time the test can check no more."""
     said = guest("""
 modprobe brd rd_nr=1 rd_size=65536
 modprobe dm-delay

@@ -113,8 +113,8 @@ echo whole
 
 
 def test_attached_and_detached_200_times_leaves_nothing(guest):
-    """Two shells attach at the same time; then ten devices are attached at once. The daemon has as many
-    descriptors and threads as before."""
+    """Two shells attach and detach at the same time; then ten devices are attached at once. After that, the
+    daemon must have as many descriptors and threads as before."""
     guest("""
 serve $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
 held() { echo $(ls /proc/$daemon/fd | wc -l) $(ls /proc/$daemon/task | wc -l); }
@@ -155,7 +155,8 @@ stop
 
 
 def test_a_restarted_daemon_takes_over_a_mounted_device(guest):
-    """The file system and its I/O in flight go on as if the disk had only been slow."""
+    """A daemon is killed and started again. The mounted file system and its I/O in flight must go on as if
+    the disk had only been slow."""
     said = guest("""
 truncate -s 64M /tmp/image
 serve -d d=file:/tmp/image
@@ -230,8 +231,8 @@ stop
 
 
 def test_another_store_is_not_taken_over(guest):
-    """An empty disk below a mounted file system would destroy the file system. The device ends with errors, and no
-    process is left."""
+    """A daemon must not take over a device for another store: an empty disk below a mounted file system would
+    destroy the file system. The device ends with errors, and no process is left."""
     said = guest("""
 again() {
     eventually no_daemon

@@ -5,8 +5,8 @@ import json
 
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
-# A user with an additional group, and the flags that mark a thread as a part of the way to a disk: PF_MEMALLOC_NOIO
-# and PF_LOCAL_THROTTLE.
+# A user with an additional group, and the flags that mark a thread as an I/O flusher: PF_MEMALLOC_NOIO and
+# PF_LOCAL_THROTTLE.
 USER = """
 echo "me:x:1000:1000::/:/bin/sh" >/etc/passwd
 printf 'me:x:1000:\\nothers:x:1001:me\\n' >/etc/group
@@ -57,7 +57,7 @@ dashpot run --attach -d d=ram,size=8M -- bash -c 'id -u; cut -d" " -f9 /proc/sel
 
 
 def test_the_daemon_of_dmsetup_is_locked_and_marked(guest):
-    """Each thread is marked as an I/O flusher, not only the main one."""
+    """Each thread of the daemon of dmsetup must be marked as an I/O flusher, not only the main thread."""
     said = guest(USER + """
 unset SUDO_UID SUDO_GID
 dashpot dmsetup create slow --table '0 2048 delay ram:1M 0 0' 2>&1
@@ -70,7 +70,8 @@ dashpot dmsetup remove slow
 
 
 def test_a_running_daemon_is_locked_when_it_is_attached(guest):
-    """Another process can raise the daemon's limit of locked memory, but cannot mark its threads."""
+    """`attach` makes a running daemon lock its memory: another process can raise the daemon's limit of locked
+    memory, but cannot mark its threads."""
     said = guest(USER + """
 ulimit -l 64
 setpriv --reuid=1000 --regid=1000 --clear-groups dashpot serve -d d=ram,size=8M --api unix:/run/me/api.sock \\

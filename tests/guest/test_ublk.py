@@ -82,8 +82,8 @@ stop
 
 
 def test_data_is_whole_at_every_size_and_errors_arrive_as_they_are(guest):
-    """The test also makes a write that must be durable, and requests that are too large for the device, which
-    the kernel splits."""
+    """Writes and reads at every size. Also makes a write that must be durable, and requests that the kernel
+    splits because they are too large for the device."""
     said = guest(UBLK + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
@@ -107,8 +107,7 @@ cat /run/job
 
 
 def test_held_io_is_failed_on_request(guest):
-    """`--fail-held` also works when the daemon has as many requests as fit into the queue, so that the kernel waits
-    only for those."""
+    """`--fail-held` must work with one request in flight, and with as many as fit into the queue."""
     said = guest(UBLK + """
 serve -d d=ram,size=8M
 for depth in 1 256; do
@@ -153,8 +152,8 @@ echo whole
 
 
 def test_the_device_ends_with_its_daemon(guest):
-    """The daemon is killed twice: while the device is mounted and has I/O in flight, and while the daemon has as
-    many requests as fit into the queue."""
+    """The device must end when its daemon is killed, which happens twice: while the device is mounted and has
+    I/O in flight, and while the daemon has as many requests as fit into the queue."""
     said = guest(UBLK + """
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with ublk)
@@ -226,7 +225,8 @@ whole
 
 
 def test_attached_and_detached_200_times_leaves_nothing(guest):
-    """Two shells attach at the same time; then ten devices are attached at once."""
+    """Two shells attach and detach at the same time; then ten devices are attached at once. Nothing may be
+    left."""
     guest(UBLK + """
 serve $(for i in $(seq 10); do echo "-d d$i=ram,size=1M"; done)
 held() { echo $(ls /proc/$daemon/fd | wc -l) $(ls /proc/$daemon/task | wc -l); }
@@ -250,7 +250,7 @@ stop
 
 
 def test_a_killed_helper_leaves_nothing(guest):
-    """The helper is killed at another moment each time, and the incomplete device is removed."""
+    """The helper is killed at a different moment each time, and the incomplete device must be removed."""
     said = guest(UBLK + """
 serve -d d=ram,size=8M
 no_client() { ! dashpot status --json | grep -q /dev/ublkb; }
@@ -276,7 +276,8 @@ stop
 
 
 def test_what_was_flushed_survives_a_power_cut(guest):
-    """Between the cut and the detachment the device fails every request."""
+    """Flushed data must survive a power cut. Between the cut and the detachment, the device fails every
+    request."""
     guest(UBLK + """
 serve -d d=lossy:ram,size=8M
 node=$(dashpot attach d --with ublk)
@@ -299,7 +300,8 @@ stop
 
 
 def test_a_disk_that_holds_reads_can_be_given_up(guest):
-    """The kernel reads the partition table before the node is there, if the daemon has root's rights."""
+    """`attach` of a disk that holds reads can be interrupted. If the daemon has root's rights, the kernel
+    reads the partition table before the node is there."""
     said = guest(UBLK + """
 serve -d d=ram,size=8M
 dashpot suspend d --now >/dev/null

@@ -122,7 +122,8 @@ whole
 @pytest.mark.parametrize("way", ["loop", "nbd", "ublk"])
 @pytest.mark.parametrize("policy", ["through", "openzfs"])
 def test_a_file_system_is_whole_after_the_daemon_was_killed(guest, way, policy):
-    """The end of the daemon loses each write that no flush has covered."""
+    """The file system must be whole after the daemon was killed, which loses each write that no flush has
+    covered."""
     guest(VOLUMES + f"way={way} policy={policy}" + """
 lab $policy lossy:file:/tmp/DISK "$mirror" v
 serve /tmp/lab.toml
@@ -187,8 +188,8 @@ echo whole
 
 
 def test_a_volume_with_other_bytes_is_not_taken_over(guest):
-    """The volume's bytes were in memory, or they are at another place, because the lab has the volumes in
-    another order."""
+    """A daemon must not take over a device whose volume has other bytes: these were in memory, or they are at
+    another place, because the lab has the volumes in another order."""
     said = guest(VOLUMES + """
 again() {
     kill -9 "$daemon"

@@ -1,9 +1,10 @@
-"""Path disks where Yama restricts ptrace(2), as on most hosts; this host's kernel may lack Yama."""
+"""Path disks in a guest where Yama restricts ptrace(2), as on most hosts, because this host's kernel may lack
+Yama."""
 
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
-# An ordinary user's program syncs a file below the directory, and opens the file. A daemon of the program, whose
-# parent has ended, does the same.
+# An ordinary user's program syncs a file below the directory, and opens the file. A daemon that the program
+# has started, and whose parent has ended, does the same.
 CASE = """
 mkdir -m 777 /run/wal /run/me
 export TMPDIR=/run/me
