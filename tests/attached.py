@@ -43,7 +43,7 @@ can_attach = [
 
 @pytest.fixture
 def attach():
-    """Attaches a disk of a daemon, and gives its node."""
+    """Attaches a disk of a daemon, and returns its node."""
     before = remains()
 
     def attach(daemon, disk="d", *options):
@@ -65,7 +65,8 @@ def sysfs(node, name):
 
 @pytest.fixture
 def own_loop(tmp_path_factory, monkeypatch):
-    """A loop device that `attach` takes next and no other program does, for a test that changes its settings."""
+    """A loop device that `attach` takes next, and that no other program takes, for a test that changes its
+    settings."""
     number = 64 + os.getpid() % 900
     node, folder = f"/dev/loop{number}", tmp_path_factory.mktemp("bin")
     tool = folder / "losetup"
@@ -88,7 +89,7 @@ def can_write(attribute, value):
 
 
 def backing(loop):
-    """The file of a loop device, or nothing."""
+    """The backing file of a loop device, or nothing."""
     try:
         return (loop / "loop/backing_file").read_text().strip()
     except OSError:
@@ -101,7 +102,7 @@ def is_own(file):
 
 
 def remains():
-    """The parts of attachments that are left in the kernel or in the file system."""
+    """The remains of attachments in the kernel and in the file system."""
     loops = {f"/dev/{loop.name}" for loop in pathlib.Path("/sys/block").glob("loop*") if is_own(backing(loop))}
     with open("/proc/self/mountinfo") as table:
         mounts = {line.split()[4] for line in table if " fuse.dashpot " in line}
@@ -112,7 +113,7 @@ def remains():
 
 
 def take_down(what):
-    """Detaches by force, because a test has failed already."""
+    """Detaches by force after a test that has failed already."""
     if os.path.islink(what):
         os.remove(what)
     elif what.startswith("/dev/"):

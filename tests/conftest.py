@@ -1,4 +1,4 @@
-"""A daemon of its own for each test, and the helpers that tests share.
+"""Gives each test its own daemon, and has the helpers that tests share.
 
 Nothing here sleeps for a result: `eventually` asks again until the answer is right. Its limit, and
 the watchdog that kills a daemon which outlives its test, only keep a defect from hanging the run.
@@ -135,7 +135,7 @@ class Daemon:
         return volume
 
     def stop(self):
-        """Ends the daemon as its user would, and checks that it exits in order."""
+        """Ends the daemon as its user would, and checks that it exits cleanly."""
         self.over = True
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)

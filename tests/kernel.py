@@ -54,7 +54,8 @@ class Loop:
     def __init__(self, backing, *options):
         self.path = run("losetup", "-f", "--show", *options, backing).stdout.strip()
         self.name = os.path.basename(self.path)
-        # No other program may read the device meanwhile: when this command returns, udev and blkid have finished.
+        # No other program may read the device during the test; when this command returns, udev and blkid have
+        # finished.
         if shutil.which("udevadm"):
             run("udevadm", "settle", code=None)
 
@@ -77,7 +78,7 @@ class Loop:
             fcntl.ioctl(device, LOOP_CHANGE_FD, file.fileno())
 
     def detach(self):
-        """Detaches once: by the second time another program may own the device."""
+        """Detaches the device at most once: later, another program may own it."""
         if not self.is_detached:
             self.is_detached = True
             run("losetup", "-d", self.path, code=None)
@@ -102,7 +103,7 @@ def loop_in_memory(*options, megabytes=64):
 
 @contextlib.contextmanager
 def loop_that_can_be_frozen(directory):
-    """A loop device whose backing file is on a file system of its own, and the path of that file system."""
+    """A loop device whose backing file is on a separate file system, and the path of that file system."""
     with loop_in_memory() as below:
         run("mkfs.ext4", "-q", "-O", "^has_journal", below.path)
         place = directory / "frozen"

@@ -10,7 +10,7 @@ BYTES = ["size", "offset"]
 COUNTS = ["depth", "rule", "lane", "pid", "inode"]
 TXG = {None: None, True: "syncing", False: "open"}
 NUMBERS = TIMES + BYTES + COUNTS
-# Ids are no amounts, so they are no metrics.
+# Ids are not amounts, so they cannot be metrics.
 MEASURES = TIMES + BYTES + ["depth"]
 OPERATIONS = {"R": "read", "W": "write", "D": "trim"}
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -32,7 +32,7 @@ def of_zio(layer, io):
 
 
 def of_kernel(io):
-    """The facts about an I/O of the kernel. The process that waits for a flush or writes back is left out."""
+    """The facts about an I/O of the kernel. The process is left out for flushes and for write-back."""
     letters = io["rwbs"].lstrip("F")
     op = "zero" if letters.startswith("WZ") else OPERATIONS.get(letters[:1], "flush" if "F" in io["rwbs"] else "other")
     return {

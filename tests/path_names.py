@@ -33,7 +33,7 @@ def path_to(path, start):
 
 
 def has_below(base, name):
-    """Whether the name leads somewhere for a process whose root is this directory."""
+    """Whether the name leads to a file for a process whose root is this directory."""
     child = os.fork()
     if child == 0:
         os.chroot(base)

@@ -93,7 +93,8 @@ def test_a_body_without_end(ask, daemon, directory):
 
 
 def test_a_body_that_is_too_large_is_refused_and_the_refusal_arrives(daemon):
-    """The client sends the whole body before it reads, so the answer must not be lost with the connection."""
+    """The daemon refuses a body that is too large. The client sends the whole body before it reads, so the
+    refusal must not be lost with the connection."""
     body = b'{"rule": "' + b"x" * (3 << 20)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as plain:
         plain.connect(str(daemon.api))
@@ -195,7 +196,7 @@ def test_strangers_keep_nobody_out(tcp):
         except OSError:
             pass  # The daemon has already closed this connection.
         strangers.append(stranger)
-    # NBD clients can connect at the same time.
+    # NBD clients can connect while the strangers are connected.
     clients = [Wire(tcp.connect()) for _ in range(100)]
     for client in clients:
         client.go("d")
@@ -231,7 +232,8 @@ def test_tcp_health_wants_nothing_and_says_nothing(tcp):
     "Origin: http://localhost:5173", "Origin: https://127.0.0.1",
 ])
 def test_tcp_refuses_foreign_pages(tcp, header):
-    """The daemon refuses requests of DNS rebinding and of other sites, even with the token."""
+    """The daemon must refuse requests that come through DNS rebinding or from other sites, even with the
+    token."""
     status, body = curl("-H", header, "-H", f"Authorization: Bearer {tcp.token}", f"http://{tcp.address}/v1/disks")
     assert status == 403
     assert "--allow-host" in body or "Origin" in header
@@ -261,7 +263,8 @@ def test_sockets_are_private(daemon):
 
 @requires("strace")
 def test_a_socket_is_private_from_its_first_moment_on(serve, directory):
-    """The socket has its mode when it is made, so that it is never open to others, not even for a moment."""
+    """The API's socket must have its mode from the moment at which it is made, so that it is never open to
+    others."""
     trace = directory / "trace"
     daemon = serve("-d", "d=ram,size=1M", under=["strace", "-D", "-o", trace, "-e", "trace=fchmod,bind,chmod,fchmodat"])
     calls = trace.read_text().splitlines()
@@ -296,7 +299,7 @@ def test_the_printed_address_is_taken_as_it_is(tcp):
 
 
 def test_a_token_is_sent_to_nobody_else(tcp):
-    """The client sends a token to no other address, though the token's file is readable."""
+    """The client must send a daemon's token to no other address, although the token's file is readable."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         asking = subprocess.Popen(

@@ -75,7 +75,7 @@ def lower_the_depth(node):
 @requires("fio")
 @pytest.mark.parametrize("depth, former", [(64, False), (128, False), (128, True)])
 def test_depth_arrives_whole(daemon, attach, own_loop, depth, former):
-    """All I/Os arrive at once, even if a former user of the device has lowered its depth."""
+    """All I/Os must arrive at the disk at once, even if a former user of the device has lowered its depth."""
     if former:
         lower_the_depth(own_loop)
     node = attach(daemon)
@@ -95,14 +95,15 @@ def test_depth_arrives_whole(daemon, attach, own_loop, depth, former):
 
 @requires("fio")
 def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
-    """The disk has as many I/Os as the device can have, so no I/O waits above the device."""
+    """The disk has as many I/Os as the device can have, so `list` must not say that the clients limit the
+    depth."""
     node = attach(daemon)
     daemon.cli("inject", "d", "-D", "100ms", "-T", "read")
     fio(node, "--rw=randread", "--iodepth=128", "--number_ios=1024")
     depth = daemon.rules()[1]["depth"]
     assert depth["most"] == depth["usual"] == 128, depth
     assert "at a time" not in daemon.cli("list").stdout
-    # If the device has another `nr_requests`, reports call the same depth the clients' own bound.
+    # If the device has another `nr_requests`, reports say that the same depth is the clients' own limit.
     (pathlib.Path("/sys/block") / os.path.basename(node) / "queue/nr_requests").write_text("64")
     assert "clients offered at most 128 at a time" in " ".join(daemon.cli("list").stdout.split())
     daemon.cli("detach", node)
@@ -133,8 +134,8 @@ def test_the_client_is_the_node(daemon, attach):
 
 
 def test_attached_and_detached_200_times_leaves_nothing(serve, attach):
-    """Four programs attach and detach disks at the same time: every command that looks for stale devices locks
-    each device for a moment, and still each program finds its own."""
+    """Four programs attach and detach disks at the same time: every command that looks for stale devices
+    locks each device for a moment, but each program must still find its own device."""
     disks = [f"d{i}" for i in range(4)]
     daemon = serve(*[word for disk in disks for word in ("-d", f"{disk}=ram,size=1M")])
 
@@ -212,7 +213,8 @@ def test_held_io_is_named_and_failed_on_request(daemon, attach):
 
 
 def test_a_node_can_be_named_to_another_daemon(daemon, serve, attach):
-    """The record of the device names its daemon."""
+    """A command for another daemon must name the daemon to which a node belongs, which it finds in the
+    device's record."""
     node, other = attach(daemon), serve("-d", "d=ram,size=8M")
     refused = other.cli("detach", "d", code=1).stderr
     assert f"'d' is not attached by dashpot: it attached {node} (d of the daemon at unix:{daemon.api})" in refused
@@ -277,7 +279,7 @@ def test_a_killed_helper_leaves_nothing(daemon, attach, moment):
 
 @pytest.mark.parametrize("moment", range(5))
 def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
-    """Ctrl-C, each time at another step: `attach` undoes its work, or there was nothing to undo."""
+    """Ctrl-C comes at a different step each time. `attach` must undo its work, if there was any."""
     helper = daemon.start("attach", "d", "--with", "loop")
     steps = [lambda: any(BASE.glob("*")), lambda: any(BASE.glob("*/d")), lambda: daemon.disk()["clients"],
              lambda: any("/dev/" in what for what in remains()), lambda: any(BASE.glob("*/record"))]
@@ -293,7 +295,8 @@ def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
 
 @pytest.mark.parametrize("held", [["inject", "d", "--hang", "-T", "flush"], ["suspend", "d", "--now"]])
 def test_a_disk_that_holds_the_first_flush_can_be_given_up(daemon, attach, held):
-    """The kernel flushes the file below a new loop device, and only the daemon can end that flush."""
+    """`attach` of a disk that holds the first flush can be interrupted: the kernel flushes the file below a
+    new loop device, and only the daemon can end that flush."""
     daemon.cli(*held)
     helper = daemon.start("attach", "d", "--with", "loop")
     said = helper.stderr.readline()
@@ -308,8 +311,8 @@ def test_a_disk_that_holds_the_first_flush_can_be_given_up(daemon, attach, held)
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("held", ["read", "write"])
 def test_an_interrupted_mkfs_leaves_nothing(daemon, attach, tmp_path, held):
-    """A rule holds mkfs, or the tool that looks for an existing file system. When Ctrl-C removes the device, that
-    tool ends, too."""
+    """An interrupted mkfs must leave nothing. A rule holds mkfs, or the tool that looks for an existing file
+    system; when Ctrl-C removes the device, that tool ends, too."""
     daemon.cli("inject", "d", "--hang", "-T", held)
     helper = daemon.start("mount", "d", tmp_path, "--mkfs", "--with", "loop")
     eventually(lambda: daemon.disk()["in_flight"] > 0, "I/O that hangs")
@@ -333,7 +336,8 @@ def test_the_longest_path_of_a_socket_will_do(serve, attach, tmp_path, length):
 
 
 def test_a_record_that_cannot_be_read_is_left_alone(daemon, attach):
-    """The record may be of another version, and its device may be in use."""
+    """A record that dashpot cannot read must be left alone: it may be of another version, and its device may
+    be in use."""
     node = attach(daemon)
     (record,) = BASE.glob("*/record")
     text = record.read_text()
@@ -409,7 +413,8 @@ def test_an_attachment_that_cannot_be_told_is_undone(daemon, attach, tmp_path, w
 
 @requires("mkfs.ext4")
 def test_two_disks_are_not_mounted_at_one_directory(serve, attach, tmp_path):
-    """Otherwise `detach` of the lower disk would unmount the upper disk."""
+    """Two disks cannot be mounted at one directory, because `detach` of the lower disk would unmount the
+    upper disk."""
     daemon = serve("-d", "d=ram,size=8M", "-d", "e=ram,size=8M")
     node = daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop").stdout.strip()
     refused = daemon.cli("mount", "e", tmp_path, "--mkfs", "--with", "loop", code=1).stderr

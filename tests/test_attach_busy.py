@@ -56,7 +56,7 @@ def test_without_a_device_of_the_kernel_it_says_what_helps_and_what_works_withou
 
 @requires("setpriv")
 def test_root_without_the_right_to_mount_is_told_so_before_anything_is_made(daemon, attach):
-    """Root lacks this right in most containers, too."""
+    """Root without the right to mount, as in most containers, must get an error before anything is made."""
     environment = {"DASHPOT_API": f"unix:{daemon.api}"}
     under = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", BINARY]
     refused = run(*under, "attach", "d", "--with", "loop", code=1, env=environment).stderr
@@ -134,8 +134,8 @@ PATH=$0/bin:$PATH exec "$DASHPOT" attach d --with loop
 
 @pytest.mark.parametrize("gets_one", [False, True])
 def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_one):
-    """`attach` takes the next device. If another program takes every device, `attach` gives up, and
-    leaves nothing."""
+    """If another program takes the free device first, `attach` takes the next one. If another program takes
+    every device, `attach` gives up, and leaves nothing."""
     file = tmp_path / "taken.img"
     file.write_bytes(bytes(1 << 20))
     if gets_one:
@@ -158,7 +158,7 @@ def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_
 
 @pytest.mark.parametrize("command", ["attach", "stale"])
 def test_daemons_that_do_not_answer_are_named_and_keep_their_devices(serve, attach, command):
-    """Each daemon is named once, however many devices it has."""
+    """The message must name each daemon that does not answer once, however many devices it has."""
     daemon = serve("-d", "mine=ram,size=8M")
     others = [serve("-d", f"a{at}=ram,size=8M", "-d", f"b{at}=ram,size=8M") for at in range(2)]
     nodes = [attach(other, f"{disk}{at}") for at, other in enumerate(others) for disk in "ab"]

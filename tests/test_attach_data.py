@@ -37,7 +37,8 @@ def mounted_run(image, at, *rule):
 
 @pytest.mark.parametrize("failures", [1, 2, 3, 4, 6, 8, 12, 16, 24, 1000])
 def test_a_disk_that_cannot_be_read_is_not_taken_for_empty(precious, failures):
-    """The file system is mounted as it is, or nothing is mounted."""
+    """A disk that cannot be read must not count as empty: its file system is mounted as it is, or nothing is
+    mounted."""
     image, at = precious
     done = mounted_run(image, at, "-r", f"-e EIO -T read --first {failures}")
     assert has_its_file(image), done.stderr
@@ -50,14 +51,16 @@ SEEDS = {"30%": range(6), "10%": [44, 68, 69, 84, 94, 99, 100]}
 
 @pytest.mark.parametrize("share, seed", [(share, seed) for share in SEEDS for seed in SEEDS[share]])
 def test_nor_is_one_whose_reads_fail_now_and_then(precious, share, seed):
-    """If few reads fail, dashpot can read the disk first, and then reads of blkid fail, so that blkid finds nothing."""
+    """With few failing reads, dashpot's own reads can succeed, and then those of blkid fail, so that blkid
+    finds nothing. The disk must not be overwritten."""
     image, at = precious
     done = mounted_run(image, at, "--seed", seed, "-r", f"-e EIO -T read -f {share}")
     assert has_its_file(image), done.stderr
 
 
 def test_data_of_two_kinds_is_not_overwritten(precious):
-    """The disk has an ext4 file system, and before it the signature of another kind of data."""
+    """A disk must not be overwritten if it has an ext4 file system and, before it, the signature of another
+    kind of data."""
     image, at = precious
     with open(image, "r+b") as file:
         file.write(b"XFSB")

@@ -97,7 +97,7 @@ def nothing_stays(serve, at, *programs):
 
 @pytest.mark.parametrize("victims", ["daemon", "helper", "both"])
 def test_kills_at_random_moments_leave_nothing(serve, attach, tmp_path, rng, victims):
-    """The helper is a `mount`, or a `detach` beside a load."""
+    """Kills at random moments must leave nothing. The helper is a `mount`, or a `detach` beside a load."""
     for _ in range(ROUNDS):
         daemon = serve("-d", "d=ram,size=64M")
         mounting = daemon.start("mount", "d", tmp_path, "--mkfs", "--with", "loop")
@@ -146,7 +146,8 @@ UNUSUAL = {"max_sectors_kb": "512", "scheduler": "mq-deadline", "nr_requests": "
 @pytest.mark.parametrize("command", ["attach", "detach"])
 @pytest.mark.parametrize("last", [*UNUSUAL, "record"])
 def test_settings_that_a_killed_helper_has_changed_are_restored(serve, attach, own_loop, command, last):
-    """The helper is killed as soon as a setting has changed, or, for `record`, when it has written down what it made."""
+    """The settings that a killed helper has changed must be restored. The helper is killed as soon as a
+    setting has changed, or, for `record`, when it has recorded what it made."""
     queue = pathlib.Path("/sys/block", os.path.basename(own_loop), "queue")
     daemon = serve("-d", "d=ram,size=8M")
     for name, value in UNUSUAL.items():
@@ -187,7 +188,7 @@ def ends_with_its_command(own):
 
 
 def children(pid):
-    """The child processes that run dashpot, and the other ones."""
+    """The child processes that run dashpot, and the other child processes."""
     listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, timeout=HANG_LIMIT)
     all_of_them = list(map(int, listed.stdout.split()))
     helpers = [it for it in all_of_them if program(it) == os.path.realpath(BINARY)]

@@ -45,7 +45,7 @@ def test_detach_takes_any_path_of_the_device(serve, attach, tmp_path, words):
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("words", ["{at}", "{at}/", "./dir", "dir", "../{parent}/dir"])
 def test_detach_takes_the_directory_where_it_is_mounted(serve, attach, tmp_path, monkeypatch, words):
-    """A disk with the name of the directory has precedence."""
+    """`detach` takes the directory at which a disk is mounted, but a disk with that name has precedence."""
     at = tmp_path / "dir"
     at.mkdir()
     daemon = serve("-d", "d=ram,size=8M", "-d", "dir=ram,size=8M")
@@ -147,7 +147,7 @@ def test_a_disk_that_is_not_there_is_named_before_anything_is_done(attach, direc
 
 
 def test_serve_opens_the_devices_below_before_it_becomes_the_user(attach, user, device):
-    """The user may not open the device, so root opens it for that user."""
+    """`serve` opens the device below before it becomes the user, because the user may not open it."""
     uid, env = user
     node, ready = device(), f"/tmp/dashpot-{uid}/ready"
     os.chmod(node, 0o600)

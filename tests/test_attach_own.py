@@ -15,7 +15,8 @@ pytestmark = can_attach
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("options", [[], ["--fail-held"]])
 def test_a_refusal_leaves_the_file_system_mounted(daemon, attach, tmp_path, options):
-    """--fail-held unmounts first, and then another program has the device open."""
+    """--fail-held unmounts the file system first, and then another program has the device open: the refusal
+    must leave the file system mounted."""
     node = daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop").stdout.strip()
     with open(node, "rb"):
         refused = daemon.cli("detach", "d", *options, code=1).stderr
@@ -27,7 +28,8 @@ def test_a_refusal_leaves_the_file_system_mounted(daemon, attach, tmp_path, opti
 
 
 def test_the_end_of_run_leaves_the_device_of_another_daemon_alone(serve, attach):
-    """The command of `run` detaches its device, and then another daemon gets the node."""
+    """The command of `run` detaches its device, and then another daemon gets the node, which the end of `run`
+    must leave alone."""
     daemon = serve("-d", "other=ram,size=8M")
     script = '"$0" detach "$DASHPOT_DEV" && DASHPOT_API=$1 "$0" attach other --with loop'
     words = ["run", "--attach", "-d", "d=ram,size=8M", "--", "sh", "-c", script, BINARY, f"unix:{daemon.api}"]
@@ -53,7 +55,7 @@ def test_daemons_with_the_same_relative_address_do_not_take_each_other_for_dead(
 
 @pytest.mark.parametrize("name", ["lock", "record", "changes", "record.new", "lock.new"])
 def test_a_disk_may_have_any_name(serve, attach, name):
-    """`attach` keeps files with these names beside the file of the disk."""
+    """A disk may have any name, even that of a file that `attach` keeps beside the file of the disk."""
     daemon = serve("-d", f"{name}=ram,size=8M")
     node = attach(daemon, name)
     run("dd", "if=/dev/zero", f"of={node}", "bs=4k", "count=1", "oflag=direct")

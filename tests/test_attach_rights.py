@@ -24,7 +24,8 @@ def test_without_privilege_it_says_what_works_without(daemon, attach):
 
 @pytest.fixture
 def user():
-    """A user for this test alone, in the variables with which `sudo` names its caller, and that user's directory."""
+    """A user for this test only, in the variables with which `sudo` names its caller, and that user's
+    directory."""
     uid = 50_000 + os.getpid() % 10_000
     own = pathlib.Path(f"/tmp/dashpot-{uid}")
     own.mkdir(mode=0o700)
@@ -40,7 +41,8 @@ def credentials(pid):
 
 
 def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
-    """Under sudo, commands ask the daemon of the user who called sudo."""
+    """Under sudo, commands must find the daemon of the user who called sudo, and that daemon needs no
+    privilege."""
     uid, env = user
     nobody = ["setpriv", f"--reuid={uid}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
     daemon = subprocess.Popen([*nobody, BINARY, "serve", "-d", "d=ram,size=8M"], stdout=subprocess.DEVNULL, env=env)
@@ -74,7 +76,7 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
         assert [path.stat().st_uid for path in (ready, api)] == [uid, uid]
         now = credentials(daemon.pid)
         assert now["Uid"] == now["Gid"] == [str(uid)] * 4 and now["Groups"] == [str(uid)]
-        # The process keeps at most the right to lock memory (CAP_IPC_LOCK).
+        # The daemon keeps at most the right to lock memory (CAP_IPC_LOCK).
         assert int(now["CapEff"][0], 16) & ~(1 << 14) == 0
         status = json.loads(run(BINARY, "status", "--json", "--api", f"unix:{api}").stdout)
         (attachment,) = status["disks"][0]["attachments"]
@@ -94,7 +96,8 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
 
 
 def test_under_sudo_a_daemon_at_a_tcp_address_is_found_with_its_token(attach, user):
-    """The helper of `serve --attach`, and `attach` itself, find the daemon's address and token."""
+    """Under sudo, the helper of `serve --attach`, and `attach` itself, must find the daemon's TCP address and
+    token."""
     uid, env = user
     ready = pathlib.Path(f"/tmp/dashpot-{uid}/ready")
     words = ["serve", "--attach", "-d", "d=ram,size=8M", "--api", "tcp:127.0.0.1:0", "--ready-file", ready]
@@ -157,7 +160,8 @@ def test_a_killed_daemon_that_attached_leaves_nothing_that_stale_does_not_find(a
 
 
 def test_who_serves_its_own_devices_is_locked_in_memory(attach):
-    """A process that waits for memory that only its own device can free waits for ever."""
+    """A daemon that serves its own devices locks its memory, because it would wait for ever for memory that
+    only its own device can free."""
     script = "grep VmLck /proc/$PPID/status; cut -d' ' -f9 /proc/$PPID/stat /proc/self/stat"
     done = run(BINARY, "run", "--attach", "-d", "d=ram,size=8M", "--", "sh", "-c", script)
     locked, server, command = done.stdout.splitlines()

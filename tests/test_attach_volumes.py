@@ -189,7 +189,8 @@ def test_a_directory_of_links_goes_with_the_last_of_them(serve, attach, director
 
 
 def test_only_a_volume_that_writes_through_to_files_has_an_identity(serve, directory):
-    """The identity names the bytes: the files, and where the blocks of the volume are in them."""
+    """Only a volume that writes through to files has an identity, which names its bytes: the files, and where
+    the blocks of the volume are in them."""
 
     def identity(policy="through", store="file:{disk}.img", before="", layout="mirror"):
         path, _ = lab(directory, policy, layout, store, size="8M")
@@ -266,7 +267,8 @@ def test_run_attaches_the_volume_that_is_named(attach, directory):
 
 @pytest.mark.parametrize("command, words, code", [("run", ["--", "true"], 125), ("serve", [], 1)])
 def test_a_signal_ends_run_and_serve_while_they_attach(attach, directory, command, words, code):
-    """The first device is there already when the second one waits for a flush that hangs."""
+    """A signal must end `run` and `serve` while they attach: the first device is there already, and the
+    second one waits for a flush that hangs."""
     places = ["--api", "unix:-", "--nbd", "unix:-"] if command == "serve" else []
     disks = ["-d", "d=ram,size=8M", "-d", "e=ram,size=8M", "-r", "e --hang -T flush"]
     process = subprocess.Popen([BINARY, command, *disks, "--attach", *places, *words], stderr=subprocess.PIPE, text=True)

@@ -92,7 +92,8 @@ def test_a_file_that_is_a_directory(refused, directory):
 
 
 def test_a_file_that_cannot_be_written(refused, store):
-    """Root may write to any file, so the test takes that capability away."""
+    """A file that cannot be written is refused. Root may write to any file, so the test takes that capability
+    away."""
     store.chmod(0o444)
     under = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
     names(refused("-d", f"d=file:{store}", under=under), "`d`", store, "ro")
@@ -143,7 +144,7 @@ def test_a_socket_that_a_dead_daemon_left_is_taken_over(serve, directory):
 # The ready file.
 
 def test_a_ready_file_is_for_its_user_alone(serve):
-    """Over TCP the file contains the token."""
+    """Only its user may read a ready file, which contains the token if the API is on TCP."""
     daemon = serve("-d", "d=ram,size=1M", "--api", "tcp:127.0.0.1:0")
     assert "token=" in daemon.ready.read_text()
     assert daemon.ready.stat().st_mode & 0o777 == 0o600
@@ -341,7 +342,8 @@ def test_a_load_of_nothing_says_so_once(directory):
 
 
 def test_run_fails_as_itself_and_as_its_command(directory):
-    """125 to 127 are dashpot's own failures, as with env and timeout. All other statuses are the command's."""
+    """Checks the exit status of `run`: 125 to 127 are dashpot's own failures, as with env and timeout. All
+    other statuses are the command's."""
     run(BINARY, "run", "-d", "d=ram,size=1M", "--", "sh", "-c", "exit 3", code=3)
     run(BINARY, "run", "-d", "d=ram,size=100T", "--", "true", code=125)
     run(BINARY, "run", "-d", "d=ram,size=1M", "--", directory, code=126)

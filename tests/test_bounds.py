@@ -22,7 +22,7 @@ HELD_MAX = 256 * MIB + LARGEST
 SLACK = 96 * MIB
 # The bound of all API answers together.
 ANSWERS_MAX = 256 * MIB
-# The bound of the bytes that connections keep in addition to their requests.
+# The bound on the memory that connections use in addition to their requests.
 KEPT_MAX = 64 * MIB
 
 
@@ -49,7 +49,8 @@ def descriptor_limit():
 
 
 def test_large_reads_of_a_file_that_nobody_takes(serve, directory):
-    """64 reads of the largest size need requests of 1.8 KB in all, but replies of 2 GiB."""
+    """A client asks for 64 reads of the largest size, with requests of 1.8 KB in all, and does not take the
+    replies of 2 GiB."""
     daemon = file_disk(serve, directory, LARGEST)
     before = resident(daemon)
     client = enter(daemon)
@@ -86,7 +87,8 @@ def test_large_writes_that_are_held(serve):
 
 
 def test_bad_requests_from_many_that_read_every_answer(daemon):
-    """Answers to bad requests need memory, too, so the daemon must not read faster than it sends."""
+    """Many clients send bad requests and read every answer. Answers to bad requests need memory, too, so the
+    daemon must not read faster than it sends."""
     clients = [enter(daemon) for _ in range(50)]
     before = resident(daemon)
     batch = b"".join(wire.request(99, cookie=i) for i in range(2000))
@@ -109,7 +111,8 @@ def test_bad_requests_from_many_that_read_every_answer(daemon):
 
 
 def test_announced_payloads_keep_nobody_out(daemon):
-    """Nine headers, 252 bytes in all, announce more payload than there is room for."""
+    """Nine headers, 252 bytes in all, announce more payload than there is room for; other clients must still
+    be served."""
     greedy = [enter(daemon) for _ in range(9)]
     for client in greedy:
         client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))
@@ -132,7 +135,8 @@ def test_a_quarter_of_a_megabyte_passes_to_the_byte(daemon):
 
 
 def test_dripping_payloads_starve_nobody(daemon):
-    """Clients that send a byte now and then are never silent for long, and never done."""
+    """Clients that send a byte now and then are never silent for long, and never done. They must not starve
+    other clients."""
     slow = [enter(daemon) for _ in range(6)]
     for client in slow:
         client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))
@@ -177,7 +181,8 @@ def test_connections_that_take_no_replies(daemon, descriptor_limit):
 
 
 def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
-    """A pass takes 64 requests, but makes only 16 replies that have bytes of their own."""
+    """A pass takes 64 requests for block status, but makes only 16 replies, because such replies have bytes
+    of their own."""
     daemon = serve("-d", "d=ram,size=64M")
     writer = enter(daemon)
     for i in range(512):
@@ -201,7 +206,8 @@ def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
 
 
 def test_a_peer_that_goes_away_over_tcp_is_noticed_while_it_is_not_read(serve):
-    """With TCP the end of the stream is not a hang-up event: a reader must look for it."""
+    """The daemon must notice that a peer has gone while it does not read from that peer. With TCP the end of
+    the stream is not a hang-up event, so a reader must look for it."""
     daemon = serve("-d", "d=ram,size=64M", "-r", "--hang", "--nbd", "tcp:127.0.0.1:0")
     # `status` is not used here: its own connection to the API may still be open when descriptors are counted.
     (disk,) = json.loads(daemon.ready.read_text())["exports"]
@@ -267,7 +273,7 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     slow = [ask(daemon, whole) for _ in range(ANSWERS_MAX // len(body) + 10)]
 
     def refused():
-        # A busy daemon may have given up the first answers before it makes the last ones.
+        # A busy daemon may have given up the first answers before it makes the last answers.
         slow.append(ask(daemon, whole))
         try:
             status, head, body = told(ask(daemon, whole))
@@ -295,7 +301,8 @@ def test_answers_that_nobody_takes_have_a_total(serve):
 
 
 def test_list_says_that_a_bound_on_memory_distorts_a_rule(daemon):
-    """Waiting writes hold their payload. The shard stops reading a connection that would hold too much."""
+    """`list` must say that the bound on memory distorts a rule: waiting writes hold their payload, and the
+    shard stops reading a connection that would hold too much."""
     from timed import Client  # noqa: PLC0415 (without libnbd this test alone is skipped)
 
     client = Client(daemon)

@@ -79,7 +79,7 @@ def test_a_simulation_and_iostat_agree(lab):  # noqa: F811
 def test_the_kernels_own_busy_time_is_told():
     with loop_in_memory() as loop:
         before = loop.stat()
-        # The report watches once it has printed an interval.
+        # Once the report has printed an interval, it is watching.
         report = Watching("stat", "disk.busy", "--json", "-d", loop.path, 1)
         dd("if=/dev/zero", f"of={loop.path}", "bs=64k", "count=400", "oflag=direct")
         after = loop.stat()

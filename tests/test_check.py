@@ -18,13 +18,13 @@ def client(daemon):
 
 
 def lines(text):
-    """The outcome of each check: its verdict by its text, with the observation."""
+    """The outcome of each check, by the text of the check: its verdict and the observed value."""
     assert [line for line in text.splitlines() if len(line) > WIDTH] == []
     return [line.split(maxsplit=1)[0] for line in text.splitlines()]
 
 
 def test_what_holds_and_what_does_not(daemon, client):
-    """The exit status is 3 if one check fails. Every line has its observation."""
+    """The exit status is 3 if any check fails, and the line of every check has the observed value."""
     daemon.cli("inject", "d", "-D", "3ms", "-T", "read", "--name", "slow")
     client.many(60, 4)
     held = ["d.read.p50 >= 3ms", "d.count == 60", "slow.held == 60", "rule(slow).achieved.p99 < 1m", "d.failed == 0"]
@@ -62,8 +62,8 @@ def test_what_is_unknown_is_refused_before_the_command_starts(daemon, directory,
 
 
 def test_around_a_command(daemon, directory):
-    """Only the command's I/O counts. Only the command writes to stdout. If the command fails, its exit status has
-    precedence."""
+    """With a command, `check` counts only the command's I/O, and only the command writes to stdout. If the
+    command fails, its exit status has precedence."""
     daemon.cli("load", daemon.uri("d"), "--depth", "4", "--time", "200ms")
     load = f"{BINARY} load '{daemon.uri('d')}' --depth 2 --time 300ms >&2; echo out"
     inject = f"{BINARY} inject d -D 2ms --name later -- sh -c"
@@ -100,7 +100,7 @@ def test_a_comparison_that_the_shell_took_is_explained(daemon, directory):
 
 
 def test_of_a_run():
-    """`run` checks the I/O of its command."""
+    """`run --check` judges the I/O of its command."""
     lab = ["-d", "db=ram,size=1M", "-r", "-D 2ms -T flush --name slow"]
     script = f"{BINARY} load $DASHPOT_URI --depth 1 --flush 50% --time 300ms >/dev/null"
     command = ["--", "sh", "-c", script]
@@ -116,7 +116,8 @@ def test_of_a_run():
     (["inject", "d", "-D", "1ms", "--name", "mine"], 0),
 ])
 def test_a_daemon_that_was_started_again_while_a_command_ran(directory, serve, words, code):
-    """The new daemon's counters do not cover the time before, and it has other rules."""
+    """If the daemon is started again while the command runs, `check` must say so: the new daemon's counters
+    do not cover the time before, and it has other rules."""
     api = ["--api", f"unix:{directory}/api.sock"]
     daemon = serve("-d", "d=ram,size=1M", *api)
     daemon.api = directory / "api.sock"

@@ -57,7 +57,7 @@ def watched(daemon, *words):
 
 
 def counted(text):
-    """All rows of all intervals, added up by their lower edges."""
+    """The counts of all intervals, added up for each lower edge of a row."""
     sums = {}
     for low, _high, count in ROW.findall(text):
         sums[int(low)] = sums.get(int(low), 0) + int(count)

@@ -125,7 +125,8 @@ def test_trims_and_zeroes_reach_the_device(serve, device):
 @requires("fio")
 @pytest.mark.parametrize("depth", [64, 128])
 def test_depth_reaches_the_device(serve, attach, depth):
-    """The device below is a disk of another daemon, on which reads hang, so that they can be counted."""
+    """The depth of clients must reach the device below, which is a disk of another daemon, on which reads
+    hang, so that they can be counted."""
     lower = serve("-d", "d=ram,size=64M")
     node = attach(lower)
     upper = serve("-d", f"u=dev:{node}")
@@ -152,8 +153,8 @@ def reads(node):
 @requires("iostat")
 @pytest.mark.parametrize("pattern", ["randread", "read"])
 def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern):
-    """Neighbouring reads arrive one by one, too: dashpot gives the kernel no cause to merge them, and a busy
-    device rarely does."""
+    """iostat must show the same reads above and below. Even neighbouring reads arrive one by one: dashpot
+    gives the kernel no cause to merge them, and a busy device rarely does."""
     below = device()
     daemon = serve("-d", f"d=dev:{below}")
     above = attach(daemon)
@@ -187,7 +188,8 @@ def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern
 @can_attach[1]
 @pytest.mark.parametrize("fua", [False, True])
 def test_a_flush_that_fails_faults_the_disk(serve, attach, fua):
-    """The device below is a disk of another daemon, on which flushes fail once."""
+    """A flush that fails must fault the disk. The device below is a disk of another daemon, on which flushes
+    fail once."""
     nbd = pytest.importorskip("nbd")
     lower = serve("-d", "d=ram,size=8M")
     upper = serve("-d", f"u=dev:{attach(lower)}")
@@ -256,7 +258,8 @@ def test_a_mounted_device_is_refused(device, directory):
 @requires("mkfs.ext4")
 @requires("unshare")
 def test_a_device_that_is_about_to_be_closed_is_waited_for(device, directory):
-    """No process is seen to use the device, as after a kill, while the kernel still closes it."""
+    """The daemon must wait for a device that the kernel is still closing, as after a kill, although no
+    process can be seen to use it."""
     node = device()
     at = directory / "there"
     at.mkdir()

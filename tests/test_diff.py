@@ -1,4 +1,4 @@
-"""Differences: real runs are recorded, and `diff` names the cause in its first line."""
+"""Records real runs, and checks that `diff` names the cause of a difference in its first line."""
 
 import html
 import json
@@ -21,7 +21,8 @@ def over(process):
 
 
 def load(daemon, disks, seconds, rate=250):
-    """A load of 4 KiB reads and writes at random offsets for each of these disks, from processes of their own."""
+    """A load of 4 KiB reads and writes at random offsets for each of these disks, each from its own
+    process."""
     return [
         subprocess.Popen(
             [BINARY, "load", daemon.uri(disk), "--depth", "64", "--write", "40%", "--time", seconds,

@@ -134,8 +134,8 @@ def test_a_table_comes_from_a_file(created, directory):
 @pytest.mark.parametrize("medium", ["file", "dev"])
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_a_device_begins_at_a_sector_of_its_medium(created, device, directory, medium, parts):
-    """Reads, writes, discards and zeroes reach only the device's bytes: those before and behind them stay as they
-    were."""
+    """Reads, writes, discards and zeroes reach only the device's bytes: those before and after them stay as
+    they were."""
     start, sectors = 2048 + 8, 4096
     file = node = directory / "disk.img"
     if medium == "dev":
@@ -236,8 +236,8 @@ def test_a_reloaded_table_takes_effect_with_resume(created):
 
 @requires("fio")
 def test_no_io_is_lost_or_early_while_tables_change(created):
-    """Each I/O goes by one table or the other, never by a mixture: reads and writes are at least as slow
-    as that table says."""
+    """Each I/O follows either the old or the new table, never a mixture: reads and writes are at least as
+    slow as that table says."""
     node = created("0 131072 delay ram:64M 0 10 ram:64M 0 20")
     words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randwrite"]
     job = subprocess.Popen(
@@ -295,7 +295,7 @@ def test_what_a_killed_daemon_leaves_is_removed(created):
 
 
 def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
-    """The next device often gets the same node."""
+    """The link of a killed daemon must not lead to the next device, which often gets the same node."""
     dead, other = NAME, f"{NAME}-other"
     created("0 2048 delay ram:1M 0 0")
     (pid,) = servers()
@@ -304,7 +304,8 @@ def test_the_link_of_a_killed_daemon_leads_to_no_other_device(created):
     node = created("0 4096 delay ram:2M 0 0", other).resolve()
     assert not os.path.lexists(f"/dev/mapper/{dead}")
     assert f"{dead}\t(its daemon is gone)" in dm("ls").stdout.splitlines()
-    # A node names the device that has it now. `status` and `info` report about that device and about the dead one.
+    # A node now stands for the device that has it. `status` and `info` report both that device and the dead
+    # one.
     assert dm("table", node).stdout == "0 4096 delay ram:2M 0 0\n"
     for command in ["status", "info"]:
         done = dm(command, code=1)
@@ -325,7 +326,8 @@ def test_io_in_flight_fails_when_a_device_is_removed_by_force(created):
 
 @pytest.mark.parametrize("moment", ["directory", "lab.toml", "nbd.sock", "ready", "state", "/dev/mapper"])
 def test_what_a_killed_create_leaves_is_removed(created, moment):
-    """`remove` removes all that the killed `create` had made, even a daemon that it had not noted yet."""
+    """`remove` must remove all that a killed `create` had made, even a daemon that `create` had not recorded
+    yet."""
     home = BASE / NAME
     step = {"directory": home, "/dev/mapper": pathlib.Path(f"/dev/mapper/{NAME}")}.get(moment, home / moment)
     create = subprocess.Popen([BINARY, "dmsetup", "create", NAME, "--table", "0 2048 delay ram:1M 0 0"])

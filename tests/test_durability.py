@@ -104,7 +104,8 @@ def test_a_flush_covers_the_writes_of_other_connections(daemon):
 
 
 def test_a_flush_that_fails_faults_the_disk(daemon):
-    """A later fdatasync would succeed, because the kernel has dropped the data that it could not write."""
+    """A flush that fails must fault the disk: a later fdatasync would succeed, because the kernel has dropped
+    the data that it could not write."""
     client = Client(daemon)
     trace = Trace(daemon, "-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:error=EIO")
     assert client.wait(client.write()).error == 0

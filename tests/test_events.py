@@ -143,7 +143,8 @@ def test_errors_and_suspensions_are_told(daemon):
 
 
 def test_proof_does_not_blame_clients_for_a_suspension(daemon):
-    """A read waits until its disk is resumed. The wait is in its total, but in no figure of its client."""
+    """A read waits until its disk is resumed. The wait must be in the read's total latency, but in no figure
+    of its client."""
     daemon.cli("inject", "d", "-D", "1ms", "-T", "read")
     client = connect(daemon)
     daemon.cli("suspend", "d")
@@ -178,7 +179,7 @@ def test_clients_add_up_to_their_disk(daemon):
     assert [count for name, count in reads.items() if name.endswith(f"pid={other}")] == [30]
     names = {(zio["client"], zio["op"]) for zio in ask(daemon, "/v1/events", after=0)["zios"]}
     assert {name for name, _ in names} == set(reads)
-    # The client has left. Its counts stay, and the next client with the same id gets a different name.
+    # The client has left. Its counts stay, and the next client, which gets the same id, has a different name.
     third = read_elsewhere(daemon, 7)
     again = ask(daemon, "/v1/disks/d/latency", by="client")
     reads = {op["by"]: op["completed"] for op in again["ops"] if op["op"] == "read"}
@@ -292,7 +293,7 @@ def test_an_idle_daemon_does_not_wake_up(daemon):
 
 
 def test_a_search_through_much_finds_everything(serve):
-    """The search looks at 100,000 zios at a time."""
+    """A search, which looks at 100,000 zios at a time, must find all zios among more than that."""
     daemon = serve("-d", "d=ram,size=64M", "--events", "1G")
     client = connect(daemon)
     write(client, 0, b"first" + bytes(507))

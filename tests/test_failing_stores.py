@@ -1,5 +1,5 @@
-"""Pools whose stores fail: acknowledged and flushed data is kept, the client hears of the failure, the daemon goes on,
-and `status` names the remedy."""
+"""Pools whose stores fail: acknowledged and flushed data is kept, the client gets an error, the daemon goes
+on, and `status` names the remedy."""
 
 import os
 import signal
@@ -37,7 +37,8 @@ def fails(operation, *arguments):
 @requires("prlimit")
 @pytest.mark.parametrize("policy", ["through", "none", "openzfs", "legacy"])
 def test_a_file_without_room(serve, directory, policy):
-    """The limit of a file's size stands for a full file system: a sparse file gets no more blocks (ENOSPC)."""
+    """Writes fail because a sparse file gets no more blocks (ENOSPC). A limit on the file's size stands for a
+    full file system."""
     daemon, written = daemon_on_files(serve, directory, policy), {}
     client = connect(daemon)
     client.pwrite(content(1) * 16, 0, nbd.CMD_FLAG_FUA)

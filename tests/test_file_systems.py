@@ -90,7 +90,7 @@ def test_a_file_system_stays_whole_while_rules_change(serve, attach, tmp_path, f
 
 @pytest.mark.parametrize("fs", ["ext2", "ext3", "btrfs", "vfat"])
 def test_other_kinds_of_file_systems(serve, attach, tmp_path, fs):
-    """Tests those kinds that this kernel and this host have."""
+    """Tests the other kinds of file systems that this kernel and this host have."""
     if shutil.which(f"mkfs.{fs}") is None:
         pytest.skip(f"mkfs.{fs} is missing: make deps")
     if f"\t{fs}\n" not in pathlib.Path("/proc/filesystems").read_text():
@@ -147,7 +147,7 @@ def test_run_mounts_and_unmounts(attach, tmp_path):
 
 @requires("mkfs.ext4")
 def test_a_rule_that_holds_the_unmounting_holds_no_end_up(attach, tmp_path):
-    """Unmounting writes to the disk, and this rule would hold those writes for ever."""
+    """`run` must end even if a rule holds the writes of the unmounting for ever."""
     script = 'touch "$0/file" && "$1" inject d --hang -T write,flush'
     done = run(BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path, BINARY)
     assert not os.path.ismount(tmp_path) and not remains(), done.stderr

@@ -1,4 +1,4 @@
-"""heatmap: latency by time, in characters, as SVG and as JSON, without missing I/O."""
+"""heatmap shows latency over time in characters, as SVG and as JSON, and misses no I/O."""
 
 import json
 import os

@@ -146,7 +146,8 @@ def test_a_client_is_chosen_by_its_name(daemon, client):
 
 
 def test_probability_injects_into_about_that_share(daemon, client):
-    """With 2,000 draws at 10 %, a count outside of 100 to 320 has a probability of less than 1 in 10^12."""
+    """A rule with `-f 10%` must fail about that share. With 2,000 draws at 10 %, a count outside of 100 to
+    320 has a probability of less than 1 in 10^12."""
     daemon.cli("inject", "d", "-e", "EIO", "-f", "10%")
     failed = sum(request.error == errno.EIO for request in client.many(2000, 32))
     assert 100 < failed < 320
@@ -156,7 +157,7 @@ def test_probability_injects_into_about_that_share(daemon, client):
 # Several rules.
 
 def test_a_tail_stacks_on_a_baseline(daemon, client):
-    """`2ms`, then `500ms -f 1%`: the baseline does not beat the tail."""
+    """With a baseline rule of `2ms` and then a tail of `500ms -f 1%`, the baseline must not beat the tail."""
     daemon.cli("inject", "d", "-D", "2ms")
     daemon.cli("inject", "d", "-D", "500ms", "-f", "1%")
     requests = client.many(1500, 64)
@@ -377,7 +378,7 @@ def test_a_daemon_that_is_gone_before_the_command_leaves_the_status(daemon):
 
 
 def test_an_empty_command_is_refused(daemon):
-    """`-- $CMD` with an unset `CMD` must not arm the rule for good."""
+    """An empty command is refused: `-- $CMD` with an unset `CMD` must not arm the rule for good."""
     assert "no command after '--'" in daemon.cli("inject", "d", "-D", "1ms", "--", code=2).stderr
     assert daemon.rules() == {}
 
@@ -469,7 +470,8 @@ def test_lanes_are_charged_at_resume(daemon, client):
 
 
 def test_a_client_that_leaves_gives_its_lane_back(daemon):
-    """The zios of a client that leaves also leave the lane: the next zio waits only for its own service."""
+    """When a client leaves, its zios must leave the lane, so that the next zio waits only for its own
+    service."""
     daemon.cli("inject", "d", "-D", "60m:1")
     leaver = Client(daemon)
     held = [leaver.read() for _ in range(5)]
@@ -481,7 +483,8 @@ def test_a_client_that_leaves_gives_its_lane_back(daemon):
 
 @pytest.mark.parametrize("state", ["held", "hung", "suspended"])
 def test_shutdown_fails_what_it_cannot_finish(daemon, state):
-    """The zio never succeeds early, and never blocks the daemon's end."""
+    """When the daemon ends, a zio that it cannot finish must fail: it may neither succeed early nor block the
+    end."""
     client = wire.Wire(daemon.connect())
     client.go("d")
     if state == "suspended":

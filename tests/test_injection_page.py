@@ -20,7 +20,7 @@ def test_a_picture_of_the_page_is_that_of_its_lab(name, directory):
 
 
 def parts(name):
-    """The count and the percentiles of each ten seconds of a lab."""
+    """The count and the percentiles for each ten seconds of a lab."""
     lab = ROOT / f"labs/injection-{name}.toml"
     (told,) = json.loads(run(BINARY, "sim", lab, "--json", "--report", "iolatency --percentiles 10").stdout)
     return [interval["latency"] for interval in told["reports"][0]["output"]]
@@ -66,7 +66,7 @@ def test_the_commands_of_the_phrase_book_work(serve, directory):
     text = (ROOT / "docs/phrase-book.md").read_text()
     commands = [words for words in re.findall(r"`(dashpot [^`]*)`", text) if "dmsetup" not in words]
     assert len(commands) > 20
-    # A rule that is updated and a disk that is resumed come after the commands that armed and suspended them.
+    # Commands that update a rule or resume a disk come after those that arm the rule or suspend the disk.
     for words in commands:
         words = words.replace("/var/lib/db", str(directory / "files"))
         if words.endswith("-- CMD"):

@@ -1,4 +1,4 @@
-"""The files of integrations/ for pipelines: each is valid by its schema, and its shell steps do what they say."""
+"""The files of integrations/ for pipelines: each follows its schema, and its shell steps do what they say."""
 
 import hashlib
 import json

@@ -165,8 +165,8 @@ def test_quantize_divides_by_the_time_that_passed(daemon):
 
 
 def test_snoop_says_that_the_daemon_was_started_again(directory, serve):
-    """snoop looks 20 times a second. If a request is on its way when the daemon is killed, snoop reports that
-    first, and the test tries again.
+    """snoop must say that the daemon was started again. snoop asks 20 times a second; if a request is on its
+    way when the daemon is killed, snoop reports that first, and the test tries again.
     """
     said = ""
     while "the daemon was started again" not in said:
@@ -243,7 +243,8 @@ def test_iostat_of_the_kernels_disks_that_was_stopped(loop):
 
 @takes_a_kernel
 def test_a_report_of_the_kernels_disks_that_was_stopped_misses_nothing(loop):
-    """Events carry the times of their ends. As long as no event is lost, no interval is missed."""
+    """A report that was stopped must miss no interval as long as no event is lost, because events carry the
+    times of their ends."""
     report = Watching("iolatency", "-d", loop.name, "--json", PERIOD)
     with stopped(report.process):
         read_all(loop, 500)
@@ -259,7 +260,8 @@ def test_a_report_of_the_kernels_disks_that_was_stopped_misses_nothing(loop):
 @requires("dd")
 @pytest.mark.parametrize("text", [[], ["--json"]], ids=["text", "json"])
 def test_the_tail_of_a_watch_is_read_up_to_the_signal(loop, text):
-    """On a busy host the program prints late, and reads late."""
+    """A watch must read all events up to the signal, even on a busy host, where the program prints and reads
+    late."""
     with busy_loops(4):
         report = Watching("iolatency", "-d", loop.path, *text, "5ms")
         read_all(loop, 15_000)

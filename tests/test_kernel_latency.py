@@ -84,9 +84,10 @@ def bucket(ns):
     ("uniform=10ms..40ms", 1, 300), ("uniform=2ms..6ms", 32, 4000), ("uniform=1ms..5ms", 128, 8000),
 ])
 def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, depth, number):
-    """Buckets are about 2.2 % wide. fio's clock stops later than the kernel's, because of system calls and of
-    other work on a busy machine. The difference is noise in fio's figures, so only one of several attempts must
-    agree. With a constant delay, p90 and p99 would show only that noise.
+    """fio's and dashpot's percentiles must agree within a bucket, which is about 2.2 % wide. fio's clock
+    stops later than the kernel's, because of system calls and of other work on a busy machine. The difference
+    is noise in fio's figures, so only one of several attempts must agree. With a constant delay, p90 and p99
+    would show only that noise.
     """
     daemon.cli("inject", "d", "-D", delay)
     for _ in range(ATTEMPTS):
@@ -152,7 +153,7 @@ def block(daemon, how):
 
 
 def in_flight(line, loop):
-    """The age of the I/O that a remark names, and the remark itself."""
+    """The age of the I/O in flight that a remark of the report names, and the remark itself."""
     number, age, name, wait = IN_FLIGHT.match(line.rstrip("\n")).groups()
     assert (number, name, wait) == ("1", loop.name, "issued"), line
     return float(age), line
@@ -160,7 +161,8 @@ def in_flight(line, loop):
 
 @requires("fio")
 def test_what_crosses_ends_of_intervals_is_counted_once(daemon, slow, tmp_path):
-    """Each I/O is in flight at two ends at least, and counts only in the interval in which it ends."""
+    """Each I/O is in flight at the ends of at least two intervals, and must count only in the interval in
+    which it ends."""
     daemon.cli("inject", "d", "-D", "250ms")
     report = Watching(slow, "--json", "100ms")
     assert len(fio(slow, 8, 60, tmp_path)) == 60

@@ -76,7 +76,7 @@ class Watching:
 
 
 def iolatency(*words):
-    """Starts iolatency, and returns once it watches: its first line comes when everything is in place."""
+    """Starts iolatency, and returns once it is watching, which its first line shows."""
     return Watching("iolatency", *words)
 
 
@@ -182,7 +182,8 @@ def test_iostat_of_all_disks_takes_no_privilege(loop):
 @requires("mkfs.ext4")
 @requires("fsfreeze")
 def test_what_outlasts_intervals_is_counted_once(tmp_path, nothing_left):
-    """A write blocks for more than two intervals of a second. Reports mention the write meanwhile."""
+    """A write blocks for more than two intervals of a second. Reports must mention it meanwhile, and count it
+    once."""
     with loop_that_can_be_frozen(tmp_path) as (loop, place):
         report = iolatency("-d", loop.path, 1)
         run("fsfreeze", "-f", place)
@@ -205,7 +206,8 @@ def test_what_outlasts_intervals_is_counted_once(tmp_path, nothing_left):
 
 
 def test_every_io_is_in_one_interval(loop, nothing_left):
-    """The intervals are so short that many I/Os cross their ends, or complete while one is printed."""
+    """Every I/O must be in exactly one interval. The intervals are so short that many I/Os cross their ends,
+    or complete while an interval is printed."""
     before = loop.stat()
     report = iolatency("-d", loop.path, "5ms")
     dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=15000", "iflag=direct")
@@ -284,7 +286,8 @@ def test_quantize_of_a_disk(loop, nothing_left):
 @requires("fio")
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 def test_losses_invent_no_latency(loop, nothing_left, queued):
-    """A paused observer reports the events that it missed, and pairs no end with another I/O's beginning."""
+    """An observer that was paused must report the events that it missed, and pair no end with the beginning
+    of another I/O."""
     report = Watching("iolatency", "--percentiles", "--json", "-d", loop.path, *queued, "500ms")
     work = subprocess.Popen(
         ["fio", "--name=fio", f"--filename={loop.path}", "--direct=1", "--ioengine=libaio", "--rw=randread", "--bs=4k",

@@ -53,7 +53,8 @@ def test_the_static_layout_deals_blocks_in_turn(serve, directory):
 
 @pytest.mark.parametrize("command", ["serve", "run", "sim"])
 def test_the_dynamic_layout_over_files_is_refused(directory, command):
-    """The table of places is in memory, so that a restart would lose all bytes."""
+    """`layout = "dynamic"` over files is refused: its table of places is in memory, so a restart would lose
+    all bytes."""
     path = directory / "lab.toml"
     lab = LAB.format(layout="dynamic", policy="none")
     path.write_text(lab.replace('store = "ram"', f'store = "file:{directory}/image"'))

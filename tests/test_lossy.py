@@ -126,7 +126,8 @@ def test_off_drops_its_clients_and_refuses_new_ones_until_the_restart(lossy):
 
 
 def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
-    """Writes that are held before or after the store, or suspended, are not written afterwards."""
+    """Writes that a power cut finds in flight, held before or after the store or suspended, must neither be
+    acknowledged nor be written afterwards."""
     client = Client(lossy)
     lossy.cli("inject", "d", "-D", "60s", "-T", "write")
     client.write(0, 4096)
@@ -146,8 +147,8 @@ def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
 
 
 def test_writes_that_the_store_was_not_asked_for_never_reach_it_after_the_cut(lossy):
-    """There are more zios than a pass aborts. The zios fall due one after the other, from before the cut until
-    long after it.
+    """After the cut, no write may reach the store. There are more zios than a pass aborts, and they fall due
+    one after the other, from before the cut until long after it.
     """
     clients = [Client(lossy).handle for _ in range(4)]
     lossy.cli("inject", "d", "-D", "uniform=1ms..300ms", "--mode", "add", "-T", "write")
@@ -250,8 +251,8 @@ def test_an_orderly_end_loses_nothing(serve, directory):
 
 @pytest.mark.parametrize("store", ["ram", "file"])
 def test_a_read_of_any_length_is_answered(serve, directory, store):
-    """For a plain file, a pool of threads does large reads. A lossy store has no such threads, so its
-    shard waits for the reads."""
+    """A lossy store must answer reads of any length. It has no pool of threads that does large reads, as a
+    plain file has, so its shard waits for these reads."""
     size = 4 << 20
     if store == "file":
         image = directory / "d.img"

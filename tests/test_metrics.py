@@ -1,4 +1,4 @@
-"""Metrics: the text has the API's figures, and each figure means the same in every program."""
+"""Metrics: the text has the same figures as the API, and each figure means the same in every program."""
 
 import math
 import os

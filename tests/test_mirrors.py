@@ -1,5 +1,5 @@
-"""Mirrors whose disks outlive the daemon: after an unclean stop, or with a file that was swapped, their sides are made
-equal, or refused."""
+"""Mirrors whose disks outlive the daemon: after an unclean stop, or with a file that was swapped, their sides
+are made equal, or the files are refused."""
 
 import os
 

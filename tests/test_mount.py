@@ -1,4 +1,5 @@
-"""`dashpot mount` and `run --mount`: a disk's file system for as long as it is attached."""
+"""`dashpot mount` and `run --mount`: the file system of a disk, mounted for as long as the disk is
+attached."""
 
 import signal
 import subprocess
@@ -23,7 +24,7 @@ def test_a_mount_that_waits_says_so_and_an_interrupted_one_leaves_nothing(attach
 
 @requires("mkfs.ext4")
 def test_what_is_on_a_disk_is_read_once(daemon, attach, tmp_path):
-    """`mount` reads both ends, and blkid finds them in the page cache."""
+    """`mount` must read the ends of the disk only once: blkid finds them in the page cache."""
     daemon.cli("mount", "d", tmp_path, "--mkfs", "--with", "loop")
     daemon.cli("detach", "d")
     reads = lambda: {op["op"]: op["completed"] for op in daemon.disk()["ops"]}["read"]  # noqa: E731

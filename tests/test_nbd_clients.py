@@ -109,7 +109,7 @@ def test_qemu_img_bench_completes(disk, direction):
 
 @requires("qemu-io")
 def test_qemu_io_patterns(disk):
-    """Each read checks its pattern. qemu-io fails if a pattern is wrong."""
+    """qemu-io writes patterns and reads them back; it fails if a pattern is wrong."""
     commands = [
         "write -P 0xab 0 64k", "read -P 0xab 0 64k",
         "write -P 0xcd 512 512", "read -P 0xab 0 512", "read -P 0xcd 512 512", "read -P 0xab 1k 63k",

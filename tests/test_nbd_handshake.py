@@ -76,7 +76,8 @@ def test_list_names_every_export_in_order(client):
 
 
 def test_a_list_tells_nobody_where_a_store_is(serve, directory):
-    """TCP clients may be strangers: they learn the kind and the size of a store, but no path."""
+    """TCP clients may be strangers, so a list must tell them the kind and the size of a store, but no
+    path."""
     image = directory / "secret.img"
     image.write_bytes(bytes(1 << 20))
     daemon = serve("-d", f"one=file:{image}", "-d", "two=null,size=2G")

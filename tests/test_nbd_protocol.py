@@ -103,7 +103,8 @@ def test_a_read_larger_than_the_limit(client, length):
 
 
 def test_a_write_larger_than_the_limit(daemon, client):
-    """The server may read the payload and refuse it, or close the connection. The server must not get out of step."""
+    """The server may read a payload beyond the limit and refuse it, or close the connection, but must not get
+    out of step."""
     try:
         assert client.call(CMD_WRITE, 0, (32 << 20) + 512, data=bytes((32 << 20) + 512)) == EINVAL
         assert client.in_step()
@@ -143,7 +144,7 @@ def test_a_read_only_disk(serve, command):
 
 
 def test_libnbd_sees_the_same_errors(daemon):
-    """libnbd negotiates structured replies, and gets the same errors."""
+    """libnbd, which negotiates structured replies, must get the same errors."""
     handle = libnbd(daemon)
     assert handle.get_structured_replies_negotiated()
     fails(EINVAL, handle.pread, 1024, SIZE - 512)
@@ -295,7 +296,8 @@ def test_a_write_cut_short_changes_nothing(daemon):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_requests_are_each_answered_once(daemon, client, seed):
-    """A request with any numbers gets one reply, and the next request is understood."""
+    """Each of many random requests must get exactly one reply, and the daemon must understand the next
+    request."""
     draw = random.Random(seed)
     lengths = {}
     for cookie in range(500):

@@ -149,7 +149,8 @@ def test_a_simulation_keeps_its_speed(directory, page):
 
 @takes_a_kernel
 def test_a_rectangle_finds_a_process_on_a_kernel_disk(directory, loop, page):
-    """Two processes read one disk; the I/Os in the rectangle are those of the process with the large reads."""
+    """Two processes read one disk. The page must name the process with the large reads, whose I/Os are in the
+    rectangle."""
     large = directory / "largereader"
     shutil.copy(shutil.which("dd"), large)
     address = page("observe", "--page", loop.path, "1")

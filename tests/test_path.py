@@ -1,5 +1,5 @@
-"""Path disks: the calls of a program are held, and no others. The programs are real ones, and what they count
-themselves is compared with what dashpot counts."""
+"""Path disks: the calls of a program are held, and no others. The programs are real, and their own counts are
+compared with dashpot's."""
 
 import json
 import os
@@ -147,7 +147,8 @@ def test_random_histories_of_files_are_followed(places, tmp_path, _):
     assert done.stderr == ""
 
 
-# Starts a command on a suspended disk, and resumes the disk once it has as many calls as the command has threads.
+# Starts a command on a suspended disk, and resumes the disk once it holds one call of each of the command's
+# threads.
 TOGETHER = """
 "$DASHPOT" suspend wal --now >/dev/null
 "$@" &

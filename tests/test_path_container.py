@@ -51,7 +51,7 @@ def test_the_program_hears_the_error(container, drops):  # noqa: F811
 
 @pytest.mark.parametrize("drops", [[], DROPS], ids=["root", "drops"])
 def test_names_and_bytes_are_known(container, drops):  # noqa: F811
-    """Tests the types whose arguments lie in the memory of the program, which another user may not
+    """Tests the types of calls whose arguments lie in the memory of the program, which another user may not
     read."""
     program = "import os; os.close(os.open('/work/g', os.O_CREAT | os.O_RDWR)); os.rename('/work/g', '/work/h')"
     rules = ["-D 1ms -T open,rename"]
@@ -125,6 +125,6 @@ os.fsync(file)
 def test_a_user_that_stops_its_reader_does_not_stop_dashpot(container):  # noqa: F811
     out, err = container.run(*entry_point("-D 1ms"), *LISTS, *DROPS, PYTHON, "-c", STOPS, "/work/f")
     assert out == "stopped\n"
-    # The first call goes on without being held, and a new reader looks up the second.
+    # The first call goes on without being held, and a new process looks up the second.
     assert listed(container)["matched"] == 2
     assert "1 call was not held" in err

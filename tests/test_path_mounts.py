@@ -35,7 +35,8 @@ def mounted(files, words):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside"])
 def test_a_file_is_held_at_each_of_its_places(files, tmp_path, way, inside):
-    """The mount is made before dashpot starts, or by its program, in a namespace that dashpot does not see."""
+    """A file must be held at each place where it is mounted. The mount is made before dashpot starts, or by
+    its program, in a namespace that dashpot does not see."""
     words, path = WAYS[way]
     under = mounted(files, words)
     program = [PYTHON, "-c", SYNCS, files.parent / path, 5]
@@ -66,7 +67,7 @@ def test_a_file_of_another_directory_is_not_held(files, tmp_path, words):
     assert rule["matched"] == 0
 
 
-# Makes a root of its own, in which a file has the path of a file of the disk.
+# Makes a new root, in which a file has the path of a file of the disk.
 ENTERED = """
 mkdir root && mount $2 root && cd root
 for at in usr bin lib lib64; do mkdir -p $at && mount --rbind /$at $at; done
@@ -84,7 +85,8 @@ mkdir -p .$1 mnt && $3 && touch .$1/f && pivot_root . mnt && shift 3 && exec "$@
     ids=["another file", "the file", "all files"],
 )
 def test_a_root_of_a_program_has_its_own_files(files, tmp_path, root, more, matched):
-    """The path alone does not tell whether a file in another namespace of mounts is the disk's."""
+    """A program with a root of its own has other files at the same paths: the path alone does not tell
+    whether such a file is the disk's."""
     entered = f"cd {files.parent}" + ENTERED.replace("$2", root).replace("$3", more)
     _, rule = counted(
         files, tmp_path, "unshare", "--mount", "sh", "-ec", entered, "sh", files, root, more, PYTHON, "-c", SYNCS,

@@ -1,4 +1,5 @@
-"""Path disks: programs with a root of their own, where absolute links lead elsewhere than for dashpot."""
+"""Path disks: programs that have changed their root, so that absolute links lead them elsewhere than they
+lead dashpot."""
 
 import os
 import pathlib
@@ -11,7 +12,7 @@ from test_path import PYTHON, counted, places  # noqa: F401
 HERE = pathlib.Path(__file__).resolve().parent
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root of a process")
 
-# Becomes a program that sees no other files than those of the root.
+# Becomes a program that sees only the files below its root.
 CHANGED = """
 import os, sys
 os.chroot(sys.argv[1])

@@ -1,5 +1,5 @@
-"""Path disks: the types of calls that a program's filter notifies, their files and their bytes, syncs that
-dashpot does first, and the ways to a file that are counted, because they cannot be held."""
+"""Path disks: the types of calls that a program's filter reports, their files and their bytes, the syncs that
+dashpot does first, and the accesses to files that dashpot can only count and not hold."""
 
 import json
 import os

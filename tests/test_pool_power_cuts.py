@@ -1,5 +1,5 @@
-"""Data of a volume that a flush or FUA has acknowledged survives a power cut of its pool: real clients, random
-writes and moments, under every policy and layout."""
+"""Data of a volume that a flush or FUA has acknowledged survives a power cut of its pool: tested with real
+clients, random writes and random moments, under every policy and layout."""
 
 import itertools
 import random

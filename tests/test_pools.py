@@ -1,4 +1,4 @@
-"""The pools and volumes as a daemon shows them, and tunables that a user sets meanwhile."""
+"""The pools and volumes as a daemon shows them, and tunables that a user changes while the daemon runs."""
 
 import http.client
 import json
@@ -142,7 +142,8 @@ def test_the_io_at_a_pools_disk_is_of_a_volume_or_of_the_pool(serve, directory):
 
 @requires("fio")
 def test_the_wait_for_the_throttle_belongs_to_the_volume_in_every_count(pool):
-    """The figures by client and by second agree with the counters of the data path."""
+    """The figures by client and by second must agree with the counters of the data path about the wait for
+    the throttle."""
     pool.cli("set", "tank", "zfs_dirty_data_max=256K", "zfs_delay_min_dirty_percent=0", "zfs_delay_scale=5ms")
     write(pool, "--size=2M")
     path = f"/v1/volumes/{VOLUME.replace('/', '%2F')}/latency"

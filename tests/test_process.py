@@ -33,7 +33,8 @@ def runs(pid):
 
 @requires("prlimit")
 def test_a_write_beyond_the_limit_of_a_files_size_is_refused(serve, directory):
-    """By default the kernel ends a process, with all its disks, when it writes beyond `ulimit -f`."""
+    """A write beyond `ulimit -f` must fail, although the kernel's default is to end the process, with all its
+    disks."""
     image = directory / "d.img"
     with open(image, "wb") as file:
         file.truncate(8 * MIB)
@@ -145,7 +146,7 @@ def test_a_signal_that_ends_the_command_is_its_status(start, directory, name):
 
 
 def test_a_command_does_not_outlive_its_disks(start, directory):
-    """The command ends even if dashpot is killed and cannot clean up."""
+    """The command of `run` must end even if dashpot is killed and cannot clean up."""
     process, _place = start("sh", "-c", f"echo $$ > {directory}/pid; exec sleep 1000")
     file = directory / "pid"
     pid = int(eventually(lambda: file.exists() and file.read_text().strip(), "the command runs"))
@@ -155,7 +156,8 @@ def test_a_command_does_not_outlive_its_disks(start, directory):
 
 
 def test_what_nohup_ignores_the_command_ignores(start):
-    """If dashpot caught a signal that nohup ignores, the signal would have its default action again in the command."""
+    """A signal that nohup ignores must stay ignored in the command: if dashpot caught that signal, it would
+    have its default action again in the command."""
     ignoring = f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({BINARY!r}, sys.argv[1:])"
     command = [BINARY, "run", "-d", "d=ram,size=1M", "--", "grep", "SigIgn", "/proc/self/status"]
     done = run(sys.executable, "-c", ignoring, *command)

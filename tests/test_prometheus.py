@@ -149,7 +149,7 @@ def test_the_alerts_are_evaluated_and_quiet(watched):
 
 @requires("prometheus")
 def test_an_alert_fires_for_what_hangs(scraped, prometheus):
-    """The alert's threshold of 30 s is lowered to 0.5 s."""
+    """The alert must fire for I/O that hangs. Its threshold of 30 s is lowered to 0.5 s."""
     server = prometheus(urllib.parse.urlsplit(url_of(scraped)).netloc)
     scraped.cli("inject", "d", "--hang")
     client = Client(scraped)
@@ -170,7 +170,8 @@ def test_promtool_accepts_the_files(words):
 
 
 def test_what_the_files_ask_for_is_there(scraped):
-    """If a metric were renamed, a panel would stay empty, or an alert silent."""
+    """Every metric that the dashboard and the alerts ask for must exist: otherwise a panel would stay empty,
+    or an alert silent."""
     scraped.cli("inject", "d", "-D", "1ms")
     Client(scraped).many(10, 2)
     there = {name for name, _ in samples(scrape(scraped)[1])}

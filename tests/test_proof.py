@@ -89,7 +89,8 @@ def test_a_constant(daemon, client):
 
 
 def test_lane_wait_is_no_part_of_it(daemon, client):
-    """Eight requests at once on one lane of 3 ms take up to 24 ms, but 3 ms were requested and achieved."""
+    """The wait for a lane must not count: eight requests at once on one lane of 3 ms take up to 24 ms, but 3
+    ms were requested and achieved."""
     daemon.cli("inject", "d", "-D", "3ms:1")
     requests = client.many(40, 8)
     assert max(request.latency for request in requests) >= 24e-3
@@ -191,7 +192,8 @@ def test_check_fails_with_the_reason_unless_all_is_kept(serve, directory):
 
 
 def test_check_judges_by_the_tolerances_that_are_given(daemon, client):
-    """No host can keep a tolerance of zero, and every host keeps one of a minute."""
+    """`--check` must judge by the given tolerances: no host can keep a tolerance of zero, and every host
+    keeps one of a minute."""
     daemon.cli("inject", "d", "-D", "2ms")
     client.many(120, 4)
     daemon.cli("proof", "--check", "--within", "1m", "--tail", "1m")
@@ -202,7 +204,8 @@ def test_check_judges_by_the_tolerances_that_are_given(daemon, client):
 
 
 def test_what_the_hosts_stops_explain_is_neither_kept_nor_broken(daemon, client):
-    """The daemon is stopped for much longer than the tolerance while I/Os are due."""
+    """The daemon is stopped for much longer than the tolerance while I/Os are due, so the verdict must be
+    neither kept nor broken."""
     daemon.cli("inject", "d", "-D", "100ms")
     client.many(60, 8)
 
@@ -253,7 +256,8 @@ def test_a_rule_that_is_gone_is_proven_until_a_reset(daemon, client):
 
 
 def test_what_a_command_was_given_is_said_at_its_end(daemon):
-    """The report goes to stderr, because stdout is the command's."""
+    """At its end, `inject … -- CMD` must report what it injected, on stderr, because stdout is the
+    command's."""
     script = "echo out; exit 7"
     done = daemon.cli("inject", "d", "-D", "2ms", "--name", "slow", "--", "sh", "-c", script, code=7)
     assert done.stdout == "out\n"
@@ -264,7 +268,7 @@ def test_what_a_command_was_given_is_said_at_its_end(daemon):
 
 
 def test_a_rule_of_a_command_ends_with_its_client(daemon):
-    """The rule ends even if the client is killed and cannot clear it."""
+    """The rule of a command must end even if the client is killed and cannot clear it."""
     client = daemon.start("inject", "d", "-D", "2ms", "--name", "slow", "--", "sh", "-c", "echo $$; exec sleep 1000")
     command = int(client.stdout.readline())
     assert [rule["name"] for rule in daemon.rules().values()] == ["slow"]
@@ -281,7 +285,8 @@ def test_a_rule_of_a_command_ends_with_its_client(daemon):
 # After an update.
 
 def test_an_update_begins_the_evidence_anew(daemon, client):
-    """Zios that are held at the update end as the rule said before, and do not count as late now."""
+    """Zios that are held when the rule is updated must end as the rule said before, and must not count as
+    late under the new words."""
     daemon.cli("inject", "d", "-D", "1ms", "--name", "slow")
     client.many(60, 4)
     daemon.cli("update", "slow", "-D", "60m")

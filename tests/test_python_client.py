@@ -80,7 +80,7 @@ def test_nothing_injected_has_the_daemons_reason(d):
 
 
 def test_the_rule_that_decided_is_named(d):
-    """The daemon's reason is more than 'no match'."""
+    """The daemon's reason must name the rule that decided, and not only say 'no match'."""
     with d["db"].rule("-e EIO -T read"):
         with pytest.raises(dashpot.NothingInjected) as raised:
             with d["db"].rule("-D 1ms -T read"):
@@ -247,7 +247,8 @@ def test_stop_leaves_nothing():
     assert d.stop() == 0 and not directory.exists() and gone(d.pid)
 
 
-# Starts a daemon from a thread that ends at once, and prints what there is to clean up.
+# Starts a daemon from a thread that ends at once, and prints the daemon's pid and address, so that the test
+# can check that both are gone.
 KILLED = """
 import json, sys, threading, dashpot
 started = []
@@ -314,7 +315,7 @@ def test_a_program_with_a_path_disk(tmp_path):
 
 @requires("nbdcopy")
 def test_the_guide_in_the_package(tmp_path):
-    """The example of docs/python.md, as it is there."""
+    """Runs the example of docs/python.md as it is there."""
     page = (ROOT / "docs/python.md").read_text()
     (example,) = [text.split("```")[0] for text in page.split("```python\n") if "nbdcopy" in text.split("```")[0]]
     (tmp_path / "example.py").write_text(example)
@@ -329,6 +330,7 @@ def test_the_version_is_the_programs(lab):
 
 @pytest.mark.skipif(not MYPY.exists(), reason="mypy is missing: `make deps` installs it")
 def test_the_package_is_typed():
-    """Debian's pluggy has no types, so the functions that its decorators return are left out."""
+    """The package must be typed. Debian's pluggy has no types, so the functions that its decorators return
+    are left out."""
     words = ["--strict", "--allow-untyped-decorators", "--python-executable", sys.executable, "--cache-dir", os.devnull]
     run(MYPY, *words, PACKAGE)

@@ -1,4 +1,5 @@
-"""PostgreSQL on slow files, in tests that use the pytest plugin: a database without fsync is not tested silently."""
+"""PostgreSQL on slow files, in tests that use the pytest plugin: a test of a database without fsync must not
+pass silently."""
 
 import os
 import pathlib

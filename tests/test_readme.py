@@ -30,7 +30,7 @@ def typed(block):
 def bash(script, directory):
     """Runs commands as typed, but with the test's own sockets. Stops at the first command that fails."""
     script = script.replace("/tmp/nbd.sock", f"{directory}/nbd.sock")
-    # A user types slower than a daemon starts.
+    # A user types more slowly than a daemon starts.
     script = re.sub(r"^(dashpot serve .*&)$", r"\1\ndashpot status --wait 60s >/dev/null", script, flags=re.MULTILINE)
     bin_ = directory / "bin"
     bin_.mkdir(exist_ok=True)
@@ -72,7 +72,7 @@ def test_what_is_to_be_typed_fits_80_columns(page):
 
 
 def test_the_program_is_installed_with_its_pages_and_completions(directory):
-    """`make install` installs the program that is already built."""
+    """`make install` must install the program, which is already built, with its man pages and completions."""
     prefix = directory / "local"
     run("make", "-C", ROOT, "install", f"PREFIX={prefix}", env={"DASHPOT": BINARY})
     version = run(prefix / "bin" / "dashpot", "--version").stdout

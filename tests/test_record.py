@@ -61,7 +61,8 @@ def files(recording, table="ios"):
 
 
 def test_a_recording_that_has_just_begun_has_its_marks(daemon, directory):
-    """Readers learn the disks from the marks, so these come before the first file of I/Os."""
+    """A recording that has just begun must have its marks: readers learn the disks from them, so they come
+    before the first file of I/Os."""
     recording = directory / "rec"
     process = daemon.start("record", "-d", "d", "-o", recording)
     assert "recording d until Ctrl-C" in process.stdout.readline()
@@ -71,7 +72,8 @@ def test_a_recording_that_has_just_begun_has_its_marks(daemon, directory):
 
 
 def test_a_recording_stopped_at_once_has_what_its_client_saw(daemon, directory):
-    """The client hears of the end of its I/O before the shard notes it, and stops the recording at once."""
+    """The recording is stopped as soon as the client has its reply, which is before the shard notes the end
+    of the I/O. The recording must still have that I/O."""
     for attempt in range(20):
         recording = directory / f"rec{attempt}"
         process = daemon.start("record", "-d", "d", "-o", recording)
@@ -250,7 +252,8 @@ def test_bad_words(daemon, directory):
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root: run the tests as root")
 @requires("unshare")
 def test_a_full_disk_ends_the_recording_with_a_mark(daemon, directory):
-    """The recording has a file system of 160 KiB of its own, which other data then fills."""
+    """A full disk must end the recording with a mark. The recording is on a separate file system of 160 KiB,
+    which other data then fills."""
     (directory / "small").mkdir()
     recording = directory / "small/rec"
     script = f"""

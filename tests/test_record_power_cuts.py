@@ -1,4 +1,5 @@
-"""A power cut at any moment of a recorder: a naive model of what a disk keeps, fed with the recorder's own calls.
+"""Power cuts at any moment of a recorder's work: a naive model, which is fed with the recorder's own calls,
+says what a disk keeps.
 
 strace reports the calls. After a cut, the model keeps the flushed data, and any part of the rest: a name in a folder
 that was not flushed is the old or the new one, and a file that was not flushed has its bytes up to some length.
@@ -53,7 +54,7 @@ class File:
 
 
 class Disk:
-    """Names of files and folders (which have `None`) below a root, in the page cache and on the disk."""
+    """The names of files, and of folders (as `None`), below a root: in the page cache, and on the disk."""
 
     def __init__(self, root):
         self.root, self.now, self.flushed = str(root), {}, {}
@@ -171,7 +172,8 @@ def test_a_power_cut_leaves_whole_files(traced, directory):
 
 
 def test_the_model_sees_a_missing_flush():
-    """Tests the model itself: a file whose name was flushed before its bytes may be short."""
+    """Tests the model itself: if a file's name was flushed before its bytes, the file may be short after a
+    cut."""
     disk = Disk(pathlib.Path("/r"))
     hexed = lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode())
     disk.do("openat", f'(AT_FDCWD, "{hexed("/r/a.parquet")}", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3')

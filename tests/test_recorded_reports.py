@@ -1,5 +1,5 @@
-"""Reports over recordings: the same question of the live disks and of the recording made meanwhile has the same
-answer, and a period of the past can be chosen.
+"""Reports over recordings: the same question has the same answer for the live disks and for the recording
+that is made meanwhile, and a period of the past can be chosen.
 """
 
 import json
@@ -94,7 +94,8 @@ def recording(serve, directory):
 
 
 def test_a_recording_that_may_not_be_read_is_told_from_a_stranger(recording):
-    """Root may read any directory, so the test takes those capabilities away."""
+    """The message must tell a recording that may not be read from a directory that is no recording. Root may
+    read any directory, so the test takes those capabilities away."""
     recording.chmod(0)
     under = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     refused = run(*under, BINARY, "stat", "disk.ops", "--in", recording, code=1).stderr

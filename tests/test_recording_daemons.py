@@ -114,7 +114,8 @@ def test_observe_records_and_reports_of_the_kernel_find_it(directory):
 
 
 def test_seconds_answer_where_single_ios_were_deleted(daemon, directory):
-    """A recorder deletes files to keep its bound. The counts of seconds answer for I/Os that are gone, or the report says so."""
+    """A recorder deletes files to keep its bound. For I/Os that are gone, a report must use the counts of
+    seconds, or say that it leaves them out."""
     recording = directory / "rec"
     client = Client(daemon, "d")
     for operations in (20, 30, 40):
@@ -173,7 +174,8 @@ def asked(recording, *words, code=0):
 
 
 def test_a_disk_that_hangs_all_the_time_is_in_the_recording(daemon, directory):
-    """No I/O of the disk ever finished: the reports still have the disk's name and its I/Os in flight."""
+    """A disk hangs all the time, so none of its I/Os finishes. The reports must still have the disk's name
+    and its I/Os in flight."""
     recording = directory / "rec"
     daemon.cli("inject", "d", "--hang", "-T", "read")
     client = Client(daemon, "d")
@@ -248,8 +250,8 @@ def test_words_that_would_answer_nothing_are_refused(daemon, directory, words, m
 
 
 def test_a_recorder_that_cannot_write_counts_what_it_lost(daemon, directory):
-    """The recording's folder is removed before its first file is written: no I/O is recorded, and the last line says
-    so."""
+    """The recording's folder is removed before its first file is written, so no I/O is recorded. The last
+    line must say so."""
     recording = directory / "rec"
     client = Client(daemon, "d")
     recorder = daemon.start("record", "-o", recording)

@@ -1,4 +1,5 @@
-"""The packages of a release, made of a small program: what Debian's tools, pip and the specifications find in them.
+"""Makes the packages of a release from a small program, and checks them with Debian's tools, pip and the
+specifications.
 
 `make test-dist` tries the packages of the real program.
 """
@@ -29,7 +30,7 @@ PIP = TOOLS / "venv/bin/python"
 needs_schemas = pytest.mark.skipif(
     not list(TOOLS.glob("venv/lib/python3*/site-packages/cyclonedx")), reason="cyclonedx is missing: `make deps` installs it"
 )
-# Prints the first thing that is not as CycloneDX's own schema says.
+# Prints the first violation of CycloneDX's own schema.
 VALIDATE = """
 import sys
 from cyclonedx.schema import SchemaVersion
@@ -203,7 +204,8 @@ def test_the_list_of_parts_is_what_its_schema_says():
         valid_parts(listed.decode().replace('"library"', '"not-a-kind"'))
 
 
-# The package of the pure wheel, on a system that has no program and, if it is Windows, no unix sockets.
+# Uses the package of the pure wheel as on a system that has no program and, if it is Windows, no unix
+# sockets.
 ELSEWHERE = """
 import os, socket, sys
 import pathlib, http.client, json, sysconfig, tempfile, subprocess, select

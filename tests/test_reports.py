@@ -82,8 +82,8 @@ def test_iolatency_has_the_format_of_the_original(daemon, client):
 
 
 def test_iolatency_misses_nothing_that_is_slow(daemon, client):
-    """The original forgets the I/O in flight when an interval ends. If I/Os took as long as the interval, it
-    would see no I/O.
+    """iolatency must miss no slow I/O. The original tool forgets the I/O in flight when an interval ends; if
+    I/Os took as long as the interval, it would see none.
     """
     daemon.cli("inject", "d", "-D", "1100ms")
     requests = []
@@ -104,7 +104,8 @@ def test_iolatency_names_what_is_still_in_flight(daemon, client):
 
 
 def test_the_last_interval_names_what_it_did_not_see_end(daemon, client):
-    """The last interval names young I/O, too, because no later interval can count it. Ctrl-C ends that interval."""
+    """The last interval, which Ctrl-C ends, must name even young I/O, because no later interval can count
+    it."""
     daemon.cli("inject", "d", "--hang")
     report = daemon.start("iolatency", "600")
     report.stdout.readline()
@@ -161,7 +162,7 @@ def test_iolatency_counts_what_outlasts_intervals_once(daemon, client):
 
 
 def values(text):
-    """The n of each value in a table of percentiles."""
+    """The number of I/Os (n) of each value in a table of percentiles."""
     lines = iter(text.splitlines())
     for line in lines:
         if line.endswith("max"):
@@ -225,7 +226,8 @@ def test_without_a_daemon_the_kernels_disks_are_offered(directory):
 # quantize.
 
 def test_quantize_above_and_below_the_injection(daemon, client):
-    """The trap of the zinject article: a measurement below the injection does not see the injection."""
+    """Measures above and below the injection. A measurement below does not see the injection, which is the
+    trap of the zinject article."""
     daemon.cli("inject", "d", "-D", "10ms")
     report = daemon.start("quantize", "--layer", "disk", "--layer", "store", "--for", "2s")
     while report.poll() is None:
@@ -407,7 +409,7 @@ def test_what_the_counters_know_is_exact_although_no_event_is_remembered(serve, 
     assert sums("disk.errors", "count") == {"all": 30} and sums("disk.errors", "bytes") == {"all": 0}
     assert sum(sums("disk.errors[op=read][client]", "count").values()) == 30
     assert sums("disk.ops[op=read][type=r*][error=*]", "count") == {"all": 30}
-    # Facts that only events have are lost, and the report says so.
+    # Facts that only events have are lost, and the report must say so.
     assert sum(one["lost"] for one in told["disk.ops[offset]"]) == 238
 
 

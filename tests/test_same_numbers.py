@@ -77,7 +77,7 @@ def test_a_daemon_and_its_recording_count_as_a_list_does(serve, directory, seed)
     daemon.cli("inject", "a", "-D", "2ms:2", "-T", "write")
     daemon.cli("inject", "b", "-e", "EIO", "-T", "read", "--every", "5")
     clients = [Client(daemon, name) for name in "aab"]
-    # The conditions of the live reports are on values of these I/Os.
+    # The conditions of the live reports select by values that these I/Os have.
     pilot = daemon.start("record", "-o", directory / "pilot")
     assert "until Ctrl-C" in pilot.stdout.readline()
     for client in clients:

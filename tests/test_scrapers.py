@@ -1,4 +1,5 @@
-"""Scrapers of the metrics: none can change or harm the daemon, and the listener has the address that users name."""
+"""Scrapers of the metrics: none can change or harm the daemon, and the listener has the address that the user
+gave."""
 
 import asyncio
 import http.client

@@ -95,7 +95,7 @@ def test_json_counts_what_the_client_asked_for(lab):
 
 
 def test_failures_are_told_apart_from_latencies(lab):
-    """Every second write fails at once. The other writes take a millisecond."""
+    """Every second write fails at once; latencies must cover only the others, which take 1 ms."""
     path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["-e EIO -T write --every 2"]\n'
                '[workload.w]\ntarget = "d"\nthink = "1ms"\n[sim]\nlasts = "300ms"\n')
     text = sim(path).stdout
@@ -107,7 +107,7 @@ def test_failures_are_told_apart_from_latencies(lab):
 
 
 def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
-    """Three of ten writers hang. No figure of the other writers includes the hung writes."""
+    """Three of ten writers hang. The report must say that they have waited longer than all counted writes."""
     path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["--hang -T write --first 3"]\n'
                '[workload.w]\ntarget = "d"\nthreads = 10\nthink = "1ms"\n[sim]\nlasts = "2s"\n')
     text = sim(path).stdout
@@ -118,7 +118,8 @@ def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
 
 
 def test_what_is_in_flight_names_the_wait_it_is_in_and_since_when(lab):
-    """The oldest zio at the disk has spent most of its time in the pool's queue."""
+    """The report must name the present wait of the oldest zio at the disk, although it waited longer in a
+    queue."""
     lines = "".join(sim(LABS / "scenario2-legacy.toml", "--for", "33s", "--report", f"quantize --layer {layer}").stdout
                     for layer in ("disk", "volume"))
     at_disk = re.search(r"^In flight: \d+, the oldest for ([\d.]+) s on c1t1d0 \(store for [\d.]+us\)\.", lines, re.M)
@@ -215,7 +216,8 @@ def rows_of(*histograms):
 
 @pytest.mark.parametrize("layer", ["disk", "volume"])
 def test_breakdowns_add_up_to_the_whole(lab, layer):
-    """Counts from single events equal those of the data path."""
+    """The values of a breakdown, which come from single events, must add up to the counts of the data
+    path."""
     path = lab(POOL)
     whole = of_report(path, f"iolatency --layer {layer} 1")
     names = {"client": {"client", "lone", "other", "tank/foo"}, "device": {"a", "b", "c", "tank/foo"},
@@ -242,7 +244,7 @@ def test_the_same_interval_at_every_layer(lab):
 
 
 def test_a_volume_is_the_same_with_its_store_beside_it():
-    """The wait of writers for the throttle is part of a volume's own latency, whatever else is shown."""
+    """A volume's latency must include the wait for the throttle, and must be the same beside its store's."""
     flood = LABS / "scenario2-legacy.toml"
     beside, _ = of_report(flood, "quantize --layer volume --layer store", "--for", "60s")
     [alone] = of_report(flood, "quantize --layer volume", "--for", "60s")
@@ -439,7 +441,7 @@ def test_a_swarm_checks_random_labs_and_counts_them():
 
 
 def test_a_lab_changes_at_its_times(lab):
-    """A rule is armed and cleared, and the maximum of dirty data shrinks during the run."""
+    """Tests changes during the run: a rule is armed and cleared, and the maximum of dirty data shrinks."""
     text = POOL + """
 [[at]]
 time = "1s"
@@ -488,7 +490,7 @@ TABLES = [(page, name) for page in ("write-throttle.md", "tuning.md")
 
 @pytest.mark.parametrize("page, name", TABLES)
 def test_pages_name_the_commands_that_print_their_tables(page, name):
-    """`make experiments` runs these commands."""
+    """The pages must name the commands that print their tables; `make experiments` runs these commands."""
     before, table = (ROOT / "docs" / page).read_text().split(f"<!-- {name} -->\n")
     table = table.split("<!-- end -->")[0]
     command = "served.py" if name == "served" else f"throttle.py {name}"

@@ -101,8 +101,8 @@ def test_columns_are_what_the_single_ios_add_up_to(ten):
 
 
 def test_both_memories_tell_the_same_latencies(ten):
-    """The daemon answers the question without a condition from its memory of seconds, and the question with one from
-    single I/Os, all of which meet the condition."""
+    """The daemon answers a question without a condition from its memory of seconds, and the same question
+    with a condition, which all I/Os meet, from single I/Os. Both answers must be the same."""
     one = columns(ten, "disk.latency[op]", **ten.during)
     other = columns(ten, "disk.latency[size>=0][op]", **ten.during)
     assert one["columns"] == other["columns"] != []
@@ -228,7 +228,8 @@ def test_words_have_the_values_that_are_known(daemon):
 
 
 def test_the_engine_expects_what_a_rule_will_do(daemon):
-    """Runs the I/Os of a load without a rule again, under a rule."""
+    """The daemon runs the I/Os of a load that had no rule again, under a rule, and must expect what the rule
+    would do."""
     daemon.cli("load", daemon.uri("d"), "--rate", "100", "--depth", "4", "--time", "2s")
     last = ask(daemon, "/v1/clock")["now_ns"] // SECOND
     wait_until_over(daemon, last)
@@ -237,7 +238,7 @@ def test_the_engine_expects_what_a_rule_will_do(daemon):
                        {"Content-Type": "application/json"})
     said = json.loads(connection.getresponse().read())
     assert said["measured"]["count"] == said["expected"]["count"] > 100
-    # One lane of 50 ms serves 20 of 100 I/Os a second, so most of them still wait at the end.
+    # One lane of 50 ms serves 20 I/Os a second, but 100 arrive, so most of them still wait at the end.
     assert said["expected"]["min"] == 50_000_000 and said["expected"]["max"] > 3 * SECOND
     assert said["waiting"] > said["measured"]["count"] / 2
     assert daemon.rules() == {}

@@ -21,8 +21,8 @@ TOKEN = "0123456789abcdef-of-ours"
 
 @requires("nbdinfo")
 def test_a_client_starts_its_own_server():
-    """libnbd makes a socket, and hands it over; stdout is the client's. The hand-over works beside
-    another daemon, too."""
+    """libnbd starts dashpot, and hands over a socket that it has made; stdout is the client's. The hand-over
+    works beside another daemon, too."""
     said = run("nbdinfo", "--json", "--", "[", BINARY, "serve", "-d", "db=ram,size=64M", "]")
     assert json.loads(said.stdout)["exports"][0]["export-size"] == 64 << 20
     assert run("nbdinfo", "--size", "--", "[", BINARY, "serve", "-d", "db=ram,size=1M", "-r", "-D 1ms", "]").stdout == "1048576\n"

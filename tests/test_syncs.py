@@ -59,7 +59,7 @@ def end(process):
 
 
 def calls(directory, count):
-    """A process that syncs, and its own times."""
+    """Runs a process that syncs, and returns the times that it has measured."""
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, f"{directory}/file", str(count)], stdout=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""An attached disk as three tools see it: sysstat's iostat, dashpot's iostat and iolatency agree on its node."""
+"""Three tools must agree about an attached disk: sysstat's iostat, and dashpot's iostat and iolatency."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def sysstat_of(node, work):
 
 
 def of_type(values, letter):
-    """The rows of iolatency of all types with this letter."""
+    """The rows of iolatency for all types that contain this letter."""
     return [row for value in values if letter in value["value"] for row in value["rows"]]
 
 

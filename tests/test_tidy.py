@@ -93,7 +93,7 @@ def test_a_tree_that_keeps_the_rules_passes(tree):
     assert tidy(tree, code=0) == "tidy: every rule holds\n"
 
 
-# These words stand apart from the sentences that they begin, because tidy.py reads this file, too.
+# These words are kept apart from the sentences that they begin, because tidy.py also checks this file.
 WHAT, WHICH = "What", "Which"
 
 # Each entry breaks one rule by appending to one file: (file, appended text, message).

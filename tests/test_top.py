@@ -1,4 +1,4 @@
-"""The full screen, driven by keys in a real terminal, which tmux keeps."""
+"""Drives the full screen with keys, in a real terminal under tmux."""
 
 import os
 import re
@@ -16,7 +16,8 @@ pytestmark = requires("tmux")
 
 
 class Terminal:
-    """A terminal in a tmux of its own, with a shell that shows the terminal's settings before and after."""
+    """A terminal in a separate tmux, with a shell that shows the terminal's settings before and after
+    `dashpot top`."""
 
     def __init__(self, directory, size, command, env):
         self.socket = directory / "tmux"
@@ -285,7 +286,7 @@ def test_a_simulated_throttle_is_seen_at_work(lab, terminal, throttle):
     top.sees("1 volume, 2 disks", "s of 3600.0 s  flood", "tank/foo", "transaction groups of tank", "syncing")
     row = rf"tank +{throttle} .*\[█+.?.*\]"
     eventually(lambda: re.search(row, top.screen()), "the throttle fills up")
-    # The throttle delays or stops a write.
+    # Matches a line that shows that the throttle delays or stops a write.
     held = re.compile(rf"{throttle} .*\] .* (stop|\d[\d.]*[mun]s) +[1-9]\d* ")
     eventually(lambda: held.search(top.screen()), "writes that wait")
     eventually(lambda: "committed" in top.screen(), "a txg on the disks")

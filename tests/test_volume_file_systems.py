@@ -80,7 +80,7 @@ def test_a_file_system_is_whole_after_the_daemon_was_killed(serve, attach, direc
     seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
     print(f"to reproduce: SEED={seed}")
     rng = random.Random(seed)
-    # When the process ends, this store loses each write that no flush has covered.
+    # When the daemon ends, this store loses each write that no flush has covered.
     path, _ = lab(directory, policy, layout, "lossy:file:{disk}.img")
     daemon, said, first = serve(path), directory / "said", 1
     node = way(daemon, directory)
@@ -137,7 +137,7 @@ def test_a_file_system_is_whole_after_the_daemon_and_its_helper_were_killed(serv
             writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, str(first)], stdout=out,
                                       stderr=subprocess.DEVNULL)
         eventually(lambda: synced(said.read_text()), "a synced file")
-        # The helper refuses to take away a device that is mounted, or dies before it does.
+        # The helper refuses to remove a device that is mounted, or is killed before it can refuse.
         kill_at_a_moment(rng, daemon, "detach", VOLUME)
         writer.wait(HANG_LIMIT)
         run("umount", "--lazy", tmp_path)

@@ -1,5 +1,5 @@
-"""Volumes of pools under real clients: every policy and layout keeps every byte, while rules, disks and
-the daemon's end get in the way."""
+"""Volumes of pools under real clients: every policy and layout keeps every byte, even with rules, failing
+disks and an ending daemon."""
 
 import hashlib
 import os
@@ -78,7 +78,8 @@ def test_qemu_io_sees_its_patterns(serve, directory, policy):
 ])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_trims_and_zeroes_of_many_blocks_leave_no_wrong_byte(serve, directory, policy, layout, store):
-    """Several requests are in flight, but never two of the same bytes. The model is a bytearray."""
+    """Compares a volume with a bytearray as its model. Several requests are in flight, but never two for the
+    same bytes."""
     path, disks = lab(directory, policy, layout, store)
     daemon = serve(path)
     seed = random.randrange(1 << 32)
@@ -157,8 +158,8 @@ for at in range(0, SIZE, 16 << 20):
 @requires("nbdcopy")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_volume_on_files_has_its_bytes_after_an_orderly_restart(serve, directory, policy):
-    """The volume has even the bytes that no flush has covered, because an orderly end writes everything to the
-    disks."""
+    """After an orderly restart, the volume must have even the bytes that no flush has covered, because an
+    orderly end writes everything to the disks."""
     path, _ = lab(directory, policy, "both", "file:{disk}.img")
     image, back = directory / "image", directory / "back"
     image.write_bytes(os.urandom(48 << 20))
@@ -171,7 +172,8 @@ def test_a_volume_on_files_has_its_bytes_after_an_orderly_restart(serve, directo
 
 @requires("qemu-io")
 def test_acknowledged_writes_get_home_and_the_daemon_ends_beside_a_disk_that_hangs(serve, directory):
-    """A rule that hangs every write of a disk does not stop the daemon from writing: at its end the rules are removed first."""
+    """A rule that hangs every write of a disk must not keep acknowledged writes from the disk: at its end,
+    the daemon first removes the rules."""
     path, _ = lab(directory, "openzfs", "mirror", "file:{disk}.img")
     daemon = serve(path)
     daemon.cli("inject", "b", "--hang", "-T", "write")
@@ -199,7 +201,8 @@ def test_clients_do_not_reach_the_disks_of_a_pool(serve, directory):
 
 
 def test_a_full_throttle_holds_writes_back_until_the_disks_work(serve, directory):
-    """With a suspended disk, dirty data reaches its maximum, and later writes wait."""
+    """While a disk is suspended, dirty data reaches its maximum, and later writes must wait until the disk
+    works again."""
     path, _ = lab(directory, "none", "stripe")
     daemon = serve(path)
     daemon.cli("suspend", "a", "--now")

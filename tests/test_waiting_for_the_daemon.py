@@ -43,7 +43,7 @@ def test_something_that_never_answers_is_not_called_stopped(directory):
 
 
 def test_a_daemon_that_dies_while_it_is_asked_is_gone(daemon):
-    """A suspend that waits for a hanging zio waits exactly as long as the daemon lives."""
+    """A suspend that waits for a hanging zio must end when the daemon dies, and not before."""
     daemon.cli("inject", "d", "--hang")
     reading = daemon.start("load", daemon.uri("d"), "--time", "100s", "--depth", "1")
     eventually(lambda: daemon.disk()["in_flight"] == 1)
@@ -57,8 +57,7 @@ def test_a_daemon_that_dies_while_it_is_asked_is_gone(daemon):
 
 
 def test_a_suspend_that_waits_is_not_given_up(daemon):
-    """The call waits for longer than other calls may, because the daemon answers other calls
-    meanwhile."""
+    """A suspend may wait for longer than other calls, because the daemon answers other calls meanwhile."""
     daemon.cli("inject", "d", "-D", "7s", "--first", "1")
     reading = daemon.start("load", daemon.uri("d"), "--time", "1s", "--depth", "1")
     eventually(lambda: daemon.disk()["in_flight"] == 1)

@@ -33,8 +33,8 @@ def test_a_delay_is_added_and_in_milliseconds(daemon):
 
 
 def test_delays_of_one_disk_share_their_lanes(daemon):
-    """All handlers of a disk are one group, and the lane that finishes soonest serves. So a slower handler
-    never beats a faster one.
+    """All handlers of a disk are one group, in which the lane that finishes soonest serves an I/O, so a
+    slower handler never beats a faster one.
     """
     zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank")
     zinject(daemon, "-d", "c1t1d0", "-D", "25:2", "tank")
@@ -91,7 +91,8 @@ def test_cancelling(daemon):
 
 
 def test_only_what_is_listed_is_cancelled(daemon):
-    """zinject has no words for a distribution or for a hang."""
+    """Only rules that the list shows can be cancelled: zinject has no words for a distribution or for a
+    hang."""
     daemon.cli("inject", "c1t1d0", "-D", "10ms~5ms")
     daemon.cli("inject", "c1t2d0", "--hang", "--first", "1")
     zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank")

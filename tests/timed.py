@@ -8,7 +8,7 @@ import time  # noqa: E402
 
 
 class Request:
-    """One request. `error` is an errno, 0 after success, None before the answer."""
+    """One request. `error` is 0 after success, otherwise an errno, and None before the answer."""
 
     def __init__(self):
         self.sent = time.monotonic()

@@ -76,7 +76,7 @@ class Wire:
     # The handshake.
 
     def greet(self, flags=FIXED_NEWSTYLE | NO_ZEROES):
-        """Takes the server's greeting and answers with the client's flags."""
+        """Reads the server's greeting, and answers with the client's flags."""
         magic, option_magic, server_flags = self.unpack(">QQH")
         assert (magic, option_magic) == (NBDMAGIC, IHAVEOPT)
         self.send(struct.pack(">I", flags))
@@ -100,7 +100,8 @@ class Wire:
         return replies
 
     def go(self, name, structured=False):
-        """Goes to transmission by the shortest way, and returns the export's size and flags."""
+        """Enters the transmission phase with as few messages as possible, and returns the export's size and
+        flags."""
         self.greet()
         if structured:
             assert self.option(OPT_STRUCTURED_REPLY)[-1][0] == REP_ACK
