@@ -30,7 +30,7 @@ def blank_span(text, start, end):
 
 
 def end_of_block(code, opening):
-    """The offset after the brace that closes the one at `opening`."""
+    """The offset after the brace that closes the brace at `opening`."""
     depth = 0
     for found in re.compile(r"[{}]").finditer(code, opening):
         depth += 1 if found.group() == "{" else -1

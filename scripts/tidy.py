@@ -163,7 +163,8 @@ def check_crates(repository):
 
 
 def check_layers(repository):
-    """The table of crates in ARCHITECTURE.md has every crate, below all that depend on it."""
+    """Checks that the table of crates in ARCHITECTURE.md has every crate, below all crates that depend on
+    it."""
     file = repository.root / "ARCHITECTURE.md"
     names = re.findall(r"^\| `([a-z]+)` \|", file.read_text() if file.is_file() else "", re.MULTILINE)
     rows = {name: row for row, name in enumerate(names)}
@@ -176,7 +177,7 @@ def check_layers(repository):
 
 
 def check_paths(repository, crate, paths):
-    """No module may name a path that its crate may not."""
+    """Checks that no module names a path that its crate may not name."""
     banned = [tuple(path.split("::")) for path in paths]
     for module in repository.crates[crate].all():
         named = list(module.uses.values()) + module.globs
@@ -188,7 +189,7 @@ def check_paths(repository, crate, paths):
 
 
 def folder_arrows(repository):
-    """Arrows to and from the folders directly below src, of the crates that have rules for folders."""
+    """For crates that have rules for folders, the arrows to and from the folders directly below src."""
     found = {}
     for crate in repository.rules.get("folders", {}).get("crates", []):
         source = repository.root / "crates" / crate / "src"
@@ -209,7 +210,7 @@ def check_folders(repository):
 
 
 def check_boundaries(repository):
-    """No file outside a folder with a boundary names a file in one of its folders."""
+    """Checks that no file outside a folder with a boundary names a file in that folder's own folders."""
     for name in repository.rules.get("boundaries", {}).get("folders", []):
         folder, found = repository.root / name, set()
         crate = folder.relative_to(repository.root / "crates").parts[0]
@@ -304,7 +305,7 @@ def proofs(text, crates):
 
 
 def check_specification(repository):
-    """Every test that the specification names exists, and every file."""
+    """Checks that every test and every file that the specification names exists."""
     root, file = repository.root, repository.root / "SPECIFICATION.md"
     crates = {"program": "dashpot"} | {name: name for name in repository.crates}
     tests = {}
@@ -328,7 +329,8 @@ def check_specification(repository):
 
 
 def check_named_files(repository):
-    """Every path that the pages for developers name exists; a Rust file may be named by its path's end."""
+    """Checks that every path that the pages for developers name exists; the end of a Rust file's path is
+    enough."""
     below = "crates|docs|scripts|tests|web|fuzz|labs|bench|experiments|monitoring"
     named = re.compile(rf"[`(]((?:{below})/[\w./-]*|[\w./-]+\.rs\b)")
     rust = [f"/{repository.name(file)}" for file in repository.sources() if file.suffix == ".rs"]
@@ -396,7 +398,7 @@ def unknown_words(line, known):
 
 
 def check_commands(repository):
-    """The program has every command and option that the pages for users name."""
+    """Checks that the program has every command and option that the pages for users name."""
     target = os.environ.get("CARGO_TARGET_DIR", repository.root / "target")
     program = Path(target, "debug/dashpot")
     if not program.is_file():

@@ -1,4 +1,5 @@
-//! Parses a description of records: whatever it says, a field is read within the record or not at all.
+//! Parses a description of records: whatever the description says, each field is read within the record or
+//! not at all.
 
 #![no_main]
 

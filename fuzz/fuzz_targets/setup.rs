@@ -11,7 +11,7 @@ use dashpot_export::frontend::nbd::handshake::{Handshake, Progress, UNSENT_MAX};
 use dashpot_export::{ExportInfo, Power};
 use libfuzzer_sys::fuzz_target;
 
-/// A length that exceeds the answer to any single option, with the exports below.
+/// With the exports below, the answer to any single option is shorter than this.
 const ANSWER_MAX: usize = 16 << 10;
 
 fuzz_target!(|data: &[u8]| {

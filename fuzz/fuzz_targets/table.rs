@@ -1,5 +1,5 @@
 //! Parses a table line of the device mapper: the parser refuses a text with an error of one line, or returns a table
-//! with valid rules. The parser turns the printed table into the same table again.
+//! with valid rules. Printed and parsed again, the table stays the same.
 
 #![no_main]
 

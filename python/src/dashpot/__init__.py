@@ -6,7 +6,7 @@
             assert slow.held > 0
 
 A rule that leaves its block without having injected anything raises `NothingInjected`, with the daemon's
-reason. Times are integers of nanoseconds, and their names end in `_ns`.
+reason. Times are integers in nanoseconds, and their names end in `_ns`.
 """
 
 from ._binary import find_program

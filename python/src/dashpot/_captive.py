@@ -59,7 +59,7 @@ class Captive(Daemon):
         return _read(self._log)
 
     def stop(self, timeout: float = 20.0) -> int:
-        """Ends the daemon, and its program if it has one, as SIGTERM does. Returns the exit status.
+        """Ends the daemon, and its program if it has one, with SIGTERM. Returns the exit status.
 
         A daemon that has not ended after `timeout` seconds is killed.
         """
@@ -83,7 +83,8 @@ def run(
     """Starts a daemon with sockets of its own, and returns when clients can connect.
 
     `disks` are in the words of `-d` ("db=ram,size=1G"), `rules` in those of `-r` ("db -D 2ms"), and `options`
-    further words of `dashpot serve`. Without disks and `lab` there are two RAM disks, c1t1d0 and c1t2d0.
+    are further options of `dashpot serve`. Without disks and `lab` there are two RAM disks, c1t1d0 and
+    c1t2d0.
 
     `command` is a program whose calls on the files of `path:DIR` disks are the I/Os of these disks. dashpot
     starts the program, and `run` returns when the program is about to begin.

@@ -27,7 +27,8 @@ class Daemon(Mapping[str, Disk]):
         self._program = program
         #: The rules whose `with` blocks this process is in.
         self.armed: Set[Rule] = set()
-        #: The rules whose blocks ended last, and descriptions of the daemon at the moments when blocks failed.
+        #: The rules whose blocks ended most recently, and descriptions of the daemon at the moments when
+        #: blocks failed.
         self.ended_rules: Deque[Rule] = deque(maxlen=100)
         self.failures: Deque[str] = deque(maxlen=3)
 
@@ -43,7 +44,7 @@ class Daemon(Mapping[str, Disk]):
     def __len__(self) -> int:
         return len(self._names())
 
-    # A daemon equals only itself, and is true even if it has no disks.
+    # A daemon is equal only to itself, and counts as true even if it has no disks.
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
@@ -59,7 +60,7 @@ class Daemon(Mapping[str, Disk]):
 
     @property
     def environment(self) -> Dict[str, str]:
-        """The variable by which dashpot's commands find this daemon."""
+        """The environment variable by which dashpot's commands find this daemon."""
         return {"DASHPOT_API": self.api.address}
 
     def rules(self) -> List[Json]:
@@ -84,7 +85,7 @@ class Daemon(Mapping[str, Disk]):
 
     @contextmanager
     def checking(self, *expectations: str) -> Iterator[None]:
-        """Like `check`, for the I/O of a `with` block alone."""
+        """Like `check`, but only for the I/O of a `with` block."""
         # `check -- CMD` counts from the start of CMD. This CMD says that it has started, and ends with its input.
         wait = ["sh", "-c", "echo; exec cat"]
         command = self._popen(["check", *expectations, "--", *wait])

@@ -1,4 +1,4 @@
-"""Figures of disks and rules, as plain numbers. Latencies are integers of nanoseconds.
+"""Figures of disks and rules, as plain numbers. Latencies are integers in nanoseconds.
 
 A percentile is None if there are too few values for it, as in dashpot's reports.
 """
@@ -41,8 +41,8 @@ class Latency:
 class OpLatency:
     """The latencies of one operation of a disk, since the daemon's start.
 
-    `total` is from the arrival of a request until the transport accepted the reply, `disk` from its issue
-    until the reply was ready, and `lateness` is dashpot's own error.
+    `total` counts from the arrival of a request until the transport accepted the reply, `disk` from the
+    request's issue until the reply was ready, and `lateness` is dashpot's own error.
     """
 
     op: str

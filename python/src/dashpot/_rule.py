@@ -79,7 +79,8 @@ class Rule:
 
     @property
     def why_nothing(self) -> Optional[str]:
-        """The daemon's reason that the rule has injected nothing; None if it has injected something."""
+        """The daemon's explanation of why the rule has injected nothing; None if it has injected
+        something."""
         reasons = [rule["why_nothing"] for rule in self.state()]
         return next((reason for reason in reasons if reason), None) if all(reasons) else None
 
@@ -94,7 +95,8 @@ class Rule:
         return [rule for rule in found if rule["id"] in self._ids]
 
     def update(self, words: str) -> None:
-        """Replaces the rule's words at once, as `dashpot update` does. Counters go on; latencies begin anew."""
+        """Replaces the rule's words at once, as `dashpot update` does. The counters go on, but the latencies
+        start again from zero."""
         number = self._only()["id"]
         self._daemon.api.send("PATCH", f"/v1/rules/{number}", {"rule": words})
         self.words = words
