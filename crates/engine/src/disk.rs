@@ -422,7 +422,7 @@ impl Disk {
     }
 
     /// From now on, fails all zios that would wait or be held. The caller [fails](Disk::fail) the zios that
-    /// wait or are held already.
+    /// already wait or are held.
     pub(crate) fn close(&mut self, errno: Errno) {
         self.closing = Some(errno);
         self.suspended.clear();

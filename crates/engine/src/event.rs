@@ -8,8 +8,8 @@ use crate::pool::stats::Class;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 
-/// A finished zio. If the zio skipped a stage, the moment of that stage equals the moment of the stage
-/// before.
+/// A finished zio. If the zio skipped a stage, the moment of that stage equals the moment of the previous
+/// stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The zio's number. Unlike a [`ZioId`](crate::ZioId), a number is never used again.

@@ -20,7 +20,7 @@ pub(super) struct Jobs {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Job {
-    /// Makes the blocks of a zero or trim dirty, from this byte of the zio on.
+    /// Makes the blocks of a zero or trim dirty, beginning at this byte of the zio.
     Zero { zio: ZioId, from: u32 },
     /// Writes to the disks the blocks and extents that a request waits for.
     Home(Home),
@@ -46,7 +46,7 @@ pub(super) struct Home {
     pub(super) is_parted: bool,
 }
 
-/// The stages of a [`Home`]. Each stage looks for one kind of blocks or extents.
+/// The stages of a [`Home`]. Each stage looks for blocks or extents of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Extents that were on their way when the job began.

@@ -70,7 +70,7 @@ fn hang_first() -> RuleSpec {
     }
 }
 
-/// A disk with these rules, with ids from 1, all in one group.
+/// A disk with these rules, which have the ids from 1 on and are all in one group.
 fn pool<M: Machine>(rules: &[RuleSpec]) -> Driver<M> {
     let mut driver = Driver::new(1);
     for (spec, id) in rules.iter().zip(1..) {
@@ -79,7 +79,7 @@ fn pool<M: Machine>(rules: &[RuleSpec]) -> Driver<M> {
     driver
 }
 
-/// A disk with these rules, with ids from 1, each in its own group.
+/// A disk with these rules, which have the ids from 1 on and are each in a group of their own.
 fn stack<M: Machine>(rules: &[RuleSpec]) -> Driver<M> {
     let mut driver = Driver::new(1);
     for (spec, id) in rules.iter().zip(1..) {

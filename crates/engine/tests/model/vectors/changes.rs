@@ -98,7 +98,7 @@ fn suspension_charges_at_resume<M: Machine>() {
 }
 
 /// A disk for two durable writes. One rule holds the first write for `held_ms` before the store's work.
-/// Another rule holds one flush for 20 ms, which is that of the write that ends first.
+/// Another rule holds one flush for 20 ms: the flush of the write that ends first.
 fn first_of_two_durable_writes<M: Machine>(held_ms: u64) -> Driver<M> {
     let limit = Limit::First(1);
     let hold = add(of(RuleSpec::delay(ms(held_ms), None), Op::Write));
