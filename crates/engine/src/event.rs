@@ -61,7 +61,7 @@ pub struct Event {
     pub ended: Instant,
     /// The rule that decided the zio's target or error.
     pub rule: Option<RuleId>,
-    /// The lane that the zio used, among the lanes of the deciding rule, from 0.
+    /// The index of the lane that the zio used, among the lanes of the deciding rule.
     pub lane: Option<u32>,
 }
 
