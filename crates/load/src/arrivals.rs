@@ -5,9 +5,10 @@ use dashpot_engine::{Duration, Instant, Random};
 /// When requests start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// A request starts whenever fewer requests than the depth are in flight.
+    /// A request starts whenever the number of requests in flight is below the depth.
     Closed,
-    /// Requests start in bursts of a random size. A burst starts when the previous burst is answered.
+    /// Requests start in bursts of a random size. A burst starts when all requests of the previous burst are
+    /// answered.
     ClosedBursts {
         /// The minimum and the maximum number of requests in a burst.
         burst: (u32, u32),
@@ -71,7 +72,7 @@ impl Arrivals {
         }
     }
 
-    /// When the next request may begin; never, if that depends on replies.
+    /// When the next request may begin; [`Instant::NEVER`] if that depends on replies.
     pub(super) fn next_at(&self) -> Instant {
         match self.pace {
             Pace::Open { .. } => self.at,

@@ -201,5 +201,5 @@ fn poll_fd(link: &Link) -> PollFd<'_> {
 
 /// The time between two calls of `stop`.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long the load waits for replies when its time is over.
+/// How long the load waits for replies after its time is up.
 pub const DRAIN_MAX: Duration = Duration::from_secs(5);

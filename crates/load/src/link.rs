@@ -133,7 +133,7 @@ impl Link {
         Ok(())
     }
 
-    /// The length of the reply that begins at `at`, or `None` if it is not complete.
+    /// Takes the reply that begins at `at`. Returns its length, or `None` if it is not complete yet.
     fn take_reply(
         &mut self,
         at: usize,

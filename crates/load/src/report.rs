@@ -32,7 +32,7 @@ pub struct OpReport {
     pub errors: u64,
     /// Reads that returned wrong data.
     pub wrong: u64,
-    /// Latencies in nanoseconds, including the latencies of requests that failed.
+    /// Latencies in nanoseconds, including those of requests that failed.
     pub latency: Histogram<u64>,
     /// The least latency. It is not rounded, because rounding must not make a reply look early.
     pub least: Option<Duration>,
@@ -102,7 +102,8 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The error of a connection: [`LoadError::Closed`] if the server has closed the connection.
+    /// Turns an I/O error of a connection into a load error: [`LoadError::Closed`] if the server has closed
+    /// the connection.
     pub(super) fn of(error: io::Error) -> LoadError {
         match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => LoadError::Closed,

@@ -13,7 +13,7 @@ use super::size::{size_class, size_name};
 pub(crate) struct Class(u64);
 
 impl Class {
-    /// The class of a number of this unit. For offsets, [`Offsets`] finds the class.
+    /// The class of a number in this unit. For offsets, [`Offsets`] finds the class.
     pub(crate) fn of(number: u64, unit: Unit) -> Class {
         Class(match unit {
             Unit::Bytes => size_class(number).into(),
@@ -32,7 +32,7 @@ impl Class {
     }
 }
 
-/// Times in steps of 1, 2 and 5: class 0 is below 1 µs.
+/// The class of a time. Class 0 is below 1 µs; the others begin at 1, 2 or 5 times a power of ten.
 fn time_class(ns: u64) -> u64 {
     let Some(power) = (ns / LEAST_NS).checked_ilog10() else {
         return 0;
@@ -49,7 +49,7 @@ fn time_name(class: u64) -> String {
     }
 }
 
-/// The lower edge of a class of times: `1us`, `500ms`.
+/// The shortest time of a class, in words: `1us`, `500ms`.
 fn edge(class: u64) -> String {
     let at = class - 1;
     let us = STEPS[(at % 3) as usize] * 10_u64.saturating_pow((at / 3) as u32);

@@ -42,7 +42,7 @@ pub struct FinishedIo {
     pub who: Option<Who>,
     /// The id of the rule that decided the I/O's latency or error.
     pub rule: Option<u32>,
-    /// The number, counted from 0, of the lane that the I/O used in the rule that decided.
+    /// The lane that the I/O used in the rule that decided its latency, counted from 0.
     pub lane: Option<u32>,
     /// The class in the queue of a pool's disk.
     pub class: Option<Class>,
@@ -50,7 +50,7 @@ pub struct FinishedIo {
     pub txg_syncing: Option<bool>,
     /// The inode of the file that the call synced.
     pub inode: Option<u64>,
-    /// How many bios and requests have joined this I/O.
+    /// How many bios and requests were merged into this I/O.
     pub merged: u32,
     /// How often the driver has returned the I/O to the queue.
     pub requeued: u32,
@@ -121,8 +121,8 @@ impl FinishedIo {
     }
 
     /// The time at the device, as reports count it. At a disk, this time lasts from the issue until the
-    /// reply was offered. At a volume, this time includes the wait for the throttle. At a disk of the
-    /// kernel, this is the time that the driver had the I/O.
+    /// reply was offered. At a volume, this time includes the wait for the throttle. At a disk of the kernel,
+    /// it is the time for which the driver had the I/O.
     pub fn at_device_ns(&self) -> u64 {
         self.waits.at_device_ns(self.layer)
     }

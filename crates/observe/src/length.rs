@@ -28,8 +28,8 @@ impl Length {
         }
     }
 
-    /// The same length, but with the time that elapsed for the devices instead of the schedule's, because a
-    /// source reads its devices one after another.
+    /// The same length with another elapsed time: that of the devices, which a source reads one after
+    /// another.
     pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }

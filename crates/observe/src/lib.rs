@@ -1,8 +1,8 @@
 //! Observed I/O of devices, from any source: intervals, the I/O of each interval, the I/O still in flight,
 //! and percentiles with their number of I/Os.
 //!
-//! A source (a daemon, the kernel, a simulation) fills these values in, and a report reads them. So
-//! this crate reads no clock, socket or file, and prints nothing.
+//! A source (a daemon, the kernel, a simulation) fills these values in, and a report reads them. The crate
+//! itself reads no clock, socket or file, and prints nothing.
 
 #![warn(missing_docs)]
 

@@ -6,9 +6,9 @@ use serde::Serialize;
 /// Percentiles of a latency. JSON: `{"n": 250, "p50_ns": 10025000, "p90_ns": …, "p95_ns": …,
 /// "p99_ns": …, "p99_9_ns": null, "max_ns": …}`.
 ///
-/// A percentile is `null` unless at least one zio is expected above it: p99 needs 100 zios. A percentile is
-/// at most 1.2 % off (the bucket's width). `n` is exact. So is the maximum, except that the maximum of an
-/// interval can be rounded up to its bucket's edge.
+/// A percentile is `null` unless at least one zio is expected above it; for example, p99 needs 100 zios. A
+/// percentile is at most 1.2 % off (the bucket's width). `n` is exact. So is the maximum, except that the
+/// maximum of an interval can be rounded up to its bucket's edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
     /// The number of I/Os.
@@ -59,7 +59,7 @@ pub fn percentile(latencies: &Histogram, ppm: u32) -> Option<u64> {
     is_enough(latencies.count(), ppm).then(|| latencies.quantile(ppm))?
 }
 
-/// Whether `n` zios are enough for a percentile: at least one zio is expected above it.
+/// Whether `n` zios are enough for a percentile, so that at least one zio is expected above it.
 pub fn is_enough(n: u64, ppm: u32) -> bool {
     n >= 1_000_000 / u64::from(1_000_000 - ppm.min(999_999))
 }

@@ -1,4 +1,4 @@
-//! The conditions of a question: which I/Os it selects.
+//! The conditions of a question, which select I/Os.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -177,7 +177,7 @@ impl Predicate {
         }
     }
 
-    /// The times at the device that the condition allows; `None` for any other condition.
+    /// The times at the device that the condition allows, if it is a condition on `latency`.
     fn latencies(&self) -> Option<RangeInclusive<u64>> {
         match &self.test {
             Test::Number(range)

@@ -25,7 +25,7 @@ pub struct Question {
     pub counts_only: bool,
     /// Whether latencies from arrival are needed. On the kernel's disks, these latencies need more events.
     pub queued: bool,
-    /// The past that the report covers; `None` if the report begins now.
+    /// The stretch of the past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
 }
 
@@ -146,7 +146,7 @@ impl Question {
         }
     }
 
-    /// Whether counters of operations suffice: the question has no breakdown and no condition.
+    /// Whether counters of operations suffice, because the question has no breakdown and no condition.
     pub fn is_plain(&self) -> bool {
         self.dimensions().next().is_none()
     }

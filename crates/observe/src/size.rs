@@ -1,4 +1,4 @@
-//! Sizes in powers of two.
+//! Classes of sizes, which begin at powers of two.
 
 use dashpot_rules::nice_number;
 

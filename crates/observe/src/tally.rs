@@ -1,8 +1,8 @@
-//! A tally of finished I/Os: the I/Os that a question selects, by device, type and value of a breakdown.
+//! A tally counts the finished I/Os that a question selects, by device, type and value of a breakdown.
 //!
 //! Sources that get single I/Os (the kernel, a simulation, a recording, a daemon's events) count with a
-//! tally. A daemon also counts on its data path, where its collector has a separate table, because the
-//! collector keeps each second.
+//! tally. A daemon also counts on its data path. There, its collector uses a table of its own, because it
+//! keeps every second separately.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Tally {
     /// The counts of each place.
     counted: Vec<Counted>,
     parts: Parts,
-    /// The device of the last I/O: consecutive I/Os often have the same device.
+    /// The device of the last I/O, because consecutive I/Os often have the same device.
     last_device: Option<(Arc<str>, Name)>,
 }
 

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use crate::block::Block;
 use crate::ios::{NAMES, Recorded, column, set_numbers};
 
-/// The shapes of the rows of a block: rows of one shape have the same names. The struct keeps its memory for
+/// The shapes of the rows of a block. Rows of one shape have the same names. The struct keeps its memory for
 /// the next block.
 #[derive(Default)]
 pub(crate) struct Shapes {
@@ -115,8 +115,8 @@ impl Shapes {
         }
     }
 
-    /// Calls a function for each row, with the row's shape, the first I/O of that shape, and the number of
-    /// bytes that the row's I/O moved and its time at the device.
+    /// Calls a function for each row, with the row's shape, the first I/O of that shape, and the bytes and
+    /// the time at the device of the row's own I/O.
     pub(crate) fn times(
         &self,
         block: &Block,

@@ -1,5 +1,5 @@
-//! Rows of a row group in memory. The reader fills the same block again for the next row group, and keeps
-//! its memory: allocating memory for each column would take as long as decoding the column.
+//! Rows of a row group in memory. The reader fills the same block again for the next row group, and keeps its
+//! memory, because allocating memory for each column would take as long as decoding it.
 
 use std::sync::Arc;
 

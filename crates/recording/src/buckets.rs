@@ -9,7 +9,7 @@ use dashpot_engine::histogram::{BUCKETS, bucket_of, upper_bound};
 pub(crate) struct Buckets {
     /// The highest value of each bucket.
     le_ns: Vec<u64>,
-    /// For each bucket of the frozen layout, the bucket that contains it.
+    /// For each bucket of the frozen layout, the index of the coarser bucket that contains it.
     of_fine: Vec<u16>,
 }
 

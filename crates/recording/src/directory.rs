@@ -1,7 +1,7 @@
 //! The directory of a recording: a folder for each table, and files that appear whole.
 //!
 //! A file is written as a draft with a hidden name, flushed to the device, and renamed; then its folder is
-//! flushed. So a crash leaves whole files and at most one draft, which the next recorder deletes.
+//! flushed. A crash therefore leaves whole files and at most one draft, which the next recorder deletes.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -63,8 +63,8 @@ impl Directory {
         // Without this flush, a power cut could delete the folders together with files that were flushed.
         sync(root)?;
         let absolute = fs::canonicalize(root).map_err(RecordingError::io(root))?;
-        // An error here is ignored: the parent folder may belong to another user, who does not let dashpot
-        // open it and must then flush it.
+        // An error here is ignored: if the parent folder belongs to another user, who does not let dashpot
+        // open it, flushing it is up to that user.
         let _ = absolute.parent().map(sync);
         Ok(directory)
     }

@@ -49,7 +49,7 @@ pub(crate) fn victims(files: &[Segment], keep: u64) -> Vec<u64> {
     victims
 }
 
-/// For each file, whether the file is near a slow file or in the last 60 seconds.
+/// For each file, whether it is near a slow file or in the last 60 seconds.
 fn near_slow(files: &[Segment]) -> Vec<bool> {
     let newest = files
         .iter()

@@ -61,7 +61,7 @@ pub mod column {
         CGROUP = Column::word("cgroup").optional();
         /// The id of the rule that decided the I/O's latency or error.
         RULE = Column::code("rule").optional();
-        /// The number of the lane that the I/O used in the rule that decided.
+        /// The lane that the I/O used in the rule that decided its latency, counted from 0.
         LANE = Column::code("lane").optional();
         /// The class in the queue of a pool's disk.
         CLASS = Column::word("class").optional();
@@ -257,7 +257,7 @@ fn beside_queue(waits: &Waits) -> [Duration; 7] {
     ]
 }
 
-/// The index of the time in the store in the result of [`beside_queue`].
+/// The index at which the result of [`beside_queue`] has the time in the store.
 const STORE_AT: usize = 3;
 
 fn push_waits(row: &mut Row<'_>, total_ns: u64, waits: &IoWaits) {

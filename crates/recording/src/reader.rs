@@ -60,16 +60,16 @@ impl Recording {
         }
     }
 
-    /// The I/Os of a query, in the order in which they were recorded, in blocks.
+    /// The I/Os of a query, in blocks and in the order in which they were recorded.
     pub fn blocks(&self, query: Query) -> Blocks {
         let mut blocks = Blocks::default();
         self.ask(query, &mut blocks);
         blocks
     }
 
-    /// Begins another query with the blocks of an earlier query. If the new query begins in the row group in
-    /// which the earlier query ended, and asks for the same columns, the reader does not decode these columns
-    /// again.
+    /// Begins another query, and reuses the blocks of an earlier one. If the new query begins in the row
+    /// group in which the earlier query ended, and asks for the same columns, the reader does not decode
+    /// these columns again.
     pub fn ask(&self, query: Query, blocks: &mut Blocks) {
         let is_asked =
             |segment: &Segment| segment.to_ns >= query.from_ns && segment.from_ns < query.to_ns;
@@ -121,7 +121,7 @@ impl Recording {
         Ok(each.iter().flatten().map(|(_, bytes)| bytes).sum())
     }
 
-    /// The counts of the seconds from `from_s` on and before `to_s`, in seconds since 1970.
+    /// The counts of the seconds from `from_s` up to but not including `to_s`, both in seconds since 1970.
     pub fn seconds(&self, from_s: u64, to_s: u64) -> Result<Vec<Second>, RecordingError> {
         let mut seconds = Vec::new();
         self.each_second(from_s, to_s, &mut Vec::new(), |second| seconds.push(second))?;

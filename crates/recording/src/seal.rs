@@ -80,7 +80,7 @@ pub(crate) fn checksum(bytes: &[u8]) -> String {
     format!("{:08x}", XxHash64::oneshot(0, bytes) as u32)
 }
 
-/// The place of a column in a file of this length; `None` if the place would be outside of the file.
+/// The range of a column's bytes in a file of this length; `None` if the range is not within the file.
 pub(crate) fn place(column: &ColumnChunkMetaData, length: u64) -> Option<std::ops::Range<usize>> {
     let data = column.data_page_offset();
     let start = column.dictionary_page_offset().unwrap_or(data).min(data);

@@ -91,7 +91,7 @@ pub enum Count {
 /// Counts the I/Os of the present second, and remembers the latencies of the last hours.
 pub(crate) struct Seconds {
     buckets: Buckets,
-    /// By the device's name: the indices in `series` of the device's entries.
+    /// For each device, by name, the indices of its entries in `series`.
     devices: HashMap<Arc<str>, Vec<usize>, foldhash::fast::RandomState>,
     series: Vec<Series>,
     hour: u64,

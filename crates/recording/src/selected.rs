@@ -35,8 +35,8 @@ impl Default for Selected {
 }
 
 impl Selected {
-    /// The I/Os. Except for the times of I/Os in flight, a field is empty if the query does not ask for its
-    /// column.
+    /// The I/Os. A field is empty if the query does not ask for its column, but I/Os in flight always have
+    /// their times.
     pub fn ios(&self) -> impl Iterator<Item = Recorded> {
         let rows = self.rows.iter();
         rows.map(|row| Recorded::of_row(&self.block, *row))

@@ -12,7 +12,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 /// The format that this version reads and writes. In format 1, `latency_ns` was the time from the beginning to the
-/// end; format 2 had no classes, txgs and inodes.
+/// end; format 2 had no classes, txgs or inodes.
 pub(crate) const VERSION: u64 = 3;
 
 /// The maximum number of rows in a row group.

@@ -16,8 +16,8 @@ use dashpot_rules::{nice_number, short_time, thousands, visible};
 pub struct DiffReport {
     /// The comparison.
     pub comparison: Comparison,
-    /// The condition that selects slow I/Os, in words such as `latency at least 10ms`; `None` if the I/Os
-    /// that took longer than usual on the other side are slow.
+    /// The condition that selects slow I/Os, in words such as `latency at least 10ms`; `None` if slow means
+    /// longer than usual on the other side.
     pub slow: Option<String>,
     /// The width that the text may have.
     pub room: Room,
@@ -183,7 +183,8 @@ fn words_of(dimensions: &[Dimension]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// The word for a wait. For I/Os of the kernel, the wait at the device is the time that the driver takes.
+/// The word for a wait. For I/Os of the kernel, the wait at the device is the time for which the driver had
+/// the I/O.
 fn wait_word(wait: Dimension) -> &'static str {
     match wait {
         Dimension::Latency => "device",

@@ -7,8 +7,8 @@
 //! its label says, with `>=` and `<`; the original tool puts a power of two into the row below its label
 //! ([`Boundary::AsOriginal`]).
 //!
-//! The original does not have breakdowns, in which each value has a histogram below a line with the value's
-//! name, and tables of percentiles in place of histograms.
+//! Additions: breakdowns, in which each value has a histogram below a line with the value's name; and tables
+//! of percentiles in place of histograms.
 
 mod report;
 

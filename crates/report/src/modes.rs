@@ -1,4 +1,4 @@
-//! Finds latencies of two kinds, fast and slow, with few latencies in between. Of such latencies, the mean
+//! Finds latencies of two kinds, fast and slow, with few latencies in between. The mean of such latencies
 //! tells little, because hardly any I/O took that long.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};

@@ -126,14 +126,14 @@ impl Observation {
 struct Column {
     title: &'static str,
     width: usize,
-    /// Whether the column needs a terminal of more than 80 columns. (Beside a name of 17 letters, 80 columns
-    /// have no room for it.)
+    /// Whether the column is left out on a terminal of 80 columns, which has no room for it beside a name of
+    /// 17 letters.
     wide: bool,
     cell: fn(&Line) -> String,
 }
 
 impl Column {
-    /// The column's width for these devices, because rates of millions need more than the usual width.
+    /// The column's width for these devices, which is more than usual if there are rates of millions.
     fn width_of(&self, devices: &[Line]) -> usize {
         let cells = devices.iter().map(|device| (self.cell)(device).len());
         cells.fold(self.width, usize::max)

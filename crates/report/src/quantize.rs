@@ -6,7 +6,7 @@
 //!
 //! Differences: rates are per elapsed time, not per whole seconds. A disk has its name in place of a vdev's
 //! GUID. A disk without I/O has an empty block, where DTrace prints nothing. A line at the end mentions I/O
-//! that is still in flight and that no number above the line includes.
+//! that is still in flight, which no figure above the line includes.
 
 mod report;
 

@@ -36,8 +36,8 @@ pub fn parse_tunable(tunable: Tunable, text: &str) -> Result<u64, ParseError> {
     within_bounds(tunable, value, text)
 }
 
-/// Parses a new value for a tunable of a running pool. It has the words of a lab file or, as for ZFS's module
-/// parameters, is a bare number in the tunable's own unit.
+/// Parses a new value for a tunable of a running pool. The value is written as in a lab file or, as for ZFS's
+/// module parameters, is a bare number in the tunable's own unit.
 pub fn parse_new_value(tunable: Tunable, text: &str) -> Result<u64, ParseError> {
     match (text.parse(), tunable.info().unit) {
         (Ok(number), unit) if !matches!(unit, Unit::Choice(_)) => {

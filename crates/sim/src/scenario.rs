@@ -37,7 +37,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// The clients of a disk, with their names: the volumes of its pool and the pool, or every workload.
-    /// Clients beyond the bound share one identity, and have no name.
+    /// Clients beyond the engine's maximum share one identity, and are left out.
     pub fn clients_of(&self, disk: usize) -> Vec<(ClientId, &str)> {
         let mut pools = self.pools.iter().enumerate();
         let Some((at, pool)) = pools.find(|(_, pool)| pool.disks().any(|own| own == disk)) else {
@@ -168,8 +168,8 @@ pub enum Load {
 pub struct Calls {
     /// The target of the calls.
     pub target: Target,
-    /// The first byte and the number of bytes of the region that the calls stay in; `None` for the
-    /// whole target.
+    /// The region of the target that the calls use, as its first byte and its length; `None` for the whole
+    /// target.
     pub region: Option<(u64, u64)>,
     /// The length of each call in bytes. Offsets within the region are multiples of it.
     pub block: u32,

@@ -1,4 +1,4 @@
-//! Values that did more or less I/O on one side than on the other side, whether slow or not.
+//! Values that did more or less I/O on one side than on the other, whether or not it was slow.
 
 use dashpot_engine::Duration;
 use serde::Serialize;
@@ -155,7 +155,8 @@ impl Metered {
         }
     }
 
-    /// Whether there are enough I/Os: a few I/Os are no evidence of a rate, but even one error is unusual.
+    /// Whether there are enough I/Os. For most rates, a few I/Os are no evidence, but even a single error is
+    /// unusual.
     fn is_enough(self, sum: &Sum) -> bool {
         self == Metered::Errors || sum.ios >= IOS_LEAST
     }

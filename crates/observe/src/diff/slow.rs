@@ -1,4 +1,4 @@
-//! The choice of slow I/Os, and the slow time of each.
+//! Chooses the slow I/Os, and computes the slow time of each.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use crate::predicate::Predicates;
 /// The I/Os that count as slow.
 #[derive(Debug)]
 pub enum Slow {
-    /// The I/Os that took longer than usual: only the time beyond the usual time counts.
+    /// The I/Os that took longer than usual. Only the time beyond the usual time counts.
     Beyond(Usual),
-    /// The I/Os that meet conditions: their whole time counts.
+    /// The I/Os that meet conditions. Their whole time counts.
     Where(Predicates),
-    /// The I/Os that meet conditions and ended in this range of time, in nanoseconds of the source's clock:
-    /// a rectangle of a heat map.
+    /// The I/Os that meet conditions and ended in this range of time, in nanoseconds of the source's clock.
+    /// These are the I/Os in a rectangle of a heat map.
     Inside(Range<u64>, Predicates),
 }
 

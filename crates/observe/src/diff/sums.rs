@@ -73,8 +73,8 @@ pub(super) struct Sum {
 }
 
 impl Diff {
-    /// Compares I/Os of a source by all facts that the source knows and that are not themselves measures of
-    /// slowness.
+    /// An empty comparison of a source's I/Os, by all facts that the source knows and that are not themselves
+    /// measures of slowness.
     pub fn new(slow: Slow, knows: Knows) -> Diff {
         let known =
             |dimension: &Dimension| dimension.is_known(knows) && !is_again(*dimension, knows);
@@ -270,8 +270,8 @@ const COMPARED: [Dimension; 17] = [
     Dimension::Depth,
 ];
 
-/// Whether a dimension has the same values as another dimension: zios have no letters of the kernel, so
-/// their type is their operation.
+/// Whether a dimension has the same values as another one. This is true of the type of zios, which is their
+/// operation, because they have no letters of the kernel.
 fn is_again(dimension: Dimension, knows: Knows) -> bool {
     dimension == Dimension::Type && knows == Knows::Zios
 }

@@ -339,7 +339,7 @@ fn what_was_in_flight_elsewhere_is_told() {
         .iter()
         .find(|one| one.value == "d7")
         .expect("the device");
-    // A naive computation: the mean number of I/Os in flight on `d7` when a slow I/O of another device was
+    // Compute, naively, the mean number of I/Os in flight on `d7` when a slow I/O of another device was
     // issued.
     let slow: Vec<&FinishedIo> = here
         .iter()

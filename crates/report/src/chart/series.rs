@@ -1,4 +1,4 @@
-//! Figures over time: panels below one another, with one axis of time.
+//! Figures over time, in panels one below another, with a common time axis.
 
 use super::axis::Linear;
 use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};

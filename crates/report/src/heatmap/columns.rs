@@ -30,12 +30,12 @@ pub struct Column {
     pub(super) rows: Vec<(usize, u64)>,
 }
 
-/// A title, and columns in the order of time.
+/// A title, and columns in chronological order.
 #[derive(Clone, Debug, Default)]
 pub struct HeatMap {
     /// The title, which names the source of the latencies.
     pub title: String,
-    /// The length of each column except the last column.
+    /// The length of each column except the last.
     pub interval: dashpot_engine::Duration,
     /// The columns, the oldest first.
     pub columns: Vec<Column>,

@@ -59,7 +59,7 @@ pub enum Place {
 pub struct Cells {
     /// When the column began.
     pub start_ns: u64,
-    /// Number of I/Os in each band, the lowest band first.
+    /// The number of I/Os in each band, the lowest band first.
     pub counts: Vec<u64>,
 }
 

@@ -19,7 +19,7 @@ pub struct HeatmapReport {
     pub layer: Layer,
     /// The intervals, each of which becomes a column.
     pub schedule: Schedule,
-    /// The past that the report covers; `None` if the report begins now.
+    /// The stretch of the past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
     /// Whether latencies are measured from the I/O's arrival (`-Q`).
     pub queued: bool,

@@ -22,7 +22,7 @@ pub struct IolatencyReport {
     pub schedule: Schedule,
     /// Whether the report ends only with Ctrl-C.
     pub endless: bool,
-    /// The past that the report covers; `None` if the report begins now.
+    /// The stretch of the past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
     /// Whether latencies are measured from the I/O's arrival (`-Q`).
     pub queued: bool,
@@ -123,8 +123,7 @@ impl IolatencyReport {
         Distribution::new(&all, self.boundary)
     }
 
-    /// The latencies of each value; with several layers, a value has one entry per layer, one below the
-    /// other.
+    /// The latencies of each value. With several layers, a value's entries for the layers follow one another.
     fn values(&self, by: Dimension, seen: &Seen) -> Vec<Value> {
         let mut all = Groups::default();
         for layer in &self.layers {

@@ -66,7 +66,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Facts that make latencies wrong, even if the verdict is good.
+    /// Warnings about facts that distort latencies even if the verdict is good.
     fn distortions(&self) -> Vec<String> {
         let stalls = (self.rule.stalls > 0).then(|| {
             let stalls = self.rule.stalls;

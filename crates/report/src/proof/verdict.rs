@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::figures::{Error, share, signed};
 
-/// The answer to the question whether a rule was kept.
+/// Whether a rule was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -94,7 +94,7 @@ pub(super) struct Judgement {
     pub(super) why: String,
 }
 
-/// The largest share, in percent, of zios for which the store may have been too slow.
+/// The store may have been too slow for at most this share of zios, in percent.
 const OVERRUN_SHARE: u64 = 1;
 /// The largest share, in percent, of zios that a rule of another group may decide. This allows for a rule for
 /// a tail of 5 % beside a rule for all zios, with room for chance.
@@ -171,8 +171,8 @@ impl Facts<'_> {
         self.beaten().map(not_kept)
     }
 
-    /// A fault if the store was too slow for too many zios. The rule could not delay these, so its figures do
-    /// not include them.
+    /// Reports a fault if the store was too slow for too many zios. The rule could not delay these, so its
+    /// figures do not include them.
     fn overrun(&self) -> Option<String> {
         let counters = self.rule.present();
         let (overrun, all) = (counters.overrun, counters.overrun + counters.held);
@@ -185,7 +185,8 @@ impl Facts<'_> {
         })
     }
 
-    /// A fault if a rule of another group decided too many zios. A rule for a tail may decide a few zios.
+    /// Reports a fault if a rule of another group decided too many zios. A rule for a tail may decide a few
+    /// zios.
     fn beaten(&self) -> Option<String> {
         let counters = self.rule.present();
         let all = counters.beaten + counters.injected;

@@ -17,7 +17,7 @@ pub struct QuantizeReport {
     pub layers: Vec<Layer>,
     /// The only interval of the report.
     pub schedule: Schedule,
-    /// The past that the report covers; `None` if the report begins now.
+    /// The stretch of the past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
     /// The operations that the report takes.
     pub ops: OpSet,

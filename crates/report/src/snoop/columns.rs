@@ -182,7 +182,7 @@ fn waits(io: &FinishedIo) -> Waits {
     io.waits.zio().copied().unwrap_or_default()
 }
 
-/// The time before the driver got the I/O, and the time that the driver had the I/O.
+/// The time before the driver got the I/O, and the time for which the driver had it.
 fn kernel_waits(io: &FinishedIo) -> (Option<u64>, Option<u64>) {
     match io.waits {
         IoWaits::Zio(_) | IoWaits::Call(_) => (None, None),

@@ -18,7 +18,7 @@ pub struct StatReport {
     pub statistic: Statistic,
     /// The intervals of the report.
     pub schedule: Schedule,
-    /// The past that the report covers; `None` if the report begins now.
+    /// The stretch of the past that the report covers; `None` if the report begins now.
     pub past: Option<Past>,
     /// Whether even a narrow terminal gets whole names.
     pub wide: bool,

@@ -1,4 +1,4 @@
-//! The groups of columns of each view, and the choice of the groups that fit.
+//! The groups of columns in each view, and the choice of those groups that fit.
 
 use crate::table::Room;
 
@@ -18,7 +18,7 @@ pub enum View {
     Sizes,
 }
 
-/// The columns under a common title, and the title of each column.
+/// A common title, and the titles of the columns below it.
 pub(super) struct Group {
     pub(super) title: &'static str,
     pub(super) columns: &'static [&'static str],

@@ -22,7 +22,7 @@ pub fn parse_table(text: &str) -> Result<Table, ParseError> {
     Words::of(line).table()
 }
 
-/// The words of a line, with their numbers.
+/// The words of a line. A refusal gives the number of the word that is wrong.
 struct Words<'a> {
     words: Vec<&'a str>,
 }

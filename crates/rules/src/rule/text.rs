@@ -31,7 +31,7 @@ pub fn parse_injection(text: &str) -> Result<Injection, ParseError> {
     }
 }
 
-/// A reader of a rule's words.
+/// A parser of a rule's words, and what it has read so far.
 #[derive(Default)]
 struct Read {
     disk: Option<String>,

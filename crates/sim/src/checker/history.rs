@@ -6,8 +6,8 @@
 //! of power, the disks may hold even older contents: those that were possible when the last successful flush
 //! was submitted, but none from before a write with FUA.
 //!
-//! A write that failed or was aborted may or may not have happened, and so may a trim. Such an I/O therefore
-//! excludes no other content.
+//! A write that failed or was aborted may or may not have taken effect, and the same is true of every trim.
+//! These I/Os therefore exclude no other content.
 
 use std::collections::BTreeSet;
 

@@ -34,7 +34,7 @@ impl Media {
         *self.visible.get(sector)
     }
 
-    /// The first sector at which two disks differ.
+    /// The first sector in which two disks differ.
     pub(crate) fn difference(&self, other: &Media) -> Option<u64> {
         let touched = self.visible.iter().chain(other.visible.iter());
         let mut touched = touched.map(|(sector, _)| sector);

@@ -42,7 +42,7 @@ pub struct Simulation {
     checker: Option<Box<Checker>>,
     /// Whether the simulation begins no more calls.
     closing: bool,
-    /// How many events there were at the current time.
+    /// How many events there have been at the current time.
     standing: u64,
     /// How many events at the current time were ends of calls.
     ended_now: u64,

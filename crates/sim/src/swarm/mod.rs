@@ -1,5 +1,4 @@
-//! The swarm: random labs with every check switched on. The swarm finds cases that no test was
-//! written for.
+//! The swarm: random labs with every check switched on. It finds cases for which nobody has written a test.
 //!
 //! From a seed, the swarm makes a small lab with single disks and a pool, volumes, rules with errors and
 //! hangs, clients with overlapping I/O, commands, and lost connections. In the last part of the simulation,
