@@ -14,8 +14,8 @@ pub(crate) fn cpu_time() -> Duration {
 }
 
 /// How long the host has been suspended since it started. `CLOCK_BOOTTIME` counts the time during a
-/// suspension, and `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between the two
-/// readings.
+/// suspension, and `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between reading one
+/// clock and the other.
 pub(crate) fn suspended() -> Option<Duration> {
     let before = read(ClockId::Monotonic);
     let boot = read(ClockId::Boottime);
@@ -38,6 +38,6 @@ fn read(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// If the two readings are further apart than this, the thread was interrupted between them, and they are not
-/// compared.
+/// If the readings of two clocks are further apart than this, the thread was interrupted between them, and
+/// they are not compared.
 const UNCERTAIN_MAX: Duration = Duration::from_micros(100);

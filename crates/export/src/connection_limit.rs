@@ -1,8 +1,8 @@
 //! Bounds the number of connections, in total and per peer.
 //!
-//! The budget guarantees a little memory to each connection. The total is bounded only if the number of
-//! connections is bounded. One peer may have at most half of the connections, so that this peer cannot keep
-//! other peers out.
+//! The budget guarantees a little memory to each connection. So the memory of all connections is bounded only
+//! if their number is. One peer may have at most half of the connections, so that this peer cannot keep other
+//! peers out.
 
 use std::collections::HashMap;
 use std::sync::Arc;

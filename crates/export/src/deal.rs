@@ -302,9 +302,9 @@ impl Dealt {
         Ok(())
     }
 
-    /// A text that identifies the bytes of a volume by the stores of its pool's disks and the place of its
-    /// blocks on them. `None` if acknowledged writes may be lost when this process ends, because they are in
-    /// memory or in a store that does not outlive the process.
+    /// A text that identifies the bytes of a volume: it names the stores of the pool's disks, and where on
+    /// them the volume begins. `None` if acknowledged writes may be lost when this process ends, because they
+    /// are in memory or in a store that does not outlive the process.
     fn identity_of(&self, volume: &VolumeSpec, id: VolumeId) -> Option<String> {
         if volume.write == WritePolicy::Back {
             return None;
@@ -322,7 +322,7 @@ impl Dealt {
         Some(format!("volume:{members}:{base}:{}", volume.block_size))
     }
 
-    /// The volume that is added next, as a client of the disks of its pool.
+    /// The client id of the volume that is added next, at the disks of its pool.
     fn client_of(&self, volume: &VolumeSpec) -> ClientId {
         let volumes = self.infos.volumes.iter();
         ClientId::of_volume(volumes.filter(|other| other.pool == volume.pool).count())
@@ -349,7 +349,7 @@ impl Dealt {
         }
     }
 
-    /// Adds an export of a device. Returns its index.
+    /// Adds an export of a device. Returns the index of the export.
     fn serve(&mut self, shard: usize, device: Device, info: ExportInfo) -> usize {
         self.exports.push(info.clone());
         let route = self.shards[shard].serve(Served { info, device });

@@ -1,4 +1,4 @@
-//! An export: a disk or a volume of the engine, which clients reach under one name.
+//! An export: a disk or a volume of the engine that clients can reach by its name.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,15 +10,15 @@ use dashpot_sys::seccomp::{Call, Lookup, User};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// The id of an export of a shard. A shard keeps connections, clients, stalls and budgets by export. It looks
-/// up the device behind the export only to talk to the engine.
+/// The id of an export within its shard. A shard keeps connections, clients, stalls and budgets by export. It
+/// looks up the device behind the export only to talk to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExportId(pub(crate) u32);
 
 /// One export, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportInfo {
-    /// The name that clients ask for, at most 4,096 bytes.
+    /// The name by which clients ask for the export, at most 4,096 bytes.
     pub name: String,
     /// A description for people, on one line. The description may be empty.
     pub description: String,
@@ -47,8 +47,8 @@ pub enum Mechanism {
     Ublk,
 }
 
-/// The code that started a program, and is informed about the program's calls. The receiver drops this value
-/// when the receiver gets no more calls.
+/// The part of dashpot that started a program, and is told about the program's calls. The receiver of the
+/// calls drops this value when no more calls can come.
 pub trait Follower: Send {
     /// Notes a call that dashpot has received and has not yet acted on.
     fn received(&mut self, call: &Call);
@@ -57,7 +57,7 @@ pub trait Follower: Send {
     /// once.
     fn say(&mut self, sentence: &str);
 
-    /// Does a lookup as another user, because this process may not inspect that user's processes.
+    /// Does a lookup with the rights of another user, whose processes this process may not inspect.
     fn look_up_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno>;
 }
 
@@ -79,13 +79,13 @@ pub struct Followed {
     counts: Arc<Counts>,
 }
 
-/// Counts of the calls that reached a disk's files, or could have reached them, without being held as zios.
+/// Counts of a program's actions that dashpot cannot hold, or not as intended.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// How many calls dashpot did not hold, because it did not know their files.
     pub unheld: AtomicU64,
     /// How many syncs a rule with `--mode floor` held without dashpot's own sync, because dashpot could not
-    /// do it.
+    /// do one.
     pub unsynced: AtomicU64,
     /// How often the program opened a file with `O_SYNC` or `O_DSYNC`. Each write to such a file syncs it,
     /// too.
@@ -106,12 +106,12 @@ impl Followed {
         })
     }
 
-    /// The counts of the calls that did not become zios.
+    /// The counts of the program's actions that dashpot could not hold.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
-    /// A descriptor that becomes readable once the receiver has to stop.
+    /// A descriptor that becomes readable when the receiver has to stop.
     pub(crate) fn stop(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.stop)
     }
@@ -119,7 +119,7 @@ impl Followed {
 
 impl Drop for Followed {
     fn drop(&mut self) {
-        // The counter of the descriptor is far from its maximum, so this write never fails.
+        // The descriptor's counter is far from its maximum, so this write never fails.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
     }
 }

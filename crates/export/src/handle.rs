@@ -1,7 +1,7 @@
 //! Gives the rest of the program access to the shards, through messages to their mailboxes.
 //!
-//! Every call returns at once. After the change has taken effect, the shard calls the caller's closure with
-//! the answer. It does so on its own thread, so the closure must do no more than pass the answer on.
+//! Every call returns at once. When the shard has made the change or has the answer, it calls the caller's
+//! closure. It does so on its own thread, so the closure must do no more than pass the answer on.
 
 use std::io;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 #[error("the shard of this disk has failed; see the daemon's log, and restart it")]
 pub struct ShardGone;
 
-/// Access to the shards of a running server. A handle is cheap to clone.
+/// Gives access to the shards of a running server. A handle is cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     infos: Arc<Infos>,
@@ -82,7 +82,7 @@ impl Handle {
         DeviceId::of(self.disks().len() + volume)
     }
 
-    /// The disk or the volume with an id.
+    /// The disk or the volume with this id.
     pub fn device(&self, id: DeviceId) -> ServedDevice<'_> {
         let index = id.index();
         match self.disks().get(index) {
@@ -104,7 +104,7 @@ impl Handle {
     }
 
     /// The readings of a shard's prober in the last minute, the oldest first. If the prober has been waiting
-    /// long for an answer, the last reading is its wait so far. The list is empty if no client has sent the
+    /// long for an answer, its wait so far is the last reading. The list is empty if no client has sent the
     /// shard a request in that minute.
     pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
         let readings = self.readings.get(shard);
@@ -131,8 +131,8 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk, with this many of its `oldest` zios in flight. While the shard looks for
-    /// them, it does not serve its clients, so ask for no more than you need.
+    /// Takes a snapshot of a disk, with this many of its `oldest` zios in flight. The shard does not serve
+    /// its clients while it looks for these zios, so ask for no more than you need.
     pub fn snapshot(
         &self,
         disk: usize,
@@ -256,7 +256,7 @@ impl Handle {
         follow(listener, files, peer, uring, follower)
     }
 
-    /// Ends the grace period of a shutdown: zios that are held fail now.
+    /// Ends the grace period of a shutdown, so that zios that are held fail now.
     pub fn hurry(&self) {
         for route in &self.routes.disks {
             // If the shard is gone, it needs no message.

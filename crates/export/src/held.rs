@@ -1,6 +1,6 @@
-//! The memory that clients make a shard hold, and its bounds.
+//! The memory that clients make a shard hold, and its limits.
 
-/// The memory that the clients of a shard make it hold now, and its bounds.
+/// The memory that the clients of a shard make it hold now, and its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// How many zios are in flight.
@@ -9,8 +9,8 @@ pub struct Held {
     pub zios_max: u32,
     /// How many bytes of payload the shard holds.
     pub payload: u64,
-    /// The largest number of payload bytes, including those that the shard admits beyond the budget for
-    /// connections with nothing in flight.
+    /// The largest number of payload bytes. It includes those beyond the budget, which the shard admits only
+    /// for connections with nothing in flight.
     pub payload_max: u64,
     /// How many bytes connections keep in addition to their requests: received bytes that the shard has not
     /// decoded, and replies that clients have not taken.

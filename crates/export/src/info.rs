@@ -12,11 +12,11 @@ pub struct DiskInfo {
     pub size: u64,
     /// The smallest read or write, in bytes.
     pub block: u32,
-    /// The length in bytes of the smallest write for which the store need not read first, if it is known.
+    /// The smallest write, in bytes, for which the store need not read first, if that is known.
     pub physical: Option<u32>,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// The disk's store, in the words of the lab file: `ram`, `file:/path`.
+    /// The disk's store, written as in the lab file: `ram`, `file:/path`.
     pub store: String,
     /// A text that identifies the store's bytes; `None` if they are lost when this process ends.
     pub store_id: Option<String>,
@@ -25,8 +25,8 @@ pub struct DiskInfo {
     /// The files on which a program's calls become zios of the disk. Their directory's path has no symbolic
     /// links. `None` if the disk follows no files.
     pub followed: Option<CallFiles>,
-    /// The index of the disk's export. `None` for a disk of a pool, because only the pool uses it, and for a
-    /// disk that follows files, because only a program uses it.
+    /// The index of the disk's export. `None` for a disk that only its pool uses, and for a disk that follows
+    /// files, which only a program uses.
     pub export: Option<usize>,
     /// The index of the disk's pool, if the disk belongs to a pool.
     pub pool: Option<usize>,
@@ -37,7 +37,7 @@ pub struct DiskInfo {
 pub struct PoolInfo {
     /// The pool's name.
     pub name: String,
-    /// The top-level members of the pool. Each member is a list of its sides, as indices of disks.
+    /// The top-level members of the pool. Each member is the list of its sides, given as indices of disks.
     pub members: Vec<Vec<usize>>,
     /// The throttle that holds the pool's writes back.
     pub throttle: ThrottleConfig,

@@ -15,7 +15,7 @@ use dashpot_rules::Address;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-/// Why clients cannot connect at an address.
+/// The reason that clients cannot connect at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another program listens at this address.
@@ -24,7 +24,7 @@ pub enum ListenError {
     /// The path exists, but is not a socket.
     #[error("{0}: this file exists and is not a socket; choose another path")]
     NotASocket(Address),
-    /// A unix socket's directory is missing.
+    /// The directory of a unix socket does not exist.
     #[error("{0}: there is no such directory; create it, or choose another path")]
     NoDirectory(Address),
     /// A descriptor that the parent process has handed over is not a listening socket.
@@ -51,8 +51,8 @@ pub enum ListenError {
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: OwnedFd,
-    /// The address. The address, with the port that the system picked if the configuration left the port
-    /// open.
+    /// The address. The address. If the configuration left the port open, this address has the port that the
+    /// system picked.
     pub(crate) address: Address,
     /// Removes the path when the listener is dropped.
     _path: Option<Unlink>,
@@ -155,7 +155,7 @@ pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_keepalive(&socket, true)?)
 }
 
-/// Why a path cannot be bound.
+/// The reason that a socket cannot be bound to a path.
 #[derive(Debug)]
 pub enum Occupied {
     /// The path exists, but is not a socket.
@@ -202,8 +202,8 @@ impl Drop for Unlink {
     }
 }
 
-/// The length of the backlog. The system cuts it to the longest that it allows. A client that finds the
-/// backlog full retries only after a second or more.
+/// The length of the backlog. The system reduces it to the largest length that it allows. A client that finds
+/// the backlog full retries only after a second or more.
 const BACKLOG: i32 = i32::MAX;
 
 /// How long a connection is idle before the kernel probes its peer.

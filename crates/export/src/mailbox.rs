@@ -38,7 +38,7 @@ impl<M> Mailbox<M> {
         Ok(())
     }
 
-    /// Takes all messages that have come since the last call.
+    /// Takes all messages that have arrived since the last call.
     pub(crate) fn take(&self) -> Vec<M> {
         let mut rings = [0; 8];
         // This read fails if the counter is zero. The queue is emptied in any case.

@@ -16,7 +16,7 @@ use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 use crate::store::Finished;
 
 pub(crate) enum Message {
-    /// Serve a client that has shaken hands.
+    /// Serve a client that has completed its handshake.
     Connect(Handover),
     /// Serve the kernel as a client, through the descriptor of an attachment.
     Attach(ExportId, Attach, AttachAnswer),
@@ -41,8 +41,7 @@ pub(crate) enum Message {
         Cut,
         Box<dyn FnOnce(Result<PoolLoss, CutError>) + Send>,
     ),
-    /// The attempt to write the record of a pool's mirrors has ended: the record is durable, or the write has
-    /// failed.
+    /// A keeper has written the record of a pool's mirrors durably, or has failed to.
     Recorded(PoolId, Outcome),
     /// Stop. End the shard. Zios that are held have this much time to end by themselves.
     Shutdown(Duration),
@@ -58,11 +57,11 @@ pub(crate) struct Handover {
     pub(crate) export: ExportId,
     /// The name of the connection's client.
     pub(crate) peer: String,
-    /// The bytes that the client has sent after the handshake: the beginning of its first requests.
+    /// The bytes that the client has sent after the handshake. They are the beginning of its first requests.
     pub(crate) left_over: Vec<u8>,
     /// The connection's permit, which the prober and the kernel do not need.
     pub(crate) permit: Option<Permit>,
-    /// The attachment to the host, if the client is the kernel.
+    /// The attachment that the connection serves, if the client is the kernel.
     pub(crate) attachment: Option<Attachment>,
 }
 
@@ -100,7 +99,7 @@ pub struct Attach {
     /// The daemon's end of the connection to the kernel. Each mechanism needs its own kind of
     /// descriptor.
     pub descriptor: OwnedFd,
-    /// The block device that the export becomes. The path of its node is also the name of the client.
+    /// The path of the block device that the export becomes. It is also the client's name.
     pub node: String,
     /// How the device reaches the export.
     pub mechanism: Mechanism,
@@ -125,7 +124,7 @@ pub enum AttachError {
     Refused(rustix::io::Errno),
 }
 
-/// The facts about an attachment that its connection keeps, for lists of attachments.
+/// The facts about an attachment that its connection keeps.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     pub(crate) node: String,

@@ -1,4 +1,4 @@
-//! The types for power cuts: which writes a cut takes, and the report of what was lost.
+//! The types for power cuts: the choice of the writes that are lost, and the report of the loss.
 //!
 //! Only a disk on a `lossy` store has a cache that can lose writes.
 
@@ -9,7 +9,7 @@ use dashpot_engine::{Duration, Errno};
 /// A power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The survivors among the writes that no flush has covered.
+    /// The choice of the writes that survive although no flush has covered them.
     pub keep: Keep,
     /// The unit in which writes are torn, in bytes: a multiple of 512. `None` if each write survives whole or
     /// not at all.
@@ -20,7 +20,7 @@ pub struct Cut {
     pub then: Then,
 }
 
-/// Decides which of the writes that no flush has covered survive a power cut.
+/// The choice of the writes that survive a power cut although no flush has covered them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// No write survives.
@@ -55,13 +55,14 @@ impl Cut {
 pub struct Loss {
     /// The acknowledged writes that no flush had covered.
     pub unflushed: Sum,
-    /// The `unflushed` writes of which bytes are missing, and the number of these bytes.
+    /// The `unflushed` writes that are not whole any more, and how many of their bytes are missing.
     pub lost: Sum,
     /// How many of the `lost` writes have survived in part.
     pub torn: u64,
-    /// How many writes were in progress: the disk had not acknowledged them to any client.
+    /// How many writes were in progress and not yet acknowledged to a client.
     pub unacknowledged: u64,
-    /// How many bytes the store had to write to the medium since the last flush because its cache was full.
+    /// How many bytes the store has written to the medium early since the last flush, because its cache was
+    /// full.
     pub early_bytes: u64,
     /// Whether the disk was off, so that nothing was left to lose.
     pub was_off: bool,
@@ -74,8 +75,8 @@ pub struct Loss {
 /// The losses of a power cut of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolLoss {
-    /// The txgs that were only in memory, each with the number of its dirty bytes, which the pool had
-    /// acknowledged to clients. Empty if the pool went on, because then its host kept its memory.
+    /// The txgs that were only in memory, each with the number of its dirty bytes. The pool had acknowledged
+    /// these bytes to clients. Empty if the pool went on, because then its host kept its memory.
     pub txgs: Vec<(u64, u64)>,
     /// The losses of each disk's cache, in the order of the pool's disks.
     pub disks: Vec<Loss>,
@@ -110,11 +111,11 @@ pub struct LostWrite {
     pub length: u64,
     /// How many bytes of the write are missing.
     pub missing: u64,
-    /// The age of the write at the cut, since the store received it.
+    /// How long before the cut the store had received the write.
     pub age: Duration,
 }
 
-/// Why the power was not cut.
+/// The reason that the power was not cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutError {
     /// The store has no volatile cache.

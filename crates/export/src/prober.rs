@@ -8,13 +8,14 @@
 //! figure counts its reads.
 //!
 //! The prober sleeps until its reply is there, as most clients do, so the reading includes the prober's
-//! own wake-up. We also tried polling. But where other programs use the CPUs, the scheduler makes a thread
-//! that has polled wait for its next time slice: the prober read 2 ms where clients saw 0.1 ms.
+//! own wake-up. We also tried polling. But if other programs use the CPUs, the scheduler makes a thread that
+//! has polled wait for its next time slice, and the prober measured 2 ms where clients saw 0.1 ms.
 //!
 //! In its passes, the shard tells the prober that clients are sending requests, and the prober's own thread
-//! decides when to send a read. So the prober notices a shard that is stuck: a read that has no answer yet
-//! counts with its age. While clients send no requests, the prober sends no reads, so that an idle daemon
-//! does not wake up. The prober measures neither TCP nor the extra time of a large request or a full queue.
+//! decides when to send a read. So the prober notices even a shard that is stuck, because a read that has no
+//! answer yet counts with its age. While clients send no requests, the prober sends no reads, so that an idle
+//! daemon does not wake up. The prober measures neither TCP nor the extra time of a large request or a full
+//! queue.
 
 use std::collections::VecDeque;
 use std::io;
@@ -47,13 +48,13 @@ pub(crate) struct Readings(Mutex<Found>);
 #[derive(Debug, Default)]
 struct Found {
     readings: VecDeque<ProbeReading>,
-    /// When the read that has no answer yet was sent, if there is one.
+    /// If a read has no answer yet, when it was sent.
     asked: Option<Instant>,
 }
 
 impl Readings {
-    /// The readings of the minute before `now`, the oldest first. If a read has no reply yet and is late by
-    /// at least [`OPEN_MIN`], it counts as the last reading.
+    /// The readings of the minute before `now`, the oldest first. If a read has no answer yet and is late by
+    /// at least [`OPEN_MIN`], its age counts as the last reading.
     pub(crate) fn last_minute(&self, now: Instant) -> Vec<ProbeReading> {
         let recent = |reading: &&ProbeReading| now.since(reading.at) < MINUTE;
         let found = self.lock();
@@ -140,7 +141,8 @@ pub(crate) fn start(route: &Route<ExportId>, disk: DiskId) -> io::Result<(Prompt
         group: GroupId(RULE.0),
         rules: vec![(RULE, delay)],
     };
-    // These sends do not fail: a mailbox closes when its shard ends, and this shard has not started.
+    // These sends cannot fail, because a mailbox closes only when its shard ends, and this shard has not
+    // started.
     let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
     let _ = shard.send(Message::Connect(Handover {
         session,
@@ -195,12 +197,12 @@ impl Prober {
 const NAME: &str = "probe";
 /// The rule of the prober's disk. No rule that is armed later gets this id.
 const RULE: RuleId = RuleId(0);
-/// The delay of the rule.
+/// The delay of the prober's rule.
 const DELAY: Duration = Duration::from_millis(1);
 /// The least time between two reads of the prober, and the least time between two prompts from the shard.
 const EVERY: Duration = Duration::from_secs(1);
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
-/// A read without a reply counts as a reading once its age exceeds the rule's delay by this much.
+/// A read without an answer counts as a reading once its age exceeds the rule's delay by this much.
 const OPEN_MIN: Duration = Duration::from_millis(1);
 /// How long readings are kept.
 const MINUTE: Duration = Duration::from_secs(60);

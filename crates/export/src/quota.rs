@@ -1,5 +1,5 @@
-//! The CPU quota in force for this process, and how often this quota has stopped the process. Both
-//! figures come from the process's control groups (version 2 or 1) and the groups above them.
+//! The CPU quota in force for this process, and how often quotas have stopped the process. Both figures come
+//! from the process's control groups (version 2 or 1) and the groups above them.
 //!
 //! A quota belongs to a group, and the kernel also counts stops per group. The counts of the group that was
 //! stopped longest tell how long this process was kept from running.
@@ -22,7 +22,7 @@ impl CpuQuota {
     }
 }
 
-/// How often a quota has stopped its group.
+/// How often, and for how long, a quota has stopped its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {
     /// In how many periods a process of the group ran.

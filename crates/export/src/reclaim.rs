@@ -1,8 +1,8 @@
-//! Protects a process that serves a block device of its own host from waiting for its own device.
+//! Keeps a process that serves a block device of its own host from waiting for that device.
 //!
-//! The kernel frees memory by writing to devices, and this process's device may be one of them. So the daemon
-//! must not wait for memory that only a write to its own device would free. This module locks the daemon's
-//! memory, and tells the kernel that the process is part of the path to a disk (`PR_SET_IO_FLUSHER`).
+//! The kernel frees memory by writing to devices, perhaps to the device that this process serves. So the
+//! process must not wait for memory that only such a write would free. This module locks the daemon's memory,
+//! and tells the kernel that the process is part of the path to a disk (`PR_SET_IO_FLUSHER`).
 
 use std::fs;
 
@@ -24,7 +24,7 @@ pub struct InForce {
 /// Protects this process, and the threads that this process starts from now on. [`in_force`] tells which
 /// protections have failed.
 pub fn protect() {
-    // The call needs CAP_SYS_RESOURCE.
+    // This call needs CAP_SYS_RESOURCE.
     let _ = configure_io_flusher_behavior(true);
     let _ = raise_limit(None);
     lock_memory();
@@ -130,7 +130,7 @@ fn flags(stat: &str) -> Option<u64> {
 const LOCKED: MlockAllFlags = MlockAllFlags::CURRENT
     .union(MlockAllFlags::FUTURE)
     .union(MlockAllFlags::ONFAULT);
-/// `PF_MEMALLOC_NOIO` and `PF_LOCAL_THROTTLE` of the kernel's linux/sched.h.
+/// `PF_MEMALLOC_NOIO` and `PF_LOCAL_THROTTLE`, from the kernel's linux/sched.h.
 const IO_FLUSHER: u64 = 0x80000 | 0x100000;
 /// The place of the field `flags` in `/proc/PID/stat`, counted from the field `state` (see proc(5)).
 const FLAGS: usize = 6;

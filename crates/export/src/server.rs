@@ -26,7 +26,7 @@ use crate::quota::cpu_quota;
 use crate::shard::{Parts, Shard};
 use crate::store::{self, Adoption, OpenDevices, Pool, Store, StoreError};
 
-/// The reason that a server did not start. No part of it keeps running.
+/// The reason that a server did not start. In that case none of its threads keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A store cannot be used.
@@ -87,8 +87,8 @@ impl<M> Drop for Running<M> {
 
 impl Server {
     /// Opens the stores, binds the addresses and starts the threads. If any of these fails, undoes the
-    /// others. Clients can connect, but the server serves them only after [`Server::open`]. `devices` are the
-    /// block devices of stores that the caller has already opened.
+    /// others. After this call, clients can connect, but the server serves them only after [`Server::open`].
+    /// `devices` are the block devices of stores that the caller has already opened.
     pub fn start(config: &ServerConfig, devices: &OpenDevices) -> Result<Server, StartError> {
         raise_descriptor_limit();
         let listeners = bind_all(config)?;
@@ -161,13 +161,13 @@ impl Server {
         Ok(())
     }
 
-    /// Access to the shards.
+    /// A handle to the shards.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Takes the only reader of the events of all shards; `None` if it was already taken. If no caller reads
-    /// them, the shards drop events.
+    /// Takes the only reader of the events of all shards; `None` if it was already taken. While no caller
+    /// reads the events, the shards drop them.
     pub fn events(&mut self) -> Option<EventReader> {
         self.events.take()
     }
@@ -211,8 +211,8 @@ fn bind_all(config: &ServerConfig) -> Result<Vec<Listener>, ListenError> {
         .collect()
 }
 
-/// Starts a shard's thread. A shard that panics or fails takes its own connections and commands down with it,
-/// but not those of other shards.
+/// Starts a shard's thread. A shard that panics or fails ends its own connections and commands, but not those
+/// of other shards.
 fn start_shard(
     at: usize,
     mut built: Built,

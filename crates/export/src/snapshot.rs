@@ -25,8 +25,8 @@ pub struct DiskSnapshot {
     pub in_flight_total: u32,
     /// The oldest zios in flight, as many as the caller asked for, the oldest first.
     pub in_flight: Vec<InFlight>,
-    /// If the disk is suspended: since when, and for how long in total. The length is `None` if the
-    /// suspension lasts until a command resumes the disk.
+    /// If the disk is suspended: since when, and for how long. The length is `None` if the suspension lasts
+    /// until a command resumes the disk.
     pub suspended: Option<(Instant, Option<Duration>)>,
     /// Whether the power of the disk or volume is off.
     pub off: bool,
@@ -34,7 +34,7 @@ pub struct DiskSnapshot {
     pub clients: Vec<ClientView>,
     /// The clients of a pool's disk, which have no connections to it: the volumes and the pool.
     pub volumes: Vec<(ClientId, String)>,
-    /// The disk's attachments: the block devices of the host that are made of the disk.
+    /// The disk's attachments, which are block devices of the host.
     pub attachments: Vec<AttachmentView>,
     /// How many connections the shard does not read now, because clients already make it hold all the memory
     /// that they may.
@@ -64,7 +64,8 @@ pub struct PoolSnapshot {
     pub stats: PoolStats,
     /// The pool's tunables.
     pub tunables: Tunables,
-    /// How many bytes of memory the pool's shard holds for blocks of volumes, of all its pools.
+    /// How many bytes of memory the pool's shard holds for the blocks of volumes, over all of the shard's
+    /// pools.
     pub memory: u64,
 }
 
@@ -75,7 +76,7 @@ pub struct RuleSnapshot {
     pub id: RuleId,
     /// The rule's group.
     pub group: GroupId,
-    /// The rule's specification: which zios the rule matches, and its effect on them.
+    /// The rule's specification: the zios that it matches, and its effect on them.
     pub spec: RuleSpec,
     /// When the rule was armed or last updated.
     pub armed: Instant,
@@ -92,7 +93,7 @@ pub struct RuleSnapshot {
     /// How often, since the rule was armed or last updated, the shard stopped reading a connection to the
     /// rule's disk because requests already used all the memory that they may use.
     pub stalls: u64,
-    /// The depth at the rule's disk since the rule was armed or last updated.
+    /// Statistics of the depth at the rule's disk since the rule was armed or last updated.
     pub depth: DepthSummary,
 }
 
@@ -106,7 +107,8 @@ impl RuleSnapshot {
         }
     }
 
-    /// Makes the snapshot of a rule. `since` has the shard's counts since the rule was armed or last updated.
+    /// Makes the snapshot of a rule. `since` is what the shard has counted since the rule was armed or last
+    /// updated.
     pub fn of(rule: RuleView<'_>, since: Counted) -> RuleSnapshot {
         let RuleCounts { stats, now } = rule.all();
         RuleSnapshot {
@@ -141,7 +143,7 @@ pub struct Counted {
 pub struct ClientView {
     /// The engine's id of the client, as in [`InFlight::client`].
     pub id: ClientId,
-    /// The client's name: `uid=0 pid=7`, an address, or `other`.
+    /// The client's name, such as `uid=0 pid=7`, an address, or `other`.
     pub name: String,
     /// How many connections the client has to this disk.
     pub connections: u32,

@@ -1,4 +1,4 @@
-//! Tests a served pool on disks that can lose their caches: which data a power cut takes, and which data
+//! Tests a served pool on disks that can lose their caches: which data is lost in a power cut, and which data
 //! stays.
 
 use std::io::{Read, Write};
@@ -151,7 +151,7 @@ fn a_power_cut_ends_a_trim() {
     for header in [header(TRIM, size as u32), header(FLUSH, 0)] {
         client.write_all(&encode(&header)).unwrap();
     }
-    // Once the trim has its reply, the flush makes the pool send it to the disks.
+    // Waits for the reply to the trim. The flush then makes the pool send the trim to its disks.
     client.read_exact(&mut [0; 16]).unwrap();
     served.cut(Then::Restart).unwrap();
     let mut client = served.client();

@@ -218,7 +218,7 @@ fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
     let drops = served.drops();
     let mut told = 0;
     reader.drain(|record| told += u64::from(matches!(record, EventRecord::Zio(_))));
-    // The remaining record has the name of the client.
+    // One record of the ring has the name of the client.
     assert_eq!(told, (1 << 16) - 1);
     assert_eq!(drops.total(None), finished - told);
     assert_eq!(drops.total(Some(DeviceId(0))), drops.total(None));

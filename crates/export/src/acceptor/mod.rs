@@ -29,7 +29,7 @@ use crate::route::Route;
 /// A message from another thread to the acceptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptorMessage {
-    /// Let clients in. Until this message comes, clients wait in the backlog of the listeners.
+    /// Let clients in. Until this message arrives, clients wait in the listeners' backlog.
     Open,
     /// Let no more clients in.
     Close,
@@ -48,7 +48,7 @@ pub(crate) struct Acceptor {
     opened: bool,
     /// When the acceptor's pause ends, after the system had no room for another connection.
     pauses_until: Option<Instant>,
-    /// Whether epoll watches the listeners. It does not while no client can be let in.
+    /// Whether epoll watches the listeners. While no client can be let in, it does not.
     watching: bool,
 }
 
@@ -107,8 +107,8 @@ impl Acceptor {
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let now = clock::now();
-        // A handshake may have become displaceable since the listeners were last watched. In that case the
-        // timeout is zero.
+        // A handshake may have become displaceable since the listeners were last watched. In that case `wait`
+        // returns at once.
         let room = self.pending.displaceable_at().filter(|_| !self.watching);
         let moments = [self.pending.late_at(), room, self.pauses_until];
         let soonest = moments.into_iter().flatten().min();
@@ -259,8 +259,8 @@ fn peer_name(fd: BorrowedFd<'_>) -> String {
 }
 
 const MAILBOX: u64 = u64::MAX;
-/// The token of the first listener. Smaller tokens belong to pending handshakes. The mailbox has a
-/// token of its own.
+/// The epoll token of the first listener. Smaller tokens are the numbers of pending handshakes. The mailbox
+/// has a token of its own.
 const FIRST_LISTENER: u64 = 1 << 63;
 /// The largest number of events that one wait returns.
 const EVENTS: usize = 64;

@@ -120,8 +120,8 @@ const PLACES: usize = 256;
 /// How long one handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long a new handshake is safe from displacement. By default, Linux keeps a backlog of at most
-/// 4,096 clients. Even if every handshake has to be displaced, the acceptor lets in all clients of a full
-/// backlog within 16 times this duration.
+/// 4,096 clients. So even if every handshake has to be displaced, all clients of a full backlog are let in
+/// within 16 times this duration.
 const LEAST: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Wakes the reader of events, which sleeps when there is nothing to read.
 //!
 //! The reader announces that it is about to sleep, and then looks for events once more. A shard publishes
-//! events, and then checks whether the reader is about to sleep. The reader and the shard each put a full
-//! fence between their two steps. So at least one of them sees what the other has done, and no event leaves
-//! the reader asleep (Dekker's argument). While the reader is busy, a shard only executes a fence and reads
-//! one flag per pass. In an idle daemon, the reader sleeps.
+//! events, and then checks whether the reader is about to sleep. Each of them executes a full fence between
+//! its two steps. So at least one of them sees what the other has done, and no event leaves the reader asleep
+//! (Dekker's argument). While the reader is busy, a shard only executes a fence and reads one flag per pass.
+//! In an idle daemon, the reader sleeps.
 //!
 //! A reader can also nap while events come in. During a nap, a shard wakes the reader only when a ring
 //! fills up. A nap needs no fence, because a shard that misses the beginning of a nap rings the bell in its

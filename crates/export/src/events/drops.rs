@@ -7,10 +7,12 @@ use super::record::DeviceId;
 /// The events that a shard has dropped since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// The drops of each device in each second, by the time (on the shards' clock) at which the zios ended.
-    /// Only the latest seconds, the oldest first.
+    /// For each device and each second in which it dropped events, the number of these events. A zio belongs
+    /// to the second in which it ended, on the shards' clock. The list has only the latest seconds, the
+    /// oldest first.
     seconds: VecDeque<Dropped>,
-    /// The drops of each device in all earlier seconds, which `seconds` no longer has.
+    /// For each device, the number of events that it dropped in earlier seconds, which `seconds` no longer
+    /// has.
     before: Vec<(DeviceId, u64)>,
 }
 
@@ -71,8 +73,8 @@ impl Drops {
             .sum()
     }
 
-    /// The dropped events of a device, or of all devices, by second. The oldest second comes first. The same
-    /// second may appear more than once.
+    /// The numbers of dropped events of a device, or of all devices, by second. The oldest second comes
+    /// first. The same second may appear more than once.
     pub fn seconds(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
         let of_device =
             move |dropped: &&Dropped| device.is_none_or(|device| dropped.device == device);

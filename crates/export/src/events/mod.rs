@@ -1,8 +1,8 @@
 //! Carries finished zios from the shards to the reader.
 //!
-//! Each shard has a ring. Once in a pass the shard's [`Recorder`] puts the finished zios into the ring.
-//! One [`EventReader`] empties all rings. A shard never waits for the reader. When its ring is full, the
-//! shard drops events, and counts the drops by device and second ([`Drops`]).
+//! Each shard has a ring. Once per pass, the shard's [`Recorder`] puts the finished zios into the ring. One
+//! [`EventReader`] empties all rings. A shard never waits for the reader. When its ring is full, the shard
+//! drops events, and counts the drops by device and second ([`Drops`]).
 //!
 //! The names of clients travel in the same stream as the events. Each name comes before the first event of
 //! its client, because ids are reused. While a name waits for room in the ring, the recorder drops all

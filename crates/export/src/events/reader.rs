@@ -28,8 +28,8 @@ impl EventReader {
         self.rings.iter().all(Consumer::is_empty)
     }
 
-    /// Passes to `take` the records that are in the rings now, shard by shard, and in order within each
-    /// shard. Returns whether there were any records.
+    /// Calls `take` for each record that is in the rings now, shard by shard, and in order within each shard.
+    /// Returns whether there were any records.
     pub fn drain(&mut self, mut take: impl FnMut(&EventRecord)) -> bool {
         let mut any = false;
         for ring in &mut self.rings {

@@ -32,7 +32,7 @@ pub enum EventRecord {
         device: DeviceId,
         /// The id of the client.
         client: ClientId,
-        /// The client's name: `uid=0 pid=7`, or an address.
+        /// The client's name, such as `uid=0 pid=7` or an address.
         name: Box<str>,
     },
 }
@@ -63,11 +63,12 @@ pub struct FinishedZio {
     pub depth: u32,
     /// The rule that decided the zio's target or error, or [`NO_RULE`].
     rule: u32,
-    /// The lane that the zio used, or [`NO_LANE`].
+    /// The rule's lane that the zio used, or [`NO_LANE`].
     lane: u16,
     /// The device of the zio.
     pub device: DeviceId,
-    /// The client that sent the zio. At a disk of a pool, the volume for which the pool sent the zio, or the pool.
+    /// The client that sent the zio. For a zio of a pool's disk, this is the pool, or the volume for which
+    /// the pool sent the zio.
     pub client: ClientId,
     place: Place,
     /// The operation of the zio.
@@ -227,7 +228,7 @@ impl FinishedZio {
 
 /// Means that the zio belongs to no zio of a volume. The numbers of zios start at one.
 const NO_FAMILY: u64 = 0;
-/// Means that no rule decided the zio. Each rule's id is one more than the last, and ids never get this high.
+/// Means that no rule decided the zio. Rules get ids in order, and no id ever gets this high.
 const NO_RULE: u32 = u32::MAX;
 /// Means that the zio used no lane. A rule has at most 65,534 lanes.
 const NO_LANE: u16 = u16::MAX;

@@ -1,4 +1,4 @@
-//! Tests of a ring whose reader is slow, late or asleep.
+//! Tests a ring whose reader is slow, late or asleep.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -200,7 +200,8 @@ fn a_reader_that_goes_to_sleep_is_woken_for_every_event() {
     reading.join().unwrap();
 }
 
-/// A ring that fills up ends the nap, whether the ring is empty, part full or full when the nap begins.
+/// A nap ends when the ring fills up, even if the ring is already partly or completely full when the nap
+/// begins.
 #[test]
 fn a_ring_that_fills_up_ends_a_nap() {
     for before in 0..20 {

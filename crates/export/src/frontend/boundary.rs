@@ -7,8 +7,8 @@
 //!
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a call
 //! of [`Frontend::receive`] appends whole messages with their payloads, and the shard provides the room
-//! (see [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). The frontend
-//! of a ring turns completions into messages whose layout is its own. It turns the head of each reply into a
+//! (see [`ReceiveLimits`]). A call of [`Frontend::send`] takes one reply (see [`SendLimits`]). On a ring, the
+//! frontend turns completions into messages whose layout is its own. It turns the head of each reply into a
 //! command, and queues the command until [`Frontend::flush`].
 
 use std::io::IoSlice;
@@ -19,7 +19,7 @@ use dashpot_engine::{Op, Outcome};
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// The connection of one client, whichever protocol it uses.
+/// The connection of one client, in any protocol.
 ///
 /// The shard polls the session's descriptor, which is readable when there is something to receive, and
 /// writable when the shard may repeat a refused send.
@@ -34,15 +34,15 @@ pub(crate) trait Frontend: AsFd {
     /// decodes them.
     fn may_hold_request(&self, received: &[u8]) -> bool;
 
-    /// Decodes the beginning of `received` without consuming it. If the
-    /// shard cannot admit the request now, it decodes the same bytes again later.
+    /// Decodes the first message in `received`, without consuming it. If the shard cannot admit the request
+    /// now, it will decode the same bytes again later.
     fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded;
 
-    /// Appends the reply to a request, but not the data of a successful read: the shard sends the data
-    /// after the head.
+    /// Appends the reply to a request, but without the data of a successful read, which the shard sends after
+    /// this head.
     fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome);
 
-    /// Appends the whole reply to a question about extents.
+    /// The whole reply to a question about extents.
     fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8>;
 
     /// Offers bytes to the transport, which may accept only a part of them. Never waits.
@@ -64,8 +64,8 @@ pub(crate) trait Frontend: AsFd {
     }
 
     /// Tells the session that the shard has ended the connection. Returns whether the session must
-    /// stay. A session that stays first fails the requests that the kernel is waiting for. Each later call of
-    /// [`Frontend::receive`] fails the requests that have arrived since, until a call returns
+    /// stay. A session that stays first fails the requests that the kernel is waiting for. After that, each
+    /// call of [`Frontend::receive`] fails the requests that have arrived meanwhile, until a call returns
     /// [`Arrival::End`].
     fn fail_all(&mut self) -> bool {
         false
@@ -78,7 +78,7 @@ pub(crate) trait Frontend: AsFd {
 pub struct Request {
     /// The client's id of the request. The reply carries this id.
     pub cookie: u64,
-    /// The client's request.
+    /// The operation that the client asks for.
     pub operation: Operation,
     /// The offset of the first byte.
     pub offset: u64,
@@ -120,7 +120,7 @@ pub enum Operation {
         /// Whether the range must stay allocated.
         no_hole: bool,
     },
-    /// Asks the store to read a range ahead.
+    /// Asks the store to read a range into its cache.
     Cache,
     /// A system call of a program. The request has no payload and the reply has no data, because the kernel
     /// itself moves the bytes.
@@ -155,7 +155,7 @@ pub struct ExtentQuestion {
     pub limit: usize,
 }
 
-/// Tells the shard that the frontend's work for a request has ended.
+/// The function that tells the shard that the frontend's work for a request has ended.
 pub(crate) type Done = Box<dyn FnOnce() + Send>;
 
 /// The result of an attempt to receive.
@@ -238,7 +238,7 @@ pub enum NotServed {
 pub(crate) struct ReceiveLimits {
     /// The usual room, in bytes.
     pub(crate) usual: usize,
-    /// The room, in bytes, while the shard's connections already keep as many bytes as they may.
+    /// The room, in bytes, when the shard's connections already keep as many bytes as they may.
     pub(crate) short: usize,
 }
 

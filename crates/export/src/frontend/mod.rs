@@ -1,4 +1,4 @@
-//! The list of frontends. Each frontend is a folder, whose files have the same names in all frontends: `wire`
+//! The frontends. Each frontend is a folder, whose files have the same names in all frontends: `wire`
 //! (layout), `handshake` (how a client connects), `decode` (requests), `encode` (replies) and `transport`
 //! (the descriptor). No file outside this folder names a frontend.
 //!
@@ -77,7 +77,7 @@ impl Session {
     }
 }
 
-/// Calls a method of the frontend's own session, which a [`Session`] contains.
+/// Calls a method on the frontend's session that a [`Session`] contains.
 macro_rules! each {
     ($it:ident, $session:ident => $call:expr) => {
         match $it {
@@ -151,7 +151,7 @@ impl AsFd for Session {
     }
 }
 
-/// A handshake with a client on a socket, as a state machine without a socket. The acceptor receives
+/// A handshake with a client on a socket, as a state machine. It has no socket itself: the acceptor receives
 /// and sends the bytes.
 #[derive(Debug)]
 pub(crate) enum Handshake {
@@ -193,7 +193,7 @@ impl Handshake {
         (Handshake::Nbd(handshake), nbd::handshake::GREETING.to_vec())
     }
 
-    /// Takes received bytes, and appends the bytes to send.
+    /// Takes received bytes, and appends the bytes to send to `output`.
     pub(crate) fn input(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> Progress {
         let Handshake::Nbd(handshake) = self;
         match handshake.input(bytes, output) {
@@ -209,7 +209,8 @@ impl Handshake {
 }
 
 impl Agreed {
-    /// Makes the session that takes over the socket. Also returns the bytes that have already arrived.
+    /// Makes the session that takes over the socket. Also returns the bytes that have arrived after the
+    /// handshake.
     pub(crate) fn session(self, fd: OwnedFd) -> (Session, Vec<u8>) {
         let Protocol::Nbd(features) = self.protocol;
         (

@@ -30,8 +30,8 @@ impl Shard {
         self.let_go(connection.into_session());
     }
 
-    /// Takes over the session of a connection that has ended. If the kernel still has the session's device,
-    /// keeps the session.
+    /// Ends the session of a connection that has ended. If the kernel still has the session's device, keeps
+    /// the session instead.
     fn let_go(&mut self, mut session: Session) {
         if !session.fail_all() {
             return;
@@ -54,7 +54,7 @@ impl Shard {
         }
     }
 
-    /// Aborts zios of connections that are gone, as many as a pass may abort.
+    /// Aborts zios of connections that are gone, but no more than a pass may abort.
     pub(super) fn abort_departed(&mut self) {
         let mut most = ABORTS_PER_PASS;
         while most > 0
@@ -87,8 +87,8 @@ impl Shard {
         self.step(Input::Abort(&[zio]), None);
     }
 
-    /// Aborts at most `most` zios of a connection. Returns how many it has aborted. It begins with the
-    /// youngest, because after an older zio the next zio of its lane would start, only to be aborted as well.
+    /// Aborts at most `most` zios of a connection. Returns how many it has aborted. Begins with the youngest:
+    /// if an older zio were aborted first, the next zio of its lane would start, only to be aborted as well.
     fn abort(&mut self, mut departure: Departure, most: usize) -> usize {
         let zios = self.slots.youngest(departure.zios, most);
         for zio in &zios {

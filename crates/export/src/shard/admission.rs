@@ -1,5 +1,4 @@
-//! Admission: a connection stalls while the budget has no room for the connection's next request. The
-//! connection resumes when there is room.
+//! Admission: while the budget has no room for a connection's next request, the connection stalls.
 
 use super::Shard;
 

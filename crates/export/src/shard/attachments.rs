@@ -48,7 +48,7 @@ impl Shard {
             .collect()
     }
 
-    /// Ends the connection of an attachment. The kernel then fails the requests that are waiting and all
+    /// Ends the connection of an attachment. The requests of the kernel that are waiting fail, and so do all
     /// later ones. Returns how many zios were in flight, or `None` if there is no such attachment.
     pub(super) fn fail_attachment(&mut self, export: ExportId, node: &str) -> Option<u32> {
         let is_it = |connection: &Connection| {

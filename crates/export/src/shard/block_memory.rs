@@ -3,8 +3,9 @@
 
 use dashpot_engine::{Buf, Span};
 
-/// The memory of all blocks of a shard. A block's memory is kept when the engine frees its name, because the
-/// engine reuses freed names first. So the shard holds as many bytes as were ever in use at the same time.
+/// The memory of all blocks of a shard. When the engine frees the name of a block, the block's memory is
+/// kept, because the engine reuses freed names first. So the shard holds as many bytes as were ever in use at
+/// the same time.
 #[derive(Debug, Default)]
 pub(super) struct BlockMemory {
     /// The memory of each block, by name. A block that was never written has no bytes yet.
@@ -24,7 +25,7 @@ impl BlockMemory {
         block.get(range(span))
     }
 
-    /// A part of a block of `size` bytes, to write to.
+    /// A part of a block of `size` bytes, which the caller can overwrite.
     pub(super) fn write(&mut self, span: Span, size: u32) -> Option<&mut [u8]> {
         self.allocate(span.buf, size).get_mut(range(span))
     }

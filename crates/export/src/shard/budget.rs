@@ -4,13 +4,13 @@
 //! bytes that it will have to hold. While the budget is used up, the connection stalls: the shard does not
 //! read it. Stalls are counted, because a limit on depth distorts the latencies that rules ask for.
 //!
-//! One export may take half of the shard's budget, so that the other exports keep working. A connection with
-//! nothing in flight may always send one small request, so that other clients cannot keep it out for ever.
-//! While other requests wait for room, payloads have to arrive quickly.
+//! One export may take at most half of the shard's budget, so that the other exports keep working. A
+//! connection with nothing in flight may always send one small request, so that other clients cannot keep it
+//! out for ever. While other requests wait for room, payloads have to arrive quickly.
 //!
 //! In addition to their requests, connections make a shard keep received bytes that it cannot decode yet, and
-//! replies that clients do not take. While there are too many of these bytes, the shard reads only a little
-//! at a time from each connection.
+//! replies that clients do not take. While the shard keeps too many of these bytes, it reads only a little at
+//! a time from each connection.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -53,7 +53,7 @@ pub(super) struct Stalled {
     wants: u64,
 }
 
-/// The amount of the budget that a shard's clients, or one export's clients, have taken.
+/// How much of the budget all clients of a shard, or the clients of one export, have taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     zios: u32,
@@ -66,8 +66,7 @@ impl Taken {
         self.zios >= ZIOS_MAX / share || self.bytes >= PAYLOAD_MAX / u64::from(share)
     }
 
-    /// Whether a connection with nothing in flight may have one more request although the budget is
-    /// full.
+    /// Whether a connection with nothing in flight may send a request although the budget is full.
     fn admits_beyond(self, bytes: u64) -> bool {
         bytes <= TINY || (bytes <= SMALL && self.bytes + bytes <= PAYLOAD_MAX + BEYOND_MAX)
     }
@@ -78,8 +77,8 @@ impl Taken {
 struct Transit {
     length: u32,
     received: usize,
-    /// The moment from which the payload is timed: from then on, the client could send it, and other requests
-    /// waited for room.
+    /// When the shard began to time the payload. From then on, the client could send it, and other requests
+    /// were waiting for room.
     since: Instant,
 }
 
@@ -247,12 +246,12 @@ impl Budget {
     }
 }
 
-/// One export may take the whole budget divided by this number.
+/// One export may take at most the whole budget divided by this number.
 const EXPORT_SHARE: u32 = 2;
 /// The largest request that a connection with nothing in flight may send beyond a full budget, as long as
 /// [`BEYOND_MAX`] is not used up. [`BEYOND_MAX`] has room for one large request and many of this size.
 const SMALL: u64 = 256 << 10;
-/// A connection with nothing in flight may always have a request of this size.
+/// A connection with nothing in flight may always send a request of up to this size.
 const TINY: u64 = 16 << 10;
 /// How long a payload that arrives at a steady rate may take while other requests wait for room.
 const TRANSIT_MAX: Duration = Duration::from_secs(10);

@@ -15,11 +15,11 @@ use crate::store::{SLICE, Store};
 #[derive(Debug)]
 pub(super) struct Chunk {
     limits: SendLimits,
-    /// The heads of replies, and whole replies, in order.
+    /// The heads of replies to reads, and whole other replies, in order.
     heads: Vec<u8>,
     /// The data that belongs between the heads.
     data: Vec<Data>,
-    /// The zios whose last byte is in this chunk.
+    /// The zios whose replies end in this chunk.
     zios: Vec<ZioId>,
     /// How many replies, or parts of replies, are in this chunk.
     replies: usize,
@@ -63,7 +63,7 @@ impl Chunk {
         self.length() == 0
     }
 
-    /// How many bytes of memory the chunk takes: the data is not in it.
+    /// How many bytes of memory the chunk itself takes. Data does not count, because it stays where it is.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.heads.len()
@@ -74,7 +74,7 @@ impl Chunk {
         self.heads.len() + self.data_length
     }
 
-    /// Whether one more reply may be added.
+    /// Whether another reply may be added.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.replies < self.limits.replies && self.length() < self.limits.bytes
@@ -92,7 +92,7 @@ impl Chunk {
         self.sent >= self.length()
     }
 
-    /// The zios whose last byte is in this chunk.
+    /// The zios whose replies end in this chunk.
     pub(super) fn zios(&self) -> &[ZioId] {
         &self.zios
     }
@@ -103,8 +103,9 @@ impl Chunk {
         self.heads.extend_from_slice(reply);
     }
 
-    /// Adds the reply to a zio, or what is left of it after `sent` bytes of data. If the data does not fit
-    /// into this chunk, returns how many bytes of it are sent once this chunk is.
+    /// Adds the reply to a zio, or the rest of the reply if `sent` bytes of its data have already been sent.
+    /// If the data does not fit into this chunk, returns how many bytes of it will have been sent after this
+    /// chunk.
     #[inline]
     pub(super) fn put_reply(
         &mut self,

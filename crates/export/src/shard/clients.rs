@@ -10,7 +10,7 @@ use crate::snapshot::ClientView;
 pub(super) struct ClientTable {
     /// The clients, by [`ClientId`]. An entry without connections is free.
     clients: Vec<Client>,
-    /// How many connections the clients have that found no entry of their own and are counted together.
+    /// How many connections belong to clients that have no entry of their own, and are counted together.
     others: u32,
 }
 

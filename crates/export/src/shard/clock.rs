@@ -1,4 +1,4 @@
-//! A shard's use of time: it waits until something is due, reads the clock during a pass, and tells the
+//! How a shard deals with time. It waits until something is due, reads the clock during a pass, and tells the
 //! engine when the host has kept it from running.
 
 use std::io;
@@ -25,8 +25,7 @@ impl Shard {
         Ok(())
     }
 
-    /// When the shard must stop waiting. `None` if only a descriptor needs to wake it, so an idle shard
-    /// sleeps on.
+    /// When the shard must stop waiting. `None` if nothing is due, so that only a descriptor wakes the shard.
     fn deadline(&mut self) -> Option<Instant> {
         if !self.intake.is_empty()
             || !self.outbox.is_empty()

@@ -8,7 +8,7 @@ use crate::events::Drops;
 use crate::message::{AttachError, CommandAnswer, Handover, Message};
 
 impl Shard {
-    /// Handles as many messages as one pass may handle.
+    /// Handles messages, but no more than a pass may handle.
     pub(super) fn read_messages(&mut self) {
         for _ in 0..MESSAGES_PER_PASS {
             let Some(message) = self.control.next() else {

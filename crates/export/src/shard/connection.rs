@@ -113,8 +113,7 @@ impl Connection {
         &mut self.zios
     }
 
-    /// Whether the shard may read the connection. For example, it may not while the client does not take its
-    /// replies.
+    /// Whether the shard may read the connection. It may not while the client does not take its replies.
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
         !self.closing && !self.stalled && self.outlet.has_room()
@@ -234,7 +233,7 @@ impl Connection {
         self.session.send(chunk.slices(slots, store, &mut room))
     }
 
-    /// Begins the work that the frontend itself does for a request.
+    /// Begins the work that the frontend itself does for a request, and calls `done` when this work ends.
     pub(super) fn begin(&mut self, request: &Request, done: Done) -> Option<Done> {
         self.session.begin(request, done)
     }

@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventFlags};
 use super::connection::Connection;
 use crate::frontend::Session;
 
-/// The connections. The connections by place. The place of a connection that is gone is free only once it is
+/// The connections. The connections, by place. When a connection is gone, its place is free only once it is
 /// [released](Connections::release).
 #[derive(Default)]
 pub(super) struct Connections {
@@ -106,7 +106,7 @@ impl Poller {
         epoll::add(&self.0, connection.session(), data, flags)
     }
 
-    /// Sets the events that epoll watches for on a connection: those that let it continue.
+    /// Makes epoll watch for those events that let the connection continue.
     pub(super) fn watch(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
         let mut flags = EventFlags::RDHUP;
         flags.set(EventFlags::IN, connection.wants_input());

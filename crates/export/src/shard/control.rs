@@ -21,7 +21,7 @@ pub(super) struct Control {
     lost: u64,
 }
 
-/// How far a shutdown has got.
+/// The phases of a shutdown.
 #[derive(Clone, Copy)]
 enum Shutdown {
     /// The grace period. Zios that are held may end by themselves until this moment.
@@ -67,7 +67,7 @@ impl Control {
         self.messages.pop_front()
     }
 
-    /// Gives a command its id, and remembers the function that takes its answer.
+    /// Chooses an id for a command, and remembers the function that takes the command's answer.
     pub(super) fn expect(&mut self, answer: CommandAnswer) -> CommandId {
         self.commands += 1;
         let id = CommandId(self.commands);

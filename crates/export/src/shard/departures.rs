@@ -1,7 +1,7 @@
 //! Connections that are gone and still have zios in flight.
 //!
-//! The place of such a connection stays empty until its last zio is aborted, so that no reply can reach
-//! another connection at the same place.
+//! The place of such a connection stays empty until its last zio is aborted, so that no reply can reach a new
+//! connection at the same place.
 
 use std::collections::VecDeque;
 

@@ -9,8 +9,7 @@ use dashpot_sys::{Completion, Ring, Work};
 use crate::frontend::boundary::{Operation, Request};
 use crate::store::Store;
 
-/// The ring of a shard. There is no ring if the shard has no block devices or the kernel allows no
-/// ring.
+/// The ring of a shard. There is none if the shard has no block devices, or if the kernel refuses a ring.
 pub(super) struct DeviceRing {
     ring: Option<Ring>,
     /// Whether the ring may have completions that the shard has not taken yet.
@@ -71,12 +70,12 @@ impl DeviceRing {
         self.ring.as_mut().map_or(Ok(()), Ring::submit)
     }
 
-    /// Whether the next pass has something to do for the ring.
+    /// Whether the ring has completions to take, or work to submit, in the next pass.
     pub(super) fn is_busy(&mut self) -> bool {
         self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
     }
 
-    /// The next completion, if the ring has finished more work.
+    /// The next completion that the shard has not taken yet.
     pub(super) fn next_completion(&mut self) -> Option<Completion> {
         if !self.is_rung {
             return None;

@@ -8,7 +8,7 @@ use crate::frontend::boundary::Operation;
 use crate::store::Store;
 
 impl Shard {
-    /// Takes results of finished work, as many as a pass may take.
+    /// Takes results of finished work, but no more than a pass may take.
     pub(super) fn end_device_work(&mut self) {
         for _ in 0..COMPLETIONS_PER_PASS {
             let Some(completion) = self.device_ring.next_completion() else {

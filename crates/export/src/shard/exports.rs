@@ -122,7 +122,7 @@ impl Stores {
         }
     }
 
-    /// The disks, without the prober's.
+    /// The disks, without the prober's disk.
     pub(super) fn disks(&self) -> impl Iterator<Item = DiskId> + use<> {
         let probed = self.0.len().saturating_sub(1) as u32;
         (0..probed).map(DiskId)

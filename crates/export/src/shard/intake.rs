@@ -38,9 +38,8 @@ impl Intake {
         self.queue.pop_front()
     }
 
-    /// A buffer to receive into, which must be `short` while connections already keep as many bytes as they
-    /// may. All frontends use the same buffers, so a buffer may be up to twice as long as this frontend asks
-    /// for.
+    /// A buffer to receive into. It must be `short` while connections already keep as many bytes as they may.
+    /// All frontends use the same buffers, so a buffer may be up to twice as long as this frontend asks for.
     pub(super) fn buffer(&mut self, limits: ReceiveLimits, short: bool) -> Vec<u8> {
         if short {
             return Vec::with_capacity(limits.short);
@@ -82,7 +81,7 @@ enum Next {
     Request,
     /// More payload of a write.
     Payload(Incoming),
-    /// This many bytes of the payload of a refused request, to be discarded.
+    /// The payload of a refused request, of which this many bytes must still be discarded.
     Skip(u32),
 }
 
@@ -150,7 +149,7 @@ impl Inlet {
         }
     }
 
-    /// The number of bytes that the inlet keeps.
+    /// How many bytes of memory the inlet takes. The payload of a write does not count.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.received.bytes.len()
@@ -231,7 +230,8 @@ impl Inlet {
         }
     }
 
-    /// Gives the payload more time: as much as the shard `missed` while it was stopped and read nothing.
+    /// Gives the payload more time, by as much as the shard `missed` while the host stopped it and it read
+    /// nothing.
     pub(super) fn forgive(&mut self, missed: Duration) {
         if let Next::Payload(incoming) = &mut self.next {
             incoming.since = incoming.since + missed;

@@ -3,7 +3,7 @@
 
 use crate::frontend::Session;
 
-/// The sessions, by their places.
+/// The lingering sessions, by place.
 #[derive(Debug, Default)]
 pub(super) struct Lingering {
     places: Vec<Option<Session>>,

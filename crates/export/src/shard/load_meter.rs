@@ -1,11 +1,12 @@
 //! The load meter measures how long the shard leaves its sockets unread, and what share of its time it works.
 //!
-//! Between two polls of the sockets, the shard finishes a pass and sleeps. All of this time counts as unread,
-//! except the sleep that the shard asked for. So a stop by the host always counts.
+//! Between two polls of the sockets, the shard finishes a pass and sleeps. All of this time counts as a gap
+//! in which the sockets are unread, except the sleep that the shard asked for. So a stop by the host always
+//! counts.
 //!
 //! A shard that works half of the time serves about half of the requests that it could. A request that
 //! arrives while the shard works is late, and the less the shard rests, the later it gets. So dashpot
-//! promises accuracy for shards that work up to half of the time. A shard that works more counts as
+//! promises accuracy only for shards that work up to half of the time. A shard that works more counts as
 //! overloaded if any of its disks has a rule. Stops by the host count neither as work nor as rest. Waiting
 //! for a deadline is not work, whether the shard spins or sleeps. The measure errs on the safe side. A busier
 //! shard takes more requests in a pass, each at a lower cost, so at half of its maximum rate of I/Os it
@@ -52,8 +53,8 @@ impl LoadMeter {
         (self.begun, self.working) = (now, now);
     }
 
-    /// Notes that the host kept the shard from running between these moments, in this pass or in the
-    /// sleep before this pass.
+    /// Notes that the host kept the shard from running between these moments, in this pass or in the sleep
+    /// before it.
     pub(super) fn stopped(&mut self, from: Instant, until: Instant) {
         self.work_until(from);
         self.seconds.add(Kind::Stop, from, until);
@@ -93,7 +94,7 @@ impl LoadMeter {
     }
 }
 
-/// The kind of a stretch of a shard's time.
+/// The two kinds of time that the meter adds up.
 #[derive(Clone, Copy)]
 enum Kind {
     Work,
@@ -180,7 +181,8 @@ impl Seconds {
         self.start = self.start + Duration::from_nanos(seconds * SECOND.as_nanos());
     }
 
-    /// Begins a new second now. The part of the current second that has passed does not count as overloaded.
+    /// Begins a new second now. The part of the current second that has passed can no longer count as
+    /// overloaded.
     fn restart(&mut self, now: Instant) {
         self.advance(now);
         let before = SECOND - now.since(self.start);
@@ -336,7 +338,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any passes and rests, the meter's share equals that of a naive count of busy milliseconds.
+        /// For any passes and rests, the meter's figures equal those of a naive count of busy milliseconds.
         #[test]
         fn the_share_is_that_of_a_naive_count(
             passes_and_rests in prop::collection::vec((1_u64..1_500, 0_u64..1_500), 1..40),

@@ -1,4 +1,4 @@
-//! The durable records of pools' mirrors.
+//! Makes the records of pools' mirrors durable.
 
 use std::sync::Arc;
 

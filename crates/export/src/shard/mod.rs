@@ -2,11 +2,11 @@
 //!
 //! A shard waits in one place, for its connections and its mailbox, until something arrives or the
 //! engine's next deadline comes. No I/O takes a lock, allocates memory or moves to another thread, unless a
-//! store has to wait for it. Then the work goes to the [`Pool`], or to a [`Ring`] if the store is on a block
-//! device.
+//! store has to wait for its medium. In that case the store's work goes to the [`Pool`], or to a [`Ring`] if
+//! the store is on a block device.
 //!
 //! A pass is bounded: it takes a fixed number of requests from each connection, and sends a fixed
-//! number of replies to each connection. Larger numbers would raise throughput but delay replies. The limits
+//! number of replies to each connection. Larger numbers would raise throughput, but delay replies. The limits
 //! also keep a client that floods the shard from taking the time of other clients.
 //!
 //! The shard is made of parts with private fields. Each owns one thing: received bytes ([`Intake`]), zios in
@@ -106,7 +106,8 @@ pub(crate) struct Shard {
     control: Control,
     recorder: Recorder,
     prompt: Prompt,
-    /// The keepers of pools' mirrors. A pool whose mirrors have no durable record has no keeper.
+    /// The keepers, which write the records of pools' mirrors. A pool whose mirrors have no durable record
+    /// has no keeper.
     keepers: HashMap<PoolId, Keeper>,
 }
 
@@ -158,7 +159,7 @@ impl Shard {
         })
     }
 
-    /// Serves until a message ends the shard and no replies are left to send.
+    /// Serves until a message has ended the shard and no replies are left to send.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         self.device_ring.enable()?;
@@ -166,8 +167,8 @@ impl Shard {
             self.wait(&mut events)?;
             let woke = self.timers.now();
             self.step(Input::Tick, None);
-            // Only connections that are queued now are read below: one that an event makes the shard read is
-            // not read twice in a pass.
+            // Connections that are queued after this point are read only in the next pass, so that a
+            // connection that is read because of an event is not read again in the same pass.
             let waiting = self.intake.len();
             for event in events.drain(..) {
                 self.meet(event);

@@ -13,7 +13,7 @@ use crate::frontend::Session;
 pub(super) struct Outbox {
     /// The places of connections with replies that the shard has not offered yet.
     queue: VecDeque<usize>,
-    /// An empty chunk, kept so that its memory is used again.
+    /// An empty chunk, which is kept so that its memory can be used again.
     spare: Chunk,
 }
 
@@ -26,8 +26,7 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// Queues a connection whose replies the shard has to send, unless the connection's transport is
-    /// blocked.
+    /// Queues a connection that has replies to send, unless its transport is blocked.
     #[inline]
     pub(super) fn push(&mut self, at: usize, outlet: &mut Outlet) {
         if !outlet.blocked && !outlet.queued {
@@ -36,7 +35,7 @@ impl Outbox {
         }
     }
 
-    /// The connection to send to next. The caller takes the connection [out of the
+    /// The next connection to send to. The caller takes the connection [out of the
     /// queue](Outlet::leave_queue).
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
@@ -59,7 +58,7 @@ impl Outbox {
 pub(super) struct Outlet {
     /// Replies in the order in which they became ready.
     ready: VecDeque<Outgoing>,
-    /// How many of the replies are [`Outgoing::Whole`], and how many bytes those have.
+    /// How many of the replies are [`Outgoing::Whole`], and how many bytes those replies have.
     whole: u32,
     whole_bytes: usize,
     /// The shard stops reading the connection at this many whole replies.
@@ -96,7 +95,7 @@ enum Outgoing {
 }
 
 impl Outlet {
-    /// Whether the shard may read requests that cause more replies.
+    /// Whether the shard may read more requests, which cause more replies.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         !self.blocked && self.whole < self.whole_max
@@ -111,7 +110,7 @@ impl Outlet {
         self.blocked = false;
     }
 
-    /// How many bytes of memory the replies take; data of reads does not count.
+    /// How many bytes of memory the replies take. The data of reads does not count.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.whole_bytes + self.unsent.keeps()
@@ -229,7 +228,8 @@ mod tests {
         (slots, ids)
     }
 
-    /// Sends all replies, and returns for each chunk its length and the zios whose last byte is in it.
+    /// Puts all replies into chunks, and returns for each chunk its length and the zios whose replies end in
+    /// it.
     fn chunks(outlet: &mut Outlet, slots: &Slots) -> Vec<(usize, Vec<ZioId>)> {
         let (session, mut all) = (session(), Vec::new());
         loop {

@@ -104,7 +104,8 @@ impl Shard {
         ids.filter(|id| of_pool(self.exports.device(*id))).collect()
     }
 
-    /// Makes a pool lose its dirty data in memory. Returns the lost txgs, each with its dirty bytes.
+    /// Makes a pool lose its dirty data in memory. Returns the lost txgs, each with the number of its dirty
+    /// bytes.
     fn crash(&mut self, pool: PoolId) -> Vec<(u64, u64)> {
         let (sender, answered) = mpsc::channel();
         let answer = Box::new(move |answer| {
@@ -118,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// Ends all connections to an export, and the unfinished work that its store does for them.
+    /// Ends all connections to an export, and the unfinished work of its store for them.
     fn drop_clients(&mut self, export: ExportId) {
         for at in self.connections.places() {
             let connection = self.connections.get(at);
@@ -134,7 +135,7 @@ impl Shard {
         });
     }
 
-    /// Ends the work in pieces of the zios that `are_gone`.
+    /// Ends the work that is done in pieces, of the zios that `are_gone`.
     fn drop_pieces(&mut self, are_gone: impl Fn(&Shard, ZioId) -> bool) {
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {

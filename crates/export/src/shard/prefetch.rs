@@ -12,8 +12,8 @@ use super::slots::{Slot, Slots};
 use crate::clock;
 use crate::frontend::boundary::Operation;
 
-/// Reads the data of the zios that are due at `until` or soon after. Stops at `until`, or when [`CACHE`]
-/// bytes have been read.
+/// Reads the data of the zios that are due at `until` or soon after, to load it into the cache. Stops at
+/// `until`, or when [`CACHE`] bytes have been read.
 pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: Instant) {
     let mut room = CACHE;
     for slot in engine.due_by(until + BURST).filter_map(|id| slots.get(id)) {
@@ -27,7 +27,7 @@ pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: I
     }
 }
 
-/// Reads the data of one zio. Returns false if the zio has no data to load.
+/// Reads the data of one zio, to load it into the cache. Returns false if the zio has no data to load.
 fn fetch(slot: &Slot, stores: &Stores) -> bool {
     let request = slot.request();
     let store = stores.of(slot.device());
@@ -50,5 +50,5 @@ fn fetch(slot: &Slot, stores: &Stores) -> bool {
 const BURST: Duration = Duration::from_micros(100);
 /// The largest number of bytes to load. It is less than the second-level cache of any server processor.
 const CACHE: u64 = 512 << 10;
-/// The length of a cache line: every processor loads at least this many bytes together.
+/// The length of a cache line. Every processor loads at least this many bytes at once.
 const LINE: usize = 64;

@@ -9,7 +9,7 @@ use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Operation, Req
 use crate::store::{Extent, Store};
 
 impl Shard {
-    /// Reads from a connection, and takes requests, as many as a pass may take.
+    /// Reads from a connection, and takes requests, but no more than a pass may take.
     pub(super) fn receive(&mut self, at: usize) {
         let Some(connection) = self.connections.get(at) else {
             return;
@@ -83,8 +83,8 @@ impl Shard {
         true
     }
 
-    /// Keeps the remaining bytes for a later pass. If they may begin with a whole request, keeps the buffer;
-    /// otherwise the bytes are few, and a copy is kept.
+    /// Keeps the remaining bytes for a later pass. If they may begin with a whole request, keeps the buffer.
+    /// Otherwise they are few, so keeps a copy.
     fn put_back(&mut self, at: usize, received: Received) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -273,8 +273,8 @@ impl Shard {
         }
     }
 
-    /// Queues a reply to a request that did not become a zio. Returns whether the shard may go on
-    /// reading the connection. If too many such replies wait, it must not, until some of them have been sent.
+    /// Queues a reply to a request that did not become a zio. Returns whether the shard may go on reading the
+    /// connection: while too many such replies wait, it may not.
     fn put_whole(&mut self, at: usize, reply: Vec<u8>) -> bool {
         let keep_too_much = self.budget.keeps_too_much();
         let Some(connection) = self.connections.get_mut(at) else {

@@ -1,5 +1,5 @@
 //! The marks of rules. A mark keeps the shard's counts at the moment when the rule was armed or last updated.
-//! `list` shows the shard's counts since this mark next to the rule, so they leave out earlier loads.
+//! Next to a rule, `list` shows the shard's counts since this mark, which leave out earlier loads.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ impl RuleMarks {
         self.marks.retain(|rule, (disk, _)| is_armed(*disk, *rule));
     }
 
-    /// The part of `counted` since a rule's mark.
+    /// The counts since a rule's mark, if the counts since the shard's start are now `counted`.
     pub(super) fn since(&self, rule: RuleId, counted: &Counted) -> Counted {
         let Some((_, mark)) = self.marks.get(&rule) else {
             return counted.clone();

@@ -111,7 +111,7 @@ impl Shard {
         false
     }
 
-    /// Offers the unaccepted part of a chunk. Returns how many bytes the transport takes.
+    /// Offers the unaccepted part of a chunk. Returns how many bytes the transport has accepted.
     fn offer(&mut self, at: usize, chunk: &Chunk) -> rustix::io::Result<usize> {
         let Some(connection) = self.connections.get_mut(at) else {
             return Ok(0);

@@ -52,7 +52,7 @@ impl Shard {
         }
     }
 
-    /// An error if the shard could not write all acknowledged data of its pools to disks.
+    /// Fails if the shard could not write all acknowledged data of its pools to disks.
     pub(super) fn loss(&self) -> io::Result<()> {
         match self.control.lost() {
             0 => Ok(()),
@@ -67,7 +67,7 @@ impl Shard {
     pub(super) fn sync_stores(&mut self) -> bool {
         let mut synced = true;
         for (disk, store) in self.stores.iter_mut() {
-            // This syncs stores that do not use worker threads.
+            // This call syncs stores that do not use worker threads.
             synced &= !matches!(store.flush(), Attempt::Done(Err(_)));
             if let Some(store) = store.blocking()
                 && !self.exports.is_read_only(disk)

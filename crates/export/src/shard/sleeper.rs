@@ -32,10 +32,10 @@ impl Sleeper {
         }
     }
 
-    /// Waits for events until `deadline` or `beat`, or for ever if both are `None`. Spins only for a
-    /// deadline, and calls `prepare` before spinning; `prepare` must return by the deadline. The last
-    /// pass ended at `from`. Returns the moment at which the wait should have ended if no event came. If it
-    /// ended later, the host kept the shard from running since that moment.
+    /// Waits for events, at most until `deadline` or `beat`. Spins only for a deadline, and calls `prepare`
+    /// before spinning; `prepare` must return by the deadline. The last pass ended at `from`. Returns the
+    /// moment at which the wait should have ended if no event came. If it ended later, the host kept the
+    /// shard from running since that moment.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -90,8 +90,8 @@ impl Sleeper {
         Ok(looked)
     }
 
-    /// Updates the estimate of how long a wake-up takes. It rises quickly and falls slowly, because waking
-    /// late is worse than waking early. A single stop by the host changes it only a little.
+    /// Updates the estimate of how long a wake-up takes. The estimate rises quickly and falls slowly, because
+    /// waking late is worse than waking early. A single stop by the host changes it only a little.
     fn learn(&mut self, overshoot: Duration) {
         let (seen, lead) = (overshoot.as_nanos(), self.lead.as_nanos());
         let next = match seen.min(LEAD_MAX.as_nanos()) {
@@ -102,7 +102,7 @@ impl Sleeper {
     }
 }
 
-/// How much of the current window the sleeper has spent spinning.
+/// How much time of the current window the sleeper has spent spinning.
 #[derive(Debug, Default)]
 struct SpinBudget {
     window: Instant,

@@ -28,7 +28,7 @@ pub(super) struct Slot {
     cancelled: Option<Arc<AtomicBool>>,
     /// The outcome that the engine decided. Once there is an outcome, a reply is on its way.
     outcome: Option<Outcome>,
-    /// Whether the store has begun the zio's work, or the whole payload has been copied.
+    /// Whether the store has begun the zio's work, or the whole payload has been copied to a volume's blocks.
     started: bool,
     /// How many bytes of the payload have been copied to the blocks of a volume.
     copied: u32,
@@ -112,7 +112,7 @@ impl Slot {
         self.started
     }
 
-    /// The data of a read's reply, which the caller fills in parts.
+    /// The buffer for the data of a read's reply, which the caller fills part by part.
     pub(super) fn reply_mut(&mut self, buffers: &mut Buffers) -> &mut [u8] {
         if self.payload.is_empty() {
             self.payload = buffers.take(self.request.length);
@@ -132,7 +132,7 @@ impl Slot {
         self.outcome.unwrap_or(Ok(()))
     }
 
-    /// Notes that the reply could be offered to the transport now, unless an earlier time was noted.
+    /// Notes that the reply could be offered to the transport now, unless it could be offered earlier.
     #[inline]
     pub(super) fn offer(&mut self, now: Instant) {
         self.offered.get_or_insert(now);
@@ -167,7 +167,7 @@ impl Slot {
         std::mem::take(&mut self.charged)
     }
 
-    /// The flag that, once set, keeps a worker thread from starting the zio's work.
+    /// The flag that keeps a worker thread from starting the zio's work, once it is set.
     pub(super) fn cancellation(&mut self) -> Arc<AtomicBool> {
         Arc::clone(self.cancelled.insert(Arc::default()))
     }

@@ -7,7 +7,7 @@ use super::slots::Slot;
 
 impl Shard {
     /// Passes an input to the engine and carries out its actions. `incoming` is the write that is being
-    /// submitted, if any, with its payload, which is still in the receive buffer.
+    /// submitted, if any, and its payload in the receive buffer.
     pub(super) fn step(&mut self, input: Input<'_>, incoming: Option<(ZioId, &[u8])>) {
         let mut actions = std::mem::take(&mut self.actions);
         let now = self.timers.now();

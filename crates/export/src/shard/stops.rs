@@ -9,9 +9,9 @@
 //!
 //! A shard that sleeps until something arrives cannot tell whether it wakes late. So while clients are
 //! connected, the shard asks to be woken every 20 ms, or every second after a second without requests. A stop
-//! can be longer than what is counted by up to this interval. (The kernel does not record when bytes arrive
-//! on a unix stream socket, so the arrival time cannot help.) Under some hypervisors, the kernel counts a
-//! stop as CPU time of the thread, and the shard mistakes the stop for work.
+//! can last longer than is counted, by up to this interval. (The arrival times of bytes cannot help, because
+//! the kernel does not record them on unix stream sockets.) Under some hypervisors, the kernel counts a stop
+//! as CPU time of the thread, and the shard mistakes the stop for work.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -66,14 +66,14 @@ pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time, and the moment of this reading.
     cpu: Duration,
     read: Instant,
-    /// How long the host had been suspended in all at that moment.
+    /// The total time for which the host had been suspended, at the moment of that reading.
     suspended: Option<Duration>,
 }
 
 impl StopDetector {
-    /// How much of the `passed` time was a stop, because the thread used no CPU time. The CPU time is counted
-    /// from its last reading, which may be older than the `passed` time, so the result can be too small by up
-    /// to [`READ_EVERY`].
+    /// How much of the `passed` time was a stop: the time that passed, minus the CPU time that the thread
+    /// used. The CPU time is counted from its last reading, which may lie before the `passed` time, so the
+    /// result can be too small by up to [`READ_EVERY`].
     pub(super) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
         if passed <= STOP_MIN {
             return None;
@@ -104,7 +104,7 @@ pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duratio
     (late > STOP_MIN).then_some(late)
 }
 
-/// When to wake a shard that has clients, even if nothing happens before. `active` is the time of the last
+/// When to wake a shard that has clients, if nothing happens before. `active` is the time of the last
 /// request.
 pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     match now.since(active) < BEATS_FAST_FOR {
@@ -113,7 +113,7 @@ pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     }
 }
 
-/// A time that is not longer than this does not count as a stop.
+/// Only longer times count as stops.
 pub(super) const STOP_MIN: Duration = Duration::from_millis(1);
 /// How old the last reading of the CPU time may be at the end of a pass.
 const READ_EVERY: Duration = Duration::from_micros(500);

@@ -71,7 +71,7 @@ impl Shard {
     }
 
     /// Begins the work for a system call. The kernel does the work after the reply, but a rule may make the
-    /// frontend do it first.
+    /// frontend sync the file first.
     fn work_for_call(&mut self, id: ZioId, request: &Request) -> Option<Outcome> {
         let done_first = self.engine.is_done_first(id);
         let connection = self.slots.get(id).and_then(Slot::connection);
@@ -110,7 +110,7 @@ impl Shard {
         }
     }
 
-    /// Ends the work: the store no longer needs the bytes of a write.
+    /// Ends a zio's work. The store no longer needs the bytes of a write.
     pub(super) fn end_work(&mut self, id: ZioId) {
         if let Some(slot) = self.slots.get_mut(id)
             && matches!(slot.request().operation, Operation::Write { .. })
@@ -198,7 +198,7 @@ impl Shard {
         Some((slot.device(), *slot.request()))
     }
 
-    /// Copies a payload out of the receive buffer into a buffer of its own.
+    /// Copies a payload from the receive buffer to a buffer of its own.
     pub(super) fn keep_payload(&mut self, id: ZioId, bytes: &[u8]) {
         if let Some(slot) = self.slots.get_mut(id) {
             let mut payload = self.buffers.take(slot.request().length);
@@ -209,8 +209,8 @@ impl Shard {
         }
     }
 
-    /// Continues work that was left for this pass: a piece of each long zero or trim in memory, and the zios
-    /// of pools whose bytes the last pass could not move any more.
+    /// Continues work that was left for this pass: a piece of each long trim or zeroing in memory, and the
+    /// zios of pools whose bytes the last pass was not allowed to move.
     pub(super) fn work_on(&mut self) {
         self.unfinished.begin_pass();
         for _ in 0..self.unfinished.pieces() {
@@ -228,8 +228,8 @@ impl Shard {
         }
     }
 
-    /// Does the next piece of a zio's work, after `done` bytes. Returns how many bytes are done now, or the
-    /// outcome if the work has ended.
+    /// Does the next piece of a zio's work, of which `done` bytes are already done. Returns how many bytes
+    /// are done now, or the outcome if the work has ended.
     fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
         let (device, request) = self.asked_of_store(id)?;
         let (fua, no_hole) = match request.operation {
@@ -271,7 +271,7 @@ fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at:
     });
 }
 
-/// The job for a worker thread, with the payload of a write or a buffer to read into.
+/// The operation for a worker thread. `buffer` has the payload of a write, or is the buffer to read into.
 fn pool_operation(request: &Request, buffer: Vec<u8>) -> PoolOperation {
     let (offset, length) = (request.offset, u64::from(request.length));
     match request.operation {

@@ -55,7 +55,7 @@ impl Timers {
         self.active
     }
 
-    /// When to wake up even if nothing is due, to notice whether the host stops the shard.
+    /// When to wake up even if nothing is due, to notice stops.
     pub(super) fn beat(&self) -> Instant {
         next_beat(self.now, self.active)
     }

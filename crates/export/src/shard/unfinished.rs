@@ -21,7 +21,7 @@ pub(super) struct Unfinished {
     moved: u64,
 }
 
-/// A write that is still to be copied to its disk. For the engine, the write is already done.
+/// A write that is still to be copied to its disk. The engine has already been told that the write is done.
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) device: Device,
@@ -51,8 +51,9 @@ impl Unfinished {
     }
 
     /// Makes all copies that are due, one right after the other. A copy to cold memory fills the CPU's store
-    /// buffer, and other work between two copies would have to wait for it. The shard has already told the
-    /// engine that the writes are done, but no client can notice, because replies leave later.
+    /// buffer, and other work between two copies would have to wait until it has emptied. The shard has
+    /// already told the engine that the writes are done, but no client can notice, because replies leave
+    /// later.
     pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
         for copy in self.copies.drain(..) {
             if let Some(store) = stores.of_mut(copy.device) {
@@ -85,7 +86,7 @@ impl Unfinished {
         self.pieces.len()
     }
 
-    /// Queues a zio of whose work `done` bytes are done, for its next piece.
+    /// Queues the next piece of a zio's work, of which `done` bytes are already done.
     pub(super) fn push_piece(&mut self, id: ZioId, done: u64) {
         self.pieces.push_back((id, done));
     }

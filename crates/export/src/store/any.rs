@@ -50,7 +50,7 @@ impl Store {
         ram.slices(offset, length)
     }
 
-    /// Writes `from` at `offset`. With `fua`, the data is durable once the write is done.
+    /// Writes the bytes of `from` at `offset`. With `fua`, the data is durable once the write is done.
     pub(crate) fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Attempt {
         match self {
             Store::Ram(ram) => ram.write(offset, from),
@@ -88,9 +88,9 @@ impl Store {
         }
     }
 
-    /// Puts at most `limit` extents of a range into `out`, in which data and holes alternate. They may cover
-    /// only the beginning of the range. A store in a file asks the file system, which answers from memory, or
-    /// rarely from the medium.
+    /// Puts the extents of a range into `out`: data and holes in turn, and at most `limit` of them. They may
+    /// cover only the beginning of the range. A store in a file asks the file system, which usually answers
+    /// from memory.
     pub(crate) fn extents(&self, offset: u64, length: u64, limit: usize, out: &mut Vec<Extent>) {
         let found = Found::new(out, limit);
         match self {
@@ -101,14 +101,14 @@ impl Store {
         }
     }
 
-    /// Whether a read is so cheap, and never blocks, that the shard reads only when it sends the reply. Until
-    /// then, a held read holds no bytes.
+    /// Whether reads are cheap and never block, so that the shard reads only when it sends the reply. Until
+    /// then, a held read takes no memory.
     pub(crate) fn reads_at_reply(&self) -> bool {
         matches!(self, Store::Ram(_) | Store::Null)
     }
 
-    /// Whether a write is cheap and never fails, so that the shard may report it as done before it copies the
-    /// bytes.
+    /// Whether writes are cheap and never fail, so that the shard may report a write as done before it copies
+    /// the bytes.
     pub(crate) fn copies_later(&self) -> bool {
         matches!(self, Store::Ram(_))
     }
@@ -122,7 +122,7 @@ impl Store {
         }
     }
 
-    /// The file store that has the bytes, below any cache.
+    /// The store in a file that has the bytes, below any cache. `None` if the bytes are not in a file.
     pub(crate) fn file(&self) -> Option<&Arc<FileStore>> {
         match self.innermost() {
             Store::File(file) => Some(file),
@@ -162,7 +162,7 @@ impl Store {
         }
     }
 
-    /// Whether a read of this length would block or take long, so that the shard does not try it.
+    /// Whether a read of this length may block or take so long that the shard should not try it.
     pub(crate) fn reads_slowly(&self, length: u64) -> bool {
         match self {
             Store::File(_) => length > INLINE_MAX,
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// Whether the shard itself does trims and zeroes, so that long ones keep it busy.
+    /// Whether the shard itself does trims and zeroing, which keep it busy if they are long.
     pub(crate) fn zeroes_in_memory(&self) -> bool {
         matches!(self, Store::Ram(_) | Store::Null | Store::Lossy(_))
     }
@@ -225,7 +225,7 @@ impl Store {
     }
 }
 
-/// The same operations, for callers that may block.
+/// The operations that a cache above this store needs. They block until they are done.
 impl Medium for Store {
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         let attempt = self.read(offset, into);
@@ -254,8 +254,8 @@ impl Medium for Store {
     }
 }
 
-/// Returns the outcome of an attempt. If the attempt would have blocked, repeats the operation and waits for
-/// it.
+/// Returns the outcome of an attempt. If the attempt would have blocked, calls `block` to repeat the
+/// operation.
 pub(super) fn wait(
     store: &Store,
     attempt: Attempt,

@@ -1,5 +1,5 @@
-//! The operations of a store that block until its medium has done them. Worker threads call them, and so do
-//! other callers that may block.
+//! Operations of a store that block until the store's medium has done them. Worker threads call them, and so
+//! do other callers that may block.
 
 use std::fmt;
 
@@ -22,6 +22,6 @@ pub(crate) trait Blocking: fmt::Debug + Send + Sync {
     /// Makes all earlier writes durable.
     fn sync(&self) -> Outcome;
 
-    /// The reason that all flushes fail from now on, once a flush has failed.
+    /// If a flush has failed, the reason. From then on, all flushes fail.
     fn fault(&self) -> Option<&str>;
 }

@@ -20,13 +20,13 @@ pub(super) struct Durability {
 }
 
 impl Durability {
-    /// The reason that all flushes fail from now on, once a flush has failed.
+    /// If a flush has failed, the reason. From then on, all flushes fail.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
     }
 
     /// Syncs, one call at a time. The kernel reports a lost write only once, and later calls succeed. Because
-    /// of the lock, the next caller sees the fault.
+    /// of the lock, a caller that waits sees the fault of the call before.
     pub(super) fn sync(&self, file: &File) -> Outcome {
         let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.fault.get().is_some() {

@@ -81,7 +81,7 @@ pub enum StoreError {
         disk: String,
         /// The disk's device.
         path: PathBuf,
-        /// The users, each in words.
+        /// A description of each user.
         users: Vec<String>,
     },
     /// The user of this process may not open the device.
@@ -104,7 +104,7 @@ pub enum StoreError {
         disk: String,
         /// The disk's device.
         path: PathBuf,
-        /// The device's property, the disk's demand, and the remedy.
+        /// A property of the device that the disk does not fit, and the remedy.
         why: String,
     },
     /// The device's blocks are too large for a lossy store on it.
@@ -174,7 +174,7 @@ pub enum StoreError {
         /// The disk that the label names.
         owner: String,
     },
-    /// The system refused an operation for another reason.
+    /// The system refused an operation on the file or device, for another reason.
     #[error("disk `{disk}`: {path} cannot be {what}: {reason}", path = .path.display())]
     File {
         /// The name of the disk.
@@ -212,7 +212,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Prints a number of bytes as options accept it: in the largest unit of which it is a whole number.
+/// Prints a number of bytes as options accept it, in the largest unit that divides it without a remainder.
 pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {

@@ -1,5 +1,5 @@
-//! How much memory this process may still use: what the kernel has available, but no more than each control
-//! group (version 1 or 2) of the process has left.
+//! How much memory this process may still use. This is the memory that the kernel has available, but no more
+//! than any control group (version 1 or 2) of the process has left.
 
 use std::fs;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn available(proc: &Path, groups: &[Group]) -> Option<u64> {
     groups.iter().filter_map(left_by).chain(system).min()
 }
 
-/// The memory that one group leaves to this process.
+/// How much memory a group has left for this process.
 fn left_by(group: &Group) -> Option<u64> {
     let files = match group.version() {
         Version::One => VERSION_1,

@@ -1,4 +1,4 @@
-//! Stores, which hold the actual bytes of disks.
+//! Stores hold the actual bytes of disks.
 //!
 //! A [`Store`] belongs to one shard, which must never wait. So every operation is an *attempt*: it is done at
 //! once, or it [would block](Attempt::WouldBlock). In that case the shard hands the operation to a worker

@@ -1,8 +1,9 @@
 //! Mounts. Translates paths between mounts. A directory of a file system can be mounted at several places,
 //! and then its files have a different path at each place.
 //!
-//! Each line of `/proc/PID/mountinfo` names a place, and the directory of a file system that is mounted
-//! there. From two lines, dashpot can translate a path from one mount to the other. See proc(5).
+//! Each line of `/proc/PID/mountinfo` names a place, and the directory of a file system that is mounted at
+//! this place. So with the lines of two mounts, dashpot can translate a path from one mount to the other. See
+//! proc(5).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -38,7 +39,7 @@ impl Mount {
         let mut words = line.split(|byte| *byte == b' ');
         let (major, minor) = str::from_utf8(words.nth(2)?).ok()?.split_once(':')?;
         let (root, point) = (unescaped(words.next()?), unescaped(words.next()?));
-        // Any number of optional words end with a dash. After it come the file system's type and its source.
+        // The optional words end with a dash. The file system's type and source come after it.
         words.find(|word| *word == b"-")?;
         Some(Mount {
             device: (major.parse().ok()?, minor.parse().ok()?),
@@ -48,7 +49,7 @@ impl Mount {
         })
     }
 
-    /// Translates a path: the file with this path in the mount `there` has the returned path in this mount.
+    /// Translates a path in the mount `there` to a path of the same file in this mount.
     pub(crate) fn translated(&self, path: &Path, there: &Mount) -> Option<PathBuf> {
         if self.device != there.device {
             return None;

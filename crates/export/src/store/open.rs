@@ -1,5 +1,5 @@
-//! Opens the stores of all disks together, all or none. Opening changes no file. The server labels files
-//! last, when nothing else can fail in its start.
+//! Opens the stores of all disks together, all or none. Opening changes no file: the server labels files
+//! later, when nothing else in its start can fail any more.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -33,7 +33,8 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// An open store that supports every block size, so the disk's configuration decides the size.
+    /// An open store that supports every block size, so that the disk's configuration decides which one it
+    /// has.
     fn new(disk: &DiskConfig, store: Store, size: u64) -> Opened {
         Opened {
             store,
@@ -72,7 +73,7 @@ pub(crate) struct Adoption {
 }
 
 impl Adoption {
-    /// The file of a disk, to be labelled, if the disk's store is in a file.
+    /// Prepares to label the file of a disk. `None` if the disk's store is not in a file.
     pub(crate) fn of(disk: &DiskConfig, opened: &Opened) -> Option<Adoption> {
         let (path, file) = file_of(&disk.store, &opened.store)?;
         Some(Adoption {

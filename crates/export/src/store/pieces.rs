@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The index of each unit that a range touches, with the touched part of the unit.
+/// The units that a range touches: the index of each, and the part of the unit that is in the range.
 pub(super) fn pieces(
     unit: u64,
     offset: u64,

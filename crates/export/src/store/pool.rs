@@ -58,8 +58,8 @@ pub(crate) struct Finished {
 pub(crate) struct Job {
     pub(crate) store: Arc<dyn Blocking>,
     pub(crate) operation: PoolOperation,
-    /// Set when the caller is gone. From then on, the operation must not start any more, because it would
-    /// take effect after operations that were submitted later.
+    /// Set when the caller is gone. From then on, the operation must not start any more, or it could take
+    /// effect after later operations.
     pub(crate) cancelled: Arc<AtomicBool>,
     /// Called with the result, on the thread that did the work. It must do no more than pass the result on.
     pub(crate) finish: Box<dyn FnOnce(Finished) + Send>,
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(finished.buffer.len(), 3);
     }
 
-    /// Three jobs wait at a barrier, which opens only if all three run at once.
+    /// Three jobs wait at a barrier that opens only if all three run at once.
     #[test]
     fn as_many_jobs_run_at_once_as_there_are_threads() {
         let (_directory, file) = file_of(10);

@@ -1,7 +1,7 @@
 //! The memory of a RAM disk, handed out in chunks that lie side by side in huge pages.
 //!
 //! Random accesses to small pages miss the processor's TLB, and under virtualisation a miss costs as much as
-//! copying 4 KiB. So chunks are cut from mappings for which the store asks the kernel to use huge pages.
+//! copying 4 KiB. So the store cuts chunks from mappings for which it asks the kernel to use huge pages.
 //! Chunks are handed out in the order of their first writes, not of their offsets on the disk, so even a
 //! sparsely used disk takes at most one huge page more than it needs. If the kernel has no huge pages left,
 //! the memory comes in small pages.
@@ -63,7 +63,7 @@ impl Slabs {
         chunk
     }
 
-    /// Takes a chunk, whatever its bytes. Also returns whether any of them may differ from zero.
+    /// Takes a chunk with arbitrary bytes. Also returns whether any of these bytes may differ from zero.
     fn claim(&mut self, user: u64) -> (Chunk, bool) {
         let group = self.fullest_with_room();
         let bits = &mut self.groups[group];
@@ -135,8 +135,8 @@ impl Slabs {
     /// Gives memory back, until few chunks are free in groups that have chunks in use. For each chunk that it
     /// moves, calls `moved` with the user's number and the new chunk.
     ///
-    /// Afterwards, at most one chunk in nine is free, or at most [`FEW`] chunks. While more are free, the
-    /// emptiest group has at most 28 of 32 chunks in use, so at most seven moves free the memory of one
+    /// Afterwards, at most one chunk in nine is free, or no more than [`FEW`] chunks. While more are free,
+    /// the emptiest group has at most 28 of 32 chunks in use, so at most seven moves free the memory of one
     /// chunk.
     pub(super) fn tighten(&mut self, mut moved: impl FnMut(u64, Chunk)) {
         while self.free_beside_used() > FEW.max(self.in_use / 8) {
@@ -214,7 +214,7 @@ fn map() -> Pages {
 const CHUNKS_PER_SLAB: u32 = 1024;
 /// The number of chunks in 2 MiB, which is a huge page on most processors.
 const CHUNKS_PER_GROUP: u32 = 32;
-/// The number of chunks in 4 MiB. If less memory than this is free, moving chunks is not worth the work.
+/// The number of chunks in 4 MiB. To free less memory than this is not worth the work of moving chunks.
 const FEW: usize = 64;
 
 #[cfg(test)]

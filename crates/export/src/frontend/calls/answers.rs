@@ -16,7 +16,7 @@ use crate::export::Counts;
 pub(super) struct Answers {
     listener: Listener,
     counts: Arc<Counts>,
-    /// The calls that disks hold. The key is the id that a call had when the receiver handed it over.
+    /// The calls that disks hold. The key of a call is the id that it had when the receiver handed it over.
     held: Mutex<HashMap<CallId, Held>>,
 }
 
@@ -47,7 +47,7 @@ impl Answers {
         &self.listener
     }
 
-    /// Counts a sync that dashpot could not do itself before the program's sync.
+    /// Counts a sync of the program that dashpot could not do itself first.
     pub(super) fn count_unsynced(&self) {
         self.counts.unsynced.fetch_add(1, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl Answers {
         self.lock().get(&id)?.path.clone()
     }
 
-    /// Whether a call that was handed over still waits, under its current id.
+    /// Whether a call that was handed over still waits in the kernel, under its current id.
     pub(super) fn waits(&self, id: CallId) -> bool {
         let present = self.lock().get(&id).map(|held| held.present);
         present.is_some_and(|present| self.listener.waits(present))

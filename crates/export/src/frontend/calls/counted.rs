@@ -1,5 +1,5 @@
-//! Counts the calls that reach a disk's files in a way that dashpot cannot hold, and says so to the user in a
-//! sentence.
+//! Counts the calls that reach a disk's files in a way that dashpot cannot hold, and makes a sentence about
+//! them for the user.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use super::kinds::{Named, Target, libc_flags::O_DSYNC, parts};
 use super::subject::{Subject, Unknown, program, status_field};
 use crate::export::{Counts, Uring};
 
-/// A sentence for the user, and whether the call fails with `ENOSYS`.
+/// A sentence for the user about a counted call, and whether the call fails with `ENOSYS`.
 pub(super) struct Counted {
     pub(super) sentence: String,
     pub(super) refused: bool,

@@ -4,7 +4,7 @@
 //! exec of the program. The kernel keeps such a table anyway, and shows each descriptor as a link to the
 //! current path of its file. So a file that was renamed into a directory counts as below that directory, and
 //! an unlinked file counts as in the directory where it was. dashpot recognizes a file with several names by
-//! its device and inode. The file is below a directory if any of its names is.
+//! its device and inode. Such a file is below a directory if any of its names is.
 
 use std::ffi::OsStr;
 use std::io;
@@ -104,7 +104,7 @@ impl Files {
         Ok(found)
     }
 
-    /// The disks that have the target of a call.
+    /// The disks to whose files the target of a call belongs.
     pub(super) fn reached(
         &self,
         target: Target,
@@ -151,7 +151,7 @@ impl Files {
         self.and_linked(self.at(&place, subject)?, &place)
     }
 
-    /// The disks that have the file at this place. The place may be in another mount of a disk's file system.
+    /// The disks that have the file at this place, which may be in another mount of a disk's file system.
     fn at(&self, place: &Place, subject: &mut Subject<'_>) -> Result<Vec<usize>, Unknown> {
         let mut held = self.with_path(&place.path);
         if self.is_elsewhere(&held, place, subject)? {
@@ -178,8 +178,8 @@ impl Files {
         Ok(held)
     }
 
-    /// Whether a path leads this process to a file of these disks, but leads the thread to another file. It
-    /// does if the thread has another root, and the place is in a mount that this process does not see.
+    /// Whether a path that leads this process to a file of these disks leads the thread to another file. That
+    /// is so if the thread has another root, and the place is in a mount that this process does not see.
     fn is_elsewhere(
         &self,
         disks: &[usize],
@@ -295,12 +295,13 @@ impl OfDisk {
         matches(&self.files, path)
     }
 
-    /// Whether a place is in the same file system as the disk's directory, but in another mount of it.
+    /// Whether a place is in the file system of the disk's directory, but in another mount of that file
+    /// system.
     fn is_mounted_elsewhere(&self, place: &Place) -> bool {
         place.status.device == self.device && place.status.mount != self.mount
     }
 
-    /// Whether a path in the mount `there` leads to one of the disk's files.
+    /// Whether a path that is in the mount `there` leads to one of the disk's files.
     fn has_by(&self, mounts: &[u8], path: &Path, there: &Mount) -> bool {
         let status = Status::of(&self.files.path).ok();
         let here = status.and_then(|status| Mount::find(mounts, status.mount));
@@ -324,8 +325,8 @@ fn descriptor(argument: u64) -> u32 {
     argument as u32
 }
 
-/// The files that are mapped in the call's range of memory, each with the range of the file that is mapped
-/// there.
+/// The files that are mapped in the call's range of memory. Each comes with the part of the file that is
+/// mapped there.
 fn mapped<'a>(maps: &'a [u8], arguments: &[u64; 6]) -> impl Iterator<Item = (Span<u64>, &'a Path)> {
     let [from, length, ..] = *arguments;
     let range = from..from.saturating_add(length);
@@ -337,7 +338,7 @@ fn mapped<'a>(maps: &'a [u8], arguments: &[u64; 6]) -> impl Iterator<Item = (Spa
     })
 }
 
-/// The addresses, the offset and the file of a line of `/proc/PID/maps`.
+/// The addresses, the offset and the file that a line of `/proc/PID/maps` names.
 fn mapping(line: &[u8]) -> Option<(Span<u64>, u64, &Path)> {
     let path = line.iter().position(|byte| *byte == b'/')?;
     let mut words = str::from_utf8(&line[..path]).ok()?.split(' ');

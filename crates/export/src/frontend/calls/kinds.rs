@@ -1,5 +1,5 @@
-//! The system calls that the filter reports. From a call's arguments, this module tells its types, and the
-//! files and bytes that it acts on.
+//! The system calls that the filter reports. From the arguments of a call, this module finds the types of the
+//! call, and the files and bytes that the call acts on.
 
 use dashpot_engine::{Op, OpSet};
 use dashpot_sys::seccomp::{Notified, SystemCall};
@@ -17,11 +17,11 @@ pub(super) struct Part {
 pub(super) enum Target {
     /// The file of a descriptor.
     Descriptor(usize),
-    /// The file with a name.
+    /// The file with this name.
     Named(Named),
     /// The files that are mapped at the address that the first argument gives.
     Mapped,
-    /// All files of the file system that has the file of the descriptor in the first argument.
+    /// All files in the same file system as the file of the descriptor in the first argument.
     FileSystem,
     /// All files.
     Everything,
@@ -48,9 +48,9 @@ pub(super) struct Named {
 pub(super) enum Range {
     /// The call has no range.
     None,
-    /// `length` bytes from the descriptor's position on.
+    /// `length` bytes, from the descriptor's position on.
     Here { length: usize },
-    /// `length` bytes from `offset` on.
+    /// `length` bytes, from `offset` on.
     At { offset: usize, length: usize },
     /// As many bytes as the buffers of a list hold. The second argument is the list's address. The bytes
     /// begin at `offset`, or at the descriptor's position.

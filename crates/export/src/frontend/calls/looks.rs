@@ -25,8 +25,8 @@ impl Looks {
         }
     }
 
-    /// Finds calls that no thread waits for any more, if it is time for the next look. Makes `answers` forget
-    /// these calls; the caller must tell the disks.
+    /// If it is time for the next look, finds calls that no thread waits for any more. Makes `answers` forget
+    /// them; the caller must tell the disks.
     pub(super) fn look(&mut self, answers: &Answers) -> Vec<CallId> {
         let begun = Instant::now();
         if begun.duration_since(self.last) < BETWEEN_LOOKS {

@@ -1,4 +1,5 @@
-//! The frontend of system calls: a program that dashpot starts, and its descendants, are the clients.
+//! The frontend of system calls. Its clients are a program that dashpot starts, and the program's
+//! descendants.
 //!
 //! A filter makes certain calls of the program wait (see `dashpot_sys::seccomp`). The filter needs no
 //! privilege. A thread of this frontend receives the calls ([`kinds`]), and finds the files that they act on

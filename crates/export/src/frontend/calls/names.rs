@@ -28,8 +28,8 @@ pub(super) fn matches(files: &CallFiles, path: &Path) -> bool {
     parts_match(&parts(glob.as_os_str().as_bytes()), &parts(path))
 }
 
-/// Matches a path part by part. `*`, `?` and `[…]` stand for characters of one part, and `**` for any number
-/// of parts.
+/// Matches a path part by part. `*`, `?` and `[…]` stand for characters of one part, `**` for any number of
+/// parts.
 fn parts_match(glob: &[&[u8]], path: &[&[u8]]) -> bool {
     match (glob.split_first(), path.split_first()) {
         (Some((&b"**", glob)), rest) => {

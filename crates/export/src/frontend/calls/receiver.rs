@@ -25,7 +25,8 @@ use super::transport::{Sender, Transport};
 use super::wire::Message;
 use crate::export::{Counts, Followed, Follower, Uring};
 
-/// The files of a disk, and the function that hands the session for calls on these files to the disk's shard.
+/// The files of a disk, and the function that passes a session for the calls on these files to the disk's
+/// shard.
 pub(crate) struct Watched {
     pub(crate) files: CallFiles,
     pub(crate) connect: Box<dyn FnOnce(Session)>,
@@ -46,7 +47,7 @@ struct Receiver {
     said: HashSet<String>,
 }
 
-/// Receives the calls of a program until its last process has ended.
+/// Receives the calls of a program until the program's last process has ended.
 pub(crate) fn follow(
     listener: Listener,
     watched: Vec<Watched>,
@@ -167,7 +168,7 @@ impl Receiver {
         }
     }
 
-    /// Finds the disks of a call. Counts the call if dashpot cannot hold it.
+    /// Finds the disks that must hold a call. Counts the call if dashpot cannot hold it.
     fn look_up(&mut self, call: &Call, it: SystemCall) -> Result<Seen, Unknown> {
         if let Some(sentence) = tracer(call, it) {
             self.say(sentence);
@@ -235,8 +236,8 @@ impl Receiver {
 
 /// The receiver's decision about a call.
 enum Seen {
-    /// These disks hold the call. The path is the one by which this process opens the file, if it cannot open
-    /// the caller's descriptor.
+    /// These disks hold the call. The path is there if this process cannot open the caller's descriptor, and
+    /// has to open the file by its path.
     Held(Vec<Found>, Option<PathBuf>),
     /// The call fails with `ENOSYS`.
     Refused,

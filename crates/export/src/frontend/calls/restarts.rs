@@ -1,7 +1,7 @@
 //! Recognizes a held call that a signal has interrupted and that has begun again. Kernels before 5.19 cannot
 //! make the signal wait until the call is answered. After the signal's handler, the call begins again with
 //! another id. The call keeps its deadline if the deadline is later than the end of the handler. Otherwise
-//! the disk holds the call once more, as a new call.
+//! the disk holds the call again, as a new call.
 
 use std::collections::HashMap;
 

@@ -89,7 +89,7 @@ impl<'a> Subject<'a> {
             .unwrap_or(0))
     }
 
-    /// Bytes of the thread's memory. Returns no bytes if the thread has no memory at this address.
+    /// Bytes of the thread's memory. Empty if the thread has no memory at this address.
     pub(super) fn memory(&mut self, address: u64, length: u32) -> Result<Vec<u8>, Unknown> {
         let memory = Lookup::Memory(format!("/proc/{}/mem", self.thread), address, length);
         match self.ask(&memory) {
@@ -166,8 +166,8 @@ impl<'a> Subject<'a> {
         }))
     }
 
-    /// The directory where a lookup of the name starts, and the rest of the name. For `/proc/self` and its
-    /// like, that is the thread's own directory in `/proc`.
+    /// The directory where a lookup of the name starts, and the rest of the name. For names such as
+    /// `/proc/self/…`, that directory is the thread's own in `/proc`.
     fn base(&self, named: Named, name: &[u8], arguments: &[u64; 6]) -> (String, Vec<u8>) {
         let thread = self.thread;
         if name[0] != b'/' || named.is_inside {
@@ -212,8 +212,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Does a lookup as a user, first without the user's supplementary groups: most lookups do not need them,
-    /// and finding them takes time.
+    /// Does a lookup as a user. Tries it without the user's supplementary groups first, because most lookups
+    /// do not need them, and finding them takes time.
     fn ask_as(&mut self, user: &User, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         match self.follower.look_up_as(user, lookup) {
             Err(Errno::ACCESS) => {
@@ -273,7 +273,7 @@ pub(super) fn status_field(thread: i32, name: &str) -> Option<String> {
     field(status.as_bytes(), name).map(str::to_owned)
 }
 
-/// Turns the errors for a missing file and for an ended thread into `None`.
+/// Turns the errors that mean a missing file or an ended thread into `None`.
 fn existing<T>(found: Result<T, Errno>) -> Result<Option<T>, Unknown> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -290,8 +290,8 @@ fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
 
 /// The length of the longest file name that the kernel takes, with its final zero byte.
 const PATH_MAX: u32 = 4096;
-/// The length of `struct open_how` (include/uapi/linux/openat2.h): the flags, the mode, and how names are
-/// resolved.
+/// The length of `struct open_how` (include/uapi/linux/openat2.h), whose fields are the flags, the mode, and
+/// how names are resolved.
 const OPEN_HOW: u32 = 24;
 const RESOLVE_IN_ROOT: u64 = 0x10;
 /// The number that stands for the working directory.

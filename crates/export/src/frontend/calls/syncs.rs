@@ -63,7 +63,7 @@ pub(super) struct Job {
     pub(super) done: Done,
 }
 
-/// The threads that do syncs. A thread is added when more syncs wait than threads are idle.
+/// The threads that do syncs. A thread is added when there are more waiting syncs than idle threads.
 #[derive(Clone, Debug)]
 pub(super) struct Syncs(Arc<Shared>);
 
@@ -156,8 +156,8 @@ impl Shared {
         }
     }
 
-    /// Does the sync. Fails only if the file cannot be opened: an error of the sync is left for the program's
-    /// own sync to report.
+    /// Does the sync. Fails only if the file cannot be opened. If the sync itself fails, the program's own
+    /// sync will report the error.
     fn sync(&self, job: &Job) -> io::Result<()> {
         if job.way == Way::Sync {
             rustix::fs::sync();

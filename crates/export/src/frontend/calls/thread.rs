@@ -43,7 +43,7 @@ fn started(stat: &str) -> Option<u64> {
     started.filter(|_| !matches!(state, "Z" | "X"))
 }
 
-/// `USER_HZ`. It is 100 on all machines on which dashpot can hold calls.
+/// `USER_HZ`. This is 100 on all machines on which dashpot can hold calls.
 const TICKS_PER_SECOND: i64 = 100;
 /// The place of the field `starttime`, counted from the field `state`. See proc(5).
 const STARTED: usize = 19;

@@ -76,7 +76,7 @@ impl Transport {
         }
     }
 
-    /// Answers a call as the reply says. Returns the length of the reply, because all of it is taken.
+    /// Answers a call as the reply says. Takes the whole reply, and returns its length.
     pub(super) fn send(&mut self, bytes: &[IoSlice<'_>]) -> usize {
         for reply in bytes {
             if let Ok(Reply { id, error }) = Reply::read_from_bytes(reply) {

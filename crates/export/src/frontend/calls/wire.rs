@@ -18,14 +18,14 @@ pub(super) struct Message {
     pub(super) op: u32,
     /// The sync that dashpot does itself: a [`super::syncs::Way`].
     pub(super) way: u32,
-    /// The thread that makes the call, and the descriptor that the call names.
+    /// The thread that makes the call, and the descriptor in its first argument.
     pub(super) thread: u32,
     pub(super) descriptor: u32,
     pub(super) unused: u32,
 }
 
 impl Message {
-    /// The message that tells the shard that no thread waits for this call any more.
+    /// The message which tells the shard that no thread waits for this call any more.
     pub(super) fn withdrawal(id: CallId) -> Message {
         Message {
             id: id.0,

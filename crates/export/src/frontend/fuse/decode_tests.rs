@@ -1,4 +1,4 @@
-//! Tests of the decoded requests.
+//! Tests how messages are decoded.
 
 use polyfuse_kernel as abi;
 use polyfuse_kernel::{
@@ -74,7 +74,7 @@ fn requested(bytes: &[u8]) -> (Request, usize) {
     }
 }
 
-/// The error in the answer to a message, which the decoder must have taken whole.
+/// Decodes a message, which must be answered with an error. Returns the error.
 fn error(bytes: &[u8], export: &ExportInfo) -> i32 {
     match decode(bytes, export) {
         Decoded::Answered { reply, taken, skip } => {

@@ -26,14 +26,14 @@ use super::boundary::{
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// The connection to the kernel behind one mount.
+/// The connection to the kernel that serves one mount.
 #[derive(Debug)]
 pub(crate) struct Session {
     device: Device,
 }
 
 impl Session {
-    /// Takes an open `/dev/fuse` that is mounted.
+    /// Takes an open `/dev/fuse` whose file system is mounted.
     pub(crate) fn new(fd: OwnedFd) -> Result<Session, NotServed> {
         let device = Device::new(fd)?;
         Ok(Session { device })

@@ -30,7 +30,7 @@ impl<'a> Message<'a> {
         self.header.len as usize
     }
 
-    /// Reads the arguments at the start of the body, and the bytes after them.
+    /// The arguments at the start of the body, and the bytes after them.
     #[inline]
     pub(super) fn arguments<T: FromBytes>(&self) -> Option<(T, &'a [u8])> {
         T::read_from_prefix(self.body).ok()

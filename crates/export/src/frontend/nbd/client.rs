@@ -34,7 +34,7 @@ pub enum ConnectError {
     /// The peer does not speak NBD, or only an older version of its handshake.
     #[error("{0}: no NBD server of the fixed newstyle answers there")]
     NotNbd(Address),
-    /// The server has no such export.
+    /// The server refuses the export, for example because it has no such export.
     #[error("the server does not serve export '{export}': {reason}")]
     NoExport {
         /// The name that the caller asked for.
@@ -205,7 +205,7 @@ const REP_ACK: u32 = 1;
 const REP_INFO: u32 = 3;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
-/// The longest reply to an option that the client reads, in bytes.
+/// The longest reply to an option, in bytes, that the client reads.
 const REPLY_MAX: u32 = 64 << 10;
 /// How long a server may be silent in a handshake. A server stays silent while it has no room for another
 /// client.

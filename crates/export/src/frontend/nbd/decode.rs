@@ -59,8 +59,8 @@ fn refuse(header: &RequestHeader, refused: Refused, features: Features) -> Decod
     }
 }
 
-/// The most extents in a reply. The number is small because a store in a file must ask the file system for
-/// each extent.
+/// The largest number of extents in a reply. The number is small because a store in a file must ask the file
+/// system for each extent.
 const EXTENTS_PER_REPLY: usize = 1024;
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ pub(super) fn put_head(
     }
 }
 
-/// The reply to a refused request. The reply includes the reason if it is a structured reply; a simple reply
-/// has no room for it.
+/// The reply to a refused request. A structured reply includes the reason, for which a simple reply has no
+/// room.
 pub(super) fn refusal(cookie: u64, errno: Errno, reason: &str, features: Features) -> Vec<u8> {
     if !features.structured {
         return wire::simple_reply(cookie, Err(errno)).to_vec();

@@ -1,8 +1,8 @@
 //! The NBD frontend: NetworkBlockDevice/nbd, doc/proto.md.
 //!
-//! [`handshake`] is a state machine without a socket. After the handshake, a [`Session`] serves the
-//! connection: `decode` turns received bytes into requests, with the layout in [`wire`] and the rules
-//! in [`check`]; `encode` turns replies into bytes. [`client`] is an NBD client.
+//! [`handshake`] is a state machine that has no socket itself. After the handshake, a [`Session`] serves the
+//! connection: `decode` turns received bytes into requests, with the layout in [`wire`] and the rules in
+//! [`check`]; `encode` turns replies into bytes. [`client`] is an NBD client.
 
 pub mod check;
 pub mod client;

@@ -67,7 +67,8 @@ pub struct RequestHeader {
     pub length: u32,
 }
 
-/// The received bytes do not begin with a request. The connection is out of step, so the server must drop it.
+/// The received bytes do not begin with a request. The server is out of step with the client, so it must drop
+/// the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a request begins with {0:#010x} instead of NBD's {REQUEST_MAGIC:#010x}")]
 pub struct BadMagic(u32);
@@ -100,7 +101,7 @@ pub const fn error_number(errno: Errno) -> u32 {
         Errno::Overflow => 75,
         Errno::NotSup => 95,
         Errno::Shutdown => 108,
-        // EIO stands in for errors that no rule of a disk served over NBD can have.
+        // EIO. This never occurs, because no rule of a disk served over NBD has such an error.
         Errno::OfCall(_) => 5,
     }
 }
@@ -115,7 +116,7 @@ pub fn simple_reply(cookie: u64, outcome: Outcome) -> [u8; SIMPLE_REPLY_LEN] {
     reply
 }
 
-/// The whole structured reply to a successful request without data.
+/// The whole structured reply to a request that has succeeded and returns no data.
 pub fn none_chunk(cookie: u64) -> [u8; CHUNK_LEN] {
     last_chunk(CHUNK_NONE, cookie, 0)
 }
@@ -170,8 +171,8 @@ pub(super) fn bounded(text: &str) -> &str {
     &text[..end]
 }
 
-/// The header of the only chunk of a reply, which is also the last chunk. One chunk is enough: a reply
-/// is built after the I/O, so no error can occur once the header is sent.
+/// The header of the only chunk of a reply, which is also the last chunk. One chunk is enough, because a
+/// reply is built after the I/O, so no error can occur once the header has been sent.
 fn last_chunk(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_LEN] {
     let mut chunk = [0; CHUNK_LEN];
     put(&mut chunk, 0, CHUNK_MAGIC.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Tests of the decoded requests.
+//! Tests how messages are decoded.
 
 use dashpot_sys::ublk::{Descriptor, flag, op};
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -43,7 +43,7 @@ fn requested(descriptor: Descriptor, data: &[u8]) -> Request {
     }
 }
 
-/// The error in the answer to a message, which the decoder must have taken whole.
+/// Decodes a message, which must be answered with an error. Returns the error.
 fn error(descriptor: Descriptor, data: &[u8], export: &ExportInfo) -> Errno {
     let bytes = message(7, descriptor, data);
     match decode(&bytes, export) {

@@ -151,7 +151,7 @@ fn arrived(any: bool) -> Arrival {
     }
 }
 
-/// Splits a chunk into the beginning of its reply, which is the chunk's first part, and the parts of the
+/// Splits a chunk of one reply into the reply's beginning, which is the first part, and the parts of its
 /// data.
 fn split<'a, 'b>(bytes: &'a [IoSlice<'b>]) -> Option<(Reply, &'a [IoSlice<'b>])> {
     let (first, data) = bytes.split_first()?;
@@ -159,7 +159,7 @@ fn split<'a, 'b>(bytes: &'a [IoSlice<'b>]) -> Option<(Reply, &'a [IoSlice<'b>])>
     Some((reply, data))
 }
 
-/// Whether a descriptor is the character device of a ublk device. sysfs tells, because the major number of
+/// Whether a descriptor is the character device of a ublk device. Asks sysfs, because the major number of
 /// these devices is not fixed.
 fn is_ublk(fd: &OwnedFd) -> bool {
     let Ok(found) = fstat(fd) else {

@@ -26,7 +26,7 @@ pub(super) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The first message of `received`. `None` if the message is not complete.
+    /// The first message of `received`. `None` if it is not complete.
     #[inline]
     pub(super) fn first(received: &'a [u8]) -> Option<Message<'a>> {
         let (head, rest) = Head::read_from_prefix(received).ok()?;

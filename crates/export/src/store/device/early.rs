@@ -32,7 +32,7 @@ impl OpenDevices {
 }
 
 impl<'a> DeviceRequest<'a> {
-    /// The request for the device of a disk whose bytes are on a block device; `None` for other disks.
+    /// The request to open a disk's block device; `None` for a disk whose bytes are not on one.
     fn of(disk: &'a DiskConfig, store: &'a StoreConfig) -> Option<DeviceRequest<'a>> {
         match store {
             StoreConfig::Device(path) => Some(DeviceRequest::new(disk, path)),

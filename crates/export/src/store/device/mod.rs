@@ -119,7 +119,7 @@ impl Blocking for DeviceStore {
         self.sync_if(fua)
     }
 
-    /// If the device cannot make zeroes by unmapping, the kernel writes zeroes.
+    /// If the device cannot zero a range by unmapping it, the kernel writes zeroes.
     fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome {
         let unmapped = match no_hole {
             true => Err(rustix::io::Errno::OPNOTSUPP),
@@ -152,7 +152,7 @@ impl Blocking for DeviceStore {
     }
 }
 
-/// The number of bytes that the ring moved, or the kernel's error.
+/// The number of bytes that the ring has read or written, or the kernel's error.
 type Moved = Result<usize, rustix::io::Errno>;
 
 #[cfg(test)]

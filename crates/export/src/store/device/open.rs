@@ -29,7 +29,7 @@ pub(in crate::store) struct DeviceRequest<'a> {
     pub(in crate::store) read_only: bool,
 }
 
-/// An open device, and the properties that the disk gets from the device.
+/// An open device, and the properties that it gives to its disk.
 #[derive(Debug)]
 pub(in crate::store) struct OpenDevice {
     pub(in crate::store) store: DeviceStore,
@@ -220,5 +220,5 @@ fn is_read_only(path: &Path) -> bool {
 /// How long the kernel may take to close the device of a killed process. On a busy host this can take more
 /// than a second.
 const CLOSING: Duration = Duration::from_secs(5);
-/// The interval between attempts to open the device.
+/// The interval between attempts to open a busy device.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

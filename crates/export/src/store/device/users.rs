@@ -16,19 +16,19 @@ pub fn device_mounts(node: &str) -> Vec<PathBuf> {
     own.map(|mount| mount.point).collect()
 }
 
-/// Whether programs reach the node's file system at a mount point: it is mounted there, and no other mount
-/// covers it.
+/// Whether programs that look at a mount point reach the node's file system, because no other mount covers it
+/// there.
 pub fn device_is_on_top(node: &str, at: &Path) -> bool {
     let list = mount_list();
     let top = Mount::all(&list).rfind(|mount| mount.point == at);
     top.is_some_and(|top| is_of(&top, node))
 }
 
-/// Whether a mount shows the file system of the node. The mount remains even if the node is gone, but then
-/// the file system fails.
+/// Whether a mount shows the file system of the node. A mount remains when its node is gone, but then its
+/// file system fails.
 fn is_of(mount: &Mount, node: &str) -> bool {
     match device_numbers(node) {
-        // File systems such as btrfs do not show the device number of their block device.
+        // File systems such as btrfs show a device number other than that of their block device.
         Some(numbers) if mount.device.0 == 0 && mount.source.is_absolute() => {
             device_numbers(&mount.source.to_string_lossy()) == Some(numbers)
         }
@@ -65,9 +65,9 @@ pub(super) fn visible_users(node: &str, own: Option<&Path>) -> Vec<String> {
     users
 }
 
-/// Whether a user that this process cannot see holds the node. Does not try to open a device with I/O in
-/// flight: a device of the kernel's NBD client reads its partition table when it is first opened, and until
-/// this read ends, any other open would hang.
+/// Whether the node is in use, if none of its users is visible to this process. Does not try to open a device
+/// with I/O in flight: a device of the kernel's NBD client reads its partition table when it is first opened,
+/// and until this read ends, any other open would hang.
 fn has_hidden_user(node: &str) -> bool {
     device_numbers(node).is_some_and(|numbers| !has_io(numbers)) && is_claimed(node)
 }
@@ -131,7 +131,7 @@ pub fn device_file_users(node: &str) -> Vec<String> {
     processes_with(&["fd", "cwd", "root", "exe"], is_on_it)
 }
 
-/// The processes that have one of these entries in `/proc/PID` lead to a file that `is_meant` accepts.
+/// The processes that use a file which `is_meant` accepts, as far as these entries in `/proc/PID` show.
 fn processes_with(entries: &[&str], is_meant: impl Fn(&Statx) -> bool) -> Vec<String> {
     let pids = names_in(Path::new("/proc")).filter_map(|name| name.parse::<u32>().ok());
     let uses = |pid: &u32| {

@@ -10,11 +10,11 @@
 //!   that the label has to detect. If it named the inode, it would detect the swap, but restoring a backup
 //!   changes the inode;
 //! - *on the inode*. The label moves with the file, and changes none of its bytes. A copy is not the disk's
-//!   file any more, and starts without a label. This place was chosen.
+//!   file any more, and starts without a label. We chose this place.
 //!
-//! After the server has opened all disks of the lab, it labels each unlabelled file whose disk clients may
-//! write to. On file systems without extended attributes (FAT; tmpfs before Linux 6.6), files have no labels,
-//! and swaps are not detected.
+//! After the server has opened all disks of the lab, it labels the files that have no label and whose disks
+//! can be written to. On file systems without extended attributes (FAT; tmpfs before Linux 6.6), files have
+//! no labels, and swaps are not detected.
 
 use std::fs::File;
 use std::io;

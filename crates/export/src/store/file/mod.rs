@@ -123,7 +123,7 @@ impl FileStore {
         }
     }
 
-    /// The end of the data that begins at `at`, where the next hole begins, but at most `end`.
+    /// The offset at which the data at `at` ends and a hole begins, but at most `end`.
     fn next_hole(&self, at: u64, end: u64) -> u64 {
         match seek(&self.file, SeekFrom::Hole(at)) {
             Ok(hole) if hole > at => hole.min(end),
@@ -142,9 +142,9 @@ impl FileStore {
         label::write_mirror(&self.file, label)
     }
 
-    /// A text that identifies the store's bytes among all bytes of the host: the file's device, inode and
-    /// time of creation, and the offset in the file. The time is needed because file systems reuse the
-    /// numbers of removed inodes. `None` if the file system does not keep it.
+    /// A text that identifies the store's bytes among all bytes of the host. It consists of the file's
+    /// device, inode and time of creation, and the offset in the file. The time is needed because file
+    /// systems reuse the numbers of removed inodes. `None` if the file system does not store this time.
     pub(crate) fn identity(&self) -> Option<String> {
         let found = self.file.metadata().ok()?;
         let made = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -219,7 +219,7 @@ impl FileStore {
     }
 }
 
-/// The error that a client gets for an error of the system.
+/// The error that a client gets if the system reports this error.
 pub(super) fn errno(error: io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Errno::NoSpc,

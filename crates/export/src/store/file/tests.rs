@@ -113,7 +113,7 @@ fn errors_are_those_that_clients_know() {
 #[test]
 fn a_refused_write_is_not_tried_again() {
     let (_directory, file) = file_of(4096);
-    // If the file system takes `RWF_NOWAIT` for writes, the write is done; if not, a second attempt is
+    // Some file systems accept `RWF_NOWAIT` for writes. If this one does not, a second attempt must be
     // refused, too.
     match file.try_write(0, &[1]) {
         Attempt::Done(outcome) => assert_eq!(outcome, Ok(())),

@@ -1,5 +1,5 @@
-//! A power cut of a lossy store: decides which unsynced writes have reached the medium, and finds out which
-//! bytes are missing.
+//! Cuts the power of a lossy store: decides which unsynced writes have reached the medium, and counts the
+//! bytes that are missing.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -24,9 +24,9 @@ enum Fate {
 
 /// The fates of all unsynced writes.
 struct Fates {
-    /// The size in bytes of the pieces into which writes are torn; `None` if no write is torn.
+    /// The size of the pieces into which writes are torn, in bytes; `None` if no write is torn.
     tear: Option<u64>,
-    /// For each write, by its number: the index of its first piece, and the fate of each piece.
+    /// For each write, by its number: the index of its first piece on the disk, and the fates of its pieces.
     drawn: BTreeMap<u64, (u64, Vec<Fate>)>,
 }
 

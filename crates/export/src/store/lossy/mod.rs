@@ -1,9 +1,9 @@
 //! A store for tests: another store behind a volatile write cache, which a power cut empties.
 //!
 //! This store models the effect of a power cut on a disk. `kill -9` does not show that effect, because
-//! the page cache survives a killed process. After a cut, any subset of the writes since the last flush may
-//! have reached the medium, in any order, each of them whole or torn. A sector of 512 bytes is never torn.
-//! FUA requests, and writes that a flush has covered, are always on the medium.
+//! the page cache survives a killed process. After a cut, the medium may have any of the writes since the
+//! last flush, as if they had been made in any order. Each of these writes may be whole or torn. A sector of
+//! 512 bytes is never torn. FUA requests, and writes that a flush has covered, are always on the medium.
 //!
 //! The cache keeps every version of a sector since the last flush, because after a power cut an older version
 //! may be on the medium. Like a real cache, it is bounded: when it is full, it writes its whole content to
@@ -39,9 +39,10 @@ pub(crate) struct Lossy<M> {
     medium: M,
     /// The disk's size in bytes. The last sector ends at the end of the disk.
     size: u64,
-    /// The cache: the versions of sectors, by the index of the sector and the number of the write.
+    /// The cache. Each version of a sector has as its key the index of the sector and the number of the
+    /// write.
     versions: BTreeMap<(u64, u64), Version>,
-    /// The writes that have versions in the cache, by their numbers.
+    /// The writes of which there are versions in the cache, by their numbers.
     writes: BTreeMap<u64, Unsynced>,
     /// For each zio without a reply, the numbers of its writes. A zio whose work is done in pieces has
     /// several.
@@ -57,7 +58,8 @@ pub(crate) struct Lossy<M> {
 /// The cause of a write.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
-    /// The client's zio. A write of a pool has none: the pool has acknowledged its data to clients, or will.
+    /// The zio of a client. Writes of a pool have none, because it is the pool that acknowledges their data
+    /// to clients.
     pub(crate) zio: Option<ZioId>,
     /// The client, or the volume or the pool that is the client of a pool's disk.
     pub(crate) client: Arc<str>,
@@ -194,7 +196,7 @@ impl<M: Medium> Lossy<M> {
         self.writes.insert(number, write);
     }
 
-    /// Ends the write that began last, after all of it has been put into the cache.
+    /// Ends the write that began last, because all of it is now in the cache.
     fn end(&mut self) {
         self.uncount(self.next - 1);
     }
@@ -256,7 +258,7 @@ impl<M: Medium> Lossy<M> {
         Ok(settled)
     }
 
-    /// Counts one version less of a write. Forgets a write that has no versions left.
+    /// Reduces the number of a write's versions by one. Forgets the write if none is left.
     fn uncount(&mut self, number: u64) {
         if let Some(write) = self.writes.get_mut(&number) {
             write.versions -= 1;

@@ -1,4 +1,5 @@
-//! The thread that writes the labels of a pool's mirrors, because a shard must not wait for a medium.
+//! The thread that writes the labels of a pool's mirrors. It is a thread of its own because a shard must not
+//! wait for a medium.
 
 use std::fs;
 use std::io;
@@ -94,8 +95,8 @@ impl Labels {
         }
     }
 
-    /// Writes the labels of all sides that are in use. It is enough if one side of each mirror gets its
-    /// label, because the next start then sees that the labels of the other sides are old.
+    /// Writes the labels of all sides that are in use. Succeeds if at least one side of each mirror gets its
+    /// label, because the next start will see that the labels of the other sides are old.
     fn write(&mut self, records: &[MirrorRecord]) -> Outcome {
         let mut in_file = String::new();
         let mut outcome = Ok(());
@@ -150,7 +151,7 @@ fn write_sides(start: &Start, stale: u64, label: &str, in_file: &mut String) -> 
     Ok(())
 }
 
-/// A new name for a mirror, which no other mirror has.
+/// A new name for a mirror that no other mirror has.
 fn new_name() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?
         .trim()

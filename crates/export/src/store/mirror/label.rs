@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The label of a side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Label {
-    /// The mirror that the side belongs to.
+    /// The name of the mirror that the side belongs to.
     pub(super) mirror: String,
     /// How often the mirror's labels have been written. A side whose number is lower missed the last writes.
     pub(super) events: u64,

@@ -1,10 +1,10 @@
-//! The durable record of mirrors: where their sides may differ after an unclean stop, and which files
-//! belong to the same mirror.
+//! The durable record of mirrors. It says where the sides of a mirror may differ after an unclean stop, and
+//! which files belong to the same mirror.
 //!
 //! Each side has a [label](Label) in an extended attribute of its file, beside the label that names the
 //! file's disk. Block devices have no attributes, so the labels of sides on block devices are in the pool's
-//! `bitmap`, a file like that of mdadm's option `--bitmap=FILE`. A side without a place for a label is made
-//! equal to the other sides at every start.
+//! `bitmap`, a file like that of mdadm's option `--bitmap=FILE`. At every start, a side without a place for
+//! its label is made equal to the other sides.
 
 mod keeper;
 mod label;

@@ -33,7 +33,8 @@ pub(crate) enum Place {
 }
 
 impl Side {
-    /// The side that a disk is, and its label if it has one. `bitmap` is the pool's file for labels.
+    /// Makes the side that a disk is. Also returns the label of the side, if it has one. `bitmap` is the
+    /// pool's file for labels.
     pub(crate) fn of(
         disk: &str,
         store: &Store,
@@ -115,5 +116,5 @@ pub(super) fn write_labels(bitmap: &Path, labels: &str) -> io::Result<()> {
 
 /// How many extents to ask for at a time.
 const EXTENTS: usize = 1024;
-/// After about this many ranges with data, the whole rest of the store counts as data.
+/// After this many ranges with data, the whole rest of the store counts as data.
 const RANGES_MAX: usize = 1 << 16;

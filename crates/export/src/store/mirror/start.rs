@@ -9,7 +9,7 @@ use dashpot_engine::pool::MirrorStart;
 
 use super::{Label, Side};
 
-/// The state in which a mirror starts, and its sides.
+/// The state in which a mirror starts, and the mirror's sides.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) known: MirrorStart,
@@ -31,8 +31,8 @@ pub(crate) fn assemble(found: Vec<Found>, size: u64) -> Result<Start, String> {
     check_one_mirror(&found)?;
     let events = labels().map(|label| label.events).max();
     let is_fresh = |(side, label, _): &Found| match (label, events) {
-        // The last stop may have come after the label of one side was written and before that of another, so
-        // the counts of current labels may differ by one.
+        // The last stop may have come when one side's label was already written and another's was not, so the
+        // counts of current labels may differ by one.
         (Some(label), Some(events)) => label.events + 1 >= events,
         (None, Some(_)) => false,
         (_, None) => side.has_place(),

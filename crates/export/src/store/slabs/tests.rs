@@ -11,7 +11,7 @@ use super::{CHUNK, CHUNKS_PER_GROUP, CHUNKS_PER_SLAB, Chunk, FEW, Slabs};
 
 const GROUP: usize = CHUNKS_PER_GROUP as usize;
 
-/// Chunks by their user's number, with the byte that each chunk must contain.
+/// The chunks in use, by their user's number, each with the byte that it must contain.
 #[derive(Default)]
 struct Users {
     slabs: Slabs,
@@ -93,7 +93,7 @@ enum Step {
     Thin(usize, usize),
     /// Gives back every n-th chunk.
     Riddle(usize),
-    /// Gives back a range of the chunks. The range is in percent of all chunks in use.
+    /// Gives back a range of the chunks. The bounds of the range are percentages of all chunks in use.
     Cut(Range<usize>),
 }
 

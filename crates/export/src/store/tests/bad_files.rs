@@ -82,7 +82,7 @@ fn a_directory_and_a_pipe() {
     refusal(file("d0", &pipe), &["is not a regular file"]);
 }
 
-/// The test uses a file that even root may not write to.
+/// Uses a file to which not even root may write.
 #[test]
 fn a_file_that_cannot_be_written() {
     let path = Path::new("/sys/kernel/uevent_seqnum");

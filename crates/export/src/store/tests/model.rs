@@ -97,8 +97,8 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// The naive store: the current content, the content at the last sync, and every content that a sector
-/// has had since the last sync.
+/// The naive store. It has the current content, the content at the last sync, and all contents that each
+/// sector has had since the last sync.
 struct Model {
     current: Vec<u8>,
     durable: Vec<u8>,
@@ -135,7 +135,7 @@ impl Model {
         kept.next().map_or(durable, |(_, content)| content)
     }
 
-    /// With `fua`, syncs the sectors of a write, and with them other writes to the same sectors.
+    /// With `fua`, syncs the sectors of a write, which also syncs other writes to these sectors.
     fn sync_if(&mut self, fua: bool, offset: u64, length: u64) {
         if fua {
             let end = (offset + length).next_multiple_of(SECTOR).min(SIZE);
@@ -152,7 +152,7 @@ fn of_sector(bytes: &[u8], sector: usize) -> &[u8] {
     &bytes[start..bytes.len().min(start + SECTOR as usize)]
 }
 
-/// A pattern of bytes that differs if bytes are in the wrong place.
+/// A pattern of bytes in which misplaced bytes are noticed.
 fn pattern(byte: u8) -> impl Fn(usize) -> u8 {
     move |at| byte.wrapping_add((at % 251) as u8)
 }

@@ -20,15 +20,16 @@ pub const DRAIN_MAX: u32 = 2 * PAYLOAD_MAX;
 /// export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// An I/O. A read or write of the export, or another operation that becomes a zio. The flag DF needs no
-    /// variant, because every reply has its data in one chunk.
+    /// An I/O. An operation that becomes a zio. For reads, the flag DF makes no difference, because every
+    /// reply has its data in one chunk anyway.
     Io(Operation),
     /// Asks which parts of a range are allocated.
     BlockStatus {
-        /// Whether the reply may have only one extent, within the range.
+        /// Whether the client wants a single extent, which must not reach beyond the range.
         req_one: bool,
     },
-    /// The client disconnects: the shard finishes the zios in flight, and sends no reply to this request.
+    /// The client wants to disconnect. The shard finishes the zios in flight, and sends no reply to this
+    /// request.
     Disconnect,
 }
 

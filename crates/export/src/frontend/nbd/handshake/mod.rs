@@ -1,4 +1,4 @@
-//! The handshake, from the greeting to the first request, as a state machine without a socket.
+//! The handshake, from the greeting to the first request, as a state machine that has no socket itself.
 //!
 //! Source: NetworkBlockDevice/nbd, doc/proto.md, "Fixed newstyle negotiation" and "Option types".
 //! The server supports the options EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY, LIST_META_CONTEXT
@@ -21,7 +21,7 @@ use self::reply::Reply;
 use super::wire::{BASE_ALLOCATION, STRING_MAX};
 use crate::export::ExportInfo;
 
-/// The server's first bytes: two magic words, FIXED_NEWSTYLE and NO_ZEROES.
+/// The server's first bytes: two magic words, then the flags FIXED_NEWSTYLE and NO_ZEROES.
 pub const GREETING: [u8; 18] = *b"NBDMAGICIHAVEOPT\x00\x03";
 
 /// The largest number of options in one handshake. A client that lists the exports needs two options per
@@ -99,7 +99,7 @@ enum State {
     Over,
 }
 
-/// The result of parsing received bytes in one state.
+/// The result of trying to parse received bytes in the current state.
 enum Step {
     Again,
     Starved,
@@ -121,8 +121,8 @@ impl Handshake {
         }
     }
 
-    /// Takes received bytes and appends the bytes to send. After any result but [`Progress::More`]
-    /// the handshake is over, and further calls return [`Progress::Close`].
+    /// Takes received bytes, and appends the bytes to send to `output`. After any result but
+    /// [`Progress::More`] the handshake is over, and further calls return [`Progress::Close`].
     pub fn input(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> Progress {
         self.received.extend_from_slice(bytes);
         loop {
@@ -196,7 +196,7 @@ impl Handshake {
             return Step::Close;
         }
         if option == option::SET_META_CONTEXT {
-            // A new selection replaces the old one, even if it fails.
+            // A new selection replaces the old one, even if the new one fails.
             self.base_allocation = None;
         }
         self.state = if !option::is_served(option) {
@@ -312,8 +312,8 @@ impl Handshake {
             return Step::Again;
         }
         reply.info_export(export, self.structured);
-        // The server sends the size even to clients that did not ask for it, because clients that list
-        // exports show it.
+        // The server sends the size even to clients that did not ask for it, because clients that list the
+        // exports show their sizes.
         reply.info_block_size(export);
         if request.wants_name {
             reply.info_name(export);
@@ -355,7 +355,7 @@ impl Handshake {
             .position(|export| name.is_empty() || export.name.as_bytes() == name)
     }
 
-    /// Takes the next `N` received bytes, once all of these bytes have arrived.
+    /// Takes the next `N` received bytes. `None` if not all of them have arrived.
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.received.first_chunk()?;
         self.received.drain(..N);

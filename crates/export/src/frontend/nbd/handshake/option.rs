@@ -12,7 +12,7 @@ pub(super) const STRUCTURED_REPLY: u32 = 8;
 pub(super) const LIST_META_CONTEXT: u32 = 9;
 pub(super) const SET_META_CONTEXT: u32 = 10;
 
-/// The types of information that clients ask for with INFO and GO, and that the replies have.
+/// The types of information that clients request with INFO and GO, and that the replies contain.
 pub(super) mod info {
     pub(crate) const EXPORT: u16 = 0;
     pub(crate) const NAME: u16 = 1;
@@ -99,7 +99,7 @@ impl<'a> MetaRequest<'a> {
     }
 }
 
-/// The data of an option, parsed from the front.
+/// The data of an option that has not been parsed yet.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -111,7 +111,7 @@ impl<'a> Fields<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Takes a string that follows its own length.
+    /// Takes a string, which comes after its length.
     fn string(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()? as usize;
         if length > STRING_MAX {

@@ -101,7 +101,7 @@ fn kinds(answers: &[Answer]) -> Vec<u32> {
     answers.iter().map(|answer| answer.kind).collect()
 }
 
-/// The kinds of the answers to these options, on a connection that stays open.
+/// Sends options, after which the handshake must still go on. Returns the kinds of the answers.
 fn answered(options: &[Vec<u8>]) -> Vec<u32> {
     let (progress, answers) = haggle(options);
     assert_eq!(progress, Progress::More);
@@ -127,7 +127,7 @@ fn set_meta(name: &[u8], query: &[u8]) -> Vec<u8> {
     option(option::SET_META_CONTEXT, &meta_data(name, &[query]))
 }
 
-/// Replays the handshake of qemu-io 7.2: its bytes must get the replies that the protocol demands.
+/// Sends the bytes of a handshake of qemu-io 7.2, which must get the replies that the protocol demands.
 #[test]
 fn a_handshake_of_qemu() {
     let client = [

@@ -38,7 +38,7 @@ fn any_option() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Options that end the handshake, or may end it.
+/// Options that end the handshake, at least in some states.
 fn any_end() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         any_info().prop_map(|data| option(option::GO, &data)),
