@@ -9,7 +9,7 @@ from table import print_table
 
 ROOT = pathlib.Path(__file__).parent.parent
 QUICK = ["--warm-up-time", "0.3", "--measurement-time", "1", "--sample-size", "10"]
-# The bounds in nanoseconds, by the name of the benchmark.
+# The promised bound of each benchmark, in nanoseconds.
 BOUNDS = {"zio/in_flight/32": 40, "zio/in_flight/100000": 200}
 
 

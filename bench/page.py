@@ -110,7 +110,7 @@ def simulated_hour():
 
 
 def redraws(bench):
-    """The page's redraw beside that of ECharts, if the environment says where ECharts is."""
+    """Measures a redraw of the page beside one of ECharts, if the environment says where ECharts is."""
     peer = os.environ.get("ECHARTS")
     if peer is None:
         bench.skipped.append("page: ECharts: ECHARTS=PATH/TO/echarts.min.js says where it is (npm install echarts)")
@@ -125,7 +125,7 @@ def redraws(bench):
 
 
 def script(name, *words):
-    """The figures that a script of the page's tests prints."""
+    """Runs a script of the page's tests, and returns the figures that it prints."""
     done = subprocess.run(["node", f"tests/{name}", *words], cwd=WEB, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise RuntimeError(done.stderr[:300])
@@ -149,7 +149,7 @@ def subscribed(bench, server):
 
 
 def paired(samples, figure):
-    """The ratio of the pairs: its median, and the 95 % interval of the median."""
+    """The median of the pairs' ratios, and the 95 % interval of that median."""
     rounds = samples.rounds[IOPS, TEN], samples.rounds[IOPS, NONE]
     ratios = sorted(rounds[0][number][figure] / rounds[1][number][figure] for number in rounds[0].keys() & rounds[1].keys())
     if not ratios:
@@ -212,7 +212,7 @@ class Subscribers:
 
 
 def answered(bench, server):
-    """The times of answers, with a million remembered I/Os."""
+    """Measures how long answers take when the daemon remembers a million I/Os."""
     remembered = fill(server)
     now = ask(server, "/v1/clock")["now_ns"] // SECOND
     since = ask(server, "/v1/statistics/columns", statistic=DRILLED)["since_ns"] // SECOND
@@ -266,7 +266,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def read(server, path, **query):
-    """The bytes of an answer."""
+    """Returns the body of an answer."""
     with contextlib.closing(Connection(server)) as connection:
         connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}")
         answer = connection.getresponse()

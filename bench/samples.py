@@ -15,7 +15,7 @@ class Spread(collections.namedtuple("Spread", "median least most")):
 
 
 class Samples:
-    """By cell and server, a mapping from the round to its figures."""
+    """For each cell and server, the figures of each round."""
 
     def __init__(self):
         self.rounds = collections.defaultdict(dict)

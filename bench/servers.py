@@ -20,7 +20,7 @@ class Unavailable(Exception):
 
 
 class Server:
-    """One process that serves one place, a unix socket or a TCP port."""
+    """One server process, at a unix socket or a TCP port."""
 
     def __init__(self, name, directory, kind="unix", export=""):
         self.name, self.kind, self.export = name, kind, export
@@ -166,7 +166,7 @@ def null_image():
 
 
 def raw_image(directory, name):
-    """Makes an image file for one server alone, because QEMU locks the file."""
+    """Makes an image file for only one server, because QEMU locks the file."""
     path = f"{directory}/{name}.img"
     with open(path, "wb") as file:
         file.truncate(SIZE)

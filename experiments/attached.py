@@ -21,7 +21,7 @@ ROUNDS = 3
 SECONDS, BEFORE, LOOK = 9, 1.5, 5
 TOOLS = ["fio", "iostat", "losetup"]
 NODES = ["/dev/fuse", "/dev/loop-control", "/sys/kernel/tracing/events/block"]
-# The counters that both kinds of iostat read begin with the host, so dashpot's first interval is left out.
+# Both kinds of iostat read counters that begin when the host starts, so dashpot's first interval is left out.
 COLUMNS = ["fio p50", "rule p50", "iolat. p50", "fio mean", "iostat", "ours", "fio IOPS", "iostat", "ours", "iolat."]
 # The width of a bucket of iolatency.
 BUCKET = 0.022

@@ -3,7 +3,7 @@
 
 A simulation claims that it shows what a served pool does. Here `dashpot serve` runs the pool, `dashpot
 load` writes to its volume over NBD with as many threads as the lab's workload, and the daemon reports
-what it saw. `served.py --write` writes the table of docs/write-throttle.md, and its picture, anew.
+what it saw. `served.py --write` rewrites the table and the picture of docs/write-throttle.md.
 """
 
 import sys

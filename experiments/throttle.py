@@ -2,8 +2,8 @@
 """Repeats Adam Leventhal's comparison of ZFS's write throttles (2014) under virtual time.
 
 The simulations give the same figures on every machine. So the tables in docs/ must equal the results here, to
-the byte. `throttle.py NAME` prints a table as it is in the page; `throttle.py --write` writes tables and
-pictures anew.
+the byte. `throttle.py NAME` prints a table as it is in the page; `throttle.py --write` rewrites tables and
+pictures.
 """
 
 import json

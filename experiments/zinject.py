@@ -50,7 +50,7 @@ def text(report):
 
 def parse(text):
     """Parses the output of `dashpot quantize`: a report for each disk by its name, or a single report for
-    all disks under "". As with DTrace, the distributions are in another order than the figures.
+    all disks under "". As with DTrace, the distributions come in a different order from the figures.
     """
     figures = {
         name: map(int, numbers.split())

@@ -78,7 +78,7 @@ class Container:
         self.adapt = lambda config: None
 
     def start(self, *command):
-        """Starts a command as the first process."""
+        """Starts a command as the first process of the container."""
         path = self.home / "config.json"
         config = json.loads(path.read_text())
         process = config["process"]

@@ -75,7 +75,7 @@ def rename():
 
 
 def link():
-    """Gives a file another name, which it keeps."""
+    """Gives a file an additional name, which the file keeps."""
     file = files[draws.choice(list(opened.values()))]
     if file[1] and not os.environ.get("NO_LINKS"):
         is_inside = draws.random() < 0.5

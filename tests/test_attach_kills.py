@@ -43,7 +43,7 @@ def uninterruptible():
 
 
 def none_waits_for_ever():
-    """Checks that each process that waits goes on."""
+    """Checks that each process that waits for I/O goes on."""
     waiting = uninterruptible()
 
     def all_went_on():
@@ -62,7 +62,7 @@ def load(at):
 
 
 def kill(*victims):
-    """Kills all these processes at once, if they still live. The caller waits for their ends."""
+    """Kills all these processes at once, if they are still alive. The caller waits until they have ended."""
     for pid in victims:
         try:
             os.kill(pid, signal.SIGKILL)

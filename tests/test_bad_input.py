@@ -185,7 +185,7 @@ def test_an_announcement_that_cannot_be_made_stops_what_was_started(directory):
     assert list(directory.iterdir()) == []
 
 
-# Files in the way of sockets.
+# Files that are where sockets should be.
 
 def test_a_file_in_the_place_of_a_socket_is_left_alone(directory):
     path = directory / "nbd.sock"

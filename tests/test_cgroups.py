@@ -32,7 +32,7 @@ def cgroup(name):
 
 
 def ios_of(loop, command):
-    """The processes and cgroups of the I/Os that a command causes, by process."""
+    """The I/Os of `dd` on a loop device while a command runs, as snoop prints them."""
     watch = subprocess.Popen([BINARY, "snoop", "-d", loop.path, "--json"], stdout=subprocess.PIPE, text=True)
     eventually(lambda: is_watching(watch.pid), "it watches")
     command()

@@ -1,4 +1,4 @@
-"""`check`: expectations of a CI, observations, and exit statuses."""
+"""`check`: the expectations of a CI step, the observed values, and the exit statuses."""
 
 import json
 import os

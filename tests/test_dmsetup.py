@@ -26,7 +26,7 @@ def dm(*words, code=0, stdin=""):
 
 
 def of(text, name):
-    """The lines of a device: other runs may have devices of their own."""
+    """The lines about this device: other runs of the tests may have devices, too."""
     return [line for line in text.splitlines() if line.startswith(name)]
 
 
@@ -48,7 +48,7 @@ def created(attach):
 
 
 def servers(name=NAME):
-    """The daemons of a device."""
+    """The processes of the daemon of a device."""
     found = run("pgrep", "-f", f"serve {BASE}/{name}/", code=None).stdout.split()
     return [int(pid) for pid in found]
 

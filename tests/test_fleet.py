@@ -42,7 +42,7 @@ for table in ("ios", "seconds"):
 
 
 def record(daemon, into, work, earlier_ns=0):
-    """Records what `work` does, as if `work` had done it earlier by `earlier_ns`."""
+    """Records what `work` does, with times that are `earlier_ns` earlier than the real ones."""
     process = daemon.start("record", "-o", into)
     assert "until Ctrl-C" in process.stdout.readline()
     work()
@@ -136,7 +136,7 @@ def latencies(rows):
 
 
 def percentile(values, per_mille):
-    """The least value that at least this many per mille of the values do not exceed."""
+    """The smallest value that at least this many per mille of the values do not exceed."""
     return next(value for place, value in enumerate(values, 1) if place * 1000 >= len(values) * per_mille)
 
 

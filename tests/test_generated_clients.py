@@ -94,7 +94,8 @@ def test_a_go_client_is_generated_compiles_and_runs(tcp, directory):
     home = directory / "client"
     shutil.copytree(SOURCES / "go", home)
     run(GO_GENERATOR, "-config", home / "oapi-codegen.yaml", "-o", home / "api.go", DOCUMENT)
-    # The modules of the code are in Go's cache: the build downloads nothing, and go.mod does not change.
+    # The modules that the code needs are already in Go's cache: the build downloads nothing, and go.mod does
+    # not change.
     offline = {**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
     subprocess.run(["go", "build", "-o", "use", "."], cwd=home, env=offline, check=True)
     told = run(home / "use", env={"API": tcp.base, "TOKEN": tcp.token}).stdout
@@ -102,7 +103,7 @@ def test_a_go_client_is_generated_compiles_and_runs(tcp, directory):
 
 
 def check(told, daemon):
-    """Checks that the clients report the same about one daemon, and what they have left there."""
+    """Checks what a generated client has reported about a daemon, and what it has left there."""
     assert told["exports"] == ["d", "tank/foo"]
     assert told["refused"] == "no disk 'nothing'"
     assert told["rules"] == ["-D 10ms:1 -T read"]

@@ -1,4 +1,5 @@
-"""The scripts of docs/guide as they are in the pages, and the claims of the pages about them."""
+"""Runs the scripts of docs/guide as they are in the pages, and checks the claims that the pages make about
+them."""
 
 import glob
 import os

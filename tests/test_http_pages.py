@@ -1,5 +1,5 @@
-"""The programs of docs/http.md as they are on the page, against a daemon: each arms its rule, tells how much was injected,
-fails if nothing was, and leaves no rule.
+"""Runs the programs of docs/http.md as they are on the page: each arms its rule, reports how much was
+injected, fails if nothing was, and leaves no rule.
 """
 
 import json

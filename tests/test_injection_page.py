@@ -1,4 +1,5 @@
-"""docs/injection.md: its pictures and figures are those of its labs; docs/phrase-book.md: its commands work."""
+"""Checks that the pictures and figures of docs/injection.md are those of its labs, and that the commands of
+docs/phrase-book.md work."""
 
 import json
 import re

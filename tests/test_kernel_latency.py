@@ -99,7 +99,7 @@ def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, dep
 
 
 def measured(loop, depth, number, directory):
-    """fio's percentile and dashpot's, by share. A busy host decides how long the longest few I/Os take,
+    """fio's and dashpot's percentile for each share. A busy host decides how long the longest few I/Os take,
     so only percentiles that ten I/Os exceed are compared."""
     report = Watching(loop, "--percentiles", "--json", 600)
     theirs = fio(loop, depth, number, directory)

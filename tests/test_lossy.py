@@ -39,7 +39,7 @@ class Sectors:
 
 
 def versions(data):
-    """The version of each sector. A sector with two versions was torn below 512 bytes."""
+    """The version that each sector has. A sector with two versions would be torn within its 512 bytes."""
     found = []
     for at in range(0, len(data), SECTOR):
         sector = data[at:at + SECTOR]

@@ -1,4 +1,4 @@
-"""The tests' own mounts do not appear on the machine."""
+"""Checks that the tests' own mounts do not appear on the machine."""
 
 import os
 import pathlib

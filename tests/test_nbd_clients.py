@@ -1,4 +1,4 @@
-"""NBD clients of other projects agree about the content of a disk."""
+"""Checks that NBD clients of other projects agree about the content of a disk."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The page, in Chromium: web/tests/look.mjs drives it."""
+"""Tests the page in Chromium, which web/tests/look.mjs drives."""
 
 import gzip
 import json

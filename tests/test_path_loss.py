@@ -12,7 +12,7 @@ import pytest
 from conftest import BINARY, HANG_LIMIT, eventually
 from test_path import PYTHON, places, zombie  # noqa: F401
 
-# Threads sync a file, and each writes a line of its errors, with 0 for none.
+# Threads sync a file, and each writes a line with the error of each sync, with 0 for success.
 THREADS = """
 import os, sys, threading
 os.setsid()

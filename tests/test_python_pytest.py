@@ -1,4 +1,5 @@
-"""The pytest plugin, in runs of pytest of its own: fixtures, the marker, reports, and what is left behind."""
+"""Tests the pytest plugin in separate runs of pytest: fixtures, the marker, reports, and what is left
+behind."""
 
 import glob
 import os
@@ -56,7 +57,7 @@ class Suite:
 
 
 def found(place, name):
-    """The processes of a program whose temporary files are at a place."""
+    """The processes of a program that have this directory for temporary files."""
     pids = []
     for process in glob.glob("/proc/[0-9]*"):
         try:

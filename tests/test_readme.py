@@ -1,4 +1,5 @@
-"""The commands in the README and the pages work as they are, and their output fits a terminal of 80 columns."""
+"""Checks that the commands in the README and the pages work as they are, and that their output fits a
+terminal of 80 columns."""
 
 import json
 import os

@@ -45,7 +45,7 @@ def recorded(daemon, directory):
 
 
 def end(process):
-    """Ends a recording as its user would, and returns its last words."""
+    """Ends a recording as its user would, and returns what `record` printed at the end."""
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert process.returncode == 0, err

@@ -175,7 +175,8 @@ def test_a_recording_of_the_kernels_disks_answers_as_they_did(directory):
         over(recorder)
     for name in names:
         [recorded] = asked(directory / "rec", name)
-        # Each reader has its own events with their own times, so latencies differ by microseconds.
+        # Each reader has its own trace instance, which takes its own times, so latencies differ by
+        # microseconds.
         assert counts(recorded) == counts(told[name]), name
         assert recorded["count"] > 0
 

@@ -1,5 +1,5 @@
-"""The same question of a live daemon, of the kernel's disks, of a simulation and of a recording has the same answer:
-that of a naive computation over the single I/Os.
+"""For a live daemon, the kernel's disks, a simulation and a recording, a question must have the same answer
+as a naive computation over the single I/Os.
 """
 
 import json
@@ -19,7 +19,7 @@ from timed import Client
 ZIO = ["device", "op", "type", "fua", "client", "size", "offset", "depth", "latency", "total", "recv", "throttle", "queue",
        "suspend", "store", "hold", "late", "reply", "rule", "lane", "class", "txg", "error"]
 KERNEL = ["device", "op", "type", "size", "offset", "latency", "total", "queue", "pid", "error"]
-# Each reader of the kernel's events has its own events, with their own times.
+# Each reader has its own trace instance, which takes its own times.
 TIMELESS = ["device", "op", "type", "size", "offset", "pid", "error"]
 
 

@@ -24,7 +24,7 @@ def unit(name):
 
 
 def calls_of(group):
-    """The names of the system calls in a group of systemd's, and in the groups in it."""
+    """The names of the system calls in one of systemd's groups, and in the groups that it contains."""
     names = set()
     for line in run("systemd-analyze", "syscall-filter", group).stdout.splitlines()[1:]:
         name = line.strip()

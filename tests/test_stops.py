@@ -1,4 +1,5 @@
-"""A daemon reports that it was stopped, as by a paused virtual machine or a frozen container."""
+"""A daemon reports that it was stopped, for example because its virtual machine was paused or its container
+frozen."""
 
 import contextlib
 import json

@@ -42,7 +42,8 @@ def test_two_clients_do_so_at_once(directory):
 
 
 def handed(count, what):
-    """Becomes `dashpot serve` with a descriptor as number 3, and variables that say that there are `count`."""
+    """Becomes `dashpot serve`, with a descriptor at number 3, and with variables that announce `count`
+    descriptors."""
     code = "import os,sys; os.dup2(int(sys.argv[1]), 3); os.environ['LISTEN_PID']=str(os.getpid()); os.execv(sys.argv[2], sys.argv[2:])"
     command = ["/usr/bin/python3", "-c", code, str(what.fileno()), BINARY, "serve", "-d", "db=ram,size=1M"]
     environment = {**os.environ, "LISTEN_FDS": count}

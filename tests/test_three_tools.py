@@ -35,7 +35,8 @@ class Sysstat:
             ["stdbuf", "-oL", "iostat", "-dxk", node, str(seconds), "2"], stdout=subprocess.PIPE, text=True,
             env={**os.environ, "LC_ALL": "C", "S_COLORS": "never"},
         )
-        # iostat's first table covers the time since the boot. The interval begins when iostat prints it.
+        # iostat's first table covers the time since the boot. The measured interval begins when iostat prints
+        # that table.
         self.row()
 
     def row(self):

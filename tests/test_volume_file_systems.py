@@ -35,7 +35,7 @@ for number in range(first, first + 100000):
 
 
 class Attached:
-    """A volume as a block device that dashpot makes."""
+    """A volume as a block device that `dashpot attach` makes."""
 
     def __init__(self, daemon, _):
         self.path = daemon.cli("attach", VOLUME, "--with", "loop").stdout.strip()
@@ -114,7 +114,8 @@ def test_a_file_system_is_whole_after_the_daemon_was_killed(serve, attach, direc
 
 
 def kill_at_a_moment(rng, daemon, *words):
-    """Kills the daemon, and a program of dashpot that changes its device, at a random moment of the program's work."""
+    """Kills the daemon, and a dashpot command that changes its device, at a random moment of the command's
+    work."""
     helper = daemon.start(*words)
     time.sleep(0.5 * rng.random() ** 2)
     helper.kill()

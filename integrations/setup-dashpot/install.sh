@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks dashpot below $RUNNER_TEMP, and puts it on the PATH of the next steps. Refuses a tarball with another
-# checksum than SHA256.
-# usage: install.sh TARBALL SHA256
+# Unpacks dashpot below $RUNNER_TEMP, and puts it on the PATH of the next steps. Refuses a tarball whose
+# checksum is not SHA256. usage: install.sh TARBALL SHA256
 set -euo pipefail
 
 tarball=$1

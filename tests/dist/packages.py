@@ -1,4 +1,4 @@
-"""The files of a release, and how the tests try a program of a release in a root of its own."""
+"""The files of a release, and how the tests try the program of a release in a separate root."""
 
 import os
 import pathlib
@@ -56,7 +56,7 @@ def run(*words, code=0, **more):
 
 
 def in_namespaces(script, **variables):
-    """Runs a script in namespaces of its own, so that its programs and mounts end with it."""
+    """Runs a script in new namespaces, so that its programs and mounts end with it."""
     unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc"]
     return run(*unshare, "sh", "-c", script, env={"PATH": os.environ["PATH"], **variables})
 

@@ -36,7 +36,7 @@ with dashpot.run("db=ram,size=16M") as d:
 
 
 def debian(release):
-    """The root of a release of Debian, with pip. The root is made once, and kept."""
+    """The root file system of a Debian release, with pip. It is made once, and kept."""
     kept = ROOTS / release
     if not kept.exists():
         if shutil.which("debootstrap") is None:

@@ -1,4 +1,5 @@
-"""`dashpot attach --with loop` with another kernel than this host's, and the device mapper's own delay beside it."""
+"""`dashpot attach --with loop` on a kernel other than this host's, compared with the device mapper's own
+delay."""
 
 import json
 

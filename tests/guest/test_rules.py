@@ -1,4 +1,5 @@
-"""File systems on devices whose rules change at random, by each of the kernel's drivers."""
+"""File systems on devices whose rules change at random; each of the kernel's drivers makes the devices in
+turn."""
 
 import os
 import random

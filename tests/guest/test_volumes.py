@@ -1,4 +1,4 @@
-"""Volumes of pools as block devices, by each of the kernel's drivers."""
+"""Volumes of pools as block devices, which each of the kernel's drivers makes in turn."""
 
 import json
 import re

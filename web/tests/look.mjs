@@ -184,7 +184,7 @@ const scenarios = {
     const away = (await flagged()) / before;
     assert.ok(away > 0.75 && away < 1.3, `the cursor went to ${away} times its number`);
     await page.locator(".panel .state:has(button)").waitFor({ state: "detached" });
-    // On a busy host, I/Os of the shown seconds may have come meanwhile.
+    // On a busy host, more I/Os of the shown seconds may have arrived since.
     assert.ok(sum(await saved()) >= all);
     assert.deepEqual(complaints, []);
   },

@@ -16,7 +16,7 @@ from ._binary import find_program
 from ._daemon import Daemon
 from ._errors import DashpotError, NotStarted
 
-# The word before the address in what `serve` prints when it is ready.
+# When it is ready, `serve` prints its API's address after this word.
 _ANNOUNCED = "API  "
 # A Python script: it writes the API's address to the descriptor that its first argument names, and then becomes
 # the command in its other arguments.
@@ -80,7 +80,7 @@ def run(
     options: Sequence[str] = (),
     timeout: float = 30.0,
 ) -> Captive:
-    """Starts a daemon with sockets of its own, and returns when clients can connect.
+    """Starts a daemon with private sockets, and returns when clients can connect.
 
     `disks` are in the words of `-d` ("db=ram,size=1G"), `rules` in those of `-r` ("db -D 2ms"), and `options`
     are further options of `dashpot serve`. Without disks and `lab` there are two RAM disks, c1t1d0 and

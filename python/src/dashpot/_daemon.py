@@ -27,8 +27,7 @@ class Daemon(Mapping[str, Disk]):
         self._program = program
         #: The rules whose `with` blocks this process is in.
         self.armed: Set[Rule] = set()
-        #: The rules whose blocks ended most recently, and descriptions of the daemon at the moments when
-        #: blocks failed.
+        #: The rules whose blocks ended last, and descriptions of the daemon from moments when blocks failed.
         self.ended_rules: Deque[Rule] = deque(maxlen=100)
         self.failures: Deque[str] = deque(maxlen=3)
 
@@ -86,7 +85,8 @@ class Daemon(Mapping[str, Disk]):
     @contextmanager
     def checking(self, *expectations: str) -> Iterator[None]:
         """Like `check`, but only for the I/O of a `with` block."""
-        # `check -- CMD` counts from the start of CMD. This CMD says that it has started, and ends with its input.
+        # `check -- CMD` counts from the start of CMD. This CMD prints a line when it has started, and ends
+        # when its input ends.
         wait = ["sh", "-c", "echo; exec cat"]
         command = self._popen(["check", *expectations, "--", *wait])
         with command:

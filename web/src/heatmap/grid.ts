@@ -100,8 +100,8 @@ const ZOOMED_ROWS = 64;
 /** In place of a row: the bucket is not in view. */
 export const NOWHERE = 0xffff;
 
-/** Rows that show all numbers. Latencies get at least the rows of 10 µs to 1 s. `crop` is the share of I/Os
- *  with the largest numbers that the rows leave out, in millionths. */
+/** Rows that show all numbers. For latencies, the rows cover at least 10 µs to 1 s. `crop` is the share of
+ *  I/Os with the largest numbers that the rows leave out, in millionths. */
 export function rowsFor(layout: Layout, unit: string | null, scale: YScale, all: Histogram, crop: number, zoom: Zoom | null): Rows {
   if (zoom) return zoomedRows(layout, scale, all, zoom);
   const most = crop > 0 ? all.percentile(1_000_000 - crop) ?? all.max : all.max;

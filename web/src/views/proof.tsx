@@ -65,7 +65,7 @@ function capitalized(text: string): string {
 
 const CAN_HOLD = { yes: "can hold", doubtful: "doubtful here", no: "cannot hold here" };
 
-/** How well this host kept time; lateness alone does not show this. */
+/** How well this host kept time, which lateness does not show by itself. */
 function Host({ feed }: { feed: Feed }) {
   const status = feed.status!;
   return (
