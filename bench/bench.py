@@ -24,8 +24,8 @@ class Bench:
         return quick if self.quick else full
 
     def measure(self, part, cells, servers, unit, rounds=None):
-        """In each round, measures every server in every cell. Each round begins with another server, so that
-        the aftermath of a server does not always hit the same next server. `unit(cell, server)` gives
+        """In each round, measures every server in every cell. Each round begins with a different server, so
+        that the aftermath of a server does not always hit the same next server. `unit(cell, server)` returns
         figures, or None.
         """
         samples, rounds = Samples(), rounds or self.rounds

@@ -1,5 +1,6 @@
-"""Measures the cost of each way to a block device, and whether its I/Os are early: `dashpot attach` by each mechanism,
-beside nbdfuse with a loop device, which was the way before `attach`, and beside the kernel's own dm-delay.
+"""Measures the cost of each way to a block device, and whether its I/Os are early: `dashpot attach` with each
+driver, beside nbdfuse with a loop device, which was the way before `attach`, and beside the kernel's own
+dm-delay.
 
 `ways.sh` measures the ways in turns: here over RAM disks of dashpot, and in the tests' guest, whose kernel has the
 other drivers, over RAM disks of the kernel. The guest is emulated, so only its ratios mean something, roughly.

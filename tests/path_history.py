@@ -91,7 +91,7 @@ def unlink():
 
 
 def fork():
-    """The child goes on alone, and its parent waits for it."""
+    """Only the child goes on with the history, and its parent waits for it."""
     sys.stdout.flush()
     child = os.fork()
     if child:

@@ -87,7 +87,7 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
         assert len(reclaim["lacks"]) == [reclaim["locked"], reclaim["io_flusher"]].count(False)
         assert (int(now["VmLck"][0]) > 0) == reclaim["locked"]
     finally:
-        # A Ctrl-C goes to the whole group of processes.
+        # A Ctrl-C goes to the whole process group.
         daemon.send_signal(signal.SIGINT)
         said, _ = daemon.communicate(timeout=HANG_LIMIT)
     assert daemon.returncode == 0 and f"d  {node}" in said.splitlines()

@@ -84,7 +84,7 @@ def test_iolatency_counts_a_served_disks_slow_io_once_in_json(slow):
 
 @pytest.fixture
 def simulate(directory):
-    """Runs the three I/Os of the trace under a report, once per second."""
+    """Runs the three I/Os of the trace under a report with intervals of a second."""
     (directory / "trace.csv").write_text(TRACE)
     (directory / "lab.toml").write_text(LAB)
     return lambda *words: run(BINARY, "sim", directory / "lab.toml", "--report", "iolatency 1", *words)

@@ -47,7 +47,7 @@ def write(client, offset, data, flags=0):
 
 
 def read_elsewhere(daemon, count, disk="d"):
-    """Reads from a separate process, and returns the pid of that process."""
+    """Reads from a disk in a separate process, and returns the pid of that process."""
     script = f"""
 import os, socket, sys
 sys.path.insert(0, {str(TESTS)!r})

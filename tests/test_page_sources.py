@@ -33,7 +33,7 @@ lasts = "8s"
 
 @pytest.fixture
 def page(directory):
-    """Starts a program that prints the address of a page, and gives that address."""
+    """Starts a program that prints the address of a page, and yields that address."""
     started = []
 
     def start(*words):

@@ -1,8 +1,8 @@
 """The output on a terminal of 80 columns: tables fit, whatever the names of disks, rules and files.
 
 In a pipe nothing is shortened. A pipe gets a line for each row, and byte for byte the output of sysstat,
-`zpool iostat` and the others. Only the tables of `dashpot zinject` keep the width of the original's on a
-terminal, too.
+`zpool iostat` and the others. Only the tables of `dashpot zinject` keep the original's width even on a
+terminal.
 """
 
 import fcntl

@@ -27,7 +27,7 @@ def fio(node):
 
 
 class Sysstat:
-    """sysstat's iostat, over one interval that has begun."""
+    """sysstat's iostat over one interval, which has begun."""
 
     def __init__(self, node, seconds):
         self.name, self.seconds = os.path.basename(node), seconds

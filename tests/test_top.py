@@ -168,7 +168,7 @@ def test_an_interval_in_which_the_daemon_was_stopped_says_how_long_it_was(daemon
     daemon.process.send_signal(signal.SIGSTOP)
     top.sees("NO ANSWER for")
     daemon.process.send_signal(signal.SIGCONT)
-    # The next interval must have ended.
+    # Wait until the next interval has ended.
     top.sees("Interval:", "s instead of 2 s")
     top.type("q")
 

@@ -1,5 +1,5 @@
-"""Volumes of pools under real clients: every policy and layout keeps every byte, even with rules, failing
-disks and an ending daemon."""
+"""Volumes of pools under real clients: every policy and layout keeps every byte, even while rules hold I/O,
+disks fail and the daemon ends."""
 
 import hashlib
 import os

@@ -61,7 +61,7 @@ class Podman:
 
     @contextlib.contextmanager
     def service(self):
-        """Serves Docker's API at a socket while the block runs, and gives the socket's address."""
+        """Serves Docker's API at a socket while the block runs, and yields the socket's address."""
         socket = f"{self.home}/docker.sock"
         words = [*self.words, "system", "service", "--time", "0", f"unix://{socket}"]
         served = subprocess.Popen(words, env=self.environment, stderr=subprocess.DEVNULL)

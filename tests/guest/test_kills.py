@@ -1,5 +1,5 @@
-"""Kills the daemon, the helper, or both at random moments, while a file system on a device by nbd or ublk is under
-load. tests/test_attach_kills.py does the same with loop devices."""
+"""Kills the daemon, the helper, or both at random moments, while a file system on a device of nbd or ublk is
+under load. tests/test_attach_kills.py does the same with loop devices."""
 
 import os
 import random

@@ -50,7 +50,7 @@ def slow(
 
 
 class SlowContainer:
-    """A container with dashpot around its program. `with` starts it, and gives the container itself."""
+    """A container with dashpot around its program. `with` starts it, and yields the container itself."""
 
     def __init__(self, container: Any, disk: str, rules: Sequence[str], program: str, allow_idle: bool) -> None:
         self.container = container

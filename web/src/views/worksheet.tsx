@@ -103,15 +103,16 @@ function firstStatistic(feed: Feed): Statistic {
   return { layer: hasVolumes ? "volume" : "disk", metric: "latency", conditions: [], by: "op" };
 }
 
-/** The time in view at first: five minutes or, for a recording or a simulation, all of its time, up to an hour. */
+/** The time span in view at first: five minutes or, for a recording or a simulation, all of its time, up to
+ *  an hour. */
 function defaultSpan({ source, past }: Feed): number {
   const lasts = past!.to - (past!.spans[0]?.from ?? past!.to);
   const whole = source?.kind === "recording" || source?.kind === "simulation";
   return whole ? Math.min(3_600, Math.max(SPAN_MIN, lasts)) : DEFAULT_SPAN;
 }
 
-/** The length of the columns that the page reads for a view. For short columns, the page reads seconds, which come
- *  live and are not many more. */
+/** The length of the columns that the page reads for a view. For short columns, the page reads single
+ *  seconds, which arrive live and are not many more. */
 function stepOf({ step }: View): number {
   return step >= 5 ? step : 1;
 }
