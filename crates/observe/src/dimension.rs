@@ -61,7 +61,7 @@ pub enum Dimension {
     Lane,
     /// The class in the queue of a pool's disk.
     Class,
-    /// Whether the pool synced a txg while it had the I/O.
+    /// Whether the pool was syncing a txg while it had the I/O.
     Txg,
     /// The inode of the file that the call synced.
     Inode,

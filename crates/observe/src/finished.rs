@@ -46,7 +46,7 @@ pub struct FinishedIo {
     pub lane: Option<u32>,
     /// The class in the queue of a pool's disk.
     pub class: Option<Class>,
-    /// Whether the I/O's pool synced a txg while it had the I/O.
+    /// Whether the I/O's pool was syncing a txg while it had the I/O.
     pub txg_syncing: Option<bool>,
     /// The inode of the file that the call synced.
     pub inode: Option<u64>,

@@ -57,7 +57,7 @@ pub enum RecordingError {
         /// The damage, in words.
         what: String,
     },
-    /// Another process writes this recording.
+    /// Another process is writing this recording.
     #[error("{}: another process is recording here: choose another directory with -o", path.display())]
     InUse {
         /// The directory.

@@ -65,7 +65,7 @@ pub mod column {
         LANE = Column::code("lane").optional();
         /// The class in the queue of a pool's disk.
         CLASS = Column::word("class").optional();
-        /// 1 if the pool synced a txg while it had the I/O, else 0.
+        /// 1 if the pool was syncing a txg while it had the I/O, else 0.
         TXG_SYNCING = Column::code("txg_syncing").optional();
         /// The inode of the file that a call synced.
         INODE = Column::code("inode").optional();

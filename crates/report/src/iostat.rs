@@ -69,7 +69,7 @@ pub struct Completed {
 pub enum Columns {
     /// Transfers and throughput.
     Basic,
-    /// Rates, latencies and sizes by operation, queue and utilisation (`-x`).
+    /// Rates, latencies and sizes of each operation, and also queue and utilisation (`-x`).
     Extended,
     /// The basic columns, but with common columns for writes and discards (`-s`).
     BasicShort,

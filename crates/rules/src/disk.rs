@@ -94,7 +94,7 @@ const BLOCK_MAX: u32 = 64 << 10;
 /// The maximum size, because the kernel and NBD clients use signed offsets.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
-/// Parses a disk in one word.
+/// Parses a disk that is given as one word.
 pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
     let Some((name, rest)) = text.split_once('=') else {
         return Err(ParseError::new(format!(

@@ -6,7 +6,7 @@ use dashpot_engine::Ratio;
 use super::ParseError;
 use super::decimal::Decimal;
 
-/// The probability of zero.
+/// A probability of zero.
 pub const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
     None => panic!("0 of 1 is a ratio"),

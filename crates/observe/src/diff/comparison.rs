@@ -44,7 +44,7 @@ pub struct Comparison {
     pub rose: Vec<Rate>,
     /// The values with much less I/O here than on the other side.
     pub fell: Vec<Rate>,
-    /// The values whose I/Os failed here much more than on the other side.
+    /// The values whose I/Os failed much more often here than on the other side.
     pub failed: Vec<Rate>,
     /// The devices with I/Os here that had been in flight for 1 s or more when a file of the recording was
     /// sealed.
@@ -87,7 +87,7 @@ pub struct Compared {
     pub values: Vec<ValueShare>,
 }
 
-/// The shares of a value in the slow time and in the I/Os.
+/// A value's shares of the slow time and of the I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueShare {
     /// The value.

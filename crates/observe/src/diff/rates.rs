@@ -106,7 +106,7 @@ fn exceeding(
     (more, less): (Lasting<'_>, Lasting<'_>),
 ) -> Vec<Excess> {
     let all = metric.of(&more.0.all, more.1);
-    // If one client only took the place of another, the work of all clients has not grown.
+    // If one client has merely taken the place of another, the total work has not grown.
     if 100.0 * ratio(all - metric.of(&less.0.all, less.1), all) < POINTS_LEAST {
         return Vec::new();
     }

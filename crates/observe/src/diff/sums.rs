@@ -276,8 +276,8 @@ fn is_again(dimension: Dimension, knows: Knows) -> bool {
     dimension == Dimension::Type && knows == Knows::Zios
 }
 
-/// The parts of the latency of one of the kernel's I/Os: the time before the driver got the I/O, and the
-/// time that the driver had it.
+/// The parts of the latency of one of the kernel's I/Os: the time before the driver got the I/O, and the time
+/// for which the driver had it.
 const KERNEL_WAITS: [Dimension; 2] = [Dimension::Queue, Dimension::Latency];
 
 /// At most this many values are distinguished. Any further value counts as [`OTHER`](crate::interval::OTHER).

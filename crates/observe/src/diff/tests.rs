@@ -20,7 +20,7 @@ const LASTED: Duration = Duration::from_secs(60);
 struct Run {
     random: Random,
     is_slow: fn(&FinishedIo) -> bool,
-    /// How many more I/Os the client `c3` does, per thousand.
+    /// How many extra I/Os in a thousand come from the client `c3`.
     more: u64,
 }
 

@@ -153,7 +153,7 @@ impl Facts<'_> {
         }
     }
 
-    /// The reason that the rule was not injected as asked.
+    /// The verdict and its reason, if the rule was not injected as asked.
     fn not_as_asked(&self) -> Option<(Verdict, String)> {
         let not_kept = |why| (Verdict::NotKept, why);
         let counters = self.rule.present();

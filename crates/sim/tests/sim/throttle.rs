@@ -1,7 +1,7 @@
 //! The scenarios of Adam Leventhal's articles on the write throttle, under virtual time.
 //!
-//! The units are binary, because only binary units fit the articles' figures: 64,000 × 8 KiB are
-//! 500 MiB, which a disk of 100 MiB/s writes in 5 s.
+//! The units are binary, because only binary units fit the articles' figures: 64,000 × 8 KiB is 500 MiB,
+//! which a disk with 100 MiB/s writes in 5 s.
 
 use crate::common::{workload, writes};
 use dashpot_engine::histogram::{Histogram, lower_bound};
