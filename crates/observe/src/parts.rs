@@ -11,7 +11,7 @@ use super::finished::FinishedIo;
 use super::interval::OTHER;
 use super::kind::Kind;
 
-/// The value of a breakdown that an I/O belongs to.
+/// The value to which an I/O belongs in a breakdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
     /// All I/Os, because there is no breakdown.
@@ -20,7 +20,7 @@ pub(crate) enum Part {
     Class(Class),
     /// A name.
     Named(Name),
-    /// The value of an I/O that lacks this fact.
+    /// The value for I/Os that lack this fact.
     Missing,
     /// A value that first appeared when there was no room for another value.
     Other,

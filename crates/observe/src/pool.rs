@@ -43,9 +43,9 @@ pub struct ClassInterval {
     pub disk_wait: Histogram,
     /// The times of zios in the queue.
     pub queue_wait: Histogram,
-    /// Sizes in bytes of the zios that were not joined with other zios.
+    /// Sizes of the zios that were not joined with other zios, in bytes.
     pub alone: Histogram,
-    /// Sizes in bytes of the zios that the queue made by joining several zios.
+    /// Sizes of the zios that the queue made by joining several zios, in bytes.
     pub joined: Histogram,
 }
 

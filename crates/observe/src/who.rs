@@ -75,7 +75,7 @@ fn writes_back(comm: &str, kind: Kind) -> bool {
 /// The name for writes that the kernel made on behalf of other processes.
 pub const WRITE_BACK: &str = "write-back";
 
-/// Threads of the kernel that write back data that other processes have dirtied.
+/// Kernel threads that write back data that other processes have dirtied.
 const WRITERS: [&str; 2] = ["kworker/", "xfsaild/"];
 
 #[cfg(test)]

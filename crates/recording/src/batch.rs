@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::table::{Cell, Table};
 
-/// Rows of a table that wait to be written: one row group. Once its columns have grown, a batch allocates
+/// One row group: a table's rows that wait to be written. Once its columns have grown, a batch allocates
 /// memory only for new names.
 pub(crate) struct Batch {
     pub(crate) table: &'static Table,

@@ -16,7 +16,7 @@ use crate::marks::MARKS;
 use crate::seconds::SECONDS;
 use crate::table::Table;
 
-/// The directory of a recording that is being written. No other process can write the recording meanwhile.
+/// The directory of a recording, open for writing. No other process can write the recording meanwhile.
 pub(crate) struct Directory {
     root: PathBuf,
     _lock: File,

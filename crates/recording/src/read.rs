@@ -1,4 +1,4 @@
-//! Reads a file: its footer, and the columns of a row group that a caller asks for.
+//! Reads a file: its footer and, from a row group, the columns that a caller asks for.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -292,5 +292,5 @@ fn unpanicked<T>(decode: impl FnOnce() -> Result<T, Flaw>) -> Result<T, Flaw> {
 
 /// If fewer than one in this many rows are needed, the reader decodes only the needed rows, one by one.
 const FEW: usize = 4;
-/// How many bytes follow the footer: its length and `PAR1`.
+/// The size in bytes of what follows the footer, namely the footer's length and `PAR1`.
 const TAIL: usize = 8;

@@ -42,7 +42,7 @@ const DIGITS: usize = 8;
 /// How many bytes are between a key and its value in Thrift's compact encoding: a field's header and a
 /// length.
 const BETWEEN: usize = 2;
-/// How many bytes follow the footer: its length and `PAR1`.
+/// The size in bytes of what follows the footer, namely the footer's length and `PAR1`.
 const TAIL: usize = 8;
 pub(crate) const MAGIC: &[u8] = b"PAR1";
 /// The largest footer that a reader loads.

@@ -295,7 +295,7 @@ pub(crate) fn push(batch: &mut Batch, second: &Second) {
 }
 
 impl Second {
-    /// The second in a row of a block.
+    /// Reads a [`Second`] from a row of a block.
     pub(crate) fn of_row(block: &Block, row: usize) -> Option<Second> {
         let text = |column| block.name(column, row).cloned();
         let number = |column| block.int(column, row).map(|value| value as u64);

@@ -1,4 +1,4 @@
-//! The I/Os of a row group that a query asks for.
+//! The I/Os that a query asks for in a row group.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::ios::{IN_FLIGHT, IOS, OK, Recorded, column};
 use crate::query::Query;
 use crate::read::TableFile;
 
-/// The I/Os of a block that a query asks for.
+/// The I/Os that a query asks for in a block.
 pub struct Selected {
     block: Block,
     /// The rows that the query asks for.
@@ -43,7 +43,7 @@ impl Selected {
     }
 
     /// Calls a function for each I/O, and passes a number that is the same for all I/Os of the block with the
-    /// same names. Numbers count from 0 in the order in which they first occur.
+    /// same names. The numbers begin at 0, in the order in which they first occur.
     pub fn each(&mut self, of: impl FnMut(u32, &Recorded)) {
         self.shapes.find(&self.block, &self.rows);
         self.shapes.each(&self.block, &self.rows, of);
@@ -95,7 +95,7 @@ impl Selected {
         }
     }
 
-    /// Finds the rows of a row group that a query asks for. The caller has begun that row group. Returns
+    /// Finds the rows that a query asks for in a row group. The caller has begun that row group. Returns
     /// whether there are any rows. This function decodes the columns with conditions only if the row group's
     /// bounds leave the answer open, and the other columns only if any row remains.
     pub(crate) fn select(

@@ -11,7 +11,7 @@ use crate::block::{Loaded, Scratch};
 use crate::error::Flaw;
 use crate::table::{Cell, Column};
 
-/// The rows of a column that a caller asks for.
+/// The rows that a caller asks for in a column.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     /// The number of rows.
@@ -123,7 +123,7 @@ fn texts(plain: &[u8], count: u32) -> Result<Vec<Arc<str>>, Flaw> {
     texts.ok_or_else(|| Flaw::damaged("the strings of a column do not match the header"))
 }
 
-/// The bytes of a page that have not been read yet.
+/// A page's bytes that have not been read yet.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

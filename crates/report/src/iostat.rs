@@ -51,7 +51,7 @@ pub struct Interval {
     pub in_flight: InFlight,
 }
 
-/// Zios of one kind that completed.
+/// The completed zios of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Completed {
     /// The number of zios.

@@ -6,8 +6,8 @@
 //!
 //! All reports use the same JSON keys, whatever the original tool calls a figure. Times are whole
 //! nanoseconds and end with `_ns`, rates with `_per_s`, shares with `_percent`; the watched device is
-//! `device`. A row includes both of its ends, `from_ns` and `to_ns`. `at_ns` and `start_ns` count from 1970;
-//! in a simulation, from its beginning.
+//! `device`. A row includes both of its ends, `from_ns` and `to_ns`. `at_ns` and `start_ns` are counted from
+//! 1970; in a simulation, from its beginning.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! A model of the time that a disk takes for an I/O: the I/O passes the bus, waits for a lane, and is served.
+//! A model of how long a disk takes for an I/O, which passes the bus, waits for a lane, and is served there.
 //!
 //! The bus comes first because I/Os pass it in the order in which they are issued, and then book their lanes
 //! in the same order. The model therefore knows, when an I/O is issued, at what time it will end, and needs

@@ -72,12 +72,11 @@ pub struct DiskSpec {
     pub model: DiskModel,
     /// Whether the disk has a head that moves.
     pub rotational: bool,
-    /// The rules armed at the start, by group. The ids of rules count from 1 over all disks.
+    /// The rules armed at the start, by group. Rules are numbered from 1, across all disks.
     pub rules: Vec<(GroupId, Vec<RuleSpec>)>,
 }
 
-/// The model of the time that a disk takes for one I/O: the I/O passes the bus, waits for a lane, and is
-/// served there.
+/// A model of how long a disk takes for an I/O, which passes the bus, waits for a lane, and is served there.
 #[derive(Clone, Debug, Default)]
 pub struct DiskModel {
     /// The rate of the bus, which I/Os pass one after another, in bytes per second. (A fluid disk has only a

@@ -81,7 +81,7 @@ pub struct SideSum {
 pub struct Compared {
     /// The dimension.
     pub dimension: Dimension,
-    /// The difference of the value that differs most, in percentage points.
+    /// The greatest difference of any of the dimension's values, in percentage points.
     pub points: f64,
     /// The dimension's values that differ most, with the greatest difference first.
     pub values: Vec<ValueShare>,

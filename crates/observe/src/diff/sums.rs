@@ -41,7 +41,7 @@ pub struct Diff {
     hung: BTreeMap<(Arc<str>, u64, u64), u64>,
 }
 
-/// The I/Os of a device that had been in flight for a long time.
+/// A device's I/Os that had been in flight for a long time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hung {
     /// The device.
@@ -270,8 +270,8 @@ const COMPARED: [Dimension; 17] = [
     Dimension::Depth,
 ];
 
-/// Whether a dimension has the same values as another one. This is true of the type of zios, which is their
-/// operation, because they have no letters of the kernel.
+/// Whether a dimension has the same values as another one. This is true of the type of a zio: it equals the
+/// operation, because zios have no kernel letters.
 fn is_again(dimension: Dimension, knows: Knows) -> bool {
     dimension == Dimension::Type && knows == Knows::Zios
 }

@@ -232,8 +232,8 @@ impl Recorder {
         })
     }
 
-    /// Keeps the rows and marks of a seal that the writer has not taken. The next seal, a little later, hands
-    /// them over together with the I/Os that are in flight at that time.
+    /// Takes back the rows and marks of a seal that the writer has not accepted. The next seal, a little
+    /// later, hands them over together with the I/Os that are in flight at that time.
     fn take_back(&mut self, mut seal: Seal) {
         self.batch = seal.batch;
         self.retries = true;

@@ -99,8 +99,8 @@ struct Bin {
     count: u64,
 }
 
-/// The edges of the bin that counts a latency. All latencies below [`LEAST_NS`] share one bin, which is a
-/// decade wide.
+/// The edges of the bin in which a latency is counted. All latencies below [`LEAST_NS`] share one bin, which
+/// is a decade wide.
 fn edges(ns: f64) -> (f64, f64) {
     if ns < LEAST_NS {
         return (LEAST_NS / 10.0, LEAST_NS);

@@ -12,7 +12,7 @@ use super::rows;
 /// The I/Os of an interval, counted by latency. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0, "count":
 /// 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`.
 /// Rows without I/Os are left out. A row has the latencies from `from_ns` to `to_ns`, both included. There
-/// are ten rows for each factor of ten, the same in all columns. `start_ns` counts from 1970; in a
+/// are ten rows for each factor of ten, the same in all columns. `start_ns` is counted from 1970; in a
 /// simulation, from the simulation's beginning.
 #[derive(Clone, Debug)]
 pub struct Column {

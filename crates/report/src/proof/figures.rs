@@ -138,7 +138,7 @@ impl Resolution {
         }
     }
 
-    /// The line about the precision, below the errors of a delay that varies.
+    /// For a delay that varies, the line about the precision, which follows the errors.
     pub(super) fn line(&self, error: &Error) -> Option<String> {
         let p50 = short_time(self.p50_ns?);
         let p99 = self.p99_ns.map(short_time);

@@ -6,7 +6,7 @@ use dashpot_rules::visible;
 use crate::clock::time_of_day_ms;
 use crate::table::Room;
 
-/// The side of a column on which its words are aligned.
+/// The side on which a column aligns its words.
 #[derive(Clone, Copy)]
 enum Side {
     Left,

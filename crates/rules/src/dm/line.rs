@@ -219,7 +219,7 @@ const SECTOR: u64 = 512;
 const SECTORS_MAX: u64 = (1 << 54) - 1;
 /// A message repeats at most this many characters of a refused word.
 const SHOWN: usize = 60;
-/// Targets of the device mapper that dashpot does not have.
+/// The device mapper's targets that dashpot does not have.
 const OTHERS: [&str; 20] = [
     "bow",
     "cache",

@@ -7,7 +7,7 @@ use super::{Injection, TypedRule};
 use crate::ParseError;
 use crate::service::Delay;
 
-/// The options of a rule that have been read.
+/// A rule's options, as far as they have been read.
 #[derive(Clone, Debug, Default)]
 pub struct RuleDraft {
     pub(super) delays: Vec<Delay>,

@@ -1,8 +1,7 @@
 //! The contents of a disk, and which of them are durable because they were flushed or written with FUA.
 //!
-//! After a loss of power, each sector of a write that is not durable may survive or be lost,
-//! independently of every other sector. A disk writes its oldest cached data back by itself, so the cache is
-//! bounded.
+//! If the power is lost, each sector of a write that is not durable may survive or be lost, independently of
+//! every other sector. A disk writes its oldest cached data back by itself, so the cache is bounded.
 
 use std::collections::VecDeque;
 
