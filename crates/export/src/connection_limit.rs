@@ -48,7 +48,7 @@ impl ConnectionLimit {
     }
 }
 
-/// Warns that connections are refused: once when the refusals begin, not for each refused connection.
+/// Warns that connections are refused. Called once when the refusals begin, not for each refused connection.
 fn warn_that_it_is_full(peer: &str, of_peer: usize) {
     complain(format_args!(
         "dashpot: a connection of {peer}, which has {of_peer}, is refused: one client may have \

@@ -61,7 +61,7 @@ pub(crate) struct Built {
     pub(crate) served: Vec<Served>,
     pub(crate) devices: DeviceIds,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
-    /// The keepers, which record the state of the pools' mirrors, by pool.
+    /// For each pool, the keeper that records the state of the pool's mirrors.
     pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 
@@ -322,7 +322,7 @@ impl Dealt {
         Some(format!("volume:{members}:{base}:{}", volume.block_size))
     }
 
-    /// The client id of the volume that is added next, at the disks of its pool.
+    /// The id that a volume gets as a client of its pool's disks. The volume must be the next that is added.
     fn client_of(&self, volume: &VolumeSpec) -> ClientId {
         let volumes = self.infos.volumes.iter();
         ClientId::of_volume(volumes.filter(|other| other.pool == volume.pool).count())

@@ -77,7 +77,7 @@ impl Handle {
         }
     }
 
-    /// The id of a volume, unique among all devices.
+    /// The id of a volume, which is unique among all devices.
     pub fn device_of_volume(&self, volume: usize) -> DeviceId {
         DeviceId::of(self.disks().len() + volume)
     }
@@ -236,8 +236,8 @@ impl Handle {
         send(route, message)
     }
 
-    /// Makes a program the client of all disks with followed files: the program's calls on these files
-    /// become zios of the disks. `follower` is informed about the calls.
+    /// Makes a program the client of all disks that follow files. The program's calls on these files become
+    /// zios of the disks. `follower` is informed about the calls.
     pub fn follow(
         &self,
         listener: Listener,

@@ -64,7 +64,7 @@ pub struct Loss {
     /// How many bytes the store has written to the medium early since the last flush, because its cache was
     /// full.
     pub early_bytes: u64,
-    /// Whether the disk was off, so that nothing was left to lose.
+    /// Whether the disk was off, and therefore had nothing left to lose.
     pub was_off: bool,
     /// The lost writes of each client.
     pub clients: BTreeMap<String, Sum>,
@@ -80,7 +80,7 @@ pub struct PoolLoss {
     pub txgs: Vec<(u64, u64)>,
     /// The losses of each disk's cache, in the order of the pool's disks.
     pub disks: Vec<Loss>,
-    /// Whether the pool was off, so that nothing was left to lose.
+    /// Whether the pool was off, and therefore had nothing left to lose.
     pub was_off: bool,
 }
 

@@ -2,7 +2,7 @@
 //! from the process's control groups (version 2 or 1) and the groups above them.
 //!
 //! A quota belongs to a group, and the kernel also counts stops per group. The counts of the group that was
-//! stopped longest tell how long this process was kept from running.
+//! stopped longest are the best measure of how long this process was kept from running.
 
 use crate::cgroups::{self, Group, Version, field};
 

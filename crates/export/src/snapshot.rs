@@ -11,8 +11,8 @@ use dashpot_engine::{
 use crate::export::Mechanism;
 use crate::held::Held;
 
-/// The state of a disk or a volume at one moment. A volume has no rules, and is never suspended. All
-/// fields are of the moment `at`. The default stands for a disk about which nothing is known.
+/// The state of a disk or a volume at one moment. A volume has no rules, and is never suspended. All fields
+/// show the moment `at`. The default stands for a disk about which nothing is known.
 #[derive(Clone, Debug, Default)]
 pub struct DiskSnapshot {
     /// The moment of the snapshot.

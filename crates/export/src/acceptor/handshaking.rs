@@ -1,4 +1,4 @@
-//! A client in the middle of its handshake: the client's socket, and the state of its [`Handshake`].
+//! A client in the middle of its handshake, with its socket and the state of its [`Handshake`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ impl Handshaking {
         self.sent < self.output.len()
     }
 
-    /// Whether the handshake still goes on: the server has output to send, or expects more from the client.
+    /// Whether the handshake still goes on, because the server has output to send or expects more from the
+    /// client.
     pub(super) fn is_going_on(&self) -> bool {
         self.has_output() || matches!(self.progress, Progress::More)
     }

@@ -80,7 +80,7 @@ impl Acceptor {
         })
     }
 
-    /// Lets clients in until a message tells the acceptor to close.
+    /// Lets clients in until a message makes the acceptor close.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS);
         loop {

@@ -82,7 +82,7 @@ impl<T> Pending<T> {
         Some(oldest.came + HANDSHAKE_MAX)
     }
 
-    /// Whether another client can be let in: a place is free, or a handshake can be displaced.
+    /// Whether another client can be let in, because a place is free or a handshake can be displaced.
     pub(super) fn has_room(&self, now: Instant) -> bool {
         !self.is_full() || self.displaceable(now).is_some()
     }

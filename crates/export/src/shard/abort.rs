@@ -30,7 +30,7 @@ impl Shard {
         self.let_go(connection.into_session());
     }
 
-    /// Ends the session of a connection that has ended. If the kernel still has the session's device, keeps
+    /// Drops the session of a connection that has ended. If the kernel still has the session's device, keeps
     /// the session instead.
     fn let_go(&mut self, mut session: Session) {
         if !session.fail_all() {

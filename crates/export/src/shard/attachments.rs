@@ -48,8 +48,8 @@ impl Shard {
             .collect()
     }
 
-    /// Ends the connection of an attachment. The requests of the kernel that are waiting fail, and so do all
-    /// later ones. Returns how many zios were in flight, or `None` if there is no such attachment.
+    /// Ends the connection of an attachment. The kernel's waiting requests fail, and so do all later ones.
+    /// Returns how many zios were in flight, or `None` if there is no such attachment.
     pub(super) fn fail_attachment(&mut self, export: ExportId, node: &str) -> Option<u32> {
         let is_it = |connection: &Connection| {
             let attachment = connection.attachment();

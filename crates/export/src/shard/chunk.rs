@@ -23,7 +23,8 @@ pub(super) struct Chunk {
     zios: Vec<ZioId>,
     /// How many replies, or parts of replies, are in this chunk.
     replies: usize,
-    /// The number of data bytes in the chunk; and how many of all its bytes the transport has accepted.
+    /// The number of data bytes in the chunk, and the number of bytes (heads and data) that the transport has
+    /// accepted.
     data_length: usize,
     sent: usize,
 }

@@ -38,7 +38,8 @@ pub(super) struct Connection {
     counted: u64,
     /// The connection's permit. The number of permits is limited.
     _permit: Option<Permit>,
-    /// If the client is the kernel: the attachment that the connection serves, and when it began to serve it.
+    /// The attachment that the connection serves, and when it began to do so. `None` unless the client is the
+    /// kernel.
     attachment: Option<Box<(Attachment, Instant)>>,
 }
 

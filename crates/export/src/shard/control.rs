@@ -1,5 +1,4 @@
-//! Control: the messages from other threads, the answers that these threads expect, and the progress of a
-//! shutdown.
+//! Control: the messages from other threads, the answers to them, and the progress of a shutdown.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub(super) struct LoadMeter {
     /// How long the shard left its sockets unread each time. Lateness does not include this time, because a
     /// request has no target until it is read.
     gaps: Box<Histogram>,
-    /// When the last pass began; and the moment up to which the meter has counted the work of that pass.
+    /// When the last pass began, and the moment up to which the meter has counted its work.
     begun: Instant,
     working: Instant,
     /// How long the last pass took.
@@ -181,8 +181,7 @@ impl Seconds {
         self.start = self.start + Duration::from_nanos(seconds * SECOND.as_nanos());
     }
 
-    /// Begins a new second now. The part of the current second that has passed can no longer count as
-    /// overloaded.
+    /// Begins a new second now. The current second is cut short, so it can no longer count as overloaded.
     fn restart(&mut self, now: Instant) {
         self.advance(now);
         let before = SECOND - now.since(self.start);

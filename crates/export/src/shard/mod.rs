@@ -125,7 +125,7 @@ pub(crate) struct Parts {
     pub(crate) spins: bool,
     pub(crate) recorder: Recorder,
     pub(crate) prompt: Prompt,
-    /// The keepers of mirrors, by pool.
+    /// For each pool, the keeper that writes the records of the pool's mirrors.
     pub(crate) keepers: HashMap<PoolId, Keeper>,
 }
 
@@ -167,8 +167,8 @@ impl Shard {
             self.wait(&mut events)?;
             let woke = self.timers.now();
             self.step(Input::Tick, None);
-            // Connections that are queued after this point are read only in the next pass, so that a
-            // connection that is read because of an event is not read again in the same pass.
+            // Connections that are queued after this point wait for the next pass, so that no connection is
+            // read twice in a pass.
             let waiting = self.intake.len();
             for event in events.drain(..) {
                 self.meet(event);

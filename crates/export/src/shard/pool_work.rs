@@ -11,7 +11,7 @@ use crate::frontend::boundary::{Operation, Request};
 use crate::store::{Asker, Attempt, Store};
 
 impl Shard {
-    /// Makes the store of a pool's disk do a zio's work: at once, on the ring, or on a worker thread.
+    /// Makes the store of a pool's disk do a zio's work, either at once, on the ring, or on a worker thread.
     pub(super) fn work_for_pool(&mut self, id: ZioId) -> Option<Outcome> {
         let zio = self.engine.child(id)?;
         let device = Device::Disk(zio.device);
@@ -139,7 +139,7 @@ impl Shard {
     }
 }
 
-/// Tells a lossy store for which volume it works next.
+/// Tells a lossy store which volume its next work is for.
 #[inline]
 pub(super) fn name_volume(store: &mut Store, zio: ZioId, engine: &Engine, at: Instant) {
     store.set_asker(|| {

@@ -35,7 +35,7 @@ impl RuleMarks {
         self.marks.retain(|rule, (disk, _)| is_armed(*disk, *rule));
     }
 
-    /// The counts since a rule's mark, if the counts since the shard's start are now `counted`.
+    /// The shard's counts since a rule's mark. `counted` is its counts since the start.
     pub(super) fn since(&self, rule: RuleId, counted: &Counted) -> Counted {
         let Some((_, mark)) = self.marks.get(&rule) else {
             return counted.clone();

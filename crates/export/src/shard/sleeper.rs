@@ -1,10 +1,10 @@
 //! Waits for deadlines as exactly as the host allows.
 //!
-//! Waking a halted CPU takes 25 to 115 µs, whatever system call the thread sleeps in. So the sleeper wakes
-//! early, by as much as its last wake-ups took, and spins for the rest of the time: it polls the sockets
-//! without sleeping until the deadline. Spinning takes at most a fixed share of a core. If a CPU quota is in
-//! force, the sleeper does not spin, because spinning would use up the quota, and then the kernel would stop
-//! the daemon.
+//! Waking a halted CPU takes 25 to 115 µs, regardless of the system call in which the thread sleeps. So the
+//! sleeper wakes early, by as much as its last wake-ups took, and spins for the rest of the time: it polls
+//! the sockets without sleeping until the deadline. Spinning takes at most a fixed share of a core. If a CPU
+//! quota is in force, the sleeper does not spin, because spinning would use up the quota, and then the kernel
+//! would stop the daemon.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -69,8 +69,8 @@ impl Sleeper {
         self.spin(epoll, events, until, prepare).map(Some)
     }
 
-    /// Polls the sockets until an event or the deadline comes. Returns the moment before the last poll: if
-    /// the poll took long, the host kept the shard from running since then.
+    /// Polls the sockets until an event or the deadline comes. Returns the moment before the last poll. If
+    /// that poll took long, the host has kept the shard from running since then.
     fn spin(
         &mut self,
         epoll: BorrowedFd<'_>,

@@ -1,11 +1,10 @@
 //! Stops: times in which the host keeps a shard from running. The cause may be another process on the shard's
 //! CPU, a SIGSTOP, a frozen container, a paused virtual machine, or a suspended host.
 //!
-//! A shard tells a stop from its own work in three ways. If the shard wakes later than it asked for, the
-//! difference is a stop. If time passes in a pass while the shard's thread uses no CPU time, that time is a
-//! stop. And if `CLOCK_BOOTTIME` advances more than `CLOCK_MONOTONIC`, the host was suspended for the
-//! difference. Less than 1 ms does not count as a stop, because an ordinary wake-up sometimes takes that
-//! long.
+//! A shard detects stops in three ways. If the shard wakes later than it asked for, the difference is a stop.
+//! If time passes in a pass while the shard's thread uses no CPU time, that time is a stop. And if
+//! `CLOCK_BOOTTIME` advances more than `CLOCK_MONOTONIC`, the host was suspended for the difference. Less
+//! than 1 ms does not count as a stop, because an ordinary wake-up sometimes takes that long.
 //!
 //! A shard that sleeps until something arrives cannot tell whether it wakes late. So while clients are
 //! connected, the shard asks to be woken every 20 ms, or every second after a second without requests. A stop
@@ -23,7 +22,7 @@ use crate::snapshot::{StopSum, Stops};
 pub(super) struct StopCounts {
     all: StopSum,
     last: Option<Instant>,
-    /// When the current window of 30 s began; the stops in this window so far; and those in the previous
+    /// When the current window of 30 s began, the stops in this window so far, and the stops in the previous
     /// window.
     start: Instant,
     this: StopSum,
@@ -60,7 +59,7 @@ impl StopCounts {
     }
 }
 
-/// Tells stops in a shard's passes from the shard's own work, with the clocks for CPU time and suspensions.
+/// Detects stops during a shard's passes, by the clocks for CPU time and suspensions.
 #[derive(Debug, Default)]
 pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time, and the moment of this reading.

@@ -258,7 +258,7 @@ impl Shard {
     }
 }
 
-/// Tells a lossy store for which client it works next.
+/// Tells a lossy store which client its next work is for.
 #[inline]
 fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at: Instant) {
     store.set_asker(|| Asker {

@@ -203,14 +203,14 @@ impl Store {
         }
     }
 
-    /// Notes that the shard has replied to a zio.
+    /// Tells a lossy store that the shard has replied to a zio.
     pub(crate) fn acknowledge(&mut self, zio: ZioId) {
         if let Some(lossy) = self.lossy() {
             lossy.acknowledge(zio);
         }
     }
 
-    /// Notes that a zio is gone.
+    /// Tells a lossy store that a zio is gone.
     pub(crate) fn forget(&mut self, zio: ZioId) {
         if let Some(lossy) = self.lossy() {
             lossy.forget(zio);
@@ -225,7 +225,7 @@ impl Store {
     }
 }
 
-/// The operations that a cache above this store needs. They block until they are done.
+/// The operations that a cache above this store needs. Each blocks until it is done.
 impl Medium for Store {
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         let attempt = self.read(offset, into);

@@ -28,7 +28,7 @@ const VERSION_2: Files = Files {
     cache: "inactive_file",
 };
 
-/// How many bytes of memory this process may still use. `None` if the system does not tell.
+/// How many bytes of memory this process may still use. `None` if the system does not say.
 pub fn available_memory() -> Option<u64> {
     available(Path::new("/proc"), &cgroups::own(CONTROLLER))
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Mount {
     /// The device number of the file system.
     pub(crate) device: (u32, u32),
-    /// The directory of the file system that is mounted.
+    /// The mounted directory, as a path within its file system.
     root: PathBuf,
     /// The place where the directory is mounted.
     pub(crate) point: PathBuf,

@@ -152,8 +152,8 @@ fn ring(call: &Call, uring: Uring, counts: &Counts) -> Counted {
 
 /// A sentence about a file with a set-ID bit that the program executes. The sentence is only a hint, so this
 /// function skips a call whose file this process may not look up. That includes the calls of a process that
-/// has just changed its user, as in a container image that starts as root: this process may inspect it again
-/// only after its next execve.
+/// has just changed its user, as in a container image that starts as root. Such a process can be inspected
+/// again only after its next execve.
 fn executed(call: &Call, it: SystemCall, subject: &mut Subject<'_>) -> Option<Counted> {
     let (directory, path) = match it {
         SystemCall::Execve => (None, 0),

@@ -33,9 +33,9 @@ pub(super) struct Files {
 #[derive(Debug)]
 struct OfDisk {
     files: CallFiles,
-    /// The device number of the file system that has the disk's directory.
+    /// The device number of the file system that contains the disk's directory.
     device: u64,
-    /// The id of the mount that has the disk's directory.
+    /// The id of the mount that contains the disk's directory.
     mount: u64,
 }
 

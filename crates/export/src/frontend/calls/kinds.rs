@@ -37,7 +37,8 @@ pub(super) struct Named {
     pub(super) path: usize,
     /// Whether the kernel follows a link at the end of the name.
     pub(super) follows: bool,
-    /// Whether the directory is the root for this name: absolute names and links start there, too.
+    /// Whether the directory acts as the root for this name, so that absolute names and links start there,
+    /// too.
     pub(super) is_inside: bool,
     /// The argument with the address of a `struct open_how`, which may change `follows` and `is_inside`.
     pub(super) how: Option<usize>,
@@ -126,7 +127,7 @@ pub(super) fn parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
     }
 }
 
-/// The operations of a call whose arguments have the names of its files.
+/// The operations of a call whose arguments point to the names of its files.
 fn named_parts(call: SystemCall, arguments: &[u64; 6]) -> Vec<Part> {
     let follows = |flags: usize| arguments[flags] as i32 & libc_flags::O_NOFOLLOW == 0;
     match call {

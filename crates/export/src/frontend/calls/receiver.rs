@@ -215,8 +215,8 @@ impl Receiver {
         }
     }
 
-    /// Refuses a call of a program that is not built for this machine's word size, because its arguments have
-    /// another meaning.
+    /// Refuses a call of a program that is not built for this machine's word size, because the call's
+    /// arguments would have another meaning.
     fn refuse(&mut self, call: &Call, name: &str) {
         let program = program(call.thread);
         self.say(format!(
@@ -236,8 +236,8 @@ impl Receiver {
 
 /// The receiver's decision about a call.
 enum Seen {
-    /// These disks hold the call. The path is there if this process cannot open the caller's descriptor, and
-    /// has to open the file by its path.
+    /// These disks hold the call. If this process cannot open the caller's descriptor, the path is the one by
+    /// which it opens the file.
     Held(Vec<Found>, Option<PathBuf>),
     /// The call fails with `ENOSYS`.
     Refused,

@@ -39,8 +39,8 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Whether this process may not inspect the thread, so that a process of the thread's user had to do a
-    /// lookup.
+    /// Whether a process of the thread's user had to do a lookup, because this process may not inspect the
+    /// thread.
     pub(super) fn is_of_other(&self) -> bool {
         self.is_of_other
     }
@@ -112,7 +112,8 @@ impl<'a> Subject<'a> {
         Ok(root.is_some_and(|root| (root.device, root.inode) != (own.device, own.inode)))
     }
 
-    /// The file that a name leads to. `None` if there is none, so that the call will fail by itself.
+    /// The file that a name leads to. `None` if there is no such file. In that case the call will fail by
+    /// itself.
     pub(super) fn place(
         &mut self,
         named: Named,
@@ -198,7 +199,7 @@ impl<'a> Subject<'a> {
         format!("/proc/{}/fd/{number}", self.thread)
     }
 
-    /// Does a lookup itself, or as the thread's user if this process has no permission.
+    /// Does a lookup with the rights of this process. If these are not enough, does it as the thread's user.
     fn ask(&mut self, lookup: &Lookup) -> Result<Vec<u8>, Errno> {
         match lookup.answer() {
             Err(error @ (Errno::ACCESS | Errno::PERM)) => match owner(self.thread) {

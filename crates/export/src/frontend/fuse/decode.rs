@@ -159,7 +159,8 @@ fn statistics(export: &ExportInfo) -> fuse_statfs_out {
     }
 }
 
-/// How long the kernel may cache the file's attributes: for ever, because a disk's size never changes.
+/// How long the kernel may cache the file's attributes. In effect for ever, because a disk's size never
+/// changes.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The unit of `blocks` in the file's attributes, in bytes.
 const SECTOR: u64 = 512;

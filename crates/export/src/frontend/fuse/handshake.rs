@@ -32,7 +32,7 @@ const WANTED: u32 = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_ASYNC_DIO | FUSE_MA
 /// How many requests the kernel may have in flight. It is high because a low limit would act like a hidden
 /// number of lanes. On hosts with little memory, the kernel may allow an unprivileged mount fewer requests.
 const BACKGROUND: u16 = 1024;
-/// The unit in which the kernel measures the size of requests: the smallest page.
+/// The size of the smallest page, which is the kernel's unit for the size of requests.
 const PAGE: u32 = 4096;
 
 #[cfg(test)]

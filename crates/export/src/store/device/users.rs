@@ -96,7 +96,7 @@ fn holders(device: (u32, u32)) -> Vec<String> {
     names.map(|name| format!("part of /dev/{name}")).collect()
 }
 
-/// The partitions of the device that are mounted.
+/// The device's partitions that are mounted.
 fn mounted_partitions(device: (u32, u32)) -> Vec<String> {
     let folder = sysfs(device);
     let partitions = names_in(&folder).filter(|name| folder.join(name).join("partition").exists());

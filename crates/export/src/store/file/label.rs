@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 /// The attribute whose value is the name of the file's disk.
 pub(in crate::store) const ATTRIBUTE: &str = "user.dashpot.disk";
-/// The attribute that has the label of a mirror's side.
+/// The attribute that holds the label of a mirror's side.
 const MIRROR: &str = "user.dashpot.mirror";
 
 /// The length of the longest label, in bytes. Many file systems cannot store much more in an attribute.

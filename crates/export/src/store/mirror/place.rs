@@ -61,7 +61,7 @@ impl Side {
     }
 }
 
-/// The ranges of a store of this size that may have data. All other ranges are zeroes.
+/// The ranges of a store that may have data. All others are zeroes. `size` is the size of the store.
 pub(crate) fn data_of(store: &Store, size: u64) -> Vec<Range<u64>> {
     let (mut found, mut data, mut at) = (Vec::new(), Vec::<Range<u64>>::new(), 0);
     while at < size {

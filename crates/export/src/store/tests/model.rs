@@ -321,7 +321,7 @@ impl Pair {
     }
 }
 
-/// Whether offset and length tell each lost write from all other writes.
+/// Whether each lost write is the only write with its offset and length.
 fn are_unlike(model: &Model, lost: &[(u64, u64)]) -> bool {
     let all = model.since.values().flatten().map(|(written, _)| *written);
     let all: std::collections::BTreeSet<Written> = all.collect();
@@ -420,8 +420,8 @@ fn cut_at(tear: Option<u64>, seed: u64) -> Cut {
     }
 }
 
-/// Cuts the power after a write of 100 sectors that begins at the third sector. Returns the loss, and for
-/// each sector whether it has the written bytes.
+/// Cuts the power after a write of 100 sectors that begins at the third sector. Returns the loss, and tells
+/// for each sector whether it has the written bytes.
 fn torn(tear: Option<u64>, seed: u64) -> (Loss, Vec<bool>) {
     let mut store = lossy_ram(SIZE);
     let _ = store.write(2 * SECTOR, &vec![1; 100 * SECTOR as usize], false);

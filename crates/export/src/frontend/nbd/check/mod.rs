@@ -1,4 +1,4 @@
-//! Checks whether a request is valid, and tells which operation it asks for.
+//! Checks whether a request is valid, and finds the operation that it asks for.
 //!
 //! Source: NetworkBlockDevice/nbd, doc/proto.md, "Request types", "Error values" and "Size
 //! constraints". The protocol leaves two answers open. This module answers a request of no bytes with EINVAL,

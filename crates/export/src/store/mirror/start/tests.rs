@@ -21,8 +21,8 @@ fn side(place: Place, label: Option<(&str, u64, Vec<u32>)>) -> Found {
     (Side { disk, place }, label, one(0..SIZE))
 }
 
-/// Starts a mirror. Returns the set of sides that are not current, as bits, and the ranges in which the sides
-/// may differ.
+/// Starts a mirror. Returns the sides that are not current, one bit for each, and the ranges in which the
+/// sides may differ.
 fn start(sides: Vec<Found>) -> (u64, Vec<Range<u64>>) {
     let known = assemble(sides, SIZE).unwrap().known;
     (known.stale, known.differ)
