@@ -15,7 +15,7 @@ pub(crate) fn order_of(by: Dimension) -> Order {
     }
 }
 
-/// The value of this dimension to which the I/O of an operation on a device belongs.
+/// The value of this dimension that an operation's I/O on a device has.
 pub(crate) fn value_of<'a>(by: Dimension, device: &'a str, op: &'a OpInterval) -> &'a str {
     match by {
         Dimension::Device => device,
