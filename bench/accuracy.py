@@ -1,4 +1,5 @@
-"""Compares achieved latencies with requested ones, in bursts and spread, beside nbdkit's delay filter."""
+"""Compares achieved latencies with requested ones, for bursts and for evenly spaced requests, beside nbdkit's
+delay filter."""
 
 import collections
 import contextlib

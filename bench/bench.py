@@ -20,7 +20,7 @@ class Bench:
         self.progress = Progress()
 
     def seconds(self, full, quick):
-        """The seconds that one unit of measurement takes."""
+        """How many seconds one unit of measurement takes."""
         return quick if self.quick else full
 
     def measure(self, part, cells, servers, unit, rounds=None):

@@ -1,4 +1,5 @@
-"""Questions about a recording: CPU time of `dashpot stat --in`, beside DuckDB on the same files."""
+"""Questions about a recording: the CPU time of `dashpot stat --in`, beside that of DuckDB on the same
+files."""
 
 import json
 import os

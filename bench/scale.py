@@ -86,7 +86,7 @@ def unit(bench, cell, name):
             for _ in range(n):
                 stack.callback(server.connect().close)
             figures["connection_bytes"] = (anonymous(server) - before) / n
-        # The start and the handshakes may still have work to do.
+        # Work from the start and from the handshakes may still be going on.
         time.sleep(0.3)
         figures["rss_bytes"] = process.memory_bytes(server.pid)
         return {**figures, **quiet(server.pid, bench.seconds(3, 1))}

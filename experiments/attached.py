@@ -95,7 +95,7 @@ def started(*words):
 
 
 def last(process):
-    """The last document that a program printed."""
+    """The last JSON document that a program printed."""
     text, _ = process.communicate()
     assert process.returncode == 0
     try:

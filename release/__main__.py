@@ -67,7 +67,7 @@ def contents(folder):
 
 
 def documents(version, toolchain, epoch):
-    """The text files that are packed beside the program, by their names."""
+    """The text files that are packed with the program, by name."""
     metadata = json.loads(cargo("metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"))
     crates = parts.crates(metadata, tomllib.loads((ROOT / "Cargo.lock").read_text()))
     modules = parts.page_modules(json.loads((ROOT / "web/package-lock.json").read_text()))

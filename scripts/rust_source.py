@@ -112,7 +112,7 @@ class Reader:
         return self.module(Module(path, file, parent), text, code, folder)
 
     def module(self, module, text, code, folder):
-        """Reads a module. `folder` has the files of its children."""
+        """Reads a module. `folder` contains the files of its child modules."""
         at = 0
         while found := MOD.search(code, at):
             name, at = found.group(1), found.end()

@@ -1,7 +1,8 @@
 """Disks that are block devices of this host, for tests as root.
 
-`attach` makes them with the program itself, and at the end of a test makes sure that none is left: no loop device, no
-mount, no directory. A test that kills a daemon cleans up with `detach --stale`, as a user would.
+The fixture `attach` makes them with the program itself, and at the end of a test makes sure that nothing is
+left: no loop device, no mount, no directory. A test that kills a daemon cleans up with `detach --stale`, as a
+user would.
 """
 
 import ctypes

@@ -147,7 +147,7 @@ class Daemon:
         assert not left, f"sockets left behind: {left}"
 
     def abandon(self):
-        """Ends the daemon of a test that has failed, or that wants the daemon killed."""
+        """Kills the daemon, for a test that has failed or that wants this."""
         self.over = True
         self.watchdog.cancel()
         self.process.kill()

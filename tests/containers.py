@@ -1,7 +1,7 @@
 """Starts containers with runc, as Docker would: namespaces, capabilities and a profile of system calls, on a
 root that has this host's programs, and in which a program can write only to `/work`.
 
-The profile is that of Podman, which comes from Docker's, in Debian's package.
+The profile is Podman's, from Debian's package; Podman derives it from Docker's.
 """
 
 import json

@@ -53,7 +53,7 @@ class Prometheus:
             raise AssertionError(f"{options}: {error.read().decode()}") from error
 
     def query(self, expression):
-        """The values of an expression now, by their labels."""
+        """The present values of an expression, by their labels."""
         found = self.get("query", query=expression)["result"]
         return {frozenset(one["metric"].items()): float(one["value"][1]) for one in found}
 

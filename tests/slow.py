@@ -1,4 +1,4 @@
-"""A slow disk of the kernel for tests, without device-mapper: a loop device over a file that is one of
+"""A slow kernel disk for tests, made without the device mapper: a loop device over a file that is one of
 dashpot's disks.
 
 nbdfuse shows dashpot's disk as a file, and the loop device reads and writes that file without the page cache.

@@ -163,7 +163,7 @@ def resident(daemon):
 
 
 def test_rules_have_a_bound_on_their_lanes(ask, daemon):
-    """The lanes of all rules together have a bound. Clearing rules gives lanes back."""
+    """The total number of lanes of all rules must be bounded, and clearing rules must free their lanes."""
     before = resident(daemon)
     answers = [ask("/v1/disks/d/rules", *JSON, "-d", '{"rule": "-D 0s:65534"}') for _ in range(20)]
     statuses = [status for status, _ in answers]

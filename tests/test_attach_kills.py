@@ -1,6 +1,6 @@
 """Kills the daemon, the helper, or both at random moments, while a file system on an attached disk is under load.
 
-The helper is the `mount` that makes the device, a `detach` that takes it away, or the process of root that stays
+The helper is the `mount` that makes the device, a `detach` that takes it away, or the root process that stays
 beside `run --mount` under sudo.
 """
 
@@ -30,7 +30,7 @@ def rng():
 
 
 def uninterruptible():
-    """The processes and threads of the kernel that wait for I/O now."""
+    """The processes and kernel threads that are waiting for I/O."""
     waiting = set()
     for stat in pathlib.Path("/proc").glob("[0-9]*/task/*/stat"):
         try:

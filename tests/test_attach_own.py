@@ -1,4 +1,5 @@
-"""Attached devices beside those of other daemons: a command changes only what is its own, and says what it leaves."""
+"""Attached devices beside those of other daemons: a command changes only its own devices, and names the
+devices that it leaves."""
 
 import os
 import re

@@ -57,7 +57,7 @@ def watched(daemon, *words):
 
 
 def counted(text):
-    """The counts of all intervals, added up for each lower edge of a row."""
+    """The counts of all intervals, added up by the lower edge of the row."""
     sums = {}
     for low, _high, count in ROW.findall(text):
         sums[int(low)] = sums.get(int(low), 0) + int(count)

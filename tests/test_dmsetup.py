@@ -32,7 +32,7 @@ def of(text, name):
 
 @pytest.fixture
 def created(attach):
-    """Makes devices, and removes those that are left."""
+    """Makes devices, and removes those that are still there when the test ends."""
     names = []
 
     def create(table, name=NAME, **more):
@@ -48,7 +48,7 @@ def created(attach):
 
 
 def servers(name=NAME):
-    """The processes of the daemon of a device."""
+    """The processes that serve a device."""
     found = run("pgrep", "-f", f"serve {BASE}/{name}/", code=None).stdout.split()
     return [int(pid) for pid in found]
 
@@ -58,7 +58,7 @@ def read(node, code=0):
 
 
 def timed(function, *words):
-    """The seconds that a call takes."""
+    """How long a call takes, in seconds."""
     begun = time.monotonic()
     function(*words)
     return time.monotonic() - begun

@@ -15,7 +15,7 @@ from conftest import eventually
 from wire import Wire
 
 TESTS = pathlib.Path(__file__).resolve().parent
-# The bytes of memory that one remembered zio takes.
+# The memory that one remembered zio takes, in bytes.
 KEPT = 104
 
 

@@ -38,8 +38,8 @@ def script_of(page):
 
 
 def run_script(page, directory, *words, under=("unshare", "--mount")):
-    """Runs the script of a page with this program on its PATH, and returns what it prints. The output
-    goes to a file, so that a process that is left does not keep a pipe open."""
+    """Runs the script of a page with this program on its PATH, and returns what it prints. The output goes to
+    a file, so that a process that the script leaves behind does not keep a pipe open."""
     (directory / "bin").mkdir()
     # Another user may not be allowed to reach the place where the program was built.
     shutil.copy(BINARY, directory / "bin/dashpot")

@@ -1,4 +1,5 @@
-"""The reports over the kernel's own disks: no I/O is missing or counted twice, and nothing is left in the kernel."""
+"""The reports on the kernel's own disks: no I/O is missing or counted twice, and the reports leave nothing in
+the kernel."""
 
 import fcntl
 import itertools
@@ -58,7 +59,8 @@ class Watching:
 
     @classmethod
     def quiet(cls, *words, watches=True):
-        """A report that may print nothing before an I/O ends. A report that needs no events never watches."""
+        """Starts a report that may print nothing before an I/O ends. A report that needs no events never
+        watches."""
         self = cls.__new__(cls)
         self.first = self.errors = ""
         self.process = started(words)
@@ -81,7 +83,7 @@ def iolatency(*words):
 
 
 def counted(text):
-    """The counts of all rows by their lower bounds, without zeroes."""
+    """The counts of the non-empty rows, by the lower bound of each row."""
     counts = {}
     for low, _high, count, _bar in rows(text, IOLATENCY_ROW):
         if count != "0":
@@ -90,7 +92,7 @@ def counted(text):
 
 
 def by_value(text):
-    """The counts of each value of a breakdown."""
+    """The count of each value of a breakdown."""
     counts, value = {}, None
     for line in text.splitlines():
         if match := re.match(r"^(?:device|type|process|cgroup|size) (.*):$", line):

@@ -27,7 +27,7 @@ def files(places):  # noqa: F811
 
 
 def mounted(files, words):
-    """The words that come before a command: they make a mount in a namespace that ends with the command."""
+    """The words that must precede a command to make a mount in a namespace that ends with the command."""
     script = f'cd {files.parent} && mount {words} && exec "$@"'
     return ["unshare", "--mount", "sh", "-c", script, "sh"]
 

@@ -80,7 +80,7 @@ def mirrors(daemon):
 
 
 def sides_of(directory):
-    """The bytes of the volume on each side, as its file has them."""
+    """The bytes of the volume on each side of the mirror, as the side's file has them."""
     return [(directory / f"{disk}.img").read_bytes()[: 8 << 20] for disk in "ab"]
 
 

@@ -1,4 +1,4 @@
-"""Tests the pytest plugin in separate runs of pytest: fixtures, the marker, reports, and what is left
+"""Tests the pytest plugin in separate runs of pytest: fixtures, the marker, reports, and that nothing is left
 behind."""
 
 import glob

@@ -100,8 +100,8 @@ class Disk:
         return {path for path in self.flushed if path.endswith(".parquet") and self.now.get(path) is self.flushed[path]}
 
     def cut(self, place, keep):
-        """Makes the files that are left, below another root. `keep` chooses how much is left of the data
-        that was not flushed."""
+        """Makes the files that a cut leaves, below a different root. `keep` chooses how much of the unflushed
+        data is left."""
         for path in sorted({*self.now, *self.flushed}):
             both = [names[path] for names in (self.flushed, self.now) if path in names]
             is_there = [path in self.flushed, path in self.now]

@@ -46,7 +46,7 @@ def asked(recording, statistic, *words):
 
 
 def counts(document):
-    """The I/Os and bytes of the whole answer and of each value in it."""
+    """The numbers of I/Os and bytes in the whole answer, and those of each value."""
     values = {value["value"]: (value["count"], value["bytes"]) for value in document["values"]}
     return document["count"], document["bytes"], values
 

@@ -105,7 +105,8 @@ def test_units_are_valid_hardened_and_disabled(unit, most, directory):
 
 
 def blob(layout, descriptor):
-    """A part of the layout, which has the digest and the size that its description says."""
+    """Reads a part of the layout, and checks that it has the digest and the size that its descriptor
+    gives."""
     data = layout.extractfile(f"blobs/{descriptor['digest'].replace(':', '/')}").read()
     assert len(data) == descriptor["size"]
     assert "sha256:" + hashlib.sha256(data).hexdigest() == descriptor["digest"]

@@ -145,7 +145,7 @@ def test_iolatency_as_json(daemon, client):
 
 
 def counted(text):
-    """The counts of non-empty rows, by their lower bounds."""
+    """The counts of the non-empty rows, by the lower bound of each row."""
     return {int(low): int(count) for low, _, count, _ in rows(text, IOLATENCY_ROW) if count != "0"}
 
 

@@ -64,7 +64,7 @@ def ten(serve):
 
 
 def sums(said):
-    """The I/Os and bytes of each value."""
+    """The numbers of I/Os and bytes of each value."""
     found = {}
     for column in said["columns"]:
         assert column["dropped"] == 0

@@ -1,5 +1,5 @@
-"""dashpot as a child of other programs: sockets that they hand over, the notice that it is ready, tokens,
-and its own copy."""
+"""dashpot as a child of other programs: sockets that they hand over, the notice that dashpot is ready,
+tokens, and `dashpot install`."""
 
 import importlib
 import json

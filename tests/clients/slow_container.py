@@ -76,7 +76,7 @@ class Process:
 
 
 class Client:
-    """The Docker client of the library."""
+    """Takes the place of the library's Docker client."""
 
     def __init__(self):
         image = types.SimpleNamespace(attrs=IMAGE)

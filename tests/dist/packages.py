@@ -82,7 +82,7 @@ def emulated(architecture, root):
 
 
 def program_of_the_tarball(architecture):
-    """The program's bytes, and the names of all files beside it."""
+    """The program's bytes, and the names of all files that are packed with it."""
     with tarfile.open(one(f"dashpot-*-{architecture}-linux.tar.gz")) as packed:
         names = packed.getnames()
         (name,) = [each for each in names if each.endswith("/bin/dashpot")]

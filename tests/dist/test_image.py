@@ -60,7 +60,7 @@ def test_the_image_serves_by_itself(architecture, tmp_path):
 
 
 def test_the_service_of_compose_is_healthy(podman):
-    """The test runs the service's command and its health check, with the token from the environment."""
+    """Runs the command and the health check of the Compose service, with the token from the environment."""
     text = (INTEGRATIONS / "compose.yml").read_text()
     assert "read_only: true" in text
     command = json.loads(re.search(r"command: (\[.*\])", text)[1])

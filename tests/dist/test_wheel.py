@@ -15,7 +15,7 @@ from packages import OUT, needs_root, one, run
 from test_python_postgresql import AS_POSTGRES, POSTGRES
 from test_roots import musl
 
-# The most seconds that a user may need from an empty directory to the failing test, apart from downloads.
+# A user may need at most this many seconds from an empty directory to the failing test, apart from downloads.
 A_MINUTE = 60
 DOWNLOAD = ["download", "--no-index", "--no-deps", "--only-binary=:all:", "--find-links", OUT]
 # Prints the platforms of pip's own list for a machine whose C library is musl, the most wanted first. pip asks the C

@@ -27,7 +27,7 @@ function shown(page, count) {
   }), count);
 }
 
-/** The number of I/Os of the hour, when it no longer grows. */
+/** Waits until the number of the hour's I/Os no longer grows, and returns it. */
 async function settled() {
   const page = await open(3_600);
   const count = () => page.evaluate(() => Number(document.querySelector(".plot")?.dataset.count ?? 0));

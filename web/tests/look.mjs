@@ -22,7 +22,7 @@ page.on("request", (request) => asked.push(request.url()));
 const counted = (more = 0) => page.waitForFunction((least) => Number(document.querySelector(".plot")?.dataset.count) > least, more);
 const text = (selector) => page.locator(selector).first().innerText();
 
-/** The seconds since 1970 by the daemon's clock. */
+/** The daemon's time, in seconds since 1970. */
 async function now() {
   const { origin, hash } = new URL(address);
   const headers = { Authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get("token")}` };
@@ -43,7 +43,7 @@ async function saved() {
   return (await readFile(await file.path(), "utf8")).trim().split("\n").slice(1).map((line) => line.split(","));
 }
 
-/** The seconds since 1970 that have I/Os in that file. */
+/** The seconds in which that file has I/Os, counted from 1970. */
 async function savedSeconds() {
   return [...new Set((await saved()).map(([time]) => time))].map((time) => Math.round(Date.parse(time) / 1_000));
 }

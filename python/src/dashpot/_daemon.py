@@ -75,9 +75,9 @@ class Daemon(Mapping[str, Disk]):
     def check(self, *expectations: str) -> str:
         """Checks figures as `dashpot check` does: `d.check("db.flush.p99 < 50ms")`.
 
-        The figures count from the daemon's start, or from a rule's arming. Raises `CheckFailed` with every
-        observed value if an expectation does not hold, and returns the lines of the outcomes otherwise. `check`
-        runs the program `dashpot`, because the API has no checks.
+        The figures count from the daemon's start or, for a rule, from when the rule was armed. Raises
+        `CheckFailed` with every observed value if an expectation does not hold, and returns the lines of the
+        outcomes otherwise. `check` runs the program `dashpot`, because the API has no checks.
         """
         done = self._command(["check", *expectations])
         return _judge(done.returncode, done.stdout, done.stderr)

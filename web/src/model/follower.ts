@@ -6,11 +6,11 @@ import { type Api, Refused, type Schemas } from "../api";
 import type { Layout } from "./layout";
 import { Series } from "./series";
 
-/** The most columns that the page reads at once. */
+/** The page reads at most this many columns at once. */
 const PIECE = 900;
 /** After this many seconds the page asks for a second that the stream has not brought. */
 const LATE = 3;
-/** The most columns that the page keeps; a daemon keeps as many seconds. */
+/** The page keeps at most this many columns; a daemon keeps as many seconds. */
 const KEPT = 3_600;
 
 export class Follower {
