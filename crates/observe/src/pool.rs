@@ -43,9 +43,9 @@ pub struct ClassInterval {
     pub disk_wait: Histogram,
     /// The times of zios in the queue.
     pub queue_wait: Histogram,
-    /// Sizes of the zios that were not joined with other zios, in bytes.
+    /// The sizes, in bytes, of the zios that were not joined with other zios.
     pub alone: Histogram,
-    /// Sizes of the zios that the queue made by joining several zios, in bytes.
+    /// The sizes, in bytes, of the zios that the queue made by joining several zios.
     pub joined: Histogram,
 }
 

@@ -291,8 +291,9 @@ fn sum_ns(waits: &IoWaits) -> u64 {
     }
 }
 
-/// The waits of a row. Only zios have a wait for a throttle, which is quick to read because it is always 0 on
-/// most disks. A zio without a time in the store is a program's call that dashpot held but did not carry out.
+/// The waits of a row. Only zios have a wait for a throttle. Its column is quick to read, because on most
+/// disks the wait is always 0. A zio without a time in the store is a program's call that dashpot held but
+/// did not carry out.
 fn waits_of(block: &Block, row: usize) -> IoWaits {
     let bits = |column| block.int(column, row).map(|ns| ns as u64);
     let queue_ns = bits(column::QUEUE);

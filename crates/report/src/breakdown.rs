@@ -15,7 +15,7 @@ pub(crate) fn order_of(by: Dimension) -> Order {
     }
 }
 
-/// The value of this dimension that an operation's I/O on a device has.
+/// The value that the I/O of an operation on a device has in this dimension.
 pub(crate) fn value_of<'a>(by: Dimension, device: &'a str, op: &'a OpInterval) -> &'a str {
     match by {
         Dimension::Device => device,

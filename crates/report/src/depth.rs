@@ -3,8 +3,8 @@
 
 use dashpot_api::{Depth, Rule, RuleEffect};
 
-/// A note on a rule with lanes that clients could not fill, or without lanes but with clients that perhaps
-/// hold I/Os back.
+/// A note on a rule whose lanes clients could not fill, or on a rule without lanes if clients perhaps hold
+/// I/Os back.
 pub fn depth_note(rule: &Rule) -> Option<String> {
     let depth = &rule.depth;
     if rule.fields.effect != RuleEffect::Delay || depth.most == 0 || !depth.is_exact() {

@@ -124,8 +124,8 @@ impl Diff {
         self.waits = waits;
     }
 
-    /// Looks at an I/O a second time, after all I/Os have been counted: if it was in flight when I/Os of
-    /// other devices were issued, counts it beside them.
+    /// Looks at an I/O a second time, after all I/Os have been counted, and counts it for each sampled I/O of
+    /// another device that was issued while it was in flight.
     pub fn look_beside(&mut self, side: Side, io: &FinishedIo) {
         if side == Side::Here {
             self.slow_moments.look(io, &BESIDE, &mut self.parts);
