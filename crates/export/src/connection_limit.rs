@@ -1,6 +1,6 @@
-//! Bounds the number of connections, in total and per peer.
+//! Limits the number of connections, in total and per peer.
 //!
-//! The budget guarantees a little memory to each connection. So the memory of all connections is bounded only
+//! The budget guarantees a little memory to each connection. So the memory of all connections is limited only
 //! if their number is. One peer may have at most half of the connections, so that this peer cannot keep other
 //! peers out.
 

@@ -99,7 +99,7 @@ fn parse_cpu_max(text: &str) -> Option<CpuQuota> {
     })
 }
 
-/// The controller of CPU time.
+/// The name of the control groups' controller for CPU time.
 const CONTROLLER: &str = "cpu";
 
 #[cfg(test)]

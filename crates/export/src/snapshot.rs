@@ -32,7 +32,8 @@ pub struct DiskSnapshot {
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
-    /// The clients of a pool's disk, which have no connections to it: the volumes and the pool.
+    /// If the disk belongs to a pool, its clients that have no connections: the pool and its volumes, with
+    /// their names.
     pub volumes: Vec<(ClientId, String)>,
     /// The disk's attachments, which are block devices of the host.
     pub attachments: Vec<AttachmentView>,

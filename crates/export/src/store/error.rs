@@ -51,7 +51,7 @@ pub enum StoreError {
         /// The disk's size in bytes, if it is configured.
         size: Option<u64>,
     },
-    /// The path is not a regular file.
+    /// There is something other than a regular file at the path.
     #[error("disk `{disk}`: {path} is {kind}", path = .path.display())]
     NotAFile {
         /// The name of the disk.
@@ -61,7 +61,7 @@ pub enum StoreError {
         /// The kind of file at the path, and the remedy.
         kind: &'static str,
     },
-    /// The path is not a block device.
+    /// There is something other than a block device at the path.
     #[error("disk `{disk}`: {path} is {kind}", path = .path.display())]
     NotADevice {
         /// The name of the disk.

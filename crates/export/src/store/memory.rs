@@ -58,7 +58,7 @@ fn left_by(group: &Group) -> Option<u64> {
     Some(limit.saturating_sub(usage.saturating_sub(cache)))
 }
 
-/// The controller of memory.
+/// The name of the control groups' controller for memory.
 const CONTROLLER: &str = "memory";
 
 #[cfg(test)]

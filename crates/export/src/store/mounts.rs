@@ -39,7 +39,7 @@ impl Mount {
         let mut words = line.split(|byte| *byte == b' ');
         let (major, minor) = str::from_utf8(words.nth(2)?).ok()?.split_once(':')?;
         let (root, point) = (unescaped(words.next()?), unescaped(words.next()?));
-        // The optional words end with a dash. The file system's type and source come after it.
+        // The optional words end with a dash. The file system's type and source come after the dash.
         words.find(|word| *word == b"-")?;
         Some(Mount {
             device: (major.parse().ok()?, minor.parse().ok()?),

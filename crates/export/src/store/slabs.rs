@@ -214,7 +214,7 @@ fn map() -> Pages {
 const CHUNKS_PER_SLAB: u32 = 1024;
 /// The number of chunks in 2 MiB, which is a huge page on most processors.
 const CHUNKS_PER_GROUP: u32 = 32;
-/// The number of chunks in 4 MiB. To free less memory than this is not worth the work of moving chunks.
+/// The number of chunks in 4 MiB. To free less memory than this, moving chunks is not worth the effort.
 const FEW: usize = 64;
 
 #[cfg(test)]

@@ -105,8 +105,7 @@ impl Answers {
         let Some((present, caller)) = self.lock().get(&id).map(of_call) else {
             return false;
         };
-        // A call that a signal has interrupted does not wait while the signal's handler runs, although its
-        // thread lives.
+        // While a signal's handler runs, the interrupted call does not wait, although its thread lives.
         let is_abandoned = !self.listener.waits(present) && !caller.is_some_and(Thread::lives);
         is_abandoned && self.lock().remove(&id).is_some()
     }

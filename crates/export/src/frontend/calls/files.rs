@@ -3,8 +3,8 @@
 //! If dashpot kept its own table of open descriptors, it would have to follow each open, dup, close, fork and
 //! exec of the program. The kernel keeps such a table anyway, and shows each descriptor as a link to the
 //! current path of its file. So a file that was renamed into a directory counts as below that directory, and
-//! an unlinked file counts as in the directory where it was. dashpot recognizes a file with several names by
-//! its device and inode. Such a file is below a directory if any of its names is.
+//! an unlinked file still counts as below the directory where it was. dashpot recognizes a file with several
+//! names by its device and inode. Such a file is below a directory if any of its names is.
 
 use std::ffi::OsStr;
 use std::io;

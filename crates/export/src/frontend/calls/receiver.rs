@@ -245,6 +245,6 @@ enum Seen {
     Other,
 }
 
-/// The largest number of sentences that the user is told. They are bounded because a program can have any
-/// number of processes.
+/// The largest number of sentences that the user is told. Their number is limited because a program can have
+/// any number of processes.
 const SENTENCES_MAX: usize = 16;

@@ -23,8 +23,8 @@ struct HandedOver {
 }
 
 impl Restarts {
-    /// The first id of a call, if the last call of the same thread was the same. If a disk still holds the
-    /// call with that id, the call has begun again.
+    /// The id with which a call was first handed over, if the thread's last call was the same. If a disk
+    /// still holds the call with that id, the call has begun again.
     pub(super) fn first_name(&self, call: &Call) -> Option<CallId> {
         let before = self.handed_over.get(&call.thread?)?;
         let is_same = before.caller == call.caller && before.arguments == call.arguments;

@@ -77,7 +77,7 @@ impl Device {
         }
     }
 
-    /// Appends the message of a request.
+    /// Appends the message for a request to `into`.
     fn take(&mut self, into: &mut Vec<u8>, tag: u16, descriptor: Descriptor) {
         let begin = into.len();
         let data = match descriptor.op() {

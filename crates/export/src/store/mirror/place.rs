@@ -33,7 +33,7 @@ pub(crate) enum Place {
 }
 
 impl Side {
-    /// Makes the side that a disk is. Also returns the label of the side, if it has one. `bitmap` is the
+    /// Makes the mirror's side for a disk. Also returns the side's label, if it has one. `bitmap` is the
     /// pool's file for labels.
     pub(crate) fn of(
         disk: &str,
