@@ -24,12 +24,12 @@ PER = 64_000
 
 
 def simulate(lab):
-    """The results of a lab of the project."""
+    """The results of a lab in `labs/`."""
     return outcome_of(LABS / f"{lab}.toml")
 
 
 def tuned(lab, tunable, value):
-    """The results of a lab of the project with one tunable changed."""
+    """The results of a lab in `labs/`, with one tunable changed."""
     line = f"{tunable} = {value}"
     text, count = re.subn(rf"^{tunable} *=.*$", line, (LABS / f"{lab}.toml").read_text(), flags=re.M)
     if count == 0:

@@ -71,8 +71,8 @@ class Loop:
         return pathlib.Path(f"/sys/block/{self.name}/dev").read_text().strip().replace(":", ",")
 
     def change_file(self):
-        """Gives a device that is read-only another file of equal size, in one step, so that no other
-        program can take the device."""
+        """Replaces the file of a read-only loop device by another of equal size, in one step, so that no
+        other program can take the device."""
         with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-test-") as file, open(self.path, "rb") as device:
             file.truncate(device.seek(0, os.SEEK_END))
             fcntl.ioctl(device, LOOP_CHANGE_FD, file.fileno())

@@ -265,7 +265,7 @@ def test_what_cannot_be_is_refused(daemon):
 
 
 def wake_ups(daemon):
-    """How often each thread has gone to sleep."""
+    """How often each of the daemon's threads has gone to sleep."""
     tasks = pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()
     status = {task.name: (task / "status").read_text() for task in tasks}
     count = re.compile(r"\nvoluntary_ctxt_switches:\s+(\d+)")

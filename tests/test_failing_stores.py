@@ -132,7 +132,7 @@ def test_a_sync_that_fails(serve, directory, policy):
     client.pwrite(content(2) * 16, MIB)
     assert fails(client.flush)
     trace.stop()
-    # A sync must not succeed now, because the data is not on the disk.
+    # The flush must not succeed, because the data is not on the disk.
     assert fails(client.flush)
     said = daemon.cli("status").stdout
     assert "faulted" in said and "so every flush fails" in said and "start the daemon again" in " ".join(said.split())

@@ -117,7 +117,7 @@ class Disk:
 
 @pytest.fixture
 def traced(daemon, directory):
-    """The calls of a recorder that began three times."""
+    """The calls of a recorder that was started three times."""
     root = directory / "rec"
     client = Client(daemon)
     seen = []

@@ -30,7 +30,7 @@ __all__ = ["SlowContainer", "slow"]
 
 _PROGRAM = "/dashpot"
 # How many seconds a program has to end after SIGTERM: more than Docker's ten, because the files of a database
-# are slow while it shuts down, too. Podman gives no time at all to a container whose client names none.
+# are slow while it shuts down, too. Podman kills a container at once if the client names no time.
 _TO_END = 60
 # The names of machines that `uname -m` prints, and the names that images have for them.
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
