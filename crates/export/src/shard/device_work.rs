@@ -1,4 +1,4 @@
-//! Takes the results of the work that an io_uring does for stores on block devices, all in parallel.
+//! Takes the results of an io_uring, which does the work of stores on block devices, all of it in parallel.
 
 use dashpot_engine::{Input, ZioId};
 use dashpot_sys::Completion;

@@ -1,4 +1,4 @@
-//! The thread that makes a call. The kernel reuses the numbers of threads that have ended.
+//! Identifies the thread that makes a call, because the kernel reuses the numbers of threads that have ended.
 
 use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};

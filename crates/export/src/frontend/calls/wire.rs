@@ -14,7 +14,7 @@ pub(super) struct Message {
     /// The offset of the first byte, and the number of bytes.
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// The place of the operation in [`Op::ALL`], or [`WITHDRAWN`].
+    /// The index of the operation in [`Op::ALL`], or [`WITHDRAWN`].
     pub(super) op: u32,
     /// The sync that dashpot does itself: a [`super::syncs::Way`].
     pub(super) way: u32,

@@ -6,7 +6,7 @@ use zerocopy::FromBytes;
 use crate::frontend::boundary::SendLimits;
 use crate::store::SLICE;
 
-/// A message from the kernel.
+/// One message from the kernel.
 #[derive(Clone, Copy)]
 pub(super) struct Message<'a> {
     pub(super) header: fuse_in_header,

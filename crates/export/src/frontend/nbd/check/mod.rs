@@ -1,6 +1,6 @@
 //! Checks whether a request is valid, and finds the operation that it asks for.
 //!
-//! Source: NetworkBlockDevice/nbd, doc/proto.md, "Request types", "Error values" and "Size
+//! Source: The rules are from NetworkBlockDevice/nbd, doc/proto.md, "Request types", "Error values" and "Size
 //! constraints". The protocol leaves two answers open. This module answers a request of no bytes with EINVAL,
 //! as nbdkit does. And requests without a payload (trim, zeroes, cache, block status) may cover more bytes
 //! than the largest payload.

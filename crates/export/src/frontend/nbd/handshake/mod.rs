@@ -1,9 +1,9 @@
 //! The handshake, from the greeting to the first request, as a state machine that has no socket itself.
 //!
-//! Source: NetworkBlockDevice/nbd, doc/proto.md, "Fixed newstyle negotiation" and "Option types".
-//! The server supports the options EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY, LIST_META_CONTEXT
-//! and SET_META_CONTEXT with `base:allocation`. It does not support TLS. It answers every other option with
-//! ERR_UNSUP and skips the option's data.
+//! Source: The rules are from NetworkBlockDevice/nbd, doc/proto.md, "Fixed newstyle negotiation" and "Option
+//! types". The server supports the options EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY,
+//! LIST_META_CONTEXT and SET_META_CONTEXT with `base:allocation`. It does not support TLS. It answers every
+//! other option with ERR_UNSUP and skips the option's data.
 //!
 //! The caller first sends [`GREETING`]. Then it passes what it receives to [`Handshake::input`], in pieces of
 //! any size, and sends the bytes that were appended to `output`, even if the result is [`Progress::Close`].
