@@ -1,4 +1,4 @@
-//! Watches block devices: `watch [-Q [-C]] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os ended,
+//! Watches block devices. `watch [-Q [-C]] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os ended,
 //! how many events were lost, and how much CPU time the watch took. With `-C` it also follows cgroups; with
 //! `-v` it also prints each I/O.
 

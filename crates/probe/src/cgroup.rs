@@ -12,10 +12,10 @@ pub const GONE: &str = "gone";
 /// The hierarchy of cgroups that governs I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hierarchy {
-    /// The hierarchy's number, in `/proc` and in events.
+    /// The hierarchy's number, which `/proc` and events use.
     pub(crate) id: u32,
-    /// Whether the kernel's events have the same paths as `/proc`, which shows paths relative to the root of
-    /// this process's cgroup namespace.
+    /// Whether the kernel's events and `/proc` show the same paths. `/proc` shows paths relative to the root
+    /// of this process's cgroup namespace.
     pub(crate) is_whole: bool,
 }
 
@@ -34,7 +34,8 @@ impl Hierarchy {
         self.id == UNIFIED
     }
 
-    /// Gives a follower all tasks of this host. Events show the tasks that begin or end meanwhile.
+    /// Tells a follower about all tasks that this host has. Events show the tasks that begin or end
+    /// meanwhile.
     pub(crate) fn introduce(mut self, follower: &mut Follower) {
         for process in numbers("/proc") {
             for pid in numbers(&format!("/proc/{process}/task")) {
@@ -50,7 +51,7 @@ impl Present for Hierarchy {
     fn cgroup(&mut self, pid: i32) -> Option<Arc<str>> {
         let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         let (_, path) = governing(&memberships)?;
-        // In a hierarchy of cgroup v1, the kernel shows each task that is ending in the root.
+        // In a hierarchy of cgroup v1, the kernel shows a task in the root cgroup while the task is ending.
         if path == "/" && !self.is_unified() && is_ending(pid) {
             return None;
         }

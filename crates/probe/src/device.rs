@@ -20,17 +20,17 @@ pub struct Number {
 /// A block device of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// The device's name: `vda`, `loop0`, `vda1`.
+    /// The device's name, such as `vda`, `loop0` or `vda1`.
     pub name: String,
     /// The device's own number.
     pub number: Number,
-    /// The number of the whole disk: of the device itself, or of the disk that contains the partition.
-    /// Events carry this number.
+    /// The number of the whole disk, which is the device itself or, for a partition, the disk that contains
+    /// it. Events carry this number.
     pub disk: Number,
-    /// The kernel's count of disks when this disk appeared: a later disk of the same name has another count.
-    /// Only Linux 5.15 and later have this count.
+    /// The kernel's count of disks when this disk appeared, which differs from the count of a later disk with
+    /// the same name. Only Linux 5.15 and later have this count.
     pub sequence: Option<u64>,
-    /// The device's sectors on its disk, if the device is a partition.
+    /// The sectors of the disk that the device covers, if the device is a partition.
     pub part: Option<Range<u64>>,
     /// The layer at which the device's I/O can be seen.
     pub layer: Layer,
@@ -68,7 +68,7 @@ impl Device {
         find_in(Path::new(SYS), words)
     }
 
-    /// Every whole disk that has a size, in the order of the names.
+    /// Every whole disk that has a size, sorted by name.
     pub fn all() -> Result<Vec<Device>, DeviceError> {
         let mut all = list(Path::new(SYS))?;
         all.retain(|device| device.part.is_none() && device.is_there());
@@ -87,14 +87,14 @@ impl Device {
         self.is_replaced_in(Path::new(SYS))
     }
 
-    /// Whether an I/O of a disk that begins at this sector belongs to this device. Only some of a disk's
-    /// I/Os belong to a partition of the disk.
+    /// Whether an I/O that begins at this sector of a disk belongs to this device. Only some of a disk's I/Os
+    /// belong to a given partition.
     pub fn has(&self, disk: Number, sector: u64) -> bool {
         self.disk == disk && self.part.as_ref().is_none_or(|part| part.contains(&sector))
     }
 
-    /// Whether the kernel's count of I/Os in flight on this device's disk is zero. False if the kernel does
-    /// not count them.
+    /// Whether the kernel's count of I/Os in flight on this device's disk is zero. Returns false if the
+    /// kernel does not count them.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_idle_in(Path::new(SYS))
     }
@@ -102,7 +102,7 @@ impl Device {
     fn is_idle_in(&self, sys: &Path) -> bool {
         let Number { major, minor } = self.disk;
         let home = sys.join(format!("dev/block/{major}:{minor}"));
-        // A disk that no longer exists has neither of these files, and nothing in flight.
+        // A disk that no longer exists has neither of these files, and has nothing in flight.
         let read = |file| fs::read_to_string(home.join(file)).unwrap_or_default();
         let counts = read("queue/iostats").trim() != "0";
         counts && read("inflight").split_whitespace().all(|many| many == "0")
@@ -118,7 +118,7 @@ impl Device {
             .is_some_and(|now| now.sequence != self.sequence)
     }
 
-    /// The device with a size that has this name and number now.
+    /// The device that has this name and number now, unless that device has no size.
     fn namesake(&self, sys: &Path) -> Option<Device> {
         let entry = sys.join(CLASS).join(&self.name);
         let has_size = parsed::<u64>(&entry.join("size")).is_some_and(|sectors| sectors > 0);
@@ -202,11 +202,11 @@ fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     }
 }
 
-/// The most letters by which a mistyped name may differ from a device's name. Names of devices are short:
-/// with more differing letters, the user meant another name.
+/// The most letters by which a mistyped name may differ from a device's name. Names of devices are short, so
+/// a name in which more letters differ is not the one that the user meant.
 const TYPOS_MAX: usize = 1;
 
-/// Every block device of the kernel, in the order of the names.
+/// Every block device of the kernel, sorted by name.
 fn list(sys: &Path) -> Result<Vec<Device>, DeviceError> {
     let entries = fs::read_dir(sys.join(CLASS))?.flatten();
     // If a device cannot be read, it has just been removed, or its driver hides it.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why devices cannot be watched, or can no longer be watched.
+/// The reason that devices cannot be watched, or can no longer be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// tracefs is not mounted anywhere.

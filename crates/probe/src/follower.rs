@@ -1,21 +1,21 @@
 //! Follows tasks through the kernel's events, so that each I/O has the cgroup that its task had when the
 //! task asked for the I/O.
 //!
-//! A new task is in the cgroup of the task that made it, and stays in that cgroup until it is moved. So
-//! three events suffice: `task_newtask`, `cgroup_attach_task`, and `sched_process_exit`.
-//! (The kernel raises no `sched_process_fork` for the workers of io_uring, and that event has no flags.) In
-//! two cases, no such event shows a task's cgroup:
+//! A new task is in the cgroup of the task that made it, and stays in that cgroup until it is moved. The
+//! events `task_newtask`, `cgroup_attach_task` and `sched_process_exit` therefore suffice.
+//! (`sched_process_fork` has no flags, and the kernel does not raise it for the workers of io_uring.) In two
+//! cases, these events do not show a task's cgroup:
 //!
 //! - A task that was made directly into a cgroup (`CLONE_INTO_CGROUP`, of the unified hierarchy only) raises
-//!   no event of a move. The follower looks up the task's cgroup when it reads the event of its creation. If
-//!   the new task has ended by then, the follower counts it in the cgroup of its maker, and marks the new
-//!   task and all tasks that it made ([`INHERITED`]).
+//!   no event of being moved. The follower looks up the task's cgroup when it reads the event of its
+//!   creation. If the new task has ended by then, the follower counts it in the cgroup of its maker, and
+//!   marks the new task and all tasks that it made ([`INHERITED`]).
 //! - When a process is moved, the kernel raises one event, for the first thread, as if only that thread were
-//!   moved. So the follower looks up the cgroups of the other threads, too. Threads that have ended by then
-//!   count as moved, and are marked.
+//!   moved. The follower therefore also looks up the cgroups of the other threads. If threads have ended by
+//!   then, the follower assumes that they were moved, and marks them.
 //!
-//! A task may ask for I/O after its exit has begun, while its files are closed. So the follower remembers
-//! each task until its number is used again or until many other tasks have ended.
+//! A task may ask for I/O after its exit has begun, while its files are closed. The follower therefore
+//! remembers each task until its number is used again or until many other tasks have ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -41,14 +41,15 @@ pub(crate) enum TaskEvent {
         /// The task's name, which is still the name of its maker.
         comm: Comm,
     },
-    /// A task got another name.
+    /// A task was given another name.
     Named {
         /// The number of the task.
         pid: i32,
         /// The name.
         comm: Comm,
     },
-    /// A task or, if it is the first of its process, perhaps the whole process was moved to this cgroup.
+    /// A task was moved to this cgroup. If it is the first task of its process, perhaps the whole process was
+    /// moved.
     Moved {
         /// The number of the task.
         pid: i32,
@@ -72,10 +73,10 @@ pub(crate) trait Present {
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     tasks: HashMap<i32, Task, RandomState>,
-    /// Tasks that have begun to exit, with their serial numbers, in the order of their exits.
+    /// Tasks that have begun to exit, with their serial numbers, in the order in which they exited.
     ended: VecDeque<(i32, u64)>,
     serial: u64,
-    /// Whether tasks can be made directly into cgroups: only the unified hierarchy allows that.
+    /// Whether tasks can be made directly into cgroups, which only the unified hierarchy allows.
     is_unified: bool,
 }
 
@@ -97,14 +98,14 @@ impl Follower {
         }
     }
 
-    /// Notes an existing task, unless an event has shown the task.
+    /// Notes an existing task, unless an event has already shown it.
     pub(crate) fn know(&mut self, pid: i32, process: i32, cgroup: Arc<str>) {
         if !self.tasks.contains_key(&pid) {
             self.put(pid, process, cgroup);
         }
     }
 
-    /// Takes the next event in the order of time.
+    /// Takes the next event, in order of time.
     pub(crate) fn take(&mut self, event: &TaskEvent, present: &mut impl Present) {
         match event {
             TaskEvent::Made {
@@ -127,7 +128,8 @@ impl Follower {
         Some(cgroup)
     }
 
-    /// Forgets all tasks, because events were lost: the follower looks up each task again.
+    /// Forgets all tasks, because events were lost. The follower then looks up each task again when it needs
+    /// the task's cgroup.
     pub(crate) fn forget(&mut self) {
         self.tasks.clear();
         self.ended.clear();
@@ -157,7 +159,7 @@ impl Follower {
         };
         match cgroup {
             Some(cgroup) => self.put(pid, process, cgroup),
-            // The number may have belonged to an earlier task.
+            // The number may still stand for an earlier task.
             None => drop(self.tasks.remove(&pid)),
         }
     }

@@ -12,15 +12,15 @@ pub struct InFlight {
     pub rwbs: Rwbs,
     /// The first sector.
     pub sector: u64,
-    /// The number of bytes, as far as events have shown it.
+    /// The number of bytes that events have shown so far.
     pub bytes: u64,
     /// The time at which the I/O began: its queueing if the probe watches queueing, otherwise its issue.
     pub since_ns: u64,
-    /// Whether the driver has got the I/O.
+    /// Whether the driver has received the I/O.
     pub issued: bool,
     /// Whether the I/O's end may be among the lost events. An end that comes now may belong to another I/O,
-    /// so this I/O is not reported. The probe gives up a doubtful I/O when it next finds nothing in flight
-    /// on the disk.
+    /// so the probe does not report this I/O as finished. The probe gives up a doubtful I/O when it next
+    /// finds nothing in flight on the disk.
     pub doubtful: bool,
     /// The task that asked for the I/O, if known.
     pub submitter: Option<Submitter>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::device::Number;
 
-/// A request that the device has finished; on a bio-based device, a bio. All times are times of
-/// `CLOCK_MONOTONIC`, in nanoseconds.
+/// A request that the device has finished; on a bio-based device, a bio. All times are on `CLOCK_MONOTONIC`,
+/// in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
     /// The disk, never a partition.
@@ -17,10 +17,10 @@ pub struct Io {
     pub sector: u64,
     /// The number of bytes.
     pub bytes: u64,
-    /// When the I/O was queued; if it has several bios, when the oldest of them was queued. `None` if the
-    /// probe does not watch queueing or has not seen the I/O's queueing.
+    /// When the I/O or, if it has several bios, its oldest bio was queued. `None` if the probe does not watch
+    /// queueing or has not seen the I/O's queueing.
     pub queued_ns: Option<u64>,
-    /// When the driver got the request; for a bio, when the device got it.
+    /// When the driver received the request or, for a bio, when the device received it.
     pub issued_ns: u64,
     /// When the I/O's last part was complete.
     pub completed_ns: u64,
@@ -46,7 +46,7 @@ pub struct Submitter {
     pub cgroup: Option<Arc<str>>,
 }
 
-/// The kernel's letters for an operation: `R`, `WS`, `FWFS`.
+/// The kernel's letters for an operation, such as `R`, `WS` or `FWFS`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rwbs(Text);
 
@@ -54,7 +54,7 @@ pub struct Rwbs(Text);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Comm(Text);
 
-/// Text that ends at the first zero byte, as the kernel keeps it.
+/// Text as the kernel keeps it, which ends at the first zero byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Text([u8; 16]);
 
@@ -85,8 +85,8 @@ impl Rwbs {
         self.0.bytes()
     }
 
-    /// The letter of the operation, without flags: `R`, `W`, `D` for a discard, `F` for a flush,
-    /// `N` for any other operation. An `F` before the operation is a flag that asks for a flush first.
+    /// The letter of the operation, without flags. It is `R`, `W`, `D` for a discard, `F` for a flush, or `N`
+    /// for any other operation. An `F` before the operation is a flag that asks for a flush first.
     pub fn operation(&self) -> u8 {
         match self.bytes() {
             [b'F', operation, ..] | [operation, ..] => *operation,

@@ -11,10 +11,10 @@ pub struct Options {
     pub start: Start,
     /// Whether each I/O names its submitter: the process that queued its oldest bio. To know submitters, the
     /// probe needs the events of [`Start::Queue`]. If `io.max` has held an I/O back, a kernel thread queues
-    /// it, and is its submitter.
+    /// the I/O, and counts as its submitter.
     pub submitters: bool,
-    /// Whether each submitter has the cgroup that governed its I/O when it asked for the I/O. For this,
-    /// the probe needs an event whenever a task of the host is made, is moved or ends, and looks at all
+    /// Whether each submitter comes with the cgroup that governed its I/O when it asked for the I/O. For
+    /// this, the probe needs an event whenever a task of the host is made, is moved or ends, and looks at all
     /// tasks when the watch begins.
     pub cgroups: bool,
 }
@@ -22,11 +22,11 @@ pub struct Options {
 /// The event at which an I/O begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// An I/O begins when the driver gets it.
+    /// An I/O begins when the driver receives it.
     Issue,
-    /// An I/O begins when it is queued, and has the times of its queueing and of its issue. An I/O is queued
-    /// when its oldest bio is handed to the disk (`block_bio_queue`), before it waits for a free tag.
-    /// `/sys/block/DEV/stat` counts from the end of that wait. But an I/O that `io.max` holds back counts as
-    /// queued only afterwards.
+    /// An I/O begins when it is queued, and the probe reports the times of its queueing and of its issue. An
+    /// I/O is queued when its oldest bio is handed to the disk (`block_bio_queue`), before it waits for a
+    /// free tag. `/sys/block/DEV/stat` counts from the end of that wait. But an I/O that `io.max` holds back
+    /// counts as queued only when `io.max` lets it go.
     Queue,
 }

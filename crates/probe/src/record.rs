@@ -1,4 +1,4 @@
-//! One event, independent of the kernel's layout.
+//! One event, in a form that does not depend on the kernel's layout of records.
 
 use crate::device::Number;
 use crate::follower::TaskEvent;
@@ -49,11 +49,11 @@ pub struct Record {
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// `block_bio_queue`: the device got a bio from this task.
+    /// `block_bio_queue`: the device received a bio from this task.
     BioQueue(Comm),
     /// `block_split`: a bio was cut. Its remaining part begins at this sector.
     Split(u64),
-    /// `block_rq_issue`: the driver got a request of this many bytes.
+    /// `block_rq_issue`: the driver received a request of this many bytes.
     Issue(u32),
     /// `block_rq_requeue`: the driver gave a request back.
     Requeue,

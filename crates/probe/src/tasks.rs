@@ -1,4 +1,5 @@
-//! Knows the names and the cgroups of this host's tasks, for the submitters of I/Os and of calls that sync.
+//! The names and the cgroups of this host's tasks, with which the probe describes the submitters of I/Os and
+//! of calls that sync.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,9 +18,9 @@ pub(crate) struct Tasks {
     follower: Follower,
     present: Hierarchy,
     /// Whether the kernel has all events that the follower needs. If not, the tasks' cgroups are looked up
-    /// anew at each reading.
+    /// again at each reading.
     is_followed: bool,
-    /// Whether events were lost since all tasks were last looked up.
+    /// Whether events have been lost since all tasks were last looked up.
     is_unsure: bool,
     gone: Arc<str>,
     /// The names of tasks that events have shown, until they end.
@@ -44,7 +45,7 @@ impl Tasks {
         }
     }
 
-    /// Takes the next event in the order of time.
+    /// Takes the next event, in order of time.
     pub(crate) fn take(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::Made { pid, comm, .. } | TaskEvent::Named { pid, comm } => {
@@ -54,7 +55,7 @@ impl Tasks {
             TaskEvent::Moved { .. } => {}
         }
         match event {
-            // The event's path is relative to another root than the paths of `/proc` here.
+            // The path in the event has another root than the paths that this process sees in `/proc`.
             TaskEvent::Moved { pid, .. } if !self.present.is_whole => {
                 let (pid, now) = (*pid, self.present.cgroup(*pid));
                 let cgroup = now.unwrap_or_else(|| Arc::clone(&self.gone));
@@ -94,7 +95,7 @@ impl Tasks {
         }
     }
 
-    /// Looks at all tasks again after a loss. This is slow, so call it seldom.
+    /// Looks at all tasks again after a loss. This is slow, so call it rarely.
     pub(crate) fn tend(&mut self) {
         if std::mem::take(&mut self.is_unsure) && self.is_followed {
             self.present.introduce(&mut self.follower);

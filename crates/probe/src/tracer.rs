@@ -20,13 +20,13 @@ use crate::tracefs::setup::{SWITCH, buffer_kib, enable, enable_tasks, layout, no
 pub struct Progress {
     /// The tracer has seen everything that happened before this time, except lost events.
     pub until_ns: u64,
-    /// How many events the kernel had no room for, since the last reading.
+    /// How many events since the last reading were lost, because the kernel had no room for them.
     pub lost: u64,
-    /// How many I/Os ended since the last reading whose beginning was lost or came before the watch. These
-    /// I/Os are not reported.
+    /// How many of the I/Os that ended since the last reading are not reported, because their beginning was
+    /// lost or came before the watch.
     pub unmatched: u64,
-    /// How many I/Os were given up since the last reading, because their ends may have been lost, or because
-    /// there was no room to remember them. These I/Os are not reported either.
+    /// How many I/Os were given up since the last reading, and are not reported either, because their ends
+    /// may have been lost or because there was no room to remember them.
     pub dropped: u64,
 }
 
@@ -37,7 +37,7 @@ impl Progress {
     }
 }
 
-/// A watch on some devices. Dropping the watch leaves nothing in the kernel.
+/// A watch on some devices. Dropping it removes everything that it has set up in the kernel.
 #[derive(Debug)]
 pub struct Tracer {
     devices: Vec<Device>,
@@ -47,7 +47,7 @@ pub struct Tracer {
     pairing: Pairing,
     /// The tasks, if the tracer watches their cgroups.
     tasks: Option<Tasks>,
-    /// The counts of the same names in `pairing` at the last reading.
+    /// `unmatched` and `dropped` of `pairing` at the last reading.
     unmatched: u64,
     dropped: u64,
     tended_ns: u64,
@@ -64,7 +64,7 @@ impl Tracer {
         Tracer::start_with(options, buffer_kib)
     }
 
-    /// Begins to watch, with this much kernel memory for each CPU, in KiB.
+    /// Begins to watch, with `buffer_kib` KiB of kernel memory for each CPU.
     fn start_with(
         options: &Options,
         buffer_kib: impl Fn(usize) -> usize,
@@ -99,9 +99,9 @@ impl Tracer {
         })
     }
 
-    /// Reads the events since the last call, up to `end_ns`, and gives each finished I/O, in the order in
-    /// which the I/Os ended. The tracer keeps no finished I/Os. This function does not wait, so its caller
-    /// should call it often: 20 times a second.
+    /// Reads the events since the last call, up to `end_ns`, and gives `give` each finished I/O, in the order
+    /// in which the I/Os ended. The tracer keeps no finished I/Os. This function does not wait, so its caller
+    /// should call it often, such as 20 times a second.
     pub fn read(&mut self, end_ns: u64, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
         let until_ns = now_ns().min(end_ns);
         let (devices, pairing, tasks) = (&self.devices, &mut self.pairing, &mut self.tasks);
@@ -136,8 +136,8 @@ impl Tracer {
     }
 
     /// Checks that the recording continues, and gives up I/Os that must have ended. If a disk had nothing in
-    /// flight at the last check, all its earlier I/Os had ended by then, and the tracer has read their
-    /// events by now, except lost events.
+    /// flight at the last check, all its earlier I/Os had ended by then, and the tracer has meanwhile read
+    /// all their events that were not lost.
     fn tend(&mut self, now_ns: u64) -> Result<(), TraceError> {
         self.instance.check_on(SWITCH)?;
         self.tasks.iter_mut().for_each(Tasks::tend);
@@ -175,8 +175,8 @@ impl Tracer {
     }
 }
 
-/// Whether an I/O of a disk belongs to one of these devices. Events name whole disks. A partition gets the
-/// I/Os of its sectors, but no flushes: the kernel's statistics, too, count flushes only for the whole disk.
+/// Whether an I/O of a disk belongs to one of these devices. Events name whole disks. A partition has the
+/// I/Os of its sectors, but no flushes, which the kernel's own statistics also count only for the whole disk.
 fn is_of(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
     let is_flush = rwbs.operation() == b'F';
     devices

@@ -1,9 +1,8 @@
 //! A ring of the kernel's io_uring that signals an event descriptor.
 //!
-//! One thread uses such a ring. In return, the kernel completes the ring's work during that thread's own
-//! calls, and never interrupts the thread for this work. Such a ring needs Linux 6.1 or later. The ring
-//! does not wake a poller itself: it signals the event descriptor, and the poller watches this
-//! descriptor.
+//! Only one thread uses such a ring, so that the kernel can complete the ring's work during that thread's own
+//! calls, and need not interrupt the thread for it. Such a ring needs Linux 6.1 or later. The ring does not
+//! wake a poller itself: it signals the event descriptor, and the poller watches this descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -36,10 +35,10 @@ impl BellRing {
         self.ring.submitter().register_enable_rings()
     }
 
-    /// Makes the descriptor unreadable for a poller until the kernel signals it again.
+    /// Takes the signal back: a poller finds the descriptor not readable until the kernel signals it again.
     pub(crate) fn hear(&self) {
         let mut rings = [0; 8];
-        // There may be nothing to read. The caller takes the completions in any case.
+        // This may fail because there is nothing to read. Either way, the caller then takes the completions.
         let _ = rustix::io::read(&self.bell, &mut rings);
     }
 
@@ -50,14 +49,14 @@ impl BellRing {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// The kernel's next completion. The ring must have at most `in_flight` operations. If the kernel keeps
-    /// completions back, this method makes calls to get them.
+    /// The kernel's next completion. At most `in_flight` operations may be in flight. If the kernel holds
+    /// completions back, this method makes system calls to get them.
     ///
-    /// A call may give no completion although the kernel keeps more back. Since Linux 6.13 a call runs at
-    /// most 20 pieces of work, and a piece may complete nothing: if its operation would block, the piece
+    /// A call may yield no completion although the kernel still holds some back. Since Linux 6.13 a call runs
+    /// at most 20 pieces of work, and a piece may complete nothing: if its operation would block, the piece
     /// only moves the operation to a thread of the kernel. So this method makes enough calls for all
-    /// operations. For later completions, the kernel signals again. The number of calls is bounded,
-    /// because the kernel's flag may stay set when nothing is kept back.
+    /// operations. The kernel signals the descriptor again for later completions. The number of calls is
+    /// bounded, because the kernel's flag may stay set although nothing is held back.
     pub(crate) fn next_entry(&mut self, in_flight: usize) -> Option<cqueue::Entry> {
         for _ in 0..in_flight / WORK_OF_A_CALL + 2 {
             if let Some(entry) = self.ring.completion().next() {
@@ -74,7 +73,7 @@ impl BellRing {
         self.ring.completion().next()
     }
 
-    /// Lets the kernel post completions that it has kept back.
+    /// Lets the kernel post completions that it has held back.
     fn enter(&mut self) -> io::Result<()> {
         match self.ring.submit() {
             Err(error) if !is_transient(&error) => Err(error),

@@ -17,7 +17,7 @@ impl Buffer {
     pub fn of(mut self, length: usize) -> Buffer {
         let pages = length.div_ceil(PAGE);
         if pages > self.pages.len() {
-            // If there is no memory, this allocation ends the process, as any other allocation does.
+            // If there is no memory, this allocation ends the process, as any other allocation would.
             self.pages = vec![Page::new_zeroed(); pages];
         }
         self.length = length;

@@ -1,4 +1,4 @@
-//! System calls on block devices for which no other crate has a safe function.
+//! System calls on block devices that no other crate offers as safe functions.
 
 use std::os::fd::AsFd;
 

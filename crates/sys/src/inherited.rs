@@ -19,7 +19,7 @@ pub fn duplicate_inherited(number: RawFd) -> io::Result<OwnedFd> {
     Ok(own)
 }
 
-/// The lowest number that is not the number of a standard stream.
+/// The lowest descriptor number after those of the standard streams.
 const FIRST_FREE: RawFd = 3;
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ impl Pages {
     /// Maps this many bytes, in huge pages if the kernel has them.
     ///
     /// # Errors
-    /// If the kernel refuses to map more memory for the process.
+    /// Fails if the kernel refuses to map more memory for the process.
     pub fn map(length: usize) -> io::Result<Pages> {
         let pages = MmapMut::map_anon(length)?;
         // A kernel without huge pages uses small pages.
@@ -25,7 +25,8 @@ impl Pages {
     /// Gives the memory of a range of whole pages back to the kernel. The range then reads as zeroes.
     ///
     /// # Errors
-    /// If the range is not of whole pages, or if the kernel refuses. Then the bytes stay as they were.
+    /// Fails if the range does not consist of whole pages, or if the kernel refuses. The bytes then stay as
+    /// they were.
     pub fn give_back(&mut self, range: Range<usize>) -> io::Result<()> {
         let page = rustix::param::page_size();
         let is_whole = range.start.is_multiple_of(page) && range.end.is_multiple_of(page);
@@ -33,11 +34,11 @@ impl Pages {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let (start, length) = (bytes.as_mut_ptr(), bytes.len());
-        // SAFETY: the range has whole pages of this mapping, as the code above has checked. The mapping
-        // is private and anonymous, so its pages become zeroes, which are valid bytes. `&mut self`
-        // means that there is no reference to these bytes.
+        // SAFETY: the range consists of whole pages of this mapping, as the code above has checked. The
+        // mapping is private and anonymous, so its pages become zeroes, which are valid bytes. `&mut self`
+        // means that there is no other reference to these bytes.
         let advise = |advice| unsafe { madvise(start.cast(), length, advice) };
-        // For locked memory, the kernel takes only `MADV_DONTNEED_LOCKED`, which Linux has since 5.18.
+        // For locked memory, the kernel accepts only `MADV_DONTNEED_LOCKED`, which Linux has had since 5.18.
         let given = advise(Advice::LinuxDontneedLocked).or_else(|_| advise(Advice::LinuxDontNeed));
         Ok(given?)
     }

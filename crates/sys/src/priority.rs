@@ -7,12 +7,13 @@ use std::io;
 /// makes later have normal priority.
 ///
 /// # Errors
-/// The kernel refuses the call to users without the right to such a priority, and in cgroups without a
-/// budget for real-time threads (`cpu.rt_runtime_us`).
+/// The kernel refuses the call to users without the right to such a priority, and to threads in cgroups
+/// without a budget for real-time threads (`cpu.rt_runtime_us`).
 pub fn run_before_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the pointer is to a live structure, which the kernel only reads; 0 is the calling thread.
+    // SAFETY: the pointer is to a live structure, which the kernel only reads; 0 stands for the calling
+    // thread.
     match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

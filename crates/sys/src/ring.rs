@@ -1,7 +1,7 @@
 //! A ring of the kernel's io_uring for reads, writes and syncs of files opened for direct I/O.
 //!
-//! While an operation is in flight, the ring owns the buffer and the file that the kernel uses. So a
-//! caller can neither free nor change the buffer or the file too early.
+//! While an operation is in flight, the ring owns the buffer and the file that the kernel uses, so that a
+//! caller can neither free nor change them too early.
 //!
 //! Only the thread that [enables](Ring::enable) a ring uses the ring, and a poller watches the ring's
 //! event descriptor.
@@ -22,7 +22,7 @@ use crate::buffer::Buffer;
 pub struct Ring {
     base: BellRing,
     flights: Vec<Option<Flight>>,
-    /// The places in `flights` that are free.
+    /// The indices in `flights` that are free.
     free: Vec<usize>,
     in_flight: usize,
     spare: Vec<Buffer>,
@@ -71,8 +71,8 @@ struct Flight {
 }
 
 impl Ring {
-    /// Makes a ring that takes this many operations between two calls of [`Ring::submit`]. More
-    /// operations may be in flight.
+    /// Makes a ring that can queue this many operations between two calls of [`Ring::submit`]. More
+    /// operations than that may be in flight.
     pub fn new(entries: u32) -> io::Result<Ring> {
         Ok(Ring {
             base: BellRing::new(entries)?,
@@ -88,8 +88,8 @@ impl Ring {
         self.base.enable()
     }
 
-    /// Queues an operation on a file that is open for direct I/O. `token` comes back with the
-    /// operation's [`Completion`]. Fails if the kernel takes no more operations at the moment.
+    /// Queues an operation on a file that is open for direct I/O. `token` comes back with the operation's
+    /// [`Completion`]. Fails if the kernel cannot take more operations at the moment.
     pub fn start(&mut self, file: &Arc<File>, token: u64, work: Work<'_>) -> io::Result<()> {
         if self.base.ring.submission().is_full() {
             self.submit()?;
@@ -119,18 +119,18 @@ impl Ring {
         Ok(())
     }
 
-    /// Gives the queued operations to the kernel. Makes no call when no operations are queued.
-    /// Operations that the kernel does not take now stay queued.
+    /// Gives the queued operations to the kernel. Makes no system call if no operations are queued.
+    /// Operations that the kernel does not accept yet stay queued.
     ///
-    /// If one call submits more than two operations, the kernel merges neighbouring operations. The
-    /// device would then see fewer and larger requests than the caller has started. So each call submits
-    /// at most two operations.
+    /// If one call submits more than two operations, the kernel merges neighbouring operations. The device
+    /// would then see fewer and larger requests than the caller has started, so each call submits at most two
+    /// operations.
     pub fn submit(&mut self) -> io::Result<()> {
         let mut queued = self.base.ring.submission().len();
         while queued > 0 {
             let few = queued.min(UNMERGED);
-            // SAFETY: the call has no argument. `start` made these entries, and says why the kernel may
-            // have them.
+            // SAFETY: the call has no argument. `start` made the queued entries, and its comment says why the
+            // kernel may have them.
             let entered = unsafe {
                 self.base
                     .ring
@@ -152,13 +152,13 @@ impl Ring {
         !self.base.ring.submission().is_empty()
     }
 
-    /// Makes the descriptor unreadable for a poller until another operation ends. Afterwards the caller
-    /// takes completions until there are no more.
+    /// Takes the signal back: a poller finds the descriptor not readable until another operation ends.
+    /// Afterwards the caller takes completions until there are no more.
     pub fn hear(&self) {
         self.base.hear();
     }
 
-    /// The next operation that has ended.
+    /// The next of the operations that have ended.
     pub fn next_completion(&mut self) -> Option<Completion> {
         let entry = self.base.next_entry(self.in_flight)?;
         let place = usize::try_from(entry.user_data()).ok()?;

@@ -7,19 +7,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::{Errno, Result};
 
 /// Waits until `epoll` has events, and appends as many of them as the spare capacity of `events` holds.
-/// `events` must have spare capacity. The wait ends without events after `timeout`, and when a signal
+/// `events` must have spare capacity. The wait ends without events after `timeout`, or when a signal
 /// interrupts it.
 ///
 /// # Errors
-/// The kernel's error, if `epoll` is not an epoll descriptor.
+/// Returns the kernel's error if `epoll` is not an epoll descriptor.
 pub fn wait_for_events(
     epoll: BorrowedFd<'_>,
     events: &mut Vec<epoll::Event>,
     timeout: Option<&Timespec>,
 ) -> Result<()> {
     let waited = match epoll::wait(epoll, spare_capacity(events), timeout) {
-        // The call is epoll_pwait2. Linux lacks it before 5.11, and user-mode emulators and the filters
-        // of containers learned it years later.
+        // The call is epoll_pwait2. Linux before 5.11 lacks it, and it was added to user-mode emulators and
+        // to the filters of containers only years later.
         Err(Errno::NOSYS | Errno::PERM) => wait_with_older_calls(epoll, events, timeout),
         waited => waited.map(|_| ()),
     };
@@ -29,7 +29,7 @@ pub fn wait_for_events(
     }
 }
 
-/// Of the older calls, only ppoll takes nanoseconds, and only epoll_wait gives events.
+/// Of the older calls, only ppoll takes a timeout in nanoseconds, and only epoll_wait returns events.
 fn wait_with_older_calls(
     epoll: BorrowedFd<'_>,
     events: &mut Vec<epoll::Event>,
@@ -63,7 +63,8 @@ mod tests {
 
     const BOTH: [Wait; 2] = [wait_for_events, wait_with_older_calls];
 
-    /// An epoll descriptor, and the descriptors that it watches. All of them are ready, and numbered from 0.
+    /// An epoll descriptor, and the descriptors that it watches. The watched descriptors are all ready, and
+    /// numbered from 0.
     fn ready(count: u64) -> (OwnedFd, Vec<OwnedFd>) {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let add = |number| {

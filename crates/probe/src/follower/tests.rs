@@ -128,7 +128,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The cgroups that a follower gives to the I/Os of a history, each with the true cgroup.
+/// The cgroups that a follower finds for the I/Os of a history, each with the true cgroup.
 fn followed(steps: &[Step], is_unified: bool) -> Vec<(String, String)> {
     let mut host = Host::default();
     host.tasks.insert(1, (1, path(0)));
@@ -155,8 +155,9 @@ fn followed(steps: &[Step], is_unified: bool) -> Vec<(String, String)> {
 }
 
 proptest! {
-    /// Without tasks made directly into cgroups and without threads, events alone decide: the follower looks
-    /// up nothing. So every answer is true, even for tasks that had ended before their events were read.
+    /// Without threads and without tasks made directly into cgroups, the follower needs only events, and
+    /// looks up nothing. Every answer must then be true, even for tasks that had ended before their events
+    /// were read.
     #[test]
     fn each_io_has_the_cgroup_of_its_moment(steps in prop::collection::vec(step(), 0..80)) {
         let is_sure = |step: &&Step| !matches!(step, Step::Into(..) | Step::Thread(..));
@@ -166,8 +167,8 @@ proptest! {
         }
     }
 
-    /// With tasks made directly into cgroups and with threads, too, every answer is true if each event is
-    /// read at once.
+    /// If each event is read at once, every answer is true, even with threads and with tasks made directly
+    /// into cgroups.
     #[test]
     fn what_is_read_at_once_is_true(steps in prop::collection::vec(step(), 0..80)) {
         let steps: Vec<Step> = steps.into_iter().flat_map(|step| [step, Step::Read]).collect();
@@ -176,7 +177,7 @@ proptest! {
         }
     }
 
-    /// If processes are not moved while their events wait, an answer is true or marked.
+    /// If no process is moved while events wait to be read, every answer is true or marked.
     #[test]
     fn an_answer_is_true_or_marked(steps in prop::collection::vec(step(), 0..80)) {
         let settled = |step: Step| match step {

@@ -1,12 +1,12 @@
-//! Pairs the events of bios, for devices without requests (dm, md, zram): `block_bio_queue` and
-//! `block_bio_complete`.
+//! Pairs the events of bios (`block_bio_queue` and `block_bio_complete`), for devices without requests (dm,
+//! md, zram).
 //!
-//! The sector after a bio's last sector identifies the bio. A bio's beginning can change: some drivers
-//! advance a bio while they work on it, until no sectors are left (brd after Linux 6.12). When dm splits a
-//! bio, it trims the bio to the remaining part. zram does not change the beginning. But no driver changes a
-//! bio's end.
+//! The sector after a bio's last sector identifies the bio. A bio's beginning can change, because some
+//! drivers advance a bio while they work on it, until no sectors are left (brd after Linux 6.12). When dm
+//! splits a bio, it trims the bio to the remaining part. zram does not change the beginning. But no driver
+//! changes a bio's end.
 //!
-//! A split bio is one I/O, from its queueing to the end of its last part: the kernel does not queue the
+//! A split bio is one I/O, from its queueing to the end of its last part. The kernel does not queue the
 //! remaining part again, and the end of the whole bio comes after the ends of its parts. If the kernel
 //! reports the end of a part, no queued bio has that end, and the event is ignored. (dm's own
 //! `/sys/block/DEV/stat` counts the parts: a read across two of its targets counts twice.)
@@ -27,7 +27,7 @@ use super::table::{Seen, Table};
 pub(super) struct Bios {
     start: Start,
     queued: Table<Bio>,
-    /// The number of completions of bios whose queueing the probe has not seen.
+    /// How many bios completed whose queueing the probe has not seen.
     pub(super) unmatched: u64,
 }
 

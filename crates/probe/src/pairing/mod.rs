@@ -1,14 +1,14 @@
-//! Pairs events into I/Os: finds the end for each beginning.
+//! Pairs events into I/Os, by finding the end for each beginning.
 //!
-//! No event names its request. So the pairing identifies requests by the disk, their remaining sectors,
-//! and the letter of the operation. Requests that agree in all of these are paired in the order in which
-//! they began. Two such requests may get each other's ends, but the sum of their times is still right.
+//! No event names its request, so the pairing identifies requests by the disk, their remaining sectors, and
+//! the letter of the operation. Requests that agree in all three are paired in the order in which they began.
+//! Two such requests may get each other's ends, but the sum of their times is still right.
 //!
-//! There is no time-out: an I/O may last for hours. The probe can miss an end only if the kernel loses
-//! events. I/Os in flight at the time of a loss are doubtful: an end that matches a doubtful I/O may belong
-//! to another I/O at the same sectors, and a long latency made from two I/Os is worse than no latency. The
-//! pairing gives a doubtful I/O up, and counts it, when an end that matches it comes, when another I/O begins
-//! at the same place, or when the kernel has nothing in flight on the disk.
+//! There is no time-out, because an I/O may last for hours. The probe can miss an end only if the kernel
+//! loses events. I/Os in flight at the time of a loss are doubtful, because an end that matches a doubtful
+//! I/O may belong to another I/O at the same sectors, and a long latency made from two I/Os is worse than no
+//! latency. The pairing gives up a doubtful I/O, and counts it, when an end that matches the I/O comes, when
+//! another I/O begins at the same place, or when the kernel has nothing in flight on the disk.
 
 mod bios;
 mod requests;
@@ -45,7 +45,7 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event in the order of time, and the cgroup of its task if the probe watches cgroups.
+    /// Takes the next event, in order of time, and the cgroup of its task if the probe watches cgroups.
     /// Returns the I/O that the event finishes, if any.
     pub(crate) fn take(&mut self, record: &Record, cgroup: Option<Arc<str>>) -> Option<Io> {
         match self.layer(record.device)? {
@@ -59,7 +59,7 @@ impl Pairing {
         self.requests.in_flight().chain(self.bios.in_flight())
     }
 
-    /// Notes that the kernel lost events: I/Os in flight may have ended unseen.
+    /// Notes that the kernel lost events, so that I/Os in flight may have ended unseen.
     pub(crate) fn lost(&mut self, at_ns: u64) {
         self.requests.lost(at_ns);
         self.bios.lost(at_ns);
@@ -71,13 +71,14 @@ impl Pairing {
         self.bios.give_up(disk, before_ns);
     }
 
-    /// The number of completions of I/Os whose beginning the probe has not seen: it came before the watch, or
-    /// was lost.
+    /// How many I/Os ended whose beginning the probe has not seen, because the beginning came before the
+    /// watch or was lost.
     pub(crate) fn unmatched(&self) -> u64 {
         self.requests.unmatched + self.bios.unmatched
     }
 
-    /// The number of I/Os given up: their ends were lost, or there was no room to remember them.
+    /// How many I/Os were given up, because their ends may have been lost or because there was no room to
+    /// remember them.
     pub(crate) fn dropped(&self) -> u64 {
         self.requests.dropped() + self.bios.dropped()
     }

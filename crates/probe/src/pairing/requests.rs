@@ -3,26 +3,26 @@
 //!
 //! **Queued** is the time of `block_bio_queue`, when a bio is handed to the disk; for a request with several
 //! bios, the time of the oldest bio. After this time come the wait for a free tag, the plug, the scheduler,
-//! and the limits of iocost, iolatency and write-back throttling. `io.max` holds I/O back before that time;
-//! a `kworker` queues the I/O afterwards. `block_getrq` comes when the wait for a tag is over, and would
-//! hide that wait. The statistics in `/sys/block/DEV/stat` hide that wait, too, because they count from
+//! and the limits of iocost, iolatency and write-back throttling. `io.max` holds I/O back before that time,
+//! and a `kworker` then queues the I/O. `block_getrq` comes when the wait for a tag is over, and would hide
+//! that wait. The statistics in `/sys/block/DEV/stat` also hide that wait, because they count from
 //! `block_getrq`. The kernel raises no `block_rq_insert` for directly issued requests. A bio that ends
-//! without a request is not an I/O: if it must not wait (`REQ_NOWAIT`, as from io_uring) and finds no tag,
-//! it begins anew when it is submitted again.
+//! without a request is not an I/O. For example, a bio that must not wait (`REQ_NOWAIT`, as from io_uring)
+//! and finds no tag begins anew when it is submitted again.
 //!
-//! **The bios of a request** are the bios within the request's sectors. So the pairing needs no event
-//! that says which bios the kernel merged. It only keeps the waiting bios, by their first sectors. If
+//! **The bios of a request** are the bios within the request's sectors. The pairing therefore needs no event
+//! that says which bios the kernel merged; it only keeps the waiting bios, by their first sectors. If
 //! `block_split` cuts a bio, the pairing keeps the parts, because each part gets its own request, in any
-//! order. Only discards can be merged without being neighbours, and no event shows such a merge. So if
-//! sectors of a discard have no bio, the pairing takes other waiting discards for them.
+//! order. Only discards can be merged without being neighbours, and no event shows such a merge. If sectors
+//! of a discard have no bio, the pairing therefore takes other waiting discards for them.
 //!
 //! A request has no time of queueing if the probe did not see one of its bios. Examples are a flush that the
 //! kernel itself makes, a command from a driver or a program, I/O that dm-multipath passes on, and I/O that
 //! was queued before the watch began. Kernels before 4.13 queue the remaining part of a split bio once more.
 //!
-//! **Issued** is the first time that the driver got the request. If the driver gave a request back, the
-//! request has been waiting for that driver all along, so its time does not start again. (The time in the
-//! kernel's statistics does not start again either; in other tools that read these events it often does.)
+//! **Issued** is the time at which the driver first received the request. If the driver gives a request back,
+//! the request is still waiting for that driver, so its time does not start again. (The time in the kernel's
+//! statistics does not start again either; in other tools that read these events it often does.)
 //!
 //! **A flush** reaches the driver as a request that the kernel itself makes, `FF`, and that serves all
 //! waiting callers. That request counts as the I/O. The empty request of a waiting caller is never issued,
@@ -47,12 +47,12 @@ pub(super) const SECTOR: u64 = 512;
 #[derive(Debug)]
 pub(super) struct Requests {
     start: Start,
-    /// Bios, and requests that the driver gave back, by their first sectors: everything that the driver does
-    /// not have now.
+    /// Bios, and requests that the driver gave back, by their first sectors. This is everything that the
+    /// driver does not have at the moment.
     waiting: Table<Request>,
-    /// Requests that the driver has now, by their first sector that is not complete.
+    /// Requests that the driver has at the moment, by their first sector that is not complete yet.
     issued: Table<Request>,
-    /// The number of completions of requests whose issue the probe has not seen.
+    /// How many requests completed whose issue the probe has not seen.
     pub(super) unmatched: u64,
 }
 
@@ -60,22 +60,22 @@ pub(super) struct Requests {
 struct Request {
     device: Number,
     rwbs: Rwbs,
-    /// The first sector that is not complete.
+    /// The first sector that is not complete yet.
     sector: u64,
-    /// The number of sectors that are not complete.
+    /// The number of sectors that are not complete yet.
     sectors: u64,
     /// The first sector of the whole request.
     first_sector: u64,
     /// How many bytes are complete.
     done_bytes: u64,
-    /// How many bytes were not complete at the last issue.
+    /// How many bytes were still incomplete at the last issue.
     issued_bytes: u64,
     seen_ns: u64,
     queued_ns: Option<u64>,
-    /// When the driver got the request for the first time.
+    /// When the driver first received the request.
     issued_ns: Option<u64>,
-    /// Whether `issued_ns` may belong to another request, even if the driver has given the request back
-    /// since.
+    /// Whether `issued_ns` may belong to another request. This stays true if the driver gives the request
+    /// back.
     is_doubtful: bool,
     error: i32,
     merged: u32,
@@ -139,7 +139,7 @@ impl Requests {
             })
     }
 
-    /// Remembers a bio. The empty bio of a caller that waits for a flush is ignored: it does not
+    /// Remembers a bio. The empty bio of a caller that waits for a flush is ignored, because it does not
     /// become an I/O.
     fn queue(&mut self, record: &Record, submitter: Submitter) {
         if record.sectors > 0 {
@@ -229,8 +229,8 @@ impl Requests {
         None
     }
 
-    /// The issued request that ends with the event's sectors or, if there is none, the request that begins
-    /// with them.
+    /// Takes out the issued request that ends with the event's sectors or, if there is none, the one that
+    /// begins with them.
     fn take_issued(&mut self, record: &Record) -> Option<Request> {
         let sectors = u64::from(record.sectors);
         let place = place_of(record);
@@ -250,8 +250,8 @@ impl Requests {
         }
     }
 
-    /// The request for the event's sectors, made from the bios that wait there. If no bio waits for some
-    /// of the sectors, the probe has not seen their bio.
+    /// The request for the event's sectors, made from the bios that wait there. If there are sectors for
+    /// which no bio waits, the probe has not seen their bio.
     fn take_waiting(&mut self, record: &Record) -> Request {
         let mut left = u64::from(record.sectors);
         let first = self.take_part(record, left);
@@ -263,7 +263,7 @@ impl Requests {
             left -= part.as_ref().map_or(left, |part| part.sectors);
             request.absorb(part.unwrap_or_else(|| Request::new(record)));
         }
-        // A flush has no bios, and a search for them would scan all waiting bios.
+        // A flush has no bios, and a search for its bios would scan all waiting bios.
         if request.queued_ns.is_none() && record.sectors > 0 {
             self.forget_strays(record);
         }
@@ -271,9 +271,9 @@ impl Requests {
     }
 
     /// Takes a waiting bio at the beginning of a request with `left` sectors left: a bio with exactly these
-    /// sectors, or else the first bio there. So the pairing needs one look-up for a bio that was not merged,
-    /// and one for each further bio of a merged request. A doubtful bio may belong to another request, and
-    /// counts as not seen.
+    /// sectors, or else the first bio there. The pairing thus needs one look-up for a bio that was not
+    /// merged, and one more for each further bio of a merged request. A doubtful bio may belong to another
+    /// request, so the pairing treats it as not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
         let sectors = u64::from(record.sectors);
@@ -331,8 +331,8 @@ impl Request {
         }
     }
 
-    /// Whether an event may belong to this request. Only the letter of the operation must match: the other
-    /// letters differ between a bio and its request, and between the request of a flush and its parts.
+    /// Whether an event may belong to this request. Only the letter of the operation must match, because the
+    /// other letters differ between a bio and its request, and between a flush's request and its parts.
     fn does(&self, record: &Record) -> bool {
         self.device == record.device && self.rwbs.operation() == record.rwbs.operation()
     }

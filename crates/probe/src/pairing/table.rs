@@ -9,7 +9,7 @@ use crate::device::Number;
 /// The place of an entry: a sector of a disk.
 pub(super) type Place = (Number, u64);
 
-/// The most entries that are remembered: 64 queues of 4,096 requests.
+/// The most entries that are remembered, enough for 64 queues of 4,096 requests.
 const LIMIT: usize = 1 << 18;
 
 /// Stands for no slot.
@@ -22,9 +22,9 @@ pub(super) struct Table<T> {
     chains: HashMap<Place, Chain, RandomState>,
     slots: Vec<Slot<T>>,
     free: u32,
-    /// Entries whose last event was before this time may have ended unseen.
+    /// Entries whose last event came before this time may have ended unseen.
     doubtful_until_ns: u64,
-    /// How many entries were given up.
+    /// How many entries the table has given up.
     pub(super) dropped: u64,
 }
 
@@ -57,7 +57,7 @@ impl<T: Seen> Table<T> {
         }
     }
 
-    /// Makes all entries doubtful whose last event was before `until_ns`. A new entry replaces a doubtful
+    /// Makes all entries doubtful whose last event came before `until_ns`. A new entry replaces a doubtful
     /// entry at the same place.
     pub(super) fn doubt(&mut self, until_ns: u64) {
         self.doubtful_until_ns = self.doubtful_until_ns.max(until_ns);

@@ -1,8 +1,8 @@
 //! System calls that wait until data is on the disk, such as `fsync`.
 //!
-//! The kernel's events show the beginning and the end of each call. The events of file systems, if the
-//! kernel has them, show the file. No event shows the calls of 32-bit programs on a 64-bit kernel. io_uring,
-//! and writes to files that were opened with `O_SYNC` or `O_DSYNC`, sync without one of these calls.
+//! The kernel's events show the beginning and the end of each call. The events of file systems, if the kernel
+//! has them, show the file. No event shows the calls of 32-bit programs on a 64-bit kernel. io_uring, and
+//! writes to files that were opened with `O_SYNC` or `O_DSYNC`, sync without any of these calls.
 
 mod pairing;
 mod tracer;
@@ -57,7 +57,7 @@ impl SyncCall {
     }
 }
 
-/// A call that syncs, or the part of it that events have shown so far.
+/// A call that syncs, with the facts that events have shown so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sync {
     /// The kind of the call.

@@ -1,9 +1,9 @@
 //! Pairs the beginnings and ends of calls by their threads, because a thread has one call at a time.
 //!
 //! The file of a call is the first file that the file system's events show before the call ends. If the
-//! kernel lost events, the pairing may have missed the end of a call, and the thread's next end may belong
-//! to another call. So the pairing gives up a call that was in flight at a loss, and counts it, at the next
-//! event of its thread.
+//! kernel lost events, the pairing may have missed the end of a call, and the thread's next end may belong to
+//! another call. If events were lost during a call, the pairing therefore gives up the call at the next event
+//! of its thread, and counts it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,24 +55,24 @@ pub(crate) struct Caller {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     open: HashMap<i32, Open, RandomState>,
-    /// How many calls ended whose beginning no event has shown.
+    /// How many calls ended whose beginning no event had shown.
     pub(crate) unmatched: u64,
     /// How many calls were given up.
     pub(crate) dropped: u64,
-    /// The number of files that a file system synced although events show no call.
+    /// How many times a file system synced a file although events show no call.
     pub(crate) without_call: u64,
 }
 
 #[derive(Debug)]
 struct Open {
     sync: Sync,
-    /// Whether the file system's event has shown the file.
+    /// Whether an event of the file system has shown the file.
     is_told: bool,
     is_doubtful: bool,
 }
 
 impl Calls {
-    /// Takes the next event in the order of time. Returns the call that the event ends, if any.
+    /// Takes the next event, in order of time. Returns the call that the event ends, if any.
     pub(crate) fn take(
         &mut self,
         event: &SyncEvent,
@@ -162,7 +162,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A call of a naive model: its thread, beginning and end, the file that the file system's event shows,
-    /// and whether the pairing gets the call's events.
+    /// and whether the call's events reach the pairing.
     #[derive(Clone, Debug)]
     struct Call {
         pid: i32,
@@ -234,9 +234,9 @@ mod tests {
     }
 
     proptest! {
-        /// However the threads' calls overlap, each call has its own beginning, end and file; a call is in
-        /// flight from its beginning to its end; and the pairing counts a call whose beginning it did not
-        /// see.
+        /// However the threads' calls overlap, the pairing must report each call with its own beginning, end
+        /// and file, show it in flight from its beginning to its end, and count each call whose beginning it
+        /// did not see.
         #[test]
         fn each_call_is_found(threads in prop::collection::vec(prop::collection::vec(call(), 0..12), 1..5), cut in 0..600_u64) {
             let calls: Vec<Call> = (1..).zip(threads).flat_map(|(pid, calls)| thread(pid, calls)).collect();

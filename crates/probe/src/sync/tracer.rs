@@ -18,9 +18,9 @@ use crate::tracefs::setup::{
 };
 use crate::tracer::Progress;
 
-/// A watch on all calls of this host that sync. Dropping the watch leaves nothing in the kernel. While the
-/// watch exists, every system call of the host takes longer, because the kernel checks whether the call is
-/// one that syncs.
+/// A watch on all calls of this host that sync. Dropping it removes everything that it has set up in the
+/// kernel. While the watch exists, every system call on the host takes longer, because the kernel checks
+/// whether the call syncs.
 #[derive(Debug)]
 pub struct SyncTracer {
     // The ring is dropped before the instance, which cannot be removed while its files are open.
@@ -28,7 +28,7 @@ pub struct SyncTracer {
     instance: Instance,
     calls: Calls,
     tasks: Option<Tasks>,
-    /// The counts of the same names in `calls` at the last reading.
+    /// `unmatched` and `dropped` of `calls` at the last reading.
     unmatched: u64,
     dropped: u64,
     tended_ns: u64,
@@ -60,9 +60,10 @@ impl SyncTracer {
         })
     }
 
-    /// Reads the events since the last reading, up to `end_ns`, and gives each call that has ended, in the
-    /// order of the ends. The function does not wait, so its caller should call it often: 20 times a second.
-    /// If a call's file system has no event, this function looks up the call's file by its descriptor.
+    /// Reads the events since the last reading, up to `end_ns`, and passes on each call that has ended, in
+    /// the order in which the calls ended. The function does not wait, so its caller should call it often,
+    /// such as 20 times a second. If a call's file system has no event, this function looks up the call's
+    /// file by its descriptor.
     pub fn read(
         &mut self,
         end_ns: u64,
@@ -138,6 +139,6 @@ fn file_of(pid: i32, fd: i32) -> Option<FileId> {
     })
 }
 
-/// The mask for the kind of a file, and the kind of a block device, from `stat.h`.
+/// From `stat.h`: the mask for the kind of a file, and the kind that block devices have.
 const S_IFMT: u32 = 0o170_000;
 const S_IFBLK: u32 = 0o060_000;

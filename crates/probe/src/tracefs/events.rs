@@ -1,10 +1,11 @@
 //! The kernel's events that show a device's I/O, and the decoders of their records.
 //!
-//! An event costs some 60 bytes and 70 ns, so only the needed events are enabled. `block_rq_issue` and
-//! `block_rq_complete` show the life of a request. The `block_bio_queue` events of a request's bios show
-//! when, and by which process, the request was queued. (`pairing::requests` explains why `block_getrq` and
-//! `block_rq_insert` cannot show this.) `block_rq_requeue` and `block_split` are rare. `block_bio_complete`
-//! is also rare on a device with requests: the kernel raises it only for bios without a request.
+//! An event costs about 60 bytes and 70 ns, so the probe enables only the events that it needs.
+//! `block_rq_issue` and `block_rq_complete` show the life of a request. The `block_bio_queue` events of a
+//! request's bios show when, and by which process, the request was queued. (`pairing::requests` explains why
+//! `block_getrq` and `block_rq_insert` cannot show this.) `block_rq_requeue` and `block_split` are rare.
+//! `block_bio_complete` is also rare on a device with requests: the kernel raises it only for bios without a
+//! request.
 
 use super::format::{Field, Format, FormatError};
 use crate::device::{Device, Layer, Number};
@@ -80,7 +81,8 @@ pub(crate) fn decode(dev: u64) -> Number {
 }
 
 impl Kind {
-    /// Whether devices of this layer need the event; `queue` says whether the probe watches queueing.
+    /// Whether the probe needs this event for devices of this layer. `queue` says whether it watches
+    /// queueing.
     fn is_wanted(self, layer: Layer, queue: bool) -> bool {
         match (self, layer) {
             (Kind::Issue | Kind::Requeue | Kind::Complete, layer) => layer == Layer::Request,
@@ -102,13 +104,13 @@ impl Kind {
         }
     }
 
-    /// The field that only this kind has.
+    /// The field that only this kind of event has.
     fn own_field(self, format: &Format) -> Result<Option<Field>, FormatError> {
         match self {
             Kind::BioQueue => format.field("comm").map(Some),
             Kind::Split => format.field("new_sector").map(Some),
             Kind::Issue => format.field("bytes").map(Some),
-            // Until 4.12, the error of a request had another name.
+            // Until Linux 4.12, the field with the error of a request had another name.
             Kind::Complete => format.field("error").or(format.field("errors")).map(Some),
             Kind::BioComplete => format.field("error").map(Some),
             Kind::Requeue => Ok(None),
@@ -116,7 +118,7 @@ impl Kind {
     }
 }
 
-/// The decoder of one kind's records.
+/// Decodes the records of one kind of event.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     kind: Kind,
@@ -130,7 +132,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Finds a kind's fields in its format.
+    /// Finds the fields of one kind of event in its format.
     pub(crate) fn new(kind: Kind, format: &Format) -> Result<Decoder, FormatError> {
         let sectors = match kind {
             Kind::Split => None,

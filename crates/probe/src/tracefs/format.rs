@@ -1,7 +1,7 @@
-//! The kernel's description of its records: `events/*/*/format` and `events/header_page`.
+//! The kernel's description of its records, in `events/*/*/format` and `events/header_page`.
 //!
-//! The probe relies on names alone. A field's place and length differ between kernels, and some kernels do
-//! not have some fields.
+//! The probe relies on the names of fields alone. A field's place and length differ between kernels, and some
+//! kernels lack some fields.
 
 /// A record's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Field {
 /// The reason that a description cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// The id is missing, so the records of this format cannot be distinguished from other records.
+    /// The description has no id, by which records of this format could be distinguished from other records.
     #[error("it gives no ID")]
     NoId,
     /// A line that describes a field is incomplete.
@@ -116,7 +116,8 @@ pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
         .collect()
 }
 
-/// The fields whose bytes are elsewhere in the record: a description has them as `__data_loc char[] name`.
+/// The fields whose bytes are elsewhere in the record. A description shows such a field as `__data_loc char[]
+/// name`.
 fn texts(text: &str) -> Vec<Field> {
     let lines = text.lines().map(str::trim);
     let texts = lines.filter_map(|line| line.strip_prefix("field:__data_loc char[] "));

@@ -1,9 +1,9 @@
 //! A private instance of tracefs, with its own events, filters, buffers and clock.
 //!
 //! The instance must not outlast its owner, even if SIGKILL ends the owner. The owner holds a lock (`flock`)
-//! on the instance's directory as long as it lives, and the kernel always releases the lock when the owner
-//! ends. If an instance has no lock, its owner is dead, and the next tracer removes the instance. A process
-//! id in the name would not suffice: another process may have that id later.
+//! on the instance's directory for as long as it lives, and the kernel always releases the lock when the
+//! owner ends. If an instance has no lock, its owner is dead, and the next tracer removes the instance. A
+//! process id in the name would not suffice, because another process may have that id later.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,7 +16,8 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::TraceError;
 
-/// An instance. Dropping it removes the instance from the kernel, if all its files have been closed by then.
+/// An instance. Dropping this value removes the instance from the kernel, if all files of the instance have
+/// been closed by then.
 #[derive(Debug)]
 pub(crate) struct Instance {
     path: PathBuf,
@@ -34,8 +35,8 @@ impl Instance {
         Instance::new_in(&instances(&ROOTS)?)
     }
 
-    /// Makes a new instance in this directory. Meanwhile this process holds a lock on the directory.
-    /// Otherwise another tracer could mistake the new instance, which has no lock yet, for a dead owner's.
+    /// Makes a new instance in this directory, and holds a lock on the directory meanwhile. Without that
+    /// lock, another tracer could mistake the new instance, which is not locked yet, for a dead owner's.
     fn new_in(instances: &Path) -> Result<Instance, TraceError> {
         let all = open(instances).map_err(|error| refused(instances, error))?;
         flock(&all, FlockOperation::LockExclusive)
@@ -72,7 +73,7 @@ impl Instance {
         Ok(entries.iter().map(fs::DirEntry::path).collect())
     }
 
-    /// Checks that no other program has set this switch to 0.
+    /// Checks that no other program has set the file `switch` to 0.
     pub(crate) fn check_on(&self, switch: &str) -> Result<(), TraceError> {
         match self.read(switch)?.trim() {
             "0" => Err(TraceError::SwitchedOff {
@@ -130,8 +131,8 @@ fn make(instances: &Path) -> Result<PathBuf, TraceError> {
     }
 }
 
-/// Removes the instances of dead owners. If a program keeps an instance open, the instance cannot be
-/// removed: then this function stops its recording, and the next start tries to remove it again.
+/// Removes the instances of dead owners. If a program keeps an instance open, the instance cannot be removed.
+/// This function then stops the instance's recording, and the next tracer tries again to remove it.
 fn remove_dead(instances: &Path) {
     let entries = fs::read_dir(instances).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
@@ -156,7 +157,8 @@ fn open(directory: &Path) -> io::Result<File> {
         .open(directory)
 }
 
-/// Reads a file. The kernel gives some descriptions only to the first read, so the first read must be large.
+/// Reads a file. The kernel gives some descriptions only to the first call of `read`, so the buffer for that
+/// call must be large.
 fn listen(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut text = Vec::new();
@@ -178,7 +180,8 @@ fn tell(path: &Path, words: &str) -> io::Result<()> {
         .write_all(words.as_bytes())
 }
 
-/// Removes an instance. A reader that is just closing its file may keep the instance for a moment.
+/// Removes an instance. A reader that is just closing its file may keep the kernel from removing the instance
+/// for a moment.
 fn remove(path: &Path) -> io::Result<()> {
     let _ = tell(&path.join("tracing_on"), "0");
     let _ = tell(&path.join("events/enable"), "0");

@@ -1,13 +1,13 @@
-//! A page of the kernel's ring buffer, as `trace_pipe_raw` gives it.
+//! A page of the kernel's ring buffer, as read from `trace_pipe_raw`.
 //!
-//! A page begins with the time of its first event and the number of its bytes; the high bits of that number
-//! say whether events before the page were lost. Each event begins with a word of 5 bits of type or length,
-//! and 27 bits of time since the previous event. Reading always ends and never goes outside of the page,
-//! even for invalid bytes.
+//! A page begins with the time of its first event and with the number of its bytes. The high bits of that
+//! number say whether events before the page were lost. Each event begins with a word, of which 5 bits are
+//! the event's type or length, and 27 bits are the time since the previous event. A reader always reaches the
+//! end and never leaves the page, even if the bytes are invalid.
 
 use super::format::{Field, FormatError, fields};
 
-/// The layout of a page. Sizes differ between kernels of 32 and 64 bits.
+/// The layout of a page, which differs between 32-bit and 64-bit kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     timestamp: Field,
@@ -39,7 +39,7 @@ pub struct Event<'a> {
 /// The reason that a page cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// The page is shorter than its header, or than its header says.
+    /// The page is shorter than a header, or shorter than its header says.
     #[error("{bytes} bytes hold no page")]
     Short {
         /// The number of bytes.
@@ -62,7 +62,7 @@ const DELTA_BITS: u32 = 27;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// How many bits an absolute time has: the page leaves out the highest five of 64 bits.
+/// How many bits of an absolute time a page stores, namely all but the highest five of 64.
 const STAMP_BITS: u32 = 59;
 
 impl Layout {
@@ -86,7 +86,7 @@ impl Layout {
     }
 }
 
-/// The largest page that is accepted: no kernel has larger pages.
+/// The largest page that is accepted. No kernel has larger pages.
 const LARGEST: usize = 1 << 24;
 
 impl Cursor {
@@ -129,8 +129,8 @@ impl Cursor {
         Ok(None)
     }
 
-    /// An event with a record of `words` words. If `words` is 0, the record's first word has its
-    /// length in bytes, including itself.
+    /// An event with a record of `words` words. If `words` is 0, the record's first word is the length of the
+    /// record in bytes, including that word.
     fn event<'a>(
         &mut self,
         page: &'a [u8],
@@ -151,9 +151,9 @@ impl Cursor {
         })
     }
 
-    /// Skips an event that a filter discarded after the kernel had reserved its place. The time of the next
-    /// event counts from the discarded event. But the kernel may have set the discarded event's time to 1,
-    /// to distinguish the event from the padding at a page's end; then that time does not count.
+    /// Skips an event that a filter discarded after the kernel had reserved a place for it. The time of the
+    /// next event counts from the discarded event. But the kernel may have set the discarded event's time to
+    /// 1, to distinguish the event from the padding at a page's end; that time must then be ignored.
     fn pass_discarded(&mut self, page: &[u8], delta: u64) -> Result<(), PageError> {
         let length = self.length(page)?;
         self.bytes(page, WORD, length)?;
@@ -168,7 +168,7 @@ impl Cursor {
         self.word(page, WORD).map(|word| word as usize)
     }
 
-    /// A time of more than 27 bits: the second word has the higher bits.
+    /// A time of more than 27 bits, of which the second word has the higher bits.
     fn long_time(&self, page: &[u8], low: u64) -> Result<u64, PageError> {
         let high = self.word(page, WORD)?;
         Ok((u64::from(high) << DELTA_BITS) | low)

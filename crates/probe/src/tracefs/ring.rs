@@ -1,10 +1,10 @@
-//! Reads the buffers of all CPUs as one stream, in the order of time.
+//! Reads the buffers of all CPUs as one stream, in order of time.
 //!
-//! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. So the
-//! reader always takes the earliest record of all CPUs. It reads the clock before it reads the buffers. It
-//! leaves records that are later than this time for the next reading, because a CPU whose buffer it read
-//! first may have got an earlier record meanwhile. The kernel acts on an event only after it has put the
-//! event into a buffer, so the reader never sees a consequence before its cause.
+//! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. The reader
+//! therefore always takes the earliest record of all CPUs. It reads the clock before it reads the buffers. It
+//! leaves records that are later than the time it read for the next reading, because an earlier record may
+//! meanwhile have come to a buffer that it has already read. The kernel acts on an event only after it has
+//! put the event into a buffer, so the reader never sees a consequence before its cause.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -48,7 +48,7 @@ struct Cpu {
     length: usize,
     cursor: Cursor,
     head: Option<Entry>,
-    /// Whether events were lost after the last event that was `head`.
+    /// Whether events were lost after the event that was `head` last.
     missed: bool,
     lost: u64,
 }
@@ -58,8 +58,8 @@ struct Cpu {
 pub(crate) enum Item<'a> {
     /// An event.
     Entry(&'a Entry),
-    /// Events of a CPU were lost after its last event that the caller got, and before this time. Events of
-    /// other CPUs from that span may still follow.
+    /// Events of a CPU were lost before this time, and after the CPU's last event in the stream. Events of
+    /// other CPUs from the period between may still follow.
     Lost(u64),
 }
 
@@ -80,7 +80,7 @@ impl Ring {
         })
     }
 
-    /// Gives every event up to a time. The caller must read this time from the clock before the call.
+    /// Passes on every event up to a time. The caller must read this time from the clock before the call.
     pub(crate) fn drain(
         &mut self,
         until_ns: u64,
@@ -112,7 +112,7 @@ impl Ring {
         Ok(())
     }
 
-    /// How many events the kernel had no room for since the last call.
+    /// How many events the kernel had no room for, since the last call of this method.
     pub(crate) fn lost(&mut self) -> Result<u64, TraceError> {
         self.cpus.iter_mut().map(Cpu::lost).sum()
     }
@@ -174,7 +174,7 @@ impl Cpu {
         }
     }
 
-    /// Goes to the next page; false if there is none yet.
+    /// Goes to the next page. Returns false if there is none yet.
     fn turn(&mut self, layout: &Layout) -> Result<bool, TraceError> {
         self.cursor = Cursor::default();
         self.length = match self.pages.read(&mut self.page) {
@@ -190,7 +190,7 @@ impl Cpu {
         Ok(true)
     }
 
-    /// How many events were lost, by the kernel's own counts: a page shows where events were lost, but not
+    /// The number of lost events, by the kernel's own counts. A page shows where events were lost, but not
     /// always how many.
     fn lost(&mut self) -> Result<u64, TraceError> {
         let mut text = [0; STATISTICS];
@@ -202,13 +202,13 @@ impl Cpu {
     }
 }
 
-/// The size of the buffer for the kernel's statistics of a CPU, in bytes. The whole text fits.
+/// The size of the buffer for the kernel's statistics of a CPU, in bytes. The whole text fits in it.
 const STATISTICS: usize = 1024;
 
 impl Reader {
     /// Reads a record; `None` if the record belongs to another event.
     fn read(&self, at_ns: u64, record: &[u8]) -> Option<Entry> {
-        // On every kernel, a record begins with the number of its event.
+        // On every kernel, a record begins with the number that identifies its event.
         let id = u16::from_ne_bytes(*record.first_chunk()?);
         let (_, decoder) = self.decoders.iter().find(|(number, _)| *number == id)?;
         decoder.read(at_ns, record)

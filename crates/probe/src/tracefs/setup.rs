@@ -14,23 +14,24 @@ use crate::sync::SyncCall;
 /// The file of an instance that switches the recording on and off.
 pub(crate) const SWITCH: &str = "tracing_on";
 
-/// Configures an instance, which records nothing yet.
+/// Configures an instance, which does not record any events yet.
 pub(crate) fn prepare(instance: &Instance) -> Result<(), TraceError> {
     instance.write(SWITCH, "0")?;
     instance.write("trace_clock", "mono")?;
     // If no program reads in time, drop the oldest events. The next page then says that events were
     // lost. If the kernel dropped the newest events, nothing would show where events are missing.
     instance.write("options/overwrite", "1")?;
-    // Events carry the names of their tasks. Recording names at every change of task would slow the whole
-    // machine down. Some kernels refuse this option for a single instance, which does not change the events.
+    // The events themselves have the names of their tasks. If the kernel also recorded names at every change
+    // of task, the whole machine would be slower. Some kernels refuse this option for a private instance; the
+    // events are then the same.
     let _ = instance.write("trace_options", "norecord-cmd");
     Ok(())
 }
 
 /// The kernel memory for each CPU's events, in KiB. A request leaves 140 bytes, or 200 if it is watched from
-/// its queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB are full after 600 or 400 ms.
-/// Even 400 ms is eight times the time between two readings, which leaves a margin for a busy host that keeps
-/// the reader waiting. With many CPUs the memory for each is smaller, because no CPU has that many requests
+/// its queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB fill up in 600 or 400 ms. Even
+/// 400 ms is eight times the time between two readings, which leaves a margin for a busy host on which the
+/// reader has to wait. With many CPUs the memory for each is smaller, because no CPU has that many requests
 /// to itself.
 pub(crate) fn buffer_kib(cpus: usize) -> usize {
     (BUFFERS_KIB / cpus.max(1)).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
@@ -44,8 +45,8 @@ fn has(instance: &Instance, event: &str) -> bool {
     instance.path(&format!("events/{event}/format")).exists()
 }
 
-/// Makes an instance record an event, but only where the filter passes it, if there is a filter. Returns
-/// the number with which the event's records begin, and their decoder.
+/// Makes an instance record an event or, if there is a filter, only the events that the filter passes.
+/// Returns the number with which the event's records begin, and their decoder.
 pub(crate) fn enable(
     instance: &Instance,
     event: &str,
@@ -98,9 +99,8 @@ pub(crate) fn enable_tasks(
     }))
 }
 
-/// Makes an instance record the events of calls that sync and of file systems, as far as the kernel has
-/// them, and appends their decoders. A kernel whose file systems have no such events still has the events of
-/// calls.
+/// Makes an instance record those events of calls that sync and of file systems that the kernel has, and
+/// appends their decoders. A kernel whose file systems have no such events still has the events of calls.
 pub(crate) fn enable_syncs(
     instance: &Instance,
     decoders: &mut Vec<(u16, Decoder)>,

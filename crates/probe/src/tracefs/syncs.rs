@@ -46,7 +46,7 @@ impl Decoder {
     pub(crate) fn begin(call: SyncCall, format: &Format) -> Result<Decoder, FormatError> {
         let field = |name| format.field(name);
         let range = match call {
-            // `msync` has a range, too, but of addresses in memory.
+            // `msync` also has a range, but one of addresses in memory.
             SyncCall::SyncFileRange => Some((field("offset")?, field("nbytes")?)),
             _ => None,
         };

@@ -27,13 +27,13 @@ impl Kind {
         }
     }
 
-    /// A filter for the kernel that passes moves in this hierarchy only.
+    /// A filter for the kernel that passes only moves of tasks in this hierarchy.
     pub(crate) fn filter(self, hierarchy: Hierarchy) -> Option<String> {
         (self == Kind::Moved).then(|| format!("dst_root == {}", hierarchy.id))
     }
 }
 
-/// The decoder of one kind's records.
+/// Decodes the records of one kind of event.
 #[derive(Debug)]
 pub(crate) enum Decoder {
     Made {
@@ -56,7 +56,7 @@ pub(crate) enum Decoder {
 }
 
 impl Decoder {
-    /// Finds a kind's fields in its format.
+    /// Finds the fields of one kind of event in its format.
     pub(crate) fn new(kind: Kind, format: &Format) -> Result<Decoder, FormatError> {
         let pid = format.field("pid")?;
         Ok(match kind {

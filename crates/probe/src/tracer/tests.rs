@@ -1,4 +1,5 @@
-//! Tests on the real kernel, with a loop device. Where the kernel permits no instance, a test reports a skip.
+//! Tests on the real kernel, with a loop device. If the kernel does not permit an instance of tracefs, a test
+//! reports that it was skipped.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +18,7 @@ use crate::options::{Options, Start};
 use crate::record::{Record, What};
 use crate::tracefs::ring::Item;
 
-/// Lets only one test run at a time, because the tests read the list of instances.
+/// Lets only one test run at a time, because the tests read the list of all instances.
 static KERNEL: Mutex<()> = Mutex::new(());
 
 /// A loop device over a file in memory, if there is a file system in memory.
@@ -103,7 +104,7 @@ impl Loop {
         }
     }
 
-    /// The number of completed requests so far, and of their sectors, by the kernel's own count.
+    /// How many requests, and how many sectors, the disk has completed by the kernel's own count.
     fn stat(&self) -> (u64, u64) {
         let name = self.path.trim_start_matches("/dev/");
         let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).expect("its statistics");
@@ -274,7 +275,7 @@ fn a_flush_is_of_the_disk_and_of_no_partition() {
     assert_eq!(read(&mut whole).iter().filter(is_flush).count(), 1);
 }
 
-/// The kernel's record of a request that the driver gets.
+/// The kernel's record of a request that the driver receives.
 fn issue(device: &Loop, sector: u64, rwbs: &[u8]) -> Record {
     Record {
         at_ns: now_ns(),
@@ -412,7 +413,7 @@ fn watcher(path: &str) -> Child {
 
 const WATCHED: &str = "DASHPOT_TEST_WATCHED";
 
-/// Not a test by itself: [`watcher`] runs it in another process.
+/// The body of the process that [`watcher`] starts. It does nothing as a test of its own.
 #[test]
 fn watches_until_killed() {
     let Ok(path) = std::env::var(WATCHED) else {

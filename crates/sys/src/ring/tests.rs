@@ -79,7 +79,7 @@ fn bytes_come_and_go_and_each_operation_has_its_name() {
     assert_eq!((done.token, done.buffer.bytes()), (10, &[3; 512][..]));
 }
 
-/// The test starts more operations than the ring's two queues can hold together.
+/// Starts more operations than the ring's two queues can hold together. All of them must end.
 #[test]
 fn more_may_be_in_flight_than_the_queues_hold() {
     let Some(mut ring) = ring(4) else { return };
@@ -108,7 +108,8 @@ fn a_read_beyond_the_end_is_short_and_a_bad_descriptor_an_error() {
     assert_eq!(refused, Err(rustix::io::Errno::BADF));
 }
 
-/// The last owner closes the file before the kernel has seen the operation.
+/// The test drops its file before the kernel has seen the operation. The ring must keep the file open until
+/// the operation has ended.
 #[test]
 fn a_ring_that_goes_waits_for_what_is_in_flight() {
     let Some(mut ring) = ring(4) else { return };

@@ -1,10 +1,9 @@
-//! The numbers of the notified calls, for the machine's own programs and for programs of another word size.
+//! The numbers of the notified calls, for native programs and for programs of another word size.
 //!
-//! A filter that looked at the numbers of 64-bit programs alone would overlook each call of a 32-bit
-//! program. The numbers come from the kernel's arch/*/entry/syscalls tables and
-//! include/uapi/linux/audit.h.
+//! A filter that looked only for the numbers of 64-bit programs would overlook all calls of 32-bit programs.
+//! The numbers come from the kernel's arch/*/entry/syscalls tables and include/uapi/linux/audit.h.
 
-/// A system call that a filter can report to its listener.
+/// A system call that a filter can notify, which means report to its listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SystemCall {
     /// `fsync(2)`
@@ -168,7 +167,7 @@ impl SystemCall {
                 const {
                     &[
                         any(2, libc::PROT_WRITE),
-                        // MAP_SHARED_VALIDATE has this bit, too.
+                        // MAP_SHARED_VALIDATE also has this bit.
                         any(3, libc::MAP_SHARED),
                         none(3, libc::MAP_ANONYMOUS),
                     ]
@@ -188,7 +187,7 @@ impl SystemCall {
 pub(super) struct Condition {
     pub(super) argument: usize,
     pub(super) bits: u32,
-    /// If true, the call must have at least one of the flags; if false, it must have none of them.
+    /// Whether the call must have at least one of the flags. If false, it must have none of them.
     pub(super) set: bool,
 }
 
@@ -234,8 +233,8 @@ pub(super) fn find(architecture: u32, number: u32) -> Option<(SystemCall, Abi)> 
     })
 }
 
-/// The ABIs of this machine. The list is empty if the machine's numbers are not known here: then no
-/// filter is installed.
+/// The ABIs of this machine. The list is empty if this file does not know the machine's numbers; no filter is
+/// installed then.
 #[cfg(target_arch = "x86_64")]
 pub(super) const NUMBERINGS: &[Numbering] = &[
     Numbering {
@@ -243,7 +242,8 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
         architecture: 0xc000_003e,
         numbers: |row| row.x86_64,
     },
-    // 32-bit programs of the x32 ABI use other numbers for their calls, but the same architecture.
+    // Programs of the x32 ABI have the same architecture as 64-bit programs, but use other numbers for their
+    // calls.
     Numbering {
         abi: Abi::Foreign,
         architecture: 0xc000_003e,
@@ -271,8 +271,9 @@ pub(super) const NUMBERINGS: &[Numbering] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) const NUMBERINGS: &[Numbering] = &[];
 
-/// The table's row for a call. The row of a call that dashpot only counts has no numbers for programs of
-/// another word size, because dashpot refuses the calls of such programs that it would have to hold.
+/// The table's row for a call. dashpot needs the numbers for programs of another word size only to refuse the
+/// calls that it would otherwise have to hold. The row of a call that dashpot only counts therefore lacks
+/// these numbers.
 #[rustfmt::skip]
 fn table(call: SystemCall) -> &'static Row {
     match call {

@@ -27,7 +27,7 @@ pub struct Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The facts about the file to which the name leads. If the last part of the name was not to be followed,
-    /// or no such file exists yet, the facts about the directory to which the other parts lead.
+    /// or if no such file exists yet, these are the facts about the directory to which the other parts lead.
     pub status: Status,
     /// The path of the place.
     pub path: Vec<u8>,
@@ -36,8 +36,8 @@ pub struct Place {
 impl Status {
     /// The facts about the file at a path.
     pub fn of(path: impl Arg) -> Result<Status, Errno> {
-        // With this flag, the kernel does not ask the server of a file system: the server may be gone, or
-        // may be waiting for this process.
+        // With this flag, the kernel does not ask the server of a file system, which may be gone, or may be
+        // waiting for this process.
         let flags = AtFlags::STATX_DONT_SYNC;
         let asked = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let found = statx(CWD, path, flags, asked)?;

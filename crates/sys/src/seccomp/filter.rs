@@ -1,8 +1,7 @@
-//! The filter: a program for the kernel's classic BPF that picks the calls to notify.
+//! The filter, which is a program for the kernel's classic BPF that picks the calls to notify.
 //!
-//! No crate writes this program for us: libseccomp needs a C library, and seccompiler cannot notify, and
-//! kills programs of a foreign architecture. The program has no jump out of a block, so it needs no
-//! labels.
+//! No crate can write this program for us: libseccomp needs a C library; seccompiler cannot notify calls, and
+//! kills programs of a foreign architecture. The program has no jump out of a block, so it needs no labels.
 
 use libc::{sock_filter, sock_fprog};
 
@@ -14,13 +13,13 @@ pub struct Notified {
     /// The call.
     pub call: SystemCall,
     /// Whether the filter notifies the call whatever its flags are. Otherwise the filter notifies it only if
-    /// its flags make data durable or, for a mapping, let stores change a file. A call without flags of this
-    /// kind is notified in any case.
+    /// its flags make data durable or, for a mapping, let stores change a file. A call that has no such flags
+    /// at all is always notified.
     pub always: bool,
 }
 
-/// The program that notifies these calls in each ABI, and every call of an architecture that is not
-/// known. The program lets all other calls go on.
+/// The program that notifies these calls in each ABI, and every call from an unknown architecture. It lets
+/// all other calls go on.
 pub(super) fn program(calls: &[Notified]) -> Vec<sock_filter> {
     let mut program = Vec::new();
     let mut architectures: Vec<u32> = NUMBERINGS.iter().map(|it| it.architecture).collect();
@@ -64,8 +63,8 @@ fn of_architecture<'a>(
     block
 }
 
-/// The instructions for a call in the list: they notify the call if it meets all conditions, and else allow
-/// it.
+/// The instructions for a call in the list, which notify the call if it meets all conditions, and otherwise
+/// allow it.
 fn of_call(notified: &Notified) -> Vec<sock_filter> {
     let mut body = Vec::new();
     let conditions = match notified.always {
@@ -91,7 +90,7 @@ fn unless_met_allow(condition: &Condition) -> [sock_filter; 3] {
     ]
 }
 
-/// Skips `count` instructions unless the loaded word is `word`. To skip a long block takes a second jump.
+/// Skips `count` instructions unless the loaded word is `word`. Skipping a long block takes a second jump.
 fn unless_equal_skip(word: u32, count: usize) -> Vec<sock_filter> {
     match u8::try_from(count) {
         Ok(count) => vec![jump(libc::BPF_JEQ, word, 0, count)],

@@ -1,5 +1,5 @@
-//! The listener: the descriptor over which the kernel reports notified calls, and takes the answers to
-//! them.
+//! The listener, which is the descriptor over which the kernel reports notified calls and takes the answers
+//! to them.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -10,7 +10,8 @@ use rustix::process::Pid;
 use super::abi::{Abi, NUMBERINGS, SystemCall, find};
 use super::filter::{Notified, borrowed, program};
 
-/// A listener. A poller finds it readable when a call waits, and hung up when no filtered thread is left.
+/// A listener. A poller finds the listener readable when a call waits, and hung up when no filtered thread is
+/// left.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
@@ -38,7 +39,7 @@ pub enum Caller {
     Native(SystemCall),
     /// A program of another word size makes the call.
     Foreign(SystemCall),
-    /// A program of an unknown architecture makes the call. The number is the number of the call.
+    /// A program of an unknown architecture makes the call with this number.
     Unknown(i32),
 }
 
@@ -54,7 +55,7 @@ pub enum Answer {
 /// The reason that no filter was installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotInstalled {
-    /// A filter of this thread has a listener already. The kernel allows no second listener.
+    /// A filter of this thread already has a listener. The kernel does not allow a second one.
     HasListener,
     /// The kernel, or a sandbox around this process, does not offer the user notification of seccomp.
     Missing,
@@ -91,17 +92,17 @@ impl Listener {
         Listener(fd)
     }
 
-    /// Asks the kernel to wake the caller and the receiver on each other's CPU, because one of the two
-    /// waits while the other works. Kernels before 6.6 refuse the request, and wake both on any CPU.
+    /// Asks the kernel to wake the caller and the receiver on each other's CPU, because only one of the two
+    /// works at a time. Kernels before 6.6 refuse the request, and wake both on any CPU.
     pub fn wake_nearby(&self) {
         // include/uapi/linux/seccomp.h: SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP.
         const SYNC_WAKE_UP: libc::c_ulong = 1;
-        // SAFETY: the kernel takes the argument itself as flags, and touches no memory of this process.
+        // SAFETY: the kernel takes the value of the argument as flags, and touches no memory of this process.
         let _ = unsafe { libc::ioctl(self.raw(), SET_FLAGS, SYNC_WAKE_UP) };
     }
 
-    /// The next call that waits. If no call waits yet, this method blocks, so ask the poller first.
-    /// `None` if the caller was killed meanwhile.
+    /// The next call that waits. If no call waits yet, this method blocks, so ask the poller first. Returns
+    /// `None` if the calling thread was killed meanwhile.
     pub fn receive(&self) -> io::Result<Option<Call>> {
         // SAFETY: all-zero bytes are a valid value of this struct of integers, and the kernel demands them.
         let mut message: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -115,16 +116,16 @@ impl Listener {
         }
     }
 
-    /// Whether a call still waits. If the call waits, the facts gathered since the call was received
-    /// are about the call's own thread, and not about a later thread with the same number.
+    /// Whether a call still waits. If so, all facts that were gathered since the call was received are about
+    /// the call's own thread, and not about a later thread with the same number.
     pub fn waits(&self, id: CallId) -> bool {
         // SAFETY: the kernel reads one u64 from its argument, which lives until the call returns.
         let result = unsafe { libc::ioctl(self.raw(), IS_VALID, &raw const id.0) };
         result == 0
     }
 
-    /// Answers a call. Returns false if the call does not wait for this answer: its thread was killed,
-    /// another owner has answered, or no owner has received the call yet.
+    /// Answers a call. Returns false if the call does not wait for this answer, because its thread was
+    /// killed, another owner has answered, or no owner has received the call yet.
     pub fn answer(&self, id: CallId, answer: Answer) -> rustix::io::Result<bool> {
         let (error, flags) = match answer {
             Answer::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
@@ -193,7 +194,7 @@ impl NotInstalled {
 fn set_filter(program: &mut [libc::sock_filter], flags: libc::c_ulong) -> Result<OwnedFd, Errno> {
     let borrowed = borrowed(program);
     // SAFETY: the kernel reads the instructions that the struct points to, and both live until the call
-    // returns. Once installed, the filter only makes calls of this thread wait or go on.
+    // returns. Once installed, the filter only lets calls of this thread wait or go on.
     let result = unsafe {
         let operation = libc::SECCOMP_SET_MODE_FILTER;
         libc::syscall(libc::SYS_seccomp, operation, flags, &raw const borrowed)

@@ -1,5 +1,5 @@
-//! Questions about the threads of a program and their files, which `/proc` answers. A process that may not
-//! look into another process hands the question to a process that may.
+//! Questions that `/proc` answers about the threads of a program and their files. A process that may not look
+//! into another process sends its question to a process that may.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -29,8 +29,8 @@ pub enum Lookup {
     Status(String),
     /// The content of a file.
     Content(String),
-    /// At most this many bytes (the last number) of a file such as `/proc/PID/mem`, from an address on. The
-    /// answer ends where the memory ends.
+    /// The bytes from an address on in a file such as `/proc/PID/mem`, at most as many as the last number
+    /// says. The answer is shorter if the memory ends earlier.
     Memory(String, u64, u32),
     /// The place to which a thread's name for a file leads. The answer is a
     /// [`Place`](super::facts::Place).
@@ -168,8 +168,8 @@ mod tests {
         std::fs::create_dir(path.join("d")).unwrap();
         std::fs::write(path.join("d/f"), "").unwrap();
         std::os::unix::fs::symlink("d/f", path.join("l")).unwrap();
-        // A place has the status of its file. If the file does not exist, or its link is not followed, the
-        // place has the status of the directory.
+        // The status in a place must be that of the file or, if the file does not exist or its link is not
+        // followed, that of the directory.
         for (word, follows, place, file) in [
             ("d/f", true, "d/f", "d/f"),
             ("l", true, "d/f", "d/f"),

@@ -1,4 +1,5 @@
-//! Notified system calls: a thread and its later children let another process answer some of their calls.
+//! Notified system calls, by which a thread and its later children let another process answer some of their
+//! calls.
 //!
 //! This is the user notification of seccomp, seccomp_unotify(2), and needs no privilege. A thread that
 //! is about to become a program [installs](Listener::install) a filter, which holds for as long as the

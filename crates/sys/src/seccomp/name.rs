@@ -1,4 +1,4 @@
-//! Names that a thread uses. A thread may have another root than this process: then absolute links lead to
+//! Names that a thread uses. A thread may have another root than this process. Absolute links then lead to
 //! the thread's root, and `..` stays within it.
 
 use std::ffi::OsStr;
@@ -13,9 +13,9 @@ use super::facts::{DIRECTORY, PLACE, Place, Status, link};
 /// A name that a thread uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The root of the thread: absolute links lead there, and `..` does not lead out of it.
+    /// The root of the thread, to which absolute links lead and out of which `..` does not lead.
     pub root: String,
-    /// The directory of the thread that the name starts from.
+    /// The directory of the thread from which the name starts.
     pub base: String,
     /// The name.
     pub name: Vec<u8>,
@@ -54,8 +54,8 @@ struct Start {
 }
 
 impl Start {
-    /// The start for a thread whose root is `root` and whose names start from `base`. Both are paths in
-    /// `/proc`.
+    /// The directory from which names start, for a thread whose root is `root` and whose base directory is
+    /// `base`. Both are paths in `/proc`.
     fn of(root: &str, base: &str) -> Result<Start, Errno> {
         let directory = open(base)?;
         let [own, its] = [Status::of("/")?, Status::of(root)?];
@@ -76,7 +76,7 @@ impl Start {
         let name = match &self.inside {
             None => name,
             Some((root, path)) => match open_inside(root, &[path, name].concat(), flags) {
-                // With `IN_ROOT`, the kernel does not follow links such as those in `/proc/TID/fd`.
+                // With `IN_ROOT`, the kernel refuses to follow links such as those in `/proc/TID/fd`.
                 Err(Errno::XDEV | Errno::LOOP | Errno::NOSYS) => name,
                 opened => return opened,
             },
@@ -105,7 +105,7 @@ fn path_inside(root: &str, base: &str) -> Option<Vec<u8>> {
 fn open_inside(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = OsStr::from_bytes(path);
     let open = || openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
-    // If a directory is renamed meanwhile, the kernel does not know whether `..` stays inside.
+    // If a directory is renamed meanwhile, the kernel cannot tell whether `..` stays inside, and fails.
     let mut attempts = (0..ATTEMPTS).map(|_| open());
     attempts
         .find(|opened| !matches!(opened, Err(Errno::AGAIN)))

@@ -135,7 +135,7 @@ fn the_calls_of_32_bit_programs_are_told_apart() {
         },
     );
     let foreign = Caller::Foreign(SystemCall::Fsync);
-    // A kernel without 32-bit programs refuses the second call by itself.
+    // A kernel that does not support 32-bit programs refuses the second call by itself.
     assert!(
         callers == [foreign; 2] || callers == [foreign],
         "{callers:?}"
@@ -146,8 +146,8 @@ fn the_calls_of_32_bit_programs_are_told_apart() {
 #[cfg(target_arch = "x86_64")]
 fn i386_fsync() -> i32 {
     let mut number = 118;
-    // SAFETY: fsync of the descriptor -1 touches no memory. The entry for 32-bit calls changes only the
-    // registers that this code names. The compiler reserves rbx, so this code restores rbx after the
+    // SAFETY: fsync of the descriptor -1 touches no memory. The kernel's entry for 32-bit calls changes only
+    // the registers that this code names. The compiler reserves rbx, so this code restores rbx after the
     // call. A kernel without the entry sends SIGSEGV, which ends the test.
     unsafe {
         std::arch::asm!(
@@ -179,7 +179,7 @@ fn a_shared_listener_answers_what_the_first_owner_has_received() {
     assert!(!waits_for_nobody());
 }
 
-/// Whether a listener takes an answer for a call that does not exist.
+/// Whether a listener accepts an answer to a call that does not exist.
 fn waits_for_nobody() -> bool {
     let (give, take) = channel();
     thread::spawn(move || give.send(Listener::install(&[]).unwrap()).unwrap());
@@ -232,7 +232,7 @@ fn the_filter_picks_what_the_tables_say() {
     }
 }
 
-/// The table's numbers for native programs are those of the C library.
+/// The table's numbers for native programs must be those of the C library.
 #[test]
 fn the_numbers_are_those_of_the_machine() {
     for (call, number) in [

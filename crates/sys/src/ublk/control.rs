@@ -23,8 +23,7 @@ pub struct Control {
     ring: IoUring<Entry128, cqueue::Entry>,
     /// The bytes that a command reads or fills. These bytes stay at the same address.
     bytes: Box<[u8; BYTES]>,
-    /// How many commands have been given to the kernel. This number is also the name of the last
-    /// command.
+    /// How many commands have been given to the kernel. This number also identifies the last command.
     given: u64,
 }
 
@@ -32,7 +31,7 @@ impl Control {
     /// Opens [`CONTROL`].
     ///
     /// # Errors
-    /// If the driver is not loaded, if the caller may not open the device, or if the kernel refuses a
+    /// Fails if the driver is not loaded, if the caller may not open the device, or if the kernel refuses a
     /// ring of io_uring (see [`why_no_ring`](crate::why_no_ring)).
     pub fn open() -> io::Result<Control> {
         let device = OpenOptions::new().read(true).write(true).open(CONTROL)?;
@@ -44,7 +43,7 @@ impl Control {
         })
     }
 
-    /// Whether the driver has what this module needs. The driver of Linux 6.9 is the first that has it.
+    /// Whether the driver can do everything that this module needs, as the driver of Linux 6.9 and later can.
     pub fn is_sufficient(&mut self) -> bool {
         let release = rustix::system::uname();
         let is_new = is_at_least(&release.release().to_string_lossy(), DELETES_AT_ONCE);
@@ -149,8 +148,8 @@ impl Control {
         let entry = opcode::UringCmd80::new(types::Fd(self.device.as_raw_fd()), command);
         let entry = entry.cmd(bytes).build().user_data(self.given);
         // SAFETY: the entry names an open descriptor, and at most `BYTES` bytes of memory, to which there is
-        // no reference while the kernel has them: the callers wait until the command has ended, or leave
-        // the bytes to the kernel.
+        // no reference while the kernel has them, because the callers wait until the command has ended, or
+        // leave the bytes to the kernel.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.map_err(|_| io::ErrorKind::WouldBlock.into())
     }
@@ -181,7 +180,7 @@ fn is_at_least(release: &str, version: (u32, u32)) -> bool {
         .is_some_and(|release: (u32, u32)| release >= version)
 }
 
-/// A command of the driver, as its ioctl number: `UBLK_F_CMD_IOCTL_ENCODE`.
+/// The ioctl number of a command of the driver (`UBLK_F_CMD_IOCTL_ENCODE`).
 const fn command(direction: Direction, number: u8) -> u32 {
     ioctl::from_components(direction, b'u', number, size_of::<ControlCommand>())
 }
@@ -195,13 +194,13 @@ const GET_FEATURES: u32 = command(Direction::Read, 0x13);
 /// `UBLK_U_CMD_DEL_DEV_ASYNC`. `UBLK_U_CMD_DEL_DEV` would wait for programs that have the removed block
 /// device open.
 const DELETE: u32 = command(Direction::Read, 0x14);
-/// The driver has this command since Linux 6.9, and has no feature flag for the command.
+/// The driver has had this command since Linux 6.9, and has no feature flag for it.
 const DELETES_AT_ONCE: (u32, u32) = (6, 9);
 
-/// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. `UBLK_F_UNPRIVILEGED_DEV` is left out: with that
-/// flag, the kernel kills a server that holds a request for 30 s.
+/// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. `UBLK_F_UNPRIVILEGED_DEV` is left out, because with that
+/// flag the kernel kills a server that holds a request for 30 s.
 const FLAGS: u64 = 1 << 6 | 1 << 7;
-/// In place of a device's number: no particular device.
+/// Stands for no particular device, where a command has the number of a device.
 const ANY: u32 = u32::MAX;
 const INFO: usize = size_of::<DeviceInfo>();
 /// The most bytes that a command reads or fills.

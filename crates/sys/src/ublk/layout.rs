@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A request, as the driver describes it: `ublksrv_io_desc`.
+/// A request, as the driver describes it (`ublksrv_io_desc`).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -14,7 +14,7 @@ pub struct Descriptor {
     pub sectors: u32,
     /// The request's first sector of 512 bytes.
     pub first_sector: u64,
-    /// The address of the request's data in other modes of the driver.
+    /// The address of the request's data, which only other modes of the driver use.
     pub address: u64,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn data_offset(tag: u16) -> u64 {
     DATA + (u64::from(tag) << TAG_SHIFT)
 }
 
-/// The facts about a device: `ublksrv_ctrl_dev_info`.
+/// The facts about a device (`ublksrv_ctrl_dev_info`).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -93,7 +93,7 @@ pub enum Access {
     ReadOnly,
 }
 
-/// The size of a device, and the properties that its driver reports to the block layer.
+/// The size of a device, and the properties that the driver reports to the block layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     /// The device's size, in bytes.
@@ -106,7 +106,7 @@ pub struct Geometry {
     pub access: Access,
     /// The largest read or write, in bytes.
     pub longest_io: u32,
-    /// The longest range of a discard or of zeroes, in bytes.
+    /// The longest range of a discard or of a command that writes zeroes, in bytes.
     pub longest_range: u64,
 }
 
@@ -131,7 +131,7 @@ pub(super) struct Params {
     most_zero_sectors: u32,
     discard_segments: u16,
     _reserved: u16,
-    // The kernel's structure ends on a multiple of 8 bytes here.
+    // The kernel's structure is padded to a multiple of 8 bytes here.
     _pad: u32,
 }
 
@@ -165,7 +165,7 @@ impl Params {
     }
 }
 
-/// A command for `/dev/ublk-control`: `ublksrv_ctrl_cmd`.
+/// A command for `/dev/ublk-control` (`ublksrv_ctrl_cmd`).
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct ControlCommand {
@@ -179,8 +179,7 @@ pub(super) struct ControlCommand {
     pub(super) _reserved: u32,
 }
 
-/// A command for a queue: `ublksrv_io_cmd`. The address is zero, because the driver itself copies no
-/// data.
+/// A command for a queue (`ublksrv_io_cmd`). The address is zero, because the driver itself copies no data.
 #[derive(Clone, Copy, Debug, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct QueueCommand {

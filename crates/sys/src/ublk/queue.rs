@@ -13,17 +13,18 @@ use rustix::ioctl::{Direction, opcode as ioctl};
 use super::layout::{Descriptor, QueueCommand, data_offset};
 use crate::bell_ring::{BellRing, is_transient};
 
-/// The queue of a device, which this process serves. Only the thread that made the queue may use it:
+/// The queue of a device, which this process serves. Only the thread that made the queue may use it, because
 /// the driver takes commands from no other thread.
 ///
 /// The driver keeps the server's commands until it has requests for them. A command that never gets a request
 /// ends when the block device or the thread ends. If a queue is dropped earlier, its ring stays until the
-/// thread ends. Otherwise the kernel would take the commands back while the driver completes them.
+/// thread ends. If the ring were dropped, the kernel would take the commands back while the driver completes
+/// them.
 pub struct Queue {
     ring: ManuallyDrop<BellRing>,
     descriptors: MmapRaw,
     device: OwnedFd,
-    /// For each tag: whether the server has a request with this tag.
+    /// For each tag, whether the server holds a request with that tag.
     held: Vec<bool>,
     /// How many commands the driver has, or will get.
     commands: usize,
@@ -32,23 +33,23 @@ pub struct Queue {
 /// An event that the driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// There is a request. The server answers it with [`Queue::finish`].
+    /// A request has come. The server answers it with [`Queue::finish`].
     Request {
         /// The driver's number for the request, below the depth of the queue.
         tag: u16,
         /// The driver's description of the request.
         descriptor: Descriptor,
     },
-    /// The device is being removed: the driver sends no more requests.
+    /// The device is being removed, and the driver sends no more requests.
     End,
 }
 
 impl Queue {
-    /// Begins to serve the queue of a new device. `device` is the open character device, and `depth` is
-    /// the depth with which the device was made.
+    /// Begins to serve the queue of a new device. `device` is the open character device, which was made with
+    /// this `depth`.
     ///
     /// # Errors
-    /// If the kernel refuses a ring of io_uring (see [`why_no_ring`](crate::why_no_ring)), if `device`
+    /// Fails if the kernel refuses a ring of io_uring (see [`why_no_ring`](crate::why_no_ring)), if `device`
     /// is not a character device of ublk, or if the device has another depth.
     pub fn serve(device: OwnedFd, depth: u16) -> io::Result<Queue> {
         let ring = BellRing::new(depth.into())?;
@@ -106,7 +107,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Gives the queued answers to the driver. Makes no call when no answers are queued.
+    /// Gives the queued answers to the driver. Makes no system call if no answers are queued.
     pub fn submit(&mut self) -> io::Result<()> {
         while !self.ring.ring.submission().is_empty() {
             match self.ring.ring.submit() {
@@ -129,13 +130,14 @@ impl Queue {
         let _ = self.submit();
     }
 
-    /// Whether the driver has commands of the server.
+    /// Whether the driver still has commands of this server.
     pub fn is_used(&self) -> bool {
         self.commands > 0
     }
 
-    /// Makes the descriptor unreadable for a poller until the driver has another event. Afterwards the caller
-    /// takes events until there are no more. A caller that stops earlier calls [`Queue::ring_again`].
+    /// Takes the signal back: a poller finds the descriptor not readable until the driver has another event.
+    /// Afterwards the caller takes events until there are no more. A caller that stops earlier calls
+    /// [`Queue::ring_again`].
     pub fn hear(&self) {
         self.ring.hear();
     }
@@ -148,9 +150,10 @@ impl Queue {
     /// Appends the data of a write to `into`, which has room for this many bytes.
     ///
     /// # Errors
-    /// If the request is gone, or has another length. In this case `into` is unchanged.
+    /// Fails if the request is gone, or has another length. In this case `into` is unchanged.
     pub fn read_data(&self, tag: u16, into: &mut Vec<u8>, length: usize) -> io::Result<()> {
-        // With more room than the request has bytes, the driver would report a wrong number of bytes.
+        // If there were more room than the request has bytes, the driver would report a wrong number of
+        // bytes.
         let room = into.spare_capacity_mut().get_mut(..length);
         let room = room.ok_or(io::ErrorKind::InvalidInput)?;
         let (read, _) = rustix::io::pread(&self.device, room, data_offset(tag))?;
@@ -165,7 +168,7 @@ impl Queue {
     /// Gives the driver the data of a read.
     ///
     /// # Errors
-    /// If the request is gone, or has another length.
+    /// Fails if the request is gone, or has another length.
     pub fn write_data(&self, tag: u16, data: &[IoSlice<'_>]) -> io::Result<()> {
         let length: usize = data.iter().map(|part| part.len()).sum();
         match rustix::io::pwritev(&self.device, data, data_offset(tag))? {
@@ -222,7 +225,7 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// The driver notices that the thread has ended only if it has commands of the thread. So this method
+    /// The driver notices that the thread has ended only if it has commands from that thread, so this method
     /// first gives the driver all commands.
     fn drop(&mut self) {
         while self.next_event().is_some() {}
@@ -234,7 +237,7 @@ impl Drop for Queue {
     }
 }
 
-/// A command of a queue, as its ioctl number: `UBLK_F_CMD_IOCTL_ENCODE`.
+/// The ioctl number of a command of a queue (`UBLK_F_CMD_IOCTL_ENCODE`).
 const fn command(number: u8) -> u32 {
     ioctl::from_components(
         Direction::ReadWrite,

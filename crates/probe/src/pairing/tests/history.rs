@@ -1,6 +1,7 @@
-//! Events as text, one event per line: `MICROSECONDS EVENT DEVICE LETTERS SECTOR + SECTORS MORE`. MORE is
-//! the submitter as `comm-pid`, the error of a completion, or the bytes of an issue if they differ from the
-//! bytes of its sectors. A split has `SECTOR / SECTOR`. A line that begins with `#` is a comment.
+//! Events as text, one event per line, in the form `MICROSECONDS EVENT DEVICE LETTERS SECTOR + SECTORS MORE`.
+//! MORE is the submitter as `comm-pid`, the error of a completion, or the number of bytes of an issue if it
+//! differs from the size of the sectors. A split has `SECTOR / SECTOR`. A line that begins with `#` is a
+//! comment.
 
 use crate::device::{Device, Layer, Number};
 use crate::io::{Comm, Io, Rwbs};
@@ -31,14 +32,14 @@ pub(super) fn records(text: &str) -> Vec<Record> {
         .collect()
 }
 
-/// A pairing of `LOOP0` after the events of a text, and the I/Os that they finished.
+/// A pairing of `LOOP0` that has taken the events of a text, and the I/Os that these events finished.
 pub(super) fn paired(layer: Layer, start: Start, text: &str) -> (Pairing, Vec<Io>) {
     let mut pairing = Pairing::new(&[disk(LOOP0, layer)], start);
     let finished = take(&mut pairing, text);
     (pairing, finished)
 }
 
-/// The I/Os that finish when a pairing gets the events of a text.
+/// Gives a pairing the events of a text. Returns the I/Os that finish.
 pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     let mut finished = Vec::new();
     for record in records(text) {

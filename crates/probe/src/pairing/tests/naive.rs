@@ -27,7 +27,7 @@ const DISKS: [Number; 2] = [
 
 const LETTERS: [&str; 4] = ["R", "WS", "W", "DS"];
 
-/// One step that a device takes if it can: an action, and the request to which the action applies.
+/// A step that a device takes if it can: an action, and the request to which the action applies.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     action: u8,
@@ -43,8 +43,8 @@ struct Truth {
     sector: u64,
     left: u32,
     issues: u32,
-    /// How many entries of the pairing wait for the issue of this request: its bios, and requests that
-    /// the driver returned.
+    /// How many entries of the pairing wait for this request to be issued: its bios, and requests that the
+    /// driver returned.
     parts: usize,
 }
 
@@ -257,7 +257,7 @@ impl Naive {
         self.finished.push(truth.io);
     }
 
-    /// A bio that has neither joined another bio nor got a request.
+    /// A bio that has neither joined another bio nor become a request.
     fn pick_bio(&self, step: Step) -> Option<usize> {
         pick(&self.waiting, step)
             .filter(|&index| self.waiting[index].parts == 1 && self.waiting[index].issues == 0)
@@ -354,7 +354,7 @@ fn pairing(start: Start) -> Pairing {
     Pairing::new(&DISKS.map(|number| disk(number, Layer::Request)), start)
 }
 
-/// An event that the buffer of a CPU got, and may have lost.
+/// An event that went to the buffer of a CPU, which may have lost it.
 struct Told<'a> {
     record: &'a Record,
     cpu: u8,
@@ -389,8 +389,8 @@ proptest! {
         prop_assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     }
 
-    /// A watch that begins in the middle of the history reports the same facts about the requests whose
-    /// issue it saw.
+    /// Pairs the events from the middle of a history on. The pairing must report the true facts about each
+    /// request whose queueing it saw.
     #[test]
     fn a_watch_may_begin_in_the_middle(steps in steps(0..19), skipped in 0..200_usize) {
         let mut device = Naive::default();
@@ -424,9 +424,9 @@ proptest! {
         }
     }
 
-    /// Any events may be lost. If the probe saw every event of an I/O and no event was lost meanwhile, it
-    /// reports the I/O with the right times. It reports no I/O twice, and none with the times of another
-    /// I/O.
+    /// Drops random events. The pairing must report, with the right times, each I/O of which it saw every
+    /// event and during which no event was lost. It must report no I/O twice, and none with the times of
+    /// another I/O.
     #[test]
     fn losses_spoil_only_what_was_lost(
         steps in steps(0..15),

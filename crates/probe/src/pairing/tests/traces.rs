@@ -1,5 +1,5 @@
-//! Replays events that were recorded from a kernel, and compares the I/Os with the counts of
-//! `/sys/block/DEV/stat` at that time.
+//! Replays events that were recorded from a kernel, and compares the paired I/Os with what
+//! `/sys/block/DEV/stat` counted during the recording.
 
 use super::history::{disk, records};
 use crate::device::Layer;
@@ -40,7 +40,7 @@ impl Stat {
     }
 }
 
-/// The I/Os that a trace finishes. Nothing may remain in flight.
+/// The I/Os that a trace finishes. No I/O may remain in flight.
 fn replay(text: &str, layer: Layer) -> Vec<Io> {
     let records = records(text);
     let mut pairing = Pairing::new(&[disk(records[0].device, layer)], Start::Queue);
@@ -75,8 +75,8 @@ fn large_ios_are_counted_as_the_kernel_splits_them() {
     assert!(finished.iter().all(|io| io.bytes == 512 << 10));
 }
 
-/// The kernel counted 9 writes: each of the 5 calls of fsync had an empty request, which waited for the
-/// flush and counts as a write.
+/// The kernel counted 9 writes, because each of the 5 calls of fsync had an empty request, which waited for
+/// the flush and counts as a write there. The pairing must not count these requests.
 #[test]
 fn flushes_are_counted_apart_from_what_they_follow() {
     let finished = replay(include_str!("traces/flush.trace"), Layer::Request);
@@ -131,7 +131,7 @@ fn bios_join_the_front_of_a_request() {
     assert_eq!(Stat::of(&finished), stat);
 }
 
-/// The time from queueing to issue includes the wait for a tag.
+/// The time from queueing to issue must include the wait for a tag.
 #[test]
 fn parts_of_bios_wait_for_tags() {
     let finished = replay(include_str!("traces/tags.trace"), Layer::Request);
@@ -163,7 +163,7 @@ fn failed_reads_have_their_errno() {
     assert_eq!(beyond.map(|io| io.error).collect::<Vec<_>>(), [5, 5, 5]);
 }
 
-/// zram counts neither the discard nor the command that writes zeroes.
+/// The pairing must count as zram does, which counts neither the discard nor the command that writes zeroes.
 #[test]
 fn bios_are_counted_as_zram_does() {
     let finished = replay(include_str!("traces/zram.trace"), Layer::Bio);
@@ -176,7 +176,8 @@ fn bios_are_counted_as_zram_does() {
     assert_eq!(Stat::of(&finished).read_sectors, 4432);
 }
 
-/// No event of a request shows these I/Os: dm has no requests, and brd beneath dm has no requests either.
+/// No event of a request shows these I/Os, because neither dm nor the brd beneath it has requests. The bios
+/// must show the delays all the same.
 #[test]
 fn the_latency_of_dm_delay_is_seen() {
     let finished = replay(include_str!("traces/delay.trace"), Layer::Bio);
@@ -196,7 +197,7 @@ fn the_latency_of_dm_delay_is_seen() {
     }
 }
 
-/// For this trace, dm itself counted two reads.
+/// The pairing must count one read, although dm itself counted two for this trace.
 #[test]
 fn a_bio_that_dm_splits_is_one_io() {
     let finished = replay(include_str!("traces/linear.trace"), Layer::Bio);

@@ -17,7 +17,8 @@ fn an_instance_goes_with_its_owner() {
 #[test]
 fn only_what_a_dead_owner_left_is_removed() {
     let all = tempfile::tempdir().expect("a directory");
-    // Even an instance whose name has the id of a living process, such as this process, is removed.
+    // The tracer must remove even an instance whose name contains the id of a living process, such as this
+    // one.
     let reused = format!("dashpot-{}-0", std::process::id());
     let names = [reused.as_str(), "dashpot-1-0", "dashpot-2-0", "somebody"];
     for name in names {

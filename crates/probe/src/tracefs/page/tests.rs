@@ -27,8 +27,7 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// Times that need the highest bits, which an absolute time in a page does not have, and times that do not
-/// need them.
+/// Times with bits that an absolute time in a page does not have, and smaller times.
 fn start_ns() -> impl Strategy<Value = u64> {
     prop_oneof![
         0_u64..1 << 56,
@@ -146,7 +145,8 @@ fn an_event_that_does_not_end_is_an_error() {
     page.word(0);
     let cut = PageError::Event { at: 16 + 8 };
     assert_eq!(read(&layout_64(), &page.page(false)).1, Err(cut));
-    // The record's length must include its length field, but this length is shorter than that field.
+    // The length in a record includes the field with the length, but the length here is shorter than that
+    // field.
     let mut page = PageWriter::new(0);
     page.head(0, 1);
     page.word(3);

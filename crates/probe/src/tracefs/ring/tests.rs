@@ -13,8 +13,8 @@ use crate::tracefs::fixtures::{KERNELS, PageWriter, format, layout, record};
 const STATISTICS: &str = "entries: 12\noverrun: 3\ncommit overrun: 4\nbytes: 99\n\
     oldest event ts:   100.000001\nnow ts:   101.5\ndropped events: 5\nread events: 7\n";
 
-/// Makes a directory with a buffer for each CPU, and a ring that reads these buffers. A buffer is a file, and
-/// ends where the file ends.
+/// Makes a directory with a buffer for each CPU, and a ring that reads these buffers. A plain file stands for
+/// each buffer, and the buffer ends where the file ends.
 fn buffers(cpus: usize) -> (tempfile::TempDir, Ring) {
     let directory = tempfile::tempdir().expect("a directory");
     let cpus: Vec<_> = (0..cpus)
