@@ -18,7 +18,7 @@ pub struct InFlight {
     pub since_ns: u64,
     /// Whether the driver has received the I/O.
     pub issued: bool,
-    /// Whether the I/O's end may be among the lost events. An end that comes now may belong to another I/O,
+    /// Whether the I/O's end may be among the lost events. An end that arrives now may belong to another I/O,
     /// so the probe does not report this I/O as finished. The probe gives up a doubtful I/O when it next
     /// finds nothing in flight on the disk.
     pub doubtful: bool,

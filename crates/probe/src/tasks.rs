@@ -55,7 +55,8 @@ impl Tasks {
             TaskEvent::Moved { .. } => {}
         }
         match event {
-            // The path in the event has another root than the paths that this process sees in `/proc`.
+            // The path in the event is relative to a different root from the paths that this process sees in
+            // `/proc`.
             TaskEvent::Moved { pid, .. } if !self.present.is_whole => {
                 let (pid, now) = (*pid, self.present.cgroup(*pid));
                 let cgroup = now.unwrap_or_else(|| Arc::clone(&self.gone));

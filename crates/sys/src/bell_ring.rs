@@ -35,7 +35,8 @@ impl BellRing {
         self.ring.submitter().register_enable_rings()
     }
 
-    /// Takes the signal back: a poller finds the descriptor not readable until the kernel signals it again.
+    /// Clears the signal, so that a poller finds the descriptor readable only when the kernel has signalled
+    /// it again.
     pub(crate) fn hear(&self) {
         let mut rings = [0; 8];
         // This may fail because there is nothing to read. Either way, the caller then takes the completions.

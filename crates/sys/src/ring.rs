@@ -152,8 +152,8 @@ impl Ring {
         !self.base.ring.submission().is_empty()
     }
 
-    /// Takes the signal back: a poller finds the descriptor not readable until another operation ends.
-    /// Afterwards the caller takes completions until there are no more.
+    /// Clears the signal, so that a poller finds the descriptor readable only when another operation has
+    /// ended. Afterwards the caller takes completions until there are no more.
     pub fn hear(&self) {
         self.base.hear();
     }

@@ -7,8 +7,8 @@
 //! There is no time-out, because an I/O may last for hours. The probe can miss an end only if the kernel
 //! loses events. I/Os in flight at the time of a loss are doubtful, because an end that matches a doubtful
 //! I/O may belong to another I/O at the same sectors, and a long latency made from two I/Os is worse than no
-//! latency. The pairing gives up a doubtful I/O, and counts it, when an end that matches the I/O comes, when
-//! another I/O begins at the same place, or when the kernel has nothing in flight on the disk.
+//! latency. The pairing gives up a doubtful I/O, and counts it, when an end that matches the I/O arrives,
+//! when another I/O begins at the same place, or when the kernel has nothing in flight on the disk.
 
 mod bios;
 mod requests;

@@ -1,9 +1,9 @@
 //! Reads the buffers of all CPUs as one stream, in order of time.
 //!
 //! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. The reader
-//! therefore always takes the earliest record of all CPUs. It reads the clock before it reads the buffers. It
-//! leaves records that are later than the time it read for the next reading, because an earlier record may
-//! meanwhile have come to a buffer that it has already read. The kernel acts on an event only after it has
+//! therefore always takes the earliest record of all CPUs. It reads the clock before it reads the buffers.
+//! Records that are later than this time wait for the next reading, because an earlier record may meanwhile
+//! have arrived in a buffer that the reader has already read. The kernel acts on an event only after it has
 //! put the event into a buffer, so the reader never sees a consequence before its cause.
 
 use std::cmp::Reverse;

@@ -75,7 +75,8 @@ pub(crate) struct Plan {
     pub(crate) is_followed: bool,
 }
 
-/// Makes an instance record the events of tasks, and appends their decoders. `None` if the host has no cgroups.
+/// Makes an instance record the events of tasks, and appends their decoders. `None` if the host has no
+/// cgroups.
 pub(crate) fn enable_tasks(
     instance: &Instance,
     decoders: &mut Vec<(u16, Decoder)>,

@@ -1,5 +1,5 @@
-//! Names that a thread uses. A thread may have another root than this process. Absolute links then lead to
-//! the thread's root, and `..` stays within it.
+//! Names that a thread uses. A thread may have a different root from this process. Absolute links then lead
+//! to the thread's root, and `..` stays within it.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;

@@ -204,7 +204,7 @@ fn verdict(program: &[libc::sock_filter], data: &[u32; 16]) -> u32 {
     }
 }
 
-/// Checks the verdict on every number of every architecture against the tables.
+/// Compares the filter's verdict on every call number of every architecture with the tables.
 #[test]
 fn the_filter_picks_what_the_tables_say() {
     for always in [false, true] {

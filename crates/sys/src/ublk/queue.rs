@@ -33,7 +33,7 @@ pub struct Queue {
 /// An event that the driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A request has come. The server answers it with [`Queue::finish`].
+    /// A request has arrived. The server answers it with [`Queue::finish`].
     Request {
         /// The driver's number for the request, below the depth of the queue.
         tag: u16,
@@ -135,8 +135,8 @@ impl Queue {
         self.commands > 0
     }
 
-    /// Takes the signal back: a poller finds the descriptor not readable until the driver has another event.
-    /// Afterwards the caller takes events until there are no more. A caller that stops earlier calls
+    /// Clears the signal, so that a poller finds the descriptor readable only when the driver has another
+    /// event. Afterwards the caller takes events until there are no more. A caller that stops earlier calls
     /// [`Queue::ring_again`].
     pub fn hear(&self) {
         self.ring.hear();
@@ -209,9 +209,9 @@ impl Queue {
     /// The description of the request with a tag below the depth.
     fn descriptor(&self, tag: u16) -> Descriptor {
         let all = self.descriptors.as_ptr().cast::<Descriptor>();
-        // SAFETY: the mapping has room for a descriptor per tag, is aligned to a page, and stays until the queue is
-        // dropped. All bytes are valid descriptors. The driver writes a descriptor only before it sends the
-        // request, and it has sent this request.
+        // SAFETY: the mapping has room for a descriptor per tag, is aligned to a page, and stays until the
+        // queue is dropped. All bytes are valid descriptors. The driver writes a descriptor only before it
+        // sends the request, and it has sent this request.
         unsafe { ptr::read_volatile(all.add(tag.into())) }
     }
 }
