@@ -1,9 +1,10 @@
-//! The memory of answers: the data for each answer, and its text until the caller has taken it.
+//! The memory that answers take: the data for each answer, and the answer's text until the caller has
+//! received it.
 //!
-//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So the
-//! memory of all answers together has a bound. The daemon makes only a few answers at a time. Each
-//! answer is charged for its data and for its text. If the charge does not fit, the request is refused.
-//! An answer frees its memory when its last byte is in the socket, or when the connection is gone.
+//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. The memory of
+//! all answers together therefore has a bound. The daemon makes only a few answers at a time. Each answer is
+//! charged for its data and for its text. If the charge does not fit, the request is refused. The memory of
+//! an answer is free again when the answer's last byte is in the socket, or when the connection is gone.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,11 +20,11 @@ use crate::refusal::{Refusal, RefusalKind};
 /// The most bytes that all answers may take together.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Answers of at most this many bytes are free of charge. So callers can still ask for the daemon's state
-/// when other answers use all of the memory.
+/// Answers of at most this many bytes are free of charge, so that callers can still ask for the daemon's
+/// state when other answers use all of the memory.
 const FREE: usize = 64 << 10;
 
-/// How many answers are made at a time. Each answer may hold the snapshot of a disk.
+/// How many answers the daemon makes at a time. Each of them may hold the snapshot of a disk.
 const MADE_AT_ONCE: usize = 4;
 
 /// The most streams at a time. A stream is an answer that does not end.
@@ -32,7 +33,7 @@ const STREAMS_MAX: usize = 32;
 /// How long a request may wait until the daemon begins to make its answer.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The memory of all answers.
+/// The memory that all answers share.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerMemory {
     bytes: Arc<Semaphore>,
@@ -72,7 +73,7 @@ impl AnswerMemory {
         BYTES_MAX
     }
 
-    /// Waits until the daemon may make the caller's answer, for at most [`WAIT_MAX`].
+    /// Waits, for at most [`WAIT_MAX`], until the daemon may make the caller's answer.
     pub(crate) async fn begin(&self) -> Result<Making, Refusal> {
         let place = Arc::clone(&self.places).acquire_owned();
         match timeout(WAIT_MAX, place).await {
@@ -134,7 +135,8 @@ impl AnswerMemory {
         }
     }
 
-    /// Takes bytes from what this answer has reserved or, if that is too little, from the free memory.
+    /// Takes bytes from the memory that this answer has reserved or, if that is too little, from the free
+    /// memory.
     fn take_of(
         &self,
         reserved: &mut Option<OwnedSemaphorePermit>,
@@ -162,7 +164,7 @@ impl AnswerMemory {
 }
 
 impl Making {
-    /// Charges for data of the answer.
+    /// Charges for this many bytes of the answer's data.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Refusal> {
         let charge = self.memory.take_of(&mut self.reserved, bytes)?;
         add(&mut self.parts, charge);
@@ -195,8 +197,8 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Makes room for a quarter more text. Doubling the room could ask for far more memory than the text
-    /// needs, and that memory could be refused.
+    /// Makes room for at least a quarter more text. Doubling the room could ask for far more memory than the
+    /// text needs, and that memory could be refused.
     fn grow(&mut self, least: usize) -> Result<(), Refusal> {
         let more = least.max(self.bytes.len() / 4).max(FREE);
         let charge = self.memory.take_of(&mut self.reserved, more)?;
@@ -209,7 +211,7 @@ impl Text<'_> {
     fn finish(mut self) -> Bytes {
         self.bytes.shrink_to_fit();
         if let Some(charge) = &mut self.charge {
-            // A charged text is longer than `FREE`, so its charge includes the room that was not used.
+            // A charged text is longer than `FREE`, so its charge includes the unused room.
             drop(charge.split(self.room - self.bytes.len()));
         }
         kept(self.bytes, self.charge)
@@ -241,7 +243,7 @@ fn add(sum: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
     }
 }
 
-/// Bytes that free their reservation when they are dropped.
+/// Bytes whose charge ends when they are dropped.
 struct Kept {
     bytes: Vec<u8>,
     _charge: Option<OwnedSemaphorePermit>,

@@ -6,10 +6,10 @@ use std::fs;
 use dashpot_api::Host;
 use dashpot_export::{Throttling, cpu_quota, cpu_throttling};
 
-/// The kernel's counters, from the boot or from the creation of the control group until now.
+/// The kernel's counters, which began at the boot or when the control group was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
-    /// The times in which a CPU quota stopped this process.
+    /// How often and for how long a CPU quota stopped this process.
     pub throttling: Throttling,
     /// The times of all CPUs, if the host reports them.
     pub times: Option<CpuTimes>,
@@ -40,7 +40,7 @@ impl Counted {
     }
 }
 
-/// CPU time of all CPUs in ticks of the kernel.
+/// The time of all CPUs together, in the kernel's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTimes {
     total: u64,
@@ -79,7 +79,8 @@ pub fn cpus() -> usize {
     affinity.map_or(1, |cpus| cpus.count() as usize)
 }
 
-/// The host now. Counters begin at `earlier`, or at the boot if `earlier` is `None`.
+/// The CPU time that the host gives the daemon, as of now. Counters begin at `earlier`, or at the boot if
+/// `earlier` is `None`.
 pub fn host_now(earlier: Option<Counted>) -> Host {
     let now = Counted::now();
     let counted = earlier.map_or(now, |earlier| now.since(earlier));

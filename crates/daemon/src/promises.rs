@@ -1,10 +1,9 @@
 //! The promises about time: whether dashpot can keep each promise on this host, and the reason if
 //! it cannot.
 //!
-//! SPECIFICATION.md has the bounds, and the measurements behind the bounds. The bounds are medians,
-//! for hosts that give a shard a CPU when it needs one. This file looks for causes that keep a shard
-//! from its CPU. The verdict that dashpot can keep a promise is not a measurement: the probe and `make
-//! bench` measure.
+//! SPECIFICATION.md has the bounds, and the measurements behind the bounds. The bounds apply to medians, on
+//! hosts that give a shard a CPU when it needs one. This file looks for causes that keep a shard from its
+//! CPU. The verdict that dashpot can keep a promise is not a measurement; the probe and `make bench` measure.
 
 use dashpot_api::{CanHold, Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Promise, Shard};
 use dashpot_rules::{cpus_of, short_time};
@@ -159,8 +158,8 @@ impl Facts<'_> {
         })
     }
 
-    /// The promise about a zio beside a flood. A shard's passes are bounded, so the flood does no
-    /// harm. A stop of the shard can break this promise, however short the stop is.
+    /// The promise about a zio beside a flood. The work that a shard does in one pass is bounded, so the
+    /// flood does no harm. If the host stops the shard, however briefly, the promise can break.
     fn beside_a_flood(&self) -> Verdict {
         self.stopped()
             .or_else(|| self.paused(STOP_NS))
@@ -179,8 +178,7 @@ impl Facts<'_> {
             .or_else(|| self.crowded())
     }
 
-    /// A verdict if the host has stopped a shard in the last minute, for at least `least_ns` in
-    /// all.
+    /// A verdict if the host has stopped a shard in the last minute, for a total of at least `least_ns`.
     fn paused(&self, least_ns: u64) -> Option<Verdict> {
         let worst = self
             .shards
@@ -256,7 +254,7 @@ fn no(why: impl Into<String>) -> Verdict {
     (CanHold::No, why.into())
 }
 
-/// The median of fewer held zios means nothing.
+/// With fewer held zios than this, the median means nothing.
 const MEASURED_MIN: u64 = 30;
 /// The bound on the end-to-end error of a client that polls, and the bound for a client that sleeps.
 const END_TO_END_NS: u64 = 100_000;
@@ -265,7 +263,7 @@ const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
 /// can affect the median (1 % of 30 s).
 const STOP_NS: u64 = 1_000_000;
 const STOPPED_MUCH_NS: u64 = 300_000_000;
-/// Bounds for steal, in percent: the least steal that matters, and the least steal that can affect the
+/// Bounds for steal, in percent: the smallest share that matters, and the smallest share that can affect the
 /// median.
 const STEAL_SOME: f64 = 1.0;
 const STEAL_MUCH: f64 = 25.0;

@@ -155,7 +155,7 @@ fn what_waking_costs_or_a_single_reading_counts_where_no_more_is_known() {
     assert_eq!(read_once.can_hold, CanHold::No, "{}", read_once.why);
 }
 
-/// A disk whose armed rules were late by `p50_ns` at the median.
+/// A disk whose armed rules were late by a median of `p50_ns`.
 fn late(p50_ns: u64, n: u64, depth: u64) -> Disk {
     let summary = json!({"count": n, "p50_ns": p50_ns});
     let none = json!({"count": 0, "total_ns": 0, "longest_ns": 0});

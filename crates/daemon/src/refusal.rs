@@ -1,4 +1,4 @@
-//! A refusal of a request: one sentence, and the remedy.
+//! The refusal of a request: one sentence, and the remedy.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum RefusalKind {
     NotFound,
     /// The request does not fit the present state.
     Conflict,
-    /// The request is larger than the daemon reads.
+    /// The request is larger than the daemon accepts.
     TooLarge,
     /// The daemon can parse the request, but cannot do what it asks for.
     Unprocessable,
@@ -73,7 +73,7 @@ impl Refusal {
         Refusal::new(RefusalKind::NotFound, format!("no {what} '{name}'")).remedy(remedy)
     }
 
-    /// The same refusal with this remedy.
+    /// Adds a remedy to the refusal.
     pub fn remedy(self, remedy: impl Into<String>) -> Refusal {
         Refusal {
             remedy: Some(remedy.into()),

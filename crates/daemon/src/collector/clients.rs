@@ -1,9 +1,9 @@
-//! The clients of a disk: those that events may name now, and those with separate counts.
+//! The clients of a disk: those that events may name at present, and those with separate counts.
 //!
-//! A disk distinguishes 64 clients at a time, and uses the ids of clients again. A client's counts
-//! stay after the client has gone. So the collector counts at most [`CLIENTS_TOLD_APART`] clients
-//! separately, by name. When another client comes, the collector counts the client that has been idle
-//! for longest as one of [`OTHERS`] from then on.
+//! A disk distinguishes 64 clients at a time, and reuses the ids of clients that have gone, whose counts
+//! remain. The collector therefore counts by name, and counts at most [`CLIENTS_TOLD_APART`] clients
+//! separately. When one more client connects, the collector counts the client that has been idle for longest
+//! as one of [`OTHERS`] from then on.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ pub(super) type Place = u8;
 /// The place of all clients that are not counted separately.
 pub(super) const OTHERS: Place = CLIENTS_TOLD_APART;
 
-/// The client behind an id in events.
+/// The client that an id in events stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Client {
     pub(super) place: Place,
-    /// A number that is never used again, unlike an id or a place; or [`NOBODY`].
+    /// A number that, unlike an id or a place, is never used again; or [`NOBODY`].
     pub(super) number: u32,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct Counted {
     name: Arc<str>,
-    /// The last second in which a client called `name` was active or new, and the number of that client.
+    /// The last second in which a client called `name` was active or joined, and the number of that client.
     active: (u64, u32),
 }
 
@@ -59,8 +59,8 @@ impl Clients {
         self.present[usize::from(id.0.min(OTHERS))]
     }
 
-    /// The place at which the next client with this name is counted, and whether that place belongs to
-    /// another client, which counts as one of [`OTHERS`] from now on.
+    /// The place at which the next client with this name is counted, and whether another client must give up
+    /// that place and count as one of [`OTHERS`] from now on.
     pub(super) fn place_for(&self, name: &str) -> (Place, bool) {
         if let Some(at) = self.counted.iter().position(|client| &*client.name == name) {
             return (at as Place, false);

@@ -18,11 +18,11 @@ use super::tally::{Measured, Tally};
 pub enum Part {
     /// The I/O of a client, by the client's place.
     Client(Place),
-    /// Zios of one size: 0 bytes, or from this power of two to the next.
+    /// Zios of 0 bytes (`None`), or from this power of two up to the next.
     Size(Option<u8>),
 }
 
-/// One operation of one part of a device's I/O.
+/// The key of a count: one operation of one part of a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     device: DeviceId,
@@ -32,8 +32,8 @@ struct Key {
 
 /// The collected I/O.
 ///
-/// The current second is counted by client and size together, in full histograms. Past seconds are
-/// kept by client and by size, in compact histograms.
+/// The current second has a full histogram for each combination of client and size. The past has compact
+/// histograms, for each client and for each size.
 #[derive(Debug)]
 pub struct Collected {
     /// The clients of each device, by the device's index.
@@ -173,7 +173,7 @@ impl Collected {
         self.clients[device.index()].name(place)
     }
 
-    /// The names of the clients that are counted separately, in order.
+    /// The names of the clients that are counted separately, sorted.
     pub fn client_names(&self) -> Vec<String> {
         let names = self.clients.iter().flat_map(Clients::names);
         let sorted: BTreeSet<&str> = names.collect();
@@ -190,7 +190,7 @@ impl Collected {
         self.seconds.levels()
     }
 
-    /// The first second of which the memory has forgotten no part.
+    /// The memory has all I/O of this second and of all later seconds.
     pub fn since(&self) -> u64 {
         self.seconds.since()
     }
@@ -200,7 +200,7 @@ impl Collected {
         self.recent.now()
     }
 
-    /// How many zios after a cursor were forgotten.
+    /// How many of the zios after a cursor were forgotten.
     pub fn forgotten(&self, cursor: u64) -> u64 {
         self.recent.oldest().saturating_sub(cursor)
     }
@@ -210,13 +210,13 @@ impl Collected {
         self.recent.after(cursor)
     }
 
-    /// The first second of which no single zio was forgotten.
+    /// The memory has each zio that ended in this second or later.
     pub fn zios_since(&self) -> u64 {
         self.recent.since()
     }
 
     /// Copies the remembered zios that ended in these seconds and that the caller wants. One call examines at
-    /// most `part` zios. Returns true after the last zio.
+    /// most `part` zios. Returns true when the last zio has been copied.
     pub(crate) fn copy(
         &self,
         copied: &mut Copied,

@@ -1,11 +1,10 @@
 //! The collector turns the shards' events into counts by client and by size, into histograms of
 //! each second, and into a memory of the last finished zios.
 //!
-//! [`Collected`] is plain data, which takes one record at a time. A thread empties the rings into
-//! [`Collected`] every [`NAP`] while there is traffic, and earlier when a ring fills up. The thread
-//! sleeps when there is no traffic. A request for figures first makes the shards send their
-//! records, and then empties the rings, too. So the answer has every zio that had finished before
-//! the request.
+//! [`Collected`] is plain data, to which one record at a time is added. A thread empties the rings into
+//! [`Collected`] every [`NAP`] while there is traffic, and earlier when a ring fills up. The thread sleeps
+//! when there is no traffic. A request for figures first makes the shards send their records, and then
+//! empties the rings itself, so that the answer has every zio that had finished before the request.
 
 mod clients;
 mod collected;
@@ -29,7 +28,7 @@ pub(crate) use recent::{Copied, Kept};
 pub(crate) use seconds::{SecondCell, SecondCells, Steps};
 pub(crate) use tally::Tally;
 
-/// The longest time between two emptyings of the rings while there is traffic.
+/// While there is traffic, the collector empties the rings at least this often.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Collects the events of a server in a thread of its own. Dropping the collector ends the thread.
@@ -78,8 +77,8 @@ impl Collector {
         })
     }
 
-    /// Runs `look` on everything that the shards have sent. `drops` has the latest drops of some
-    /// shards.
+    /// Runs `look` on everything that the shards have sent. `drops` has the latest counts of dropped events
+    /// of some shards.
     pub fn look<T>(&self, drops: Vec<(usize, Drops)>, look: impl FnOnce(&View<'_>) -> T) -> T {
         let mut state = self.shared.lock();
         for (shard, drops) in drops {
@@ -129,7 +128,7 @@ impl Shared {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// Locks the state. A panic in a `look` does not damage the state.
+    /// Locks the state. A panic in a caller's `look` does not damage the state.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,8 +148,8 @@ impl View<'_> {
         self.drops.iter().map(|drops| drops.total(device)).sum()
     }
 
-    /// The dropped events of a device, or of all devices, by second. The seconds are in no particular
-    /// order, and a second may come several times.
+    /// The dropped events of a device, or of all devices, by second. The seconds are in no particular order,
+    /// and a second may occur several times.
     pub fn dropped_by_second(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
         self.drops
             .iter()

@@ -6,12 +6,12 @@ use dashpot_export::DeviceId;
 use super::clients::Place;
 use super::tally::Counting;
 
-/// A kind of zio. Every figure counts all zios of a kind alike.
+/// A kind of zio. No figure distinguishes between zios of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) device: DeviceId,
     pub(super) client: Place,
-    /// The highest power of two in the length, if the length is not 0.
+    /// The exponent of the greatest power of two that is not above the length; `None` for length 0.
     pub(super) size: Option<u8>,
     pub(super) op: Op,
 }
@@ -36,8 +36,8 @@ impl Cell {
 /// The counts of each kind, for at most [`COUNTING`] kinds.
 #[derive(Debug)]
 pub(super) struct Open {
-    /// The index of each cell in the lists below. A search starts at the cell's own slot, and ends
-    /// at the first free slot.
+    /// The index of each cell in the list `counting`. A search starts at the cell's own slot, and ends at the
+    /// first free slot.
     slots: Vec<u16>,
     cells: Vec<Cell>,
     /// The counts, by the index of the cell. Entries beyond the cells are kept so that their memory is
@@ -81,8 +81,8 @@ impl Open {
         &mut self.counting[self.last]
     }
 
-    /// The slot of a cell, or the free slot where the cell belongs. There are more slots than
-    /// cells.
+    /// The slot of a cell, or the free slot where the cell belongs. The search ends, because there are more
+    /// slots than cells.
     #[inline]
     fn find(&self, cell: Cell) -> usize {
         let mut slot = cell.slot();
@@ -104,7 +104,7 @@ impl Open {
         self.cells.iter().any(of_client)
     }
 
-    /// Ends the second: gives all counts to `take`.
+    /// Ends the second, and gives all counts to `take`.
     pub(super) fn close(&mut self, mut take: impl FnMut(Cell, &Counting)) {
         if self.cells.is_empty() {
             return;

@@ -20,7 +20,7 @@ pub(crate) struct Kept {
 pub(crate) struct Copied {
     pub(crate) zios: Vec<Kept>,
     pub(crate) names: HashMap<u32, Arc<str>>,
-    /// The cursor at which the copying goes on; `None` before the first part.
+    /// The cursor at which the copying continues; `None` before the first part.
     next: Option<u64>,
     /// The cursor at which the copying ends.
     end: u64,
@@ -35,8 +35,8 @@ struct Begun {
 
 /// The last finished zios, and the names of their clients.
 ///
-/// A reader continues from a cursor: the number of zios that came before. A reader can find out how
-/// many zios it has missed.
+/// A cursor is the number of zios that were added before it. A reader continues from its last cursor, and can
+/// find out how many zios it has missed.
 #[derive(Debug)]
 pub(super) struct Recent {
     zios: VecDeque<Kept>,
@@ -45,10 +45,10 @@ pub(super) struct Recent {
     come: u64,
     /// The seconds of the zios in memory, in order.
     begun: VecDeque<Begun>,
-    /// The second from which on no zio was forgotten.
+    /// The memory has all zios that ended in this second or later.
     since: u64,
     names: HashMap<u32, Arc<str>>,
-    /// At this many names, the memory looks for unused names.
+    /// When the memory has this many names, it looks for unused names.
     sweep_at: usize,
 }
 
@@ -98,13 +98,13 @@ impl Recent {
         }
     }
 
-    /// The first second of which no zio was forgotten.
+    /// The memory has all zios that ended in this second or later.
     pub(super) fn since(&self) -> u64 {
         self.since
     }
 
     /// Copies the zios that ended in these seconds and that the caller wants. One call examines at most
-    /// `part` zios. Returns true after the last zio.
+    /// `part` zios. Returns true when the last zio has been copied.
     pub(super) fn copy(
         &self,
         copied: &mut Copied,
@@ -150,8 +150,7 @@ impl Recent {
         first.max(self.oldest())
     }
 
-    /// Gives a new client a name. `present` has the numbers of the clients that may still send
-    /// zios.
+    /// Notes the name of a new client. `present` has the numbers of the clients that may still send zios.
     pub(super) fn name(&mut self, client: u32, name: Arc<str>, present: impl Iterator<Item = u32>) {
         if self.names.len() >= self.sweep_at {
             let kept = self.zios.iter().map(|kept| kept.client);

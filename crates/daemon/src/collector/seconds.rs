@@ -35,7 +35,7 @@ struct Step {
 /// collector continues to count. If the collector must add to cells that a reader shares, it adds to a copy.
 pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 
-/// The length of the steps of a memory, and its bounds.
+/// The length of a memory's steps, and the bounds of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     /// The length of a step in seconds.
@@ -50,11 +50,11 @@ pub(crate) struct Bounds {
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub(crate) bounds: Bounds,
-    /// The steps, in the order of their numbers.
+    /// The steps, in order of their numbers.
     steps: VecDeque<Step>,
-    /// The bytes of all remembered steps.
+    /// The memory that all remembered steps take, in bytes.
     size: usize,
-    /// The first step that was not forgotten.
+    /// The memory has all I/O of this step and of all later steps.
     since: u64,
 }
 
@@ -82,7 +82,7 @@ impl Seconds {
         &self.0
     }
 
-    /// The first second of which the memory has forgotten no part.
+    /// The memory has all I/O of this second and of all later seconds.
     pub(super) fn since(&self) -> u64 {
         self.0[0].since()
     }
@@ -151,7 +151,7 @@ impl Steps {
         }
     }
 
-    /// The second from which on nothing was forgotten.
+    /// The memory has all I/O of this second and of all later seconds.
     pub(crate) fn since(&self) -> u64 {
         self.since * self.bounds.unit
     }

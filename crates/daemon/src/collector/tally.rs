@@ -1,4 +1,4 @@
-//! The counts of some zios: quick to update for the current second, and small for past seconds.
+//! The counts of some zios, in two forms: quick to update for the current second, and small for past seconds.
 
 use dashpot_engine::Duration;
 use dashpot_engine::histogram::{Histogram, Sparse};
@@ -42,14 +42,14 @@ impl Measured {
     }
 }
 
-/// Counts zios as they come. These counts take 52 KiB, but zios touch only little of this memory.
+/// Counts zios as they arrive. These counts take 52 KiB, but zios touch only a little of this memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counting {
     completed: u64,
     failed: u64,
     bytes: u64,
-    /// Zios whose total and disk latencies are equal, as for most zios. Such a zio is counted here, and
-    /// neither in `total` nor in `disk`.
+    /// Zios whose total and disk latencies are equal. Most zios are counted here, and not in `total` and
+    /// `disk`.
     alike: Histogram,
     total: Histogram,
     disk: Histogram,
@@ -81,7 +81,7 @@ impl Counting {
         }
     }
 
-    /// The figures that a second keeps.
+    /// The figures that are kept of a past second.
     pub(super) fn brief(&self) -> Brief {
         let mut disk = self.disk.clone();
         disk.merge(&self.alike);
@@ -95,14 +95,14 @@ impl Counting {
     }
 }
 
-/// The figures of a second.
+/// The figures that are kept of a past second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brief {
     /// Zios replied to, including failed zios.
     pub completed: u64,
-    /// The bytes of zios that did not fail.
+    /// The total bytes of zios that did not fail.
     pub bytes: u64,
-    /// From issue until the daemon offered the reply to the transport.
+    /// Time from a zio's issue until the daemon offered its reply to the transport.
     pub disk: Sparse,
 }
 
@@ -121,11 +121,11 @@ pub struct Tally {
     /// Zios replied to, including failed zios.
     pub completed: u64,
     pub failed: u64,
-    /// The bytes of zios that did not fail.
+    /// The total bytes of zios that did not fail.
     pub bytes: u64,
-    /// From arrival until the transport accepted the reply.
+    /// Time from a zio's arrival until the transport accepted its reply.
     pub total: Sparse,
-    /// From issue until the daemon offered the reply to the transport.
+    /// Time from a zio's issue until the daemon offered its reply to the transport.
     pub disk: Sparse,
     /// How long the store took.
     pub store: Sparse,

@@ -95,7 +95,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happens>> {
     )
 }
 
-/// Every zio, with the name that its client had.
+/// Passes the happenings to `collected`. Returns every zio, with the name that its client had.
 fn play(happenings: &[Happens], collected: &mut Collected) -> Vec<(FinishedZio, String)> {
     let mut names: BTreeMap<(DeviceId, u8), String> = BTreeMap::new();
     let mut all = Vec::new();
@@ -350,7 +350,7 @@ fn an_hour_is_remembered_and_no_more() {
     for second in 0..10_000 {
         collected.take(&zio(second, 0));
     }
-    // A zio of a second that was forgotten.
+    // The collector has already forgotten the second of this zio.
     collected.take(&zio(3, 0));
     collected.settle();
     let numbers: Vec<u64> = collected.seconds().map(|(number, _)| number).collect();
@@ -421,7 +421,7 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
     assert_eq!(collected.seconds().count(), 1);
 }
 
-/// A reader converts the seconds after its look, while the collector counts other zios.
+/// A reader converts the seconds later, while the collector counts other zios, which must not appear in them.
 #[test]
 fn a_second_that_was_taken_stays_as_it_was_seen() {
     let mut seconds = Seconds::default();

@@ -1,5 +1,5 @@
-//! Clears one rule, the rules of a disk, or all rules. A call for all disks changes each disk that
-//! answers; if one shard fails, the call still changes the disks of the other shards.
+//! Clears one rule, the rules of a disk, or all rules. If a shard fails, a call for all disks still changes
+//! the disks of the other shards.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{Answer, Command, DiskId, Target};
@@ -38,7 +38,7 @@ pub struct Reset {
 }
 
 impl Daemon {
-    /// Removes rules. With `release`, all zios held by these rules complete now.
+    /// Removes rules. With `release`, all zios held by these rules complete at once.
     pub async fn clear(&self, scope: &Scope, release: bool) -> Result<Cleared, Refusal> {
         let mut registry = self.registry.lock().await;
         let rules = match scope {
@@ -53,8 +53,8 @@ impl Daemon {
         Ok(Cleared { rules, failed })
     }
 
-    /// Returns to the state of the lab: releases and clears every rule, forgets cleared rules, resumes every
-    /// disk, and arms the lab's rules. A reset keeps the counters of disks.
+    /// Returns to the state in which the lab starts: releases and clears every rule, forgets cleared rules,
+    /// resumes every disk, and arms the lab's rules. A reset keeps the counters of disks.
     pub async fn reset(&self) -> Reset {
         let mut registry = self.registry.lock().await;
         let mut cleared = self.clear_all(&mut registry, true).await;

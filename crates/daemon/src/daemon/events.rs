@@ -1,4 +1,4 @@
-//! Finished zios: brings the collected events up to date before each answer.
+//! Access to finished zios, which brings the collected events up to date before each answer.
 
 use dashpot_export::{DeviceId, Drops, ShardGone};
 use tokio::sync::oneshot;
@@ -29,13 +29,13 @@ impl Daemon {
         self.collector.look(drops, look)
     }
 
-    /// Runs `look` on the events that have come already.
+    /// Runs `look` on the events that have arrived already.
     pub fn collected<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
         self.collector.look(Vec::new(), look)
     }
 
-    /// Collects all zios that ended before this second. This second must have begun. However many callers
-    /// wait for a second, the shards are asked once.
+    /// Collects all zios that ended before this second, which must have begun. The shards are asked only once
+    /// for each second, however many callers want it.
     pub(crate) async fn collect_to(&self, second: u64) {
         let mut collected_to = self.collected_to.lock().await;
         if *collected_to < second {

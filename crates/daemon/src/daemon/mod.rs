@@ -1,7 +1,7 @@
 //! The control plane's state: the served disks, and the rules armed on them.
 //!
-//! Changes of rules are serial: the daemon holds a lock until the engine has answered. So callers are
-//! answered in the order in which their changes took effect.
+//! Changes to rules are serial: the daemon holds a lock until the engine has answered. Callers therefore get
+//! their answers in the order in which their changes took effect.
 
 mod clear;
 mod events;
@@ -23,7 +23,7 @@ use crate::refusal::{Refusal, RefusalKind};
 use crate::registry::{Gone, Record, Registry};
 pub use clear::{Cleared, Scope};
 
-/// Everything that a request to the daemon can read or change.
+/// The state that requests to the daemon can read or change.
 pub struct Daemon {
     handle: Handle,
     /// The addresses for NBD clients, by export.
@@ -77,7 +77,7 @@ impl Daemon {
         served.err().map(|gone| gone.to_string())
     }
 
-    /// The addresses for clients of a disk. The disk of a pool has none.
+    /// The addresses at which clients reach a disk. The disk of a pool has none.
     pub fn uris(&self, disk: usize) -> &[String] {
         let export = self.info(disk).export;
         let uris = export.and_then(|export| self.uris.get(export));
@@ -169,7 +169,7 @@ impl Daemon {
         Ok(answered)
     }
 
-    /// Every armed rule, in the order of their ids.
+    /// All armed rules, in order of their ids.
     pub async fn records(&self) -> Vec<Record> {
         self.registry.lock().await.records().cloned().collect()
     }
@@ -219,16 +219,16 @@ impl Daemon {
         Ok(Record { words, ..record })
     }
 
-    /// Makes new zios of a disk wait. Unless `now` is set, the call waits until no zio is in flight.
-    /// Returns how many zios are in flight.
+    /// Makes new zios of a disk wait. Unless `now` is set, the call waits until no zio is in flight. Returns
+    /// how many zios are then in flight.
     pub async fn suspend(
         &self,
         disk: &str,
         lasts: Option<Duration>,
         now: bool,
     ) -> Result<u32, Refusal> {
-        // The caller does not hold the lock here, because another caller may have to clear a rule that
-        // hangs a zio before the answer can come.
+        // This call does not hold the lock, because the answer may come only after another caller has cleared
+        // a rule that hangs a zio.
         let suspend = |disk| Command::Suspend { disk, lasts, now };
         match self.command(self.disk(disk)?, suspend).await? {
             Answer::Suspended { in_flight } => Ok(in_flight),
@@ -330,7 +330,7 @@ impl Daemon {
         }
     }
 
-    /// Adapts a rule for a disk of a program's files, and refuses a rule that does not suit its disk.
+    /// Adapts a rule to a disk of a program's files, and refuses a rule that does not suit its disk.
     fn fit(&self, disk: usize, rule: TypedRule) -> Result<TypedRule, Refusal> {
         if let Some(followed) = &self.info(disk).followed {
             return Ok(rule.of_calls(followed.types)?);

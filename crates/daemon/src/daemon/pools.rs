@@ -1,4 +1,4 @@
-//! The states of the served pools and volumes, and changes to pools and volumes.
+//! The states of the served pools and volumes, and changes to them.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Daemon {
             .ok_or_else(|| Refusal::not_found("volume", name, known))
     }
 
-    /// The addresses for clients of a volume.
+    /// The addresses at which clients reach a volume.
     pub fn uris_of_volume(&self, volume: usize) -> &[String] {
         let export = self.info_of_volume(volume).export;
         self.uris.get(export).map_or(&[], Vec::as_slice)
@@ -174,7 +174,7 @@ impl Daemon {
         loss.map_err(|error| refusal_of_cut(error, "pool", name, || self.loses_nothing(pool)))
     }
 
-    /// The refusal to cut the power of a pool with disks that keep everything.
+    /// The refusal to cut the power of a pool if one of its disks cannot lose writes.
     fn loses_nothing(&self, pool: usize) -> Refusal {
         let pool = self.info_of_pool(pool);
         let disks = pool.members.iter().flatten().map(|disk| self.info(*disk));

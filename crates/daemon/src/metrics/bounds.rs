@@ -1,9 +1,9 @@
 //! The boundaries of the histograms that Prometheus sees: powers of two of a second, 2^-20 (just
 //! below 1 µs) to 2^5 (32 s), each inclusive.
 //!
-//! These boundaries are also boundaries of dashpot's own histograms, so the counts are exact.
-//! Prometheus' native histograms of schema 0 have the same boundaries. Every program prints a
-//! binary fraction with the same digits.
+//! These boundaries are also boundaries of dashpot's own histograms, so the counts are exact. Prometheus'
+//! native histograms of schema 0 have the same boundaries. Every program prints these boundaries with the
+//! same digits, because they are binary fractions.
 
 use std::iter::once;
 

@@ -1,7 +1,7 @@
 //! The I/O of each client on a disk or volume, from the events. At most 64 clients of a device are counted
-//! separately. All other clients are counted as `other`. The client that has been idle for longest makes
-//! room for a new client, and counts in `other` from then on: its series end, and the series of `other`
-//! rise by its counts.
+//! separately. All other clients are counted as `other`. The client that has been idle for longest makes room
+//! for a new client, and is counted in `other` from then on: its series end, and the series of `other` rise
+//! by its counts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::collector::{Part, Tally, View};
 #[derive(Debug)]
 pub(super) struct ClientsScrape {
     operations: Vec<ClientScrape>,
-    /// How many events of each device these counts miss, because the rings had no room for the
+    /// How many events of each device are missing from these counts, because the rings had no room for the
     /// events.
     dropped: Vec<(String, u64)>,
 }
@@ -34,7 +34,7 @@ struct ClientScrape {
 }
 
 impl ClientsScrape {
-    /// The clients of some devices, which have these names.
+    /// The I/O of the clients of these devices, each of which comes with its name.
     pub(super) fn of(events: &View<'_>, devices: &[(DeviceId, &str)]) -> ClientsScrape {
         let operations =
             |(device, name): &(DeviceId, &str)| ClientScrape::all_of(events, *device, name);

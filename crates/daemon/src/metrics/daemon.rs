@@ -1,4 +1,4 @@
-//! A scrape of a daemon: one snapshot of each disk, volume and pool, its rules, its shards, its host.
+//! A scrape of a daemon: one snapshot of each disk, volume and pool, and the daemon's rules, shards and host.
 
 use std::fmt;
 use std::sync::Arc;

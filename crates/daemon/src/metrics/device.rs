@@ -1,4 +1,4 @@
-//! Samples of disks and of volumes, which count their I/O alike.
+//! Samples of disks and of volumes, which count their I/O in the same way.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! The two text formats. Prometheus asks for OpenMetrics. Other scrapers get the older format, in
-//! which the description of a counter has the counter's whole name.
+//! The two text formats. Prometheus asks for OpenMetrics. Other scrapers receive the older format, in which
+//! the lines that describe a counter have its whole name, with `_total`.
 
 use std::fmt;
 
@@ -62,8 +62,8 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// The lines of a metric for the older format, from its help line and from `NAME TYPE`. The lines
-/// have the name of the samples, and a type that the older format knows.
+/// The lines that describe a metric in the older format, made from its help line and from `NAME TYPE`. These
+/// lines have the name that the samples have, and a type that the older format knows.
 fn description(help: &str, words: &str) -> String {
     let (name, kind) = words.split_once(' ').unwrap_or((words, ""));
     let (suffix, kind) = match kind {

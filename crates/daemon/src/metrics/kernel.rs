@@ -1,4 +1,4 @@
-//! The metrics of `observe`: the I/O of the kernel's disks from the start to the end of the last
+//! The metrics of `observe`, which count the I/O of the kernel's disks from the start to the end of the last
 //! interval.
 //!
 //! These metrics have names of their own. A dashpot disk that is attached to the kernel appears in
@@ -28,7 +28,7 @@ pub struct KernelMetrics(pub Arc<Mutex<KernelTotals>>);
 pub struct KernelTotals {
     /// The I/O, by device and operation.
     ops: BTreeMap<(String, String), Total>,
-    /// By device: the number of I/Os in flight, and the age of the oldest in nanoseconds.
+    /// For each device, the number of I/Os in flight, and the age of the oldest of them in nanoseconds.
     in_flight: BTreeMap<String, (u64, u64)>,
     lost: u64,
 }
@@ -53,7 +53,7 @@ impl Metrics for KernelMetrics {
 }
 
 impl KernelTotals {
-    /// Adds an interval. The I/Os in flight of the new interval replace those of the interval
+    /// Adds an interval. The I/Os in flight at the end of the new interval replace those of the interval
     /// before.
     pub fn add(&mut self, intervals: &[DeviceInterval], lost: u64) {
         self.in_flight.clear();

@@ -50,15 +50,15 @@ pub fn router<S: Metrics>(source: S, hosts: Option<Hosts>) -> Router {
 /// A source, and its last text.
 struct Scraped<S> {
     source: S,
-    /// The memory of texts that scrapers have not taken. The API has a memory of its own: scrapers
-    /// need no token, and must not keep callers from the API.
+    /// The memory for texts that scrapers have not received yet. The API's answers have a memory of their
+    /// own, because scrapers, which need no token, must not use up the memory of the API's callers.
     memory: AnswerMemory,
     last: Mutex<Option<(Instant, Bytes)>>,
 }
 
 impl<S: Metrics> Scraped<S> {
-    /// A text that was begun after the call. Callers that wait share the next text, so many scrapers
-    /// at once cost no more snapshots than many scrapers in turn.
+    /// A text that was begun after this call. Callers that wait share the next text, so many scrapers at once
+    /// cost no more snapshots than the same scrapers one after another.
     async fn text(&self) -> Result<Bytes, Failed> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;

@@ -1,10 +1,10 @@
 //! Metrics for Prometheus: snapshots rendered as OpenMetrics text, and the listener that Prometheus
 //! scrapes.
 //!
-//! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for counters, and one
-//! metric for figures that may be summed. This module does not count the I/O of a daemon's disks: each
-//! scrape takes one snapshot of each disk, so without a scrape metrics cost nothing. For the kernel's
-//! disks, `observe` adds up the intervals that it shows.
+//! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for counters, and a common
+//! metric for figures that users may add up. This module does not count the I/O of a daemon's disks. Each
+//! scrape takes one snapshot of each disk, so metrics cost nothing between scrapes. For the kernel's disks,
+//! `observe` adds up the intervals that it shows.
 
 mod bounds;
 mod client;

@@ -15,7 +15,7 @@ use super::bounds::buckets;
 /// The labels of a sample.
 pub(super) type Labels<'a> = Vec<(&'static str, Cow<'a, str>)>;
 
-/// The name of a metric without prefix, unit and `_total`; its unit; and its help.
+/// The name of a metric, without prefix, unit and `_total`; its unit; and its help text.
 pub(super) struct Metric(
     pub(super) &'static str,
     pub(super) Option<Unit>,

@@ -67,7 +67,7 @@ impl Armed<'_> {
     }
 }
 
-/// The rules that the snapshots of their disks have. A rule that a snapshot lacks was cleared
+/// The rules that appear in the snapshots of their disks. A rule that does not appear there was cleared
 /// before the snapshot.
 fn armed<'a>(disks: &'a [DiskScrape], records: &'a [Record]) -> Vec<Armed<'a>> {
     let find = |record: &'a Record| {

@@ -66,7 +66,7 @@ fn each<'a, V>(
         .map(move |(shard, snapshot)| (labels(*shard), value(snapshot)))
 }
 
-/// The memory that clients make a shard hold, by kind of memory.
+/// The memory that a shard holds for its clients, by kind of memory.
 fn held((shard, snapshot): &(usize, &DiskSnapshot)) -> [(Labels<'static>, u64); 2] {
     let held = snapshot.held;
     by_kind(*shard, [held.payload, held.kept])

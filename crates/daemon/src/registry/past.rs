@@ -1,5 +1,5 @@
-//! Cleared rules: the counters of each rule at the moment when it was cleared. The daemon remembers
-//! these rules until a reset.
+//! Cleared rules, with the counters that each rule had when it was cleared. The daemon remembers these rules
+//! until a reset.
 //!
 //! A test arms a rule, clears it, and then asks what the rule injected. The memory of cleared rules is
 //! bounded in number and in bytes. The daemon forgets the oldest rules first.
@@ -13,7 +13,7 @@ use dashpot_export::{DiskSnapshot, RuleSnapshot};
 
 use super::record::Record;
 
-/// The most cleared rules that the daemon remembers, and the most bytes that they take.
+/// The most cleared rules that the daemon remembers, and the most bytes that these rules may take.
 const RULES_MAX: usize = 64;
 const BYTES_MAX: usize = 8 << 20;
 
@@ -22,7 +22,7 @@ const BYTES_MAX: usize = 8 << 20;
 pub struct Gone {
     /// The name and the words of the rule.
     pub record: Record,
-    /// The rule's disk at the moment when the rule was cleared, without the other rules.
+    /// A snapshot of the rule's disk from when the rule was cleared, without the disk's other rules.
     pub snapshot: DiskSnapshot,
 }
 
@@ -60,7 +60,7 @@ impl Past {
         *self = Past::default();
     }
 
-    /// The cleared rule with an id, or the cleared rules of the last call that used a name.
+    /// The cleared rule with this id, or the cleared rules to which the last call gave this name.
     pub(crate) fn find(&self, key: &str) -> Vec<Gone> {
         let id = key.parse().ok().map(RuleId);
         let is_meant =
@@ -93,8 +93,7 @@ impl Gone {
 }
 
 fn histograms(stats: &RuleStats) -> usize {
-    // A rule may have histograms of lateness, of stops, and of requested and achieved times if
-    // these vary.
+    // A rule may have histograms of lateness and of stops, and of requested and achieved times if these vary.
     let kept = [stats.holds.lateness(), stats.holds.stopped()];
     kept.iter()
         .zip([3, 1])

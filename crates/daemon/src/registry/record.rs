@@ -6,7 +6,7 @@ use dashpot_engine::inject::{GroupId, RuleId};
 /// The facts about one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The id of the rule, which no other rule gets.
+    /// The id of the rule, which no other rule ever has.
     pub id: RuleId,
     /// The index of the rule's disk.
     pub disk: usize,
@@ -18,7 +18,7 @@ pub struct Record {
     pub name: Option<String>,
     /// The rule in canonical words.
     pub words: String,
-    /// The pool that the zinject command named. The rules of one disk and one pool are one group.
+    /// The pool that the zinject command named. The rules with the same disk and pool form one group.
     pub pool: Option<String>,
     /// The lanes that the engine keeps for the rule.
     pub(crate) lanes: u64,

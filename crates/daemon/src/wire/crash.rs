@@ -48,7 +48,7 @@ fn unfit(error: String) -> Refusal {
     Refusal::new(RefusalKind::Unprocessable, error)
 }
 
-/// The loss in a power cut.
+/// The writes that a disk lost in a power cut, in the API's form.
 pub(crate) fn crashed(disk: String, crash: &Crash, loss: Loss) -> Crashed {
     let client = |(client, lost)| ClientLoss {
         client,
@@ -76,7 +76,7 @@ pub(crate) fn crashed(disk: String, crash: &Crash, loss: Loss) -> Crashed {
     }
 }
 
-/// The loss of a pool in a power cut. `disks` has the names of the pool's disks.
+/// The data that a pool lost in a power cut, in the API's form. `disks` has the names of the pool's disks.
 pub(crate) fn pool_crashed(
     pool: String,
     disks: impl Iterator<Item = String>,

@@ -82,7 +82,7 @@ impl DeviceView<'_> {
     }
 
     /// The histograms of the device, which the daemon has counted since `since`. The `dropped` events are
-    /// missing in the store's histograms and in breakdowns.
+    /// missing from the store's histograms and from breakdowns.
     pub(crate) fn latency(
         &self,
         name: &str,
@@ -116,7 +116,7 @@ impl DeviceView<'_> {
     }
 }
 
-/// The operations of block devices, and every other operation with a completed zio.
+/// The operations of block devices, and every other operation of which a zio has completed.
 fn shown(snapshot: &DiskSnapshot) -> impl Iterator<Item = Op> {
     let is_shown = |op: &Op| op.is_of_blocks() || snapshot.stats.op(*op).completed > 0;
     Op::ALL.into_iter().filter(is_shown)

@@ -23,7 +23,7 @@ pub(crate) struct PoolFacts<'a> {
 }
 
 impl PoolFacts<'_> {
-    /// The pool. If there is no snapshot, the pool's shard has failed, for this reason.
+    /// The pool. A pool in the API's form. If the pool's shard has failed, `snapshot` is the reason.
     pub(crate) fn pool(self, snapshot: Result<&PoolSnapshot, String>) -> Pool {
         let none = PoolStats::default();
         let (stats, at) = match snapshot {
@@ -51,7 +51,7 @@ impl PoolFacts<'_> {
         }
     }
 
-    /// The queues of the pool's disks, which the daemon has counted since `since`.
+    /// The figures of the queues of the pool's disks, which the daemon has counted since `since`.
     pub(crate) fn latency(&self, since: Instant, snapshot: &PoolSnapshot) -> PoolLatency {
         let stats = &snapshot.stats;
         PoolLatency {
@@ -95,7 +95,7 @@ pub(crate) fn tunables(tunables: &Tunables) -> Vec<TunableValue> {
     values.collect()
 }
 
-/// The word for a unit, and the words of a choice.
+/// The word for a unit, and the words to choose from if the unit is a choice.
 fn unit(unit: Unit) -> (&'static str, &'static [&'static str]) {
     match unit {
         Unit::Bytes => ("bytes", &[]),

@@ -27,7 +27,7 @@ pub(crate) fn rule(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Opti
     })
 }
 
-/// The state of a rule at a moment, on a disk that only this rule slows down.
+/// The state of a rule at a moment. The figures about its disk are left at zero.
 pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
     let age = at.since(rule.armed);
     let since = rule.since_update.as_deref();
