@@ -1,9 +1,9 @@
-//! Access over TCP. The API requires the token, and refuses requests from pages of other sites. The
-//! metrics need no token, but refuse such requests, too.
+//! Access over TCP. The API requires the token, and refuses requests from pages of other sites. The metrics
+//! need no token, but also refuse requests from pages of other sites.
 //!
-//! A browser sends requests on behalf of any page that it shows. The checks of `Host` (against foreign
-//! names that resolve to this host) and of `Origin` keep pages of other sites out; the token keeps all
-//! other callers out. A `Host` that is an address cannot be a foreign name.
+//! A browser sends requests on behalf of any page that it shows. The check of `Origin` keeps pages of other
+//! sites out. The check of `Host` keeps out pages whose site has a foreign name that resolves to this host; a
+//! `Host` that is an address cannot be such a name. The token keeps all other callers out.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Hosts {
 }
 
 impl Access {
-    /// Requires this token, and one of these hosts.
+    /// Requires this token, and one of these names as the host.
     pub fn new(token: String, hosts: Hosts) -> Access {
         Access { token, hosts }
     }
@@ -92,9 +92,9 @@ impl Hosts {
         ))
     }
 
-    /// A page may send requests to its own name and port. The API speaks plain HTTP. A name of
-    /// `--allow-host` may belong to a proxy that speaks HTTPS, so a page under such a name may use
-    /// either.
+    /// A page may send requests to its own name and port. The API speaks plain HTTP. A name of `--allow-host`
+    /// may belong to a proxy that speaks HTTPS, so a page under such a name may have been loaded over HTTP or
+    /// HTTPS.
     fn check_origin(&self, origin: &str, host: &str) -> Result<(), (StatusCode, Error)> {
         let (scheme, from) = origin.split_once("://").unwrap_or_default();
         let usual = match scheme {
@@ -127,9 +127,9 @@ fn is_named(name: &str) -> impl Fn(&str) -> bool {
     move |known| known.eq_ignore_ascii_case(name)
 }
 
-/// Passes requests that the token and the names allow. `/healthz` reveals nothing, so it is open to
-/// everyone. The files of the page reveal nothing of this daemon, and a browser asks for them before the
-/// page can show the token, so they need the right names only.
+/// Passes requests that the token and the names allow. `/healthz` reveals nothing, so it is open to everyone.
+/// The files of the page reveal nothing of this daemon, and a browser asks for them before the page can show
+/// the token, so requests for these files need only the right names.
 pub(super) async fn guard(
     State(access): State<Arc<Access>>,
     mut request: Request,
@@ -205,7 +205,8 @@ fn without_token(uri: &Uri) -> Uri {
     rest.parse().unwrap_or_else(|_| uri.clone())
 }
 
-/// Compares in a time that depends only on the length of the guess, so that timing reveals nothing.
+/// Compares the guess with the token, in a time that depends only on the length of the guess, so that timing
+/// reveals nothing.
 fn same(given: &str, token: &str) -> bool {
     let bytes = given.bytes().zip(token.bytes());
     let differ = bytes.fold(0, |differ, (a, b)| differ | (a ^ b));

@@ -1,10 +1,10 @@
-//! Answers HTTP requests within time limits. `axum::serve` has no such limit, so a client that stops in
-//! the middle of a request would keep its descriptor for ever.
+//! Answers HTTP requests within time limits. `axum::serve` has no such limit, so the connection of a client
+//! that stops in the middle of a request would occupy a descriptor for ever.
 //!
-//! A client that has not shown the token is a stranger. Strangers have one request for each
-//! connection, little time, and few places. When all places are taken, a new client takes the place
-//! of the oldest stranger that has sent no request for a moment. So a client with the token gets
-//! in, whatever the strangers do.
+//! A client that has not shown the token is a stranger. A stranger may send one request over a connection,
+//! has little time, and takes one of few places. When all places are taken, a new client takes the place of
+//! the oldest stranger that has sent no request for a moment. A client with the token therefore gets in,
+//! whatever the strangers do.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,10 +25,10 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How long a client may take to send the head of a request, counted from the last reply.
+/// How long after the last reply a client may take to send the head of a request.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
-/// The most bytes of heads that a connection may make the daemon keep.
+/// The most bytes of request heads that the daemon keeps for one connection.
 const HEAD_BYTES: usize = 64 << 10;
 
 /// How long a stranger may take for its request and for the answer.
@@ -91,7 +91,7 @@ pub(super) async fn answer(mut listener: impl Listener, router: Router, manners:
         let service = service(TowerToHyperService::new(router.clone()), Arc::clone(&guest));
         let connection = http.serve_connection(TokioIo::new(socket), service_fn(service));
         let strangers = Arc::clone(&strangers);
-        // An error of the connection concerns only the client, and the daemon has no one to report it to.
+        // An error of the connection concerns only its client, so the daemon does not report it.
         tokio::spawn(async move {
             let mut connection = pin!(connection);
             tokio::select! {
@@ -154,11 +154,12 @@ impl Guest {
 }
 
 impl Strangers {
-    /// Waits for a place: until a stranger leaves, or until the time of the oldest stranger without a
-    /// request is up.
+    /// Waits for a place, which is free when a stranger leaves or when the time of the oldest stranger
+    /// without a request is up.
     async fn until_one_may_come(&self) {
         loop {
-            // Lets the guests that came last send their requests before the loop looks for a silent guest.
+            // Gives the guests that came last a chance to send their requests before the loop looks for a
+            // silent guest.
             tokio::task::yield_now().await;
             let silent = {
                 let present = self.lock();
@@ -203,8 +204,7 @@ impl Strangers {
                 () = guest.recognised.notified() => {}
             }
         }
-        // The guest is no stranger any more. It may have shown the token before this future began to
-        // wait.
+        // The guest is no longer a stranger. It may have shown the token before this future began to wait.
         self.leave(guest);
         std::future::pending::<()>().await;
     }

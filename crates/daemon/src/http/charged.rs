@@ -22,7 +22,7 @@ impl IntoResponse for JsonAnswer {
     }
 }
 
-/// Data of an answer. The answer is charged for the memory of the data.
+/// Data for an answer, which is charged for the memory that the data takes.
 pub(super) trait Weighed {
     /// Roughly how much memory the data takes.
     fn bytes(&self) -> usize;
@@ -69,7 +69,7 @@ impl Weighed for OpLatency {
     }
 }
 
-/// Waits for the caller's turn to have an answer made.
+/// Waits until it is the caller's turn for an answer.
 impl FromRequestParts<Arc<Daemon>> for Making {
     type Rejection = Refusal;
 

@@ -20,7 +20,7 @@ const BODY_MAX: Duration = Duration::from_secs(10);
 /// The most bytes that a body may have.
 const BODY_BYTES: usize = 64 << 10;
 
-/// The most bytes of a body that the daemon reads. It discards what a body has beyond [`BODY_BYTES`].
+/// The most bytes of a body that the daemon reads. It discards all bytes after the first [`BODY_BYTES`].
 const DISCARDED_MAX: usize = 64 << 20;
 
 impl IntoResponse for Refusal {
@@ -68,8 +68,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// Reads a body. The daemon reads and discards the rest of a body that is too large, within a bound. If
-/// the daemon closed the connection at once, a client that is still sending would lose the answer.
+/// Reads a body. If the body is too large, the daemon reads and discards the rest, up to a bound: if the
+/// daemon closed the connection at once, a client that is still sending would not get the answer.
 async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     if waits_with_too_much(request.headers()) {
         return Err(too_large());

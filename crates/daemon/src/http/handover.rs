@@ -1,8 +1,8 @@
-//! The socket for handovers: a privileged process mounts a file, and gives the daemon the
+//! The socket for handovers, over which a privileged process that has mounted a file gives the daemon the
 //! descriptor of the mount's connection. Only this user and root can connect.
 //!
-//! A caller sends one descriptor with a line of JSON. The daemon answers with a line of JSON as soon as
-//! it serves the disk. Neither line contains a path.
+//! A caller sends one descriptor with a line of JSON. The daemon answers with a line of JSON as soon as it
+//! serves the disk. Neither line contains a path of a file.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -46,7 +46,7 @@ impl HandoverListener {
     }
 }
 
-/// Answers one caller, unless the caller breaks the protocol or is gone.
+/// Answers one caller, unless the caller breaks the protocol or has gone.
 async fn answer(stream: UnixStream, daemon: Arc<Daemon>) -> io::Result<()> {
     let (line, descriptor) = read(&stream).await?;
     let by = stream.peer_cred()?;
@@ -139,7 +139,7 @@ fn receive(stream: &UnixStream, line: &mut Vec<u8>) -> io::Result<Option<OwnedFd
 
 /// How long one caller may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the listener waits after it could not accept a connection.
+/// How long the listener waits after it has failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The most bytes of a caller's line.
 const LINE_MAX: usize = 4096;

@@ -9,7 +9,7 @@ use dashpot_observe::{Dimension, FinishedIo, Knows, Value};
 
 use crate::http::memory::{Memory, Wanted};
 
-/// The last I/Os of a running source. The source's watcher adds the I/Os, and tells how far it has come.
+/// The last I/Os of a running source. The source's watcher adds the I/Os, and reports how far it has read.
 pub struct IoMemory {
     knows: Knows,
     /// The greatest number of I/Os that are kept.
@@ -20,9 +20,9 @@ pub struct IoMemory {
 /// The watcher's report about itself.
 #[derive(Clone, Debug)]
 pub struct Remembering {
-    /// The source, as far as the watcher knows it.
+    /// The facts about the source that the watcher knows.
     pub source: Source,
-    /// The watcher's clock: all I/Os that ended before the clock's present time were added.
+    /// The watcher's clock: all I/Os that ended before the clock's present time have been added.
     pub clock: Clock,
 }
 
@@ -30,7 +30,7 @@ struct State {
     told: Remembering,
     seconds: VecDeque<Second>,
     kept: usize,
-    /// The first second of which no I/O was forgotten.
+    /// The memory has all I/Os that ended in this second or later.
     since: u64,
     /// Reports of lost I/Os: the second of each report, and the number of I/Os.
     lost: VecDeque<(u64, u64)>,
@@ -40,7 +40,7 @@ struct State {
 
 struct Second {
     number: u64,
-    /// A reader shares these I/Os, and looks at them after it has released the lock.
+    /// A reader shares these I/Os, so that it can look at them after it has released the lock.
     ios: Arc<Vec<FinishedIo>>,
 }
 
@@ -62,7 +62,7 @@ impl IoMemory {
         }
     }
 
-    /// Adds I/Os, the number of I/Os that were lost before this moment, and how far the watcher has come.
+    /// Adds I/Os, the number of I/Os lost since the last call, and the watcher's report.
     pub fn add(&self, ios: impl IntoIterator<Item = FinishedIo>, lost: u64, told: Remembering) {
         let mut state = self.lock();
         for io in ios {
@@ -81,11 +81,11 @@ impl IoMemory {
         }
     }
 
-    /// Notes that no more I/Os come, and the trouble that ended the source, if there was one.
+    /// Notes that no more I/Os will come, and the trouble that ended the source, if there was any.
     pub fn end(&self, trouble: Option<String>) {
         let mut state = self.lock();
         let now_ns = state.told.clock.now_ns;
-        // After the end of the source, the second of the last I/O is over, too.
+        // Once the source has ended, the second of the last I/O is also over.
         state.told.clock.now_ns = now_ns.div_ceil(SECOND_NS) * SECOND_NS;
         state.told.source.ended_ns = Some(now_ns);
         state.told.source.trouble = trouble;
@@ -240,7 +240,7 @@ mod tests {
     fn the_oldest_seconds_are_forgotten_whole_and_that_is_told() {
         let most = 100 * size_of::<FinishedIo>();
         let memory = IoMemory::new(Knows::Kernel, told(0), most);
-        // Within a second the order is undefined, and an I/O may come late.
+        // Within a second the order is undefined, and an I/O may arrive late.
         for ns in [1_500_000_000, 500_000_000, 1_200_000_000] {
             memory.add([io(ns)], 0, told(2_000_000_000));
         }
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(counted(&memory, 1..2), (2, 0));
         memory.add((0..98).map(|_| io(2_000_000_000)), 0, told(3_000_000_000));
         assert_eq!(counted(&memory, 0..3), (100, 1));
-        // An I/O of a second that was forgotten is not counted.
+        // An I/O that ended in a forgotten second is not counted.
         memory.add([io(400_000_000)], 7, told(3_000_000_000));
         assert_eq!(counted(&memory, 0..3), (100, 1));
         assert_eq!(memory.lost(&(0..10)), [(3, 7)]);

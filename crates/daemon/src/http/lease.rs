@@ -42,14 +42,14 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let (daemon, rules) = (Arc::clone(&self.daemon), std::mem::take(&mut self.rules));
-        // If there is no runtime, the daemon itself is ending.
+        // If there is no runtime, the daemon is ending anyway.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
             for rule in rules {
-                // Clearing fails if the rule is gone: a client that ends in order has cleared the rule
-                // itself.
+                // Clearing fails if the rule is gone, because a client that ends normally has already cleared
+                // the rule itself.
                 let _ = daemon.clear(&Scope::Rule(rule.0.to_string()), false).await;
             }
         });

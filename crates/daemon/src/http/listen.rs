@@ -99,7 +99,7 @@ impl HttpListener {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // If the file has been removed by hand, the result is the same.
+        // If a user has already removed the file, nothing is left to do.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -125,7 +125,7 @@ pub fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A random word of `letters` hexadecimal digits. Fails if the kernel gives no randomness.
+/// A random word of `letters` hexadecimal digits. Fails if the kernel provides no randomness.
 pub fn random_word(letters: usize) -> anyhow::Result<String> {
     let mut bytes = vec![0; letters.div_ceil(2)];
     let filled = getrandom::fill(&mut bytes);
@@ -143,7 +143,7 @@ impl TokenFile {
     pub fn write(socket: SocketAddr, token: &str) -> anyhow::Result<TokenFile> {
         make_private_dir(&runtime_dir())?;
         let path = token_file(socket);
-        // If the file exists, other users, or readers of the last token, may have it open.
+        // If the file exists, other users, or programs that read the last token, may have it open.
         let _ = fs::remove_file(&path);
         let mut file = fs::OpenOptions::new()
             .write(true)
@@ -158,7 +158,7 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // If the file has been removed by hand, the result is the same.
+        // If a user has already removed the file, nothing is left to do.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! The memory behind the page's statistics where no daemon runs: finished I/Os of the kernel's disks, of
-//! a simulation, or of a recording.
+//! The memory behind the page's statistics when no daemon runs: finished I/Os of the kernel's disks, of a
+//! simulation, or of a recording.
 
 use std::ops::Range;
 
@@ -20,10 +20,10 @@ pub trait Memory: Send + Sync {
     /// The values of a dimension among all I/Os so far; empty if the values are too many to list.
     fn values(&self, dimension: Dimension) -> Vec<String>;
 
-    /// The first second of which no I/O was forgotten.
+    /// The memory has all I/Os that ended in this second or later.
     fn since(&self) -> u64;
 
-    /// Calls `look` for each wanted I/O. Returns the first second of which no I/O was forgotten.
+    /// Calls `look` for each wanted I/O. Returns the first second from which the memory had all I/Os.
     fn each(&self, wanted: &Wanted, look: &mut dyn FnMut(&FinishedIo)) -> anyhow::Result<u64>;
 
     /// The numbers of I/Os or events that were lost, by second.

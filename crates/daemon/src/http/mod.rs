@@ -1,8 +1,8 @@
 //! The HTTP API, by which the command line and other programs inspect and change a running daemon.
 //!
-//! The resources of the API have the shape of Toxiproxy's: disks for proxies, rules for toxics. A request
-//! with a rule has the rule's words, in the grammar of the command line. HTTP carries no descriptors, so
-//! clients hand descriptors over at a socket beside the API's.
+//! The resources of the API have the shape of Toxiproxy's: disks for proxies, rules for toxics. Requests
+//! contain rules as text, in the grammar of the command line. HTTP carries no descriptors, so clients hand
+//! over descriptors at a socket beside the API's.
 
 mod access;
 mod answer;

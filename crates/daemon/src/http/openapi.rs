@@ -77,8 +77,8 @@ use crate::{Refusal, RefusalKind};
 )]
 struct Api;
 
-/// Describes the refusals. A status means the same for every operation, and any request may get a
-/// refusal that its operation does not list.
+/// Describes the refusals. A status means the same for every operation, and the daemon may answer any request
+/// with a refusal that its operation does not list.
 struct Refusals;
 
 /// Describes the token that a request over TCP needs. A request over a unix socket needs none.

@@ -1,9 +1,9 @@
 //! The page in the browser: the files that `make page` builds from `web/`, embedded in the program.
 //!
-//! The files are the same for every daemon and say nothing about this daemon, so a browser gets them without
-//! the token. The page finds the token in the fragment of its address, which browsers never send, and sends
-//! it as a header with each request to the API. The page's policy lets the page load its own files and talk
-//! to its own daemon, and do nothing else.
+//! The files are the same for every daemon and reveal nothing about this daemon, so a browser gets them
+//! without the token. The page finds the token in the fragment of its address, which browsers never send, and
+//! sends it as a header with each request to the API. The page's policy lets the page load its own files and
+//! talk to its own daemon, and do nothing else.
 
 use std::hash::Hasher;
 use std::sync::OnceLock;
@@ -53,7 +53,7 @@ const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::REFERRER_POLICY, "no-referrer"),
     (CROSS_ORIGIN_OPENER, "same-origin"),
     (CROSS_ORIGIN_RESOURCE, "same-origin"),
-    // A browser asks each time, so an old page does not outlive its daemon.
+    // A browser must check for a newer file each time, so that an old page does not outlive its daemon.
     (header::CACHE_CONTROL, "no-cache"),
 ];
 
@@ -62,12 +62,12 @@ const CROSS_ORIGIN_OPENER: header::HeaderName =
 const CROSS_ORIGIN_RESOURCE: header::HeaderName =
     header::HeaderName::from_static("cross-origin-resource-policy");
 
-/// The paths of the page's files, except the first, which is in the API's document.
+/// The paths of the page's files, except that of the first file, which is in the API's document.
 pub(super) fn other_paths() -> impl Iterator<Item = &'static str> {
     FILES.iter().skip(1).map(|file| file.path)
 }
 
-/// Whether a path is that of a file of the page.
+/// Whether the page has a file with this path.
 pub(super) fn has(path: &str) -> bool {
     FILES.iter().any(|file| file.path == path)
 }

@@ -14,7 +14,7 @@ use super::{Access, HttpListener, Manners, router};
 use crate::collector::Collector;
 use crate::daemon::Daemon;
 
-/// A daemon with two disks on a shard each. One disk has a rule of the lab.
+/// A daemon with two disks, each on a shard of its own. One disk has a rule of the lab.
 struct Lab {
     server: Server,
     dir: tempfile::TempDir,
@@ -82,8 +82,8 @@ impl Lab {
         }
     }
 
-    /// Makes the shard of a disk panic, and waits until it is gone. Only a test inside the crate can do
-    /// this: the closure that the shard calls with its answer panics.
+    /// Makes the shard of a disk panic, and waits until it is gone. Only a test inside the crate can do this,
+    /// because it passes the shard a closure that panics when the shard calls it with the answer.
     fn break_shard(&self, disk: usize) {
         let handle = self.server.handle();
         handle.snapshot(disk, 0, |_| panic!("on purpose")).unwrap();
@@ -137,7 +137,7 @@ fn a_rule_is_answered_as_understood_and_is_listed() {
     assert_eq!(listed[0]["why_nothing"], "nothing matched yet: -T read");
 }
 
-/// The daemon answers both requests although the shard of the first disk is gone.
+/// The shard of the first disk is gone. The daemon must answer requests about either disk all the same.
 #[test]
 fn exports_and_the_clock_are_told_whatever_the_shards_do() {
     let lab = Lab::start();
@@ -251,8 +251,8 @@ fn a_shard_that_has_failed_keeps_nobody_from_the_others() {
     assert_eq!(reset["failed"][0]["disk"], "c1t1d0");
 }
 
-/// A long read of the collected events makes the shards drop events: meanwhile, the collector cannot
-/// empty the rings.
+/// A long read of the collected events makes the shards drop events, because the collector cannot empty the
+/// rings meanwhile.
 #[test]
 fn events_that_were_dropped_are_shown_wherever_they_are_missing() {
     let lab = Lab::start();

@@ -14,7 +14,7 @@ use crate::{Refusal, RefusalKind};
 /// An answer that is being made.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A source of statistics, for all routes that answer about any source.
+/// A source of statistics, as it appears to the routes that serve any source.
 pub(crate) trait Asked: Send + Sync {
     /// The memory of the source's answers to callers.
     fn answers(&self) -> &AnswerMemory;
@@ -29,7 +29,8 @@ pub(crate) trait Asked: Send + Sync {
     /// The values of a dimension that are known now.
     fn values(&self, dimension: Dimension) -> Answer<'_, Vec<String>>;
 
-    /// The steps that the source remembers, and the first second of which it remembers all single I/Os.
+    /// The steps that the source remembers, and the first second from which it remembers every individual
+    /// I/O.
     fn remembered(&self) -> (Vec<RememberedSteps>, u64);
 
     /// Counts a statistic over an interval. `making` is charged for the copied data.
@@ -48,10 +49,10 @@ pub(crate) trait Asked: Send + Sync {
     ) -> Answer<'a, Result<Box<dyn Ios>, Refusal>>;
 }
 
-/// Single I/Os that a source can show one after another.
+/// Individual I/Os that a source can show one after another.
 pub(crate) trait Ios: Send + Sync {
-    /// Calls `look` for each I/O, in the order of their seconds. Returns the first second of which no I/O
-    /// was forgotten.
+    /// Calls `look` for each I/O, sorted by the second in which the I/O ended. Returns the first second from
+    /// which the source had all I/Os.
     fn each(&self, look: &mut dyn FnMut(&FinishedIo)) -> Result<u64, Refusal>;
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn check_known(predicates: &Predicates, knows: Knows) -> Result<(), R
         .try_for_each(|one| known(one, knows))
 }
 
-/// Refuses a dimension that only the I/Os of other sources have.
+/// Refuses a dimension that this source does not know.
 fn known(dimension: Dimension, knows: Knows) -> Result<(), Refusal> {
     if dimension.is_known(knows) {
         return Ok(());

@@ -1,8 +1,8 @@
-//! The expected effect of a rule: the engine runs a disk's recent I/Os again, on a virtual clock, with the rule
-//! armed beside the rules that are armed already.
+//! The expected effect of a rule. The engine runs a disk's recent I/Os again, on a virtual clock, with the
+//! rule armed in addition to the rules that are armed already.
 //!
-//! Each I/O arrives when it arrived before, even if the rule delays the I/Os ahead of it. (A real client
-//! that waits for replies would send fewer I/Os.) The store takes as long for each I/O as it took before.
+//! Each I/O arrives at its original time, even if the rule delays the I/Os ahead of it. (A real client that
+//! waits for replies would send fewer I/Os.) For each I/O, the store takes as long as it took before.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,9 +29,9 @@ pub(crate) struct Expected {
     pub(crate) seconds: u64,
 }
 
-/// Runs I/Os, in the order of their arrival, under groups of rules.
+/// Runs I/Os, in order of arrival, under groups of rules.
 pub(crate) fn expect(ios: &[FinishedIo], groups: Vec<Vec<RuleSpec>>) -> Expected {
-    // Rules that last for a limited time are armed when the first I/O comes.
+    // The rules are armed when the first I/O arrives, which matters for rules that last for a limited time.
     let begun_ns = ios.first().map_or(0, |io| io.begun_ns);
     let mut run = Run::new(Instant::from_nanos(begun_ns), groups);
     for (id, io) in (0..).map(ZioId).zip(ios) {
@@ -50,7 +50,7 @@ struct Run {
     engine: Engine,
     now: Instant,
     actions: Vec<Action>,
-    /// When the store finishes each I/O that it works on, and the I/O's id.
+    /// The I/Os that the store works on: when the store will finish each of them, and the I/O's id.
     works: BinaryHeap<Reverse<(Instant, u32)>>,
     stores: Vec<Duration>,
     clients: Vec<Arc<str>>,
@@ -127,7 +127,7 @@ impl Run {
         }));
     }
 
-    /// The id of a client: at most 64 clients are distinguished, as on a disk.
+    /// The id of a client. At most 64 clients are distinguished, as on a disk.
     fn client(&mut self, io: &FinishedIo) -> ClientId {
         let name = io
             .who
@@ -230,8 +230,7 @@ mod tests {
             (Some(10_000_000), Some(10_000_000))
         );
         assert_eq!((light.latencies.count(), light.waiting), (100, 1));
-        // An I/O comes every 20 ms and takes 30 ms, so each I/O waits 10 ms longer than the I/O before
-        // it.
+        // An I/O arrives every 20 ms and takes 30 ms, so each I/O waits 10 ms longer than the I/O before it.
         let heavy = under("-D 30ms:1", &ios);
         assert_eq!(heavy.latencies.max(), Some(30_000_000 + 99 * 10_000_000));
         assert!(heavy.waiting > 30, "{}", heavy.waiting);

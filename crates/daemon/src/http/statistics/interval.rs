@@ -8,7 +8,7 @@ use dashpot_observe::{Statistic, Unit};
 
 use crate::{Refusal, RefusalKind};
 
-/// The interval of an answer: whole seconds, in columns of whole seconds.
+/// The interval of an answer. It consists of whole seconds, and so do its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
     /// The seconds; the end of the range is excluded.
@@ -73,16 +73,16 @@ fn whole(name: &str, ns: u64) -> Result<u64, Refusal> {
     Err(Refusal::bad_request(error).remedy("give a multiple of 1,000,000,000"))
 }
 
-/// The columns of a statistic, as far as the collector's memory goes.
+/// The columns of a statistic, as far back as the collector's memory goes.
 pub(crate) struct Counted {
     /// The columns, by their first second. Columns in which no I/O ended are left out.
     pub(crate) columns: BTreeMap<u64, Column>,
-    /// The first second of which nothing was forgotten.
+    /// The first second from which nothing was forgotten.
     pub(crate) since: u64,
 }
 
 impl Counted {
-    /// Adds to each column the number of I/Os that were dropped, and the column's beginning.
+    /// Fills in the beginning of each column, and the number of I/Os that were dropped in it.
     pub(super) fn finish(&mut self, interval: &Interval, dropped: &[(u64, u64)]) {
         for (second, dropped) in dropped {
             let column = self.columns.entry(interval.column(*second)).or_default();
@@ -120,7 +120,7 @@ pub(crate) fn unit_word(unit: Unit) -> UnitWord {
 }
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
-/// The seconds of an answer whose caller names no beginning.
+/// The number of seconds in an answer if the caller names no beginning.
 const SECONDS_DEFAULT: u64 = 60;
-/// The most columns of an answer: an hour of seconds.
+/// The most columns of an answer, which is an hour if each column is a second.
 const COLUMNS_MAX: u64 = 3_600;

@@ -1,4 +1,4 @@
-//! Single zios that the collector remembers, and statistics that are counted from them.
+//! Individual zios that the collector remembers, and statistics that are counted from them.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -24,7 +24,7 @@ pub(crate) struct CopiedIos {
     /// The names of the devices, by index.
     devices: Vec<Arc<str>>,
     other: Arc<str>,
-    /// The first second of which no zio was forgotten.
+    /// The first second from which no zio was forgotten.
     pub(crate) since: u64,
 }
 
@@ -61,7 +61,7 @@ impl CopiedIos {
         }
     }
 
-    /// The number of the copied zios.
+    /// The number of copied zios.
     pub(crate) fn len(&self) -> usize {
         self.copied.zios.len()
     }
@@ -71,8 +71,8 @@ impl CopiedIos {
         self.look(&self.copied.zios, look);
     }
 
-    /// Calls `look` for each zio as an I/O. One record serves for all zios: copying names for each of a
-    /// million zios would take longer than everything else.
+    /// Calls `look` for each zio as an I/O. One record serves for all zios, because copying names for each of
+    /// a million zios would take longer than everything else.
     fn look(&self, zios: &[Kept], mut look: impl FnMut(&FinishedIo)) {
         let Some(first) = zios.first() else { return };
         let mut last = (first.zio.device, first.client);
@@ -179,7 +179,7 @@ pub(super) async fn count(
     })
 }
 
-/// The columns of zios, which are sorted by second. Two threads count, each one half of the seconds.
+/// The columns of these zios, which are sorted by second. Each of two threads counts half of the seconds.
 fn columns(ios: &CopiedIos, statistic: &Statistic, interval: &Interval) -> BTreeMap<u64, Column> {
     let zios = &ios.copied.zios;
     let column_of = |kept: &Kept| interval.column(second_of(kept));
@@ -189,7 +189,7 @@ fn columns(ios: &CopiedIos, statistic: &Statistic, interval: &Interval) -> BTree
         let early = (!early.is_empty())
             .then(|| scope.spawn(|| columns_of(ios, early, statistic, interval)));
         let mut columns = columns_of(ios, late, statistic, interval);
-        // A thread that has panicked has printed its message. The panic goes on here, and the request
+        // A thread that has panicked has printed its message. The panic continues here, and the request
         // fails.
         let counted = early.map(|early| early.join().unwrap_or_else(|panic| resume_unwind(panic)));
         columns.extend(counted.into_iter().flatten());
@@ -218,7 +218,8 @@ fn columns_of(
     columns
 }
 
-/// A statistic's question for a column: of the times, a column has only those that the statistic measures.
+/// The question that a column answers for a statistic. Of the times of an I/O, the column needs only the one
+/// that the statistic measures.
 pub(super) fn question(statistic: &Statistic) -> Question {
     Question {
         by: statistic.by,
@@ -237,5 +238,5 @@ pub(super) fn parts_of(tally: &Tally) -> Parts {
     parts
 }
 
-/// How many zios the daemon examines at a time, which takes about 2 ms.
+/// How many zios the daemon examines without a pause, in about 2 ms.
 const PART: usize = 100_000;

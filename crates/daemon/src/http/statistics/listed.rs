@@ -1,4 +1,4 @@
-//! The single I/Os behind a part of a statistic: the longest first, a page at a time.
+//! The individual I/Os behind a part of a statistic: the longest first, a page at a time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -82,7 +82,7 @@ struct ByTime {
     io: Box<StatisticIo>,
 }
 
-/// The order of a list: the time, and facts that tell I/Os of the same time apart.
+/// The key by which a list is sorted: the time, and facts that distinguish I/Os with the same time.
 type Key = (u64, u64, u64, u64);
 
 fn key_of(io: &FinishedIo) -> Key {

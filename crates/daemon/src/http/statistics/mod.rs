@@ -1,9 +1,9 @@
-//! Any statistic in columns of whole seconds that are over, of any source.
+//! Any statistic from any source, in columns of whole seconds in the past.
 //!
 //! A daemon takes counts and latencies by device, operation and client from the collector's memory of
-//! seconds, which goes back for an hour. It counts all other statistics from the single zios that the
-//! collector remembers. In both cases the daemon first copies the data, and counts it afterwards, because
-//! the collector cannot empty the rings during the copy.
+//! seconds, which goes back for an hour. It counts all other statistics from the individual zios that the
+//! collector remembers. In both cases the daemon only copies the data while it reads the collector's memory,
+//! because the collector cannot empty the rings meanwhile, and counts afterwards.
 
 mod asked;
 mod expect;

@@ -1,4 +1,4 @@
-//! The parts of a column, by value of the breakdown.
+//! The parts of a column, one for each value of the breakdown.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use dashpot_api::{ColumnPart, Distribution};
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::OTHER;
 
-/// The I/O of a column, by value of the breakdown.
+/// The I/O of a column, separated by the values of the breakdown.
 #[derive(Debug, Default)]
 pub(super) struct Parts(HashMap<Option<String>, Sum>);
 
@@ -16,12 +16,12 @@ pub(super) struct Parts(HashMap<Option<String>, Sum>);
 struct Sum {
     count: u64,
     bytes: u64,
-    /// The histogram is boxed, so that sorting the values moves no histogram.
+    /// The histogram is boxed, so that sorting the values does not move the histograms.
     numbers: Option<Box<Histogram>>,
 }
 
 impl Parts {
-    /// Adds I/O of a value.
+    /// Adds I/O to the part for a value.
     pub(super) fn add(
         &mut self,
         value: Option<&str>,

@@ -1,4 +1,4 @@
-//! Statistics that the collector's memory of seconds, minutes and hours answers.
+//! Statistics that are counted from the collector's memory of seconds, minutes and hours.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub(super) async fn count(
     })
 }
 
-/// The steps of an interval: minutes or hours, if the seconds at its beginning are forgotten and its
+/// The steps of an interval. They are minutes or hours if the seconds at its beginning are forgotten and its
 /// columns are whole minutes or hours. A minute or an hour that is only partly in the interval is read as
 /// seconds.
 fn steps(levels: &[Steps; 3], interval: &Interval) -> (u64, Vec<(u64, SecondCells)>) {

@@ -92,8 +92,8 @@ impl Ios for Read {
     }
 }
 
-/// The columns of an interval. The function counts one piece of the interval after the other, because the
-/// tallies of columns are large.
+/// The columns of an interval. The function counts the interval piece by piece, because the tallies of
+/// columns are large.
 fn columns(
     memory: &dyn Memory,
     statistic: &Statistic,

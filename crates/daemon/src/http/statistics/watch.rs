@@ -1,6 +1,6 @@
 //! Statistics as they happen: an event for each second that is over.
 //!
-//! A caller that reads slowly gets its seconds late. If it falls too far behind, the stream skips
+//! A caller that reads slowly receives its seconds late. If it falls too far behind, the stream skips
 //! seconds, and the next event says how many. A second is counted only when the caller has room for it.
 
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use super::asked::Asked;
 use super::{Interval, SECOND_NS};
 use crate::{Refusal, RefusalKind};
 
-/// The body of an answer that does not end before the caller is gone.
+/// The body of an answer that does not end before the caller has gone.
 pub(crate) struct Watched(mpsc::Receiver<Bytes>);
 
 impl Watched {
@@ -58,7 +58,7 @@ impl Body for Watched {
     }
 }
 
-/// Sends each second that is over, until the caller is gone.
+/// Sends each second that is over, until the caller has gone.
 async fn serve(
     asked: Arc<dyn Asked>,
     statistics: Vec<Statistic>,
