@@ -60,7 +60,7 @@ fn is_in_use(path: &Path) -> bool {
     }
 }
 
-/// The file with this name that a user's daemon has written, in a directory that belongs to that user.
+/// The file with this name that a user's daemon has made. The file's directory must belong to that user.
 fn file_of(uid: u32, own: &Path) -> Option<PathBuf> {
     let name = own.file_name()?;
     let places = [
@@ -80,16 +80,15 @@ fn file_of(uid: u32, own: &Path) -> Option<PathBuf> {
 /// send it.
 pub const TOKEN_VARIABLE: &str = "DASHPOT_TOKEN";
 
-/// The token of [`TOKEN_VARIABLE`].
+/// The token in [`TOKEN_VARIABLE`].
 pub fn token_from_environment() -> Option<String> {
     let token = std::env::var_os(TOKEN_VARIABLE)?;
     let token = token.to_string_lossy().into_owned();
     Some(token).filter(|token| !token.is_empty())
 }
 
-/// The file with the token of the API at a TCP address. Each address has a file of its own. So one
-/// daemon does not overwrite the token of another, and the client sends each token only to its own
-/// address.
+/// The file with the token of the API at a TCP address. Each address has a file of its own, so that no daemon
+/// overwrites the token of another, and the client sends each token only to its own address.
 pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
 }
@@ -130,13 +129,13 @@ pub fn recording_link(api: &Address) -> PathBuf {
     }
 }
 
-/// The link to the recording that `observe` makes of the kernel's disks. Root makes it, for all users.
+/// The link to the recording that `observe` makes of the kernel's disks. Root makes the link, for all users.
 pub fn kernel_recording_link() -> PathBuf {
     PathBuf::from("/run/dashpot/kernel.rec")
 }
 
-/// A path with the suffix of handover sockets. If the result would be too long for a socket's path, the
-/// suffix replaces the last bytes.
+/// The path of the API's socket with the suffix of handover sockets. If the result would be too long for a
+/// socket's path, the suffix replaces the last bytes of the path.
 fn beside(api: &Path) -> PathBuf {
     let api = api.as_os_str().as_bytes();
     let kept = api.len().min(SOCKET_PATH_MAX - SUFFIX.len());
@@ -144,7 +143,7 @@ fn beside(api: &Path) -> PathBuf {
 }
 
 const SUFFIX: &[u8] = b".fd";
-/// The longest path of a unix socket: `sun_path` in unix(7), without the byte that ends it.
+/// The longest path of a unix socket, which is `sun_path` in unix(7) without the byte that ends it.
 const SOCKET_PATH_MAX: usize = 107;
 
 /// The real user id of this process.

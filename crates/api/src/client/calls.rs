@@ -21,7 +21,7 @@ use crate::types::{
 pub struct WantedZios {
     /// The name of the disk whose zios are wanted; `None` for all disks.
     pub disk: Option<String>,
-    /// The wanted operations, in words with commas between them; `None` for all operations.
+    /// The wanted operations, as words separated by commas; `None` for all operations.
     pub ops: Option<String>,
     /// The minimum total latency of a wanted zio, in nanoseconds.
     pub min_ns: u64,
@@ -56,13 +56,13 @@ impl Client {
         Ok(self.disk_names()?.iter().any(|known| known == name))
     }
 
-    /// The daemon's time. The daemon answers without asking a shard.
+    /// The time of the daemon's clock. The daemon answers without asking a shard.
     pub fn clock(&self) -> Result<Clock, ClientError> {
         self.get("/v1/clock")
     }
 
-    /// The daemon, its shards and its disks. Each disk lists its oldest zios in flight, at most `oldest` of
-    /// them.
+    /// The daemon, its shards and its disks. Each disk comes with its oldest zios in flight, at most `oldest`
+    /// of them.
     pub fn status(&self, oldest: usize) -> Result<Status, ClientError> {
         self.get(&format!("/v1/status?oldest={oldest}"))
     }
@@ -87,7 +87,7 @@ impl Client {
         self.get(&format!("/v1/disks/{}/latency{}", segment(disk), query(by)))
     }
 
-    /// The latencies of a volume, as [`Client::latency`] gives those of a disk.
+    /// Like [`Client::latency`], for a volume.
     pub fn volume_latency(&self, name: &str, by: Option<By>) -> Result<DiskLatency, ClientError> {
         self.get(&format!(
             "/v1/volumes/{}/latency{}",
@@ -101,7 +101,7 @@ impl Client {
         self.get("/v1/pools")
     }
 
-    /// The queues of a pool's disks, and its transaction groups.
+    /// The latencies in the queues of a pool's disks, and the pool's transaction groups.
     pub fn pool_latency(&self, pool: &str) -> Result<PoolLatency, ClientError> {
         self.get(&format!("/v1/pools/{}/latency", segment(pool)))
     }
@@ -116,8 +116,8 @@ impl Client {
         self.get(&format!("/v1/pools/{}/tunables", segment(pool)))
     }
 
-    /// Sets tunables of a pool. If it fails, it has set none. Returns all tunables of the pool as they are
-    /// then.
+    /// Sets tunables of a pool: all the given ones, or none if it fails. Returns all tunables of the pool
+    /// after the change.
     pub fn set_tunables(
         &self,
         pool: &str,
@@ -176,7 +176,7 @@ impl Client {
         self.get(&format!("/v1/disks/{}/rules", segment(disk)))
     }
 
-    /// The armed rules with this id or name; if there are none, the last cleared rules with this id or name.
+    /// The armed rules with this id or name; if there are none, those of them that were cleared last.
     pub fn rules_named(&self, key: &str) -> Result<Vec<Rule>, ClientError> {
         self.get(&format!("/v1/rules/{}", segment(key)))
     }
@@ -201,12 +201,12 @@ impl Client {
         self.lease(&format!("/v1/disks/{}/leases", segment(disk)), rule)
     }
 
-    /// Changes each rule that has this id or name to the words in `rule`.
+    /// Replaces the words of each rule that has this id or name with those in `rule`.
     pub fn update(&self, key: &str, rule: &Update) -> Result<Vec<Rule>, ClientError> {
         self.send(Method::PATCH, &format!("/v1/rules/{}", segment(key)), rule)
     }
 
-    /// Clears the rules with this id or name. With `release`, the zios that these rules hold complete now.
+    /// Clears the rules with this id or name. With `release`, the zios held by these rules complete at once.
     pub fn clear(&self, key: &str, release: bool) -> Result<Cleared, ClientError> {
         self.delete(&format!("/v1/rules/{}?release={release}", segment(key)))
     }
@@ -224,13 +224,13 @@ impl Client {
         self.delete(&format!("/v1/rules?release={release}"))
     }
 
-    /// Returns rules and disks to the state of the lab.
+    /// Returns the rules and disks to the state in which the lab starts them.
     pub fn reset(&self) -> Result<RulesReset, ClientError> {
         self.post("/v1/reset", &())
     }
 
     /// Suspends a disk. Without `now`, the call waits until no zio is in flight. Ctrl-C ends that wait with
-    /// [`ClientError::Interrupted`], and does not end the program.
+    /// [`ClientError::Interrupted`], but does not end the program.
     pub fn suspend(&self, disk: &str, how: &Suspend) -> Result<Suspended, ClientError> {
         self.post_unless_interrupted(&format!("/v1/disks/{}/suspend", segment(disk)), how)
     }
@@ -250,7 +250,7 @@ impl Client {
         self.post(&format!("/v1/pools/{}/crash", segment(pool)), how)
     }
 
-    /// Ends an attachment of a disk or a volume from the daemon's side: the zios in flight fail.
+    /// Ends an attachment of a disk or a volume from the daemon's side; the zios in flight fail.
     pub fn fail_attachment(
         &self,
         (layer, name): (LayerWord, &str),
@@ -267,7 +267,7 @@ impl Client {
     }
 }
 
-/// The part of a path that names a layer.
+/// The path segment for the devices of a layer.
 fn collection(layer: LayerWord) -> &'static str {
     match layer {
         LayerWord::Disk => "disks",

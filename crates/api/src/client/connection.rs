@@ -1,4 +1,4 @@
-//! A connection to a daemon: it sends one request after another, and receives the answer to each.
+//! A connection to a daemon, which sends one request after another and receives the answer to each.
 
 use std::io::ErrorKind::WouldBlock;
 use std::time::Duration;
@@ -31,8 +31,8 @@ pub(super) struct Answer {
     pub(super) body: Bytes,
 }
 
-/// An answer that stays open. When the caller drops it, or the caller's process ends, the daemon undoes the
-/// change that the request asked for.
+/// An answer that stays open. When the caller drops the lease, or the caller's process ends, the daemon
+/// undoes the change that the request asked for.
 pub struct Lease {
     _rest: Incoming,
     _connection: Connection,
@@ -60,7 +60,7 @@ impl Connection {
         };
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(ClientError::unexpected)?;
-        // The task ends when its sender is dropped. Its errors reach the caller through the request.
+        // The task ends when `sender` is dropped. Its errors reach the caller through the request.
         tokio::spawn(connection);
         Ok(Connection {
             address: address.clone(),
@@ -82,8 +82,8 @@ impl Connection {
         Ok(Answer { status, body })
     }
 
-    /// Sends a request, and waits for the first line of an answer that stays open. If the daemon refuses,
-    /// it waits for the whole answer.
+    /// Sends a request, and waits for the first line of an answer that stays open or, if the daemon refuses
+    /// the request, for the whole answer.
     pub(super) async fn lease(
         mut self,
         request: Request<Full<Bytes>>,

@@ -18,11 +18,11 @@ pub enum ClientError {
         /// The kernel's error.
         error: io::Error,
     },
-    /// The daemon accepted the connection and has not answered in time.
+    /// The daemon accepted the connection, but did not answer in time.
     Silent {
         /// Where the daemon listens.
         address: Address,
-        /// How long the daemon has been silent, and the state of its process.
+        /// The length of the daemon's silence, and the state of its process.
         silence: Silence,
     },
     /// The connection ended before the answer was complete.
@@ -34,12 +34,13 @@ pub enum ClientError {
     },
     /// The daemon refused the request.
     Refused {
-        /// The status of the answer: 400 or more.
+        /// The status of the answer, which is 400 or more.
         status: StatusCode,
         /// The error and its remedy.
         error: types::Error,
     },
-    /// The answer cannot be decoded: another program answers, or a daemon of another version.
+    /// The answer cannot be decoded, because it comes from another program or from a daemon of another
+    /// version.
     Unexpected(String),
     /// The user interrupted the call with Ctrl-C.
     Interrupted,

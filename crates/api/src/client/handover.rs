@@ -1,4 +1,4 @@
-//! The client's half of a handover: it sends a descriptor over the daemon's handover socket.
+//! Sends a descriptor to a daemon, over the daemon's handover socket.
 
 use std::io::{self, BufRead, BufReader, IoSlice};
 use std::mem::MaybeUninit;

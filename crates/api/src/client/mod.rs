@@ -37,14 +37,14 @@ pub struct Client {
     /// The token, for a daemon over TCP.
     token: Option<String>,
     runtime: Runtime,
-    /// The connection that gave the last answer. The next request uses it again.
+    /// The connection that delivered the last answer. The next request reuses it.
     kept: RefCell<Option<Connection>>,
     /// The id of the daemon's process, if it is known.
     pid: Cell<Option<i32>>,
 }
 
 impl Client {
-    /// A client of the daemon at `api`, or at the default socket. It refuses `unix:-`, which names no path.
+    /// A client of the daemon at `api`, or at the default socket. Refuses `unix:-`, which names no path.
     pub fn find(api: Option<&ApiAddress>) -> anyhow::Result<Client> {
         let Some(api) = api else {
             return Client::at(Address::Unix(to_ask(default_socket())), None);
@@ -57,8 +57,8 @@ impl Client {
         }
     }
 
-    /// A client of the daemon at `address`. Over TCP, if `token` is `None`, it reads the token from the
-    /// file of that address or, if there is no such file, from the environment.
+    /// A client of the daemon at `address`. Over TCP, if `token` is `None`, the client reads the token from
+    /// the file of that address or, if there is no such file, from the environment.
     pub fn at(address: Address, token: Option<String>) -> anyhow::Result<Client> {
         let token = match (token, &address) {
             (None, Address::Tcp(socket)) => {
@@ -102,9 +102,10 @@ impl Client {
         self.send(Method::POST, path, body)
     }
 
-    /// Sends a request that has no method of its own, and waits at most a minute for its answer.
+    /// Sends a request for which this client has no separate method, and waits at most a minute for the
+    /// answer.
     ///
-    /// It fails if the daemon cannot be reached, does not answer or refuses, or if the answer does
+    /// Fails if the daemon cannot be reached, does not answer, or refuses the request, or if its answer does
     /// not have the shape of `T`.
     pub fn send<T: DeserializeOwned>(
         &self,
@@ -203,8 +204,8 @@ impl Client {
         }
     }
 
-    /// Sends a request. A GET changes nothing and may be sent twice. So it is tried first on the kept
-    /// connection, which the daemon may have closed.
+    /// Sends a request. A GET changes nothing and may be sent twice, so the client tries the kept connection
+    /// first, even though the daemon may have closed it.
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, ClientError> {
         if request.method() == Method::GET
             && let Some(mut kept) = self.kept.take()
@@ -220,8 +221,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// Waits some seconds while a call has no answer. Fails if the call must end, because its time is up or
-    /// the daemon does not respond.
+    /// Waits a few seconds more for the answer to a call. Fails if the call's time is up or the daemon does
+    /// not respond.
     async fn while_silent(&self, asked: Instant, wait: Wait) -> Result<(), ClientError> {
         let left = wait.left(asked.elapsed());
         tokio::time::sleep(PATIENCE.min(left)).await;
@@ -230,7 +231,8 @@ impl Client {
         if !is_stopped() && !is_over && self.answers().await {
             return Ok(());
         }
-        // The daemon has answered `/healthz` during this call, or the call would have ended earlier.
+        // If the time is up, the daemon has answered `/healthz` during this call; otherwise the call would
+        // have ended earlier.
         let answers = is_over && wait == Wait::Answer && !is_stopped();
         Err(ClientError::Silent {
             address: self.address.clone(),

@@ -1,9 +1,9 @@
 //! How long a call waits for a silent daemon, and the state of that daemon's process: stopped, or
 //! running and busy.
 //!
-//! Every [`PATIENCE`], a waiting call looks at the daemon's process and asks the daemon for
-//! `/healthz`. So a call that may take long, such as `suspend`, waits exactly as long as the daemon
-//! lives.
+//! At intervals of [`PATIENCE`], a waiting call looks at the daemon's process and asks the daemon for
+//! `/healthz`. A call that may take a long time, such as `suspend`, therefore waits exactly as long as the
+//! daemon lives.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,16 +19,17 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// How long a call may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// At most [`ANSWER_MAX`]: the daemon answers as soon as it can.
+    /// At most [`ANSWER_MAX`], because the daemon answers as soon as it can.
     Answer,
     /// At most this time in all.
     Within(Duration),
-    /// As long as the daemon lives: the daemon answers only after an event, such as the end of the last zio.
+    /// As long as the daemon lives, because the daemon answers only after an event, such as the end of the
+    /// last zio.
     Long,
 }
 
 impl Wait {
-    /// The time that is left for a call that has lasted for `lasted`.
+    /// The time left for a call that has already taken `lasted`.
     pub(super) fn left(self, lasted: Duration) -> Duration {
         match self {
             Wait::Answer => ANSWER_MAX.saturating_sub(lasted),
@@ -55,7 +56,7 @@ pub(super) enum State {
     Busy(char),
     /// It answers other calls, but not this one.
     BusyWithThis,
-    /// Not known: the daemon listens on TCP, or this process cannot see the daemon's.
+    /// Not known, because the daemon listens on TCP or this process cannot see the daemon's process.
     Unknown,
 }
 
@@ -71,8 +72,8 @@ impl State {
     }
 }
 
-/// The state in `/proc/PID/stat`. The letter follows the command, which may have any characters and
-/// ends with the last parenthesis.
+/// The letter for the process's state in `/proc/PID/stat`. The letter follows the command's name, which may
+/// contain any characters and ends with the last parenthesis.
 fn letter(stat: &str) -> Option<char> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.trim_start().chars().next()

@@ -1,4 +1,4 @@
-//! Disks and volumes that are block devices of the daemon's host.
+//! Disks and volumes that appear as block devices on the daemon's host.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -35,7 +35,7 @@ pub enum MechanismWord {
 }
 
 impl MechanismWord {
-    /// The word that the API uses.
+    /// The API's word for the mechanism.
     pub fn name(self) -> &'static str {
         match self {
             MechanismWord::Loop => "loop",
@@ -66,9 +66,9 @@ pub struct AttachmentFailed {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandOver {
-    /// The disk or the volume.
+    /// The name of the disk or the volume.
     pub disk: String,
-    /// The block device that the disk or the volume becomes.
+    /// The path of the host's block device for the disk or the volume.
     pub node: String,
     /// How the block device reaches the daemon.
     pub mechanism: MechanismWord,

@@ -34,7 +34,7 @@ pub struct Inject {
     /// The name of the rules, in place of `--name`; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The pool that a zinject command named, or null. The rules of one disk and one pool are one group.
+    /// The pool that a zinject command named, or null. The rules with the same disk and pool form one group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
 }
@@ -55,7 +55,7 @@ pub struct Suspend {
     /// The disk resumes by itself after this time; null if it resumes only on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
-    /// Answer at once, and do not wait for the zios in flight to end.
+    /// Whether to answer at once, and not wait for the zios in flight to end.
     #[serde(default)]
     pub now: bool,
 }
@@ -92,7 +92,7 @@ pub struct Failure {
     pub error: String,
 }
 
-/// The rules are again those of the daemon's start. The disks keep their counters.
+/// The rules are again those with which the daemon started. The disks keep their counters.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RulesReset {
     /// The ids of the rules that the reset cleared.

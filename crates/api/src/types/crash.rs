@@ -1,4 +1,4 @@
-//! Power cuts of `lossy` disks, and of pools of them.
+//! Power cuts of `lossy` disks, and of pools of such disks.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Crash {
-    /// The choice of the writes that survive, among those that no flush has covered.
+    /// Selects the writes that survive, among those that no flush has covered.
     #[serde(default)]
     pub keep: KeepWord,
-    /// The size, 512 or 4096, of the pieces of a write that survive or are lost separately; null if a write
+    /// The size, 512 or 4096 bytes, of the pieces in which writes survive or are lost; null if each write
     /// survives whole or not at all.
     #[serde(default)]
     pub tear_bytes: Option<u64>,
@@ -21,7 +21,7 @@ pub struct Crash {
     #[serde(default)]
     pub then: ThenWord,
     #[allow(rustdoc::broken_intra_doc_links)] // `[100]` is a default, and no link.
-    /// The maximum number of lost writes that the answer lists, the oldest first: at most 10,000 [100].
+    /// The maximum number of lost writes that the answer lists, the oldest first; at most 10,000 [100].
     #[serde(default = "hundred")]
     pub list: usize,
 }
@@ -30,7 +30,7 @@ fn hundred() -> usize {
     100
 }
 
-/// The choice of the writes that survive a power cut, among those that no flush has covered.
+/// Selects the writes that survive a power cut, among those that no flush has covered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepWord {
@@ -38,13 +38,13 @@ pub enum KeepWord {
     None,
     /// All unflushed writes survive.
     All,
-    /// The seed decides for each unflushed write whether it survives.
+    /// The seed decides for each unflushed write whether the write survives.
     #[default]
     Random,
 }
 
-/// The state of a disk after a power cut: it keeps serving (`go_on`), it is off (`off`), or it is
-/// served again (`restart`). Its connections end unless it keeps serving.
+/// The state of a disk after a power cut. The disk keeps serving (`go_on`), is off (`off`), or is served
+/// again (`restart`). Its connections end unless it keeps serving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThenWord {
@@ -58,7 +58,7 @@ pub enum ThenWord {
     Restart,
 }
 
-/// The loss of a disk in a power cut.
+/// The writes that a disk lost in a power cut.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Crashed {
     /// The name of the disk.
@@ -71,17 +71,17 @@ pub struct Crashed {
     pub seed: u64,
     /// The state of the disk after the power cut.
     pub then: ThenWord,
-    /// Whether the disk was off before, so that nothing was left to lose.
+    /// Whether the disk was already off, with nothing left to lose.
     pub was_off: bool,
     /// The acknowledged writes that no flush had covered.
     pub unflushed: WriteSum,
-    /// The lost writes among the unflushed ones, and the missing bytes.
+    /// The unflushed writes that lost bytes, and the number of lost bytes.
     pub lost: WriteSum,
-    /// Number of lost writes of which a part survived.
+    /// Number of lost writes that survived in part.
     pub torn: u64,
-    /// Number of writes in flight: the daemon had not acknowledged them.
+    /// Number of writes in flight, which the daemon had not acknowledged yet.
     pub unacknowledged: u64,
-    /// Bytes that the disk has written to the medium since the last flush only because its cache was full.
+    /// Bytes that the disk wrote to the medium, after the last flush, only because its cache was full.
     pub early_bytes: u64,
     /// The losses of each client.
     pub clients: Vec<ClientLoss>,
@@ -89,7 +89,7 @@ pub struct Crashed {
     pub writes: Vec<LostWrite>,
 }
 
-/// The loss of a pool in a power cut.
+/// The data that a pool lost in a power cut.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PoolCrashed {
     /// The name of the pool.
@@ -98,18 +98,18 @@ pub struct PoolCrashed {
     pub keep: KeepWord,
     /// The `tear_bytes` of the request; null if writes survive whole or not at all.
     pub tear_bytes: Option<u64>,
-    /// The `seed` of the request. Each disk has a seed of its own, which follows from this one.
+    /// The `seed` of the request. Each disk has a seed of its own, derived from this one.
     pub seed: u64,
     /// The state of the pool's volumes after the power cut.
     pub then: ThenWord,
-    /// Whether the pool was off before, so that nothing was left to lose.
+    /// Whether the pool was already off, with nothing left to lose.
     pub was_off: bool,
     /// The transaction groups that were only in memory, though the pool had acknowledged their writes.
     /// Flushed writes are not part of these groups. The list is empty if the pool keeps serving, because its
     /// host then kept its memory.
     pub txgs: Vec<LostTxg>,
-    /// The loss of each disk's cache. All disks together list at most as many writes as the request asked
-    /// for.
+    /// The writes that each disk lost from its cache. All disks together list at most as many writes as the
+    /// request asked for.
     pub disks: Vec<Crashed>,
 }
 
@@ -122,22 +122,22 @@ pub struct LostTxg {
     pub dirty_bytes: u64,
 }
 
-/// A number of writes, and their bytes.
+/// A number of writes, and the number of bytes in question.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WriteSum {
     /// Number of writes.
     pub writes: u64,
-    /// Sum of the writes' bytes.
+    /// Number of bytes; of lost writes, only the lost bytes.
     pub bytes: u64,
 }
 
-/// A client, and what it lost in a power cut.
+/// A client, and the writes that it lost in a power cut.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClientLoss {
     /// The name of the client.
     #[schema(example = "uid=1000 pid=4711")]
     pub client: String,
-    /// The client's lost writes, and the missing bytes.
+    /// The client's lost writes, and the number of lost bytes.
     #[serde(flatten)]
     pub lost: WriteSum,
 }
@@ -147,12 +147,12 @@ pub struct ClientLoss {
 pub struct LostWrite {
     /// The name of the client that sent the write.
     pub client: String,
-    /// The first byte of the write on the disk.
+    /// The position of the write's first byte on the disk.
     pub offset_bytes: u64,
     /// The length of the write.
     pub length_bytes: u64,
     /// How many bytes of the write are missing.
     pub missing_bytes: u64,
-    /// Time from the moment at which the store received the write until the power cut.
+    /// Time from the store's receipt of the write to the power cut.
     pub age_ns: u64,
 }

@@ -4,15 +4,16 @@ use dashpot_engine::{DepthSummary, DepthTimes};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How many zios clients had in flight at a time. Clients choose this number, and many have a hidden
-/// bound. A request that a client holds back because of its bound waits longer than the rule says.
+/// How many zios clients had in flight at a time. Clients choose this number, and many of them limit it
+/// without saying so. A request that a client holds back because of its limit waits longer than the rule
+/// says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Depth {
-    /// The most zios that were in flight at once. 512 stands for any number from 512 on.
+    /// The most zios that were in flight at once. 512 means 512 or more.
     pub most: u32,
-    /// The number of zios that was in flight for the longest time. 512 stands for any number from 512 on.
+    /// The number of zios that were in flight for the largest part of the time. 512 means 512 or more.
     pub usual: u32,
-    /// For how much of the time with any zio in flight `usual` zios were in flight, in percent.
+    /// How often exactly `usual` zios were in flight, in percent of the time in which any zio was in flight.
     pub usual_percent: u32,
 }
 
@@ -28,14 +29,14 @@ impl Depth {
         }
     }
 
-    /// Whether `most` is an exact number. 512 is not, because it stands for all larger numbers, too.
+    /// Whether `most` is an exact number, which 512 is not, because it also stands for all larger numbers.
     pub fn is_exact(&self) -> bool {
         self.most < DepthTimes::DEEPEST
     }
 
-    /// Whether clients kept their greatest number of zios in flight for nearly all of the time. Perhaps
-    /// they had more requests and could not send them. A client that sends one request at a time looks
-    /// the same.
+    /// Whether clients kept their greatest number of zios in flight for nearly all of the time. Perhaps they
+    /// had more requests and could not send them; but a client that has only one request at a time looks the
+    /// same.
     pub fn looks_bounded(&self) -> bool {
         self.most > 1
             && self.is_exact()
@@ -44,15 +45,16 @@ impl Depth {
     }
 }
 
-/// The time that a disk has spent with this number of zios in flight. The difference of two answers
+/// The time that a disk has spent with a given number of zios in flight. The difference between two answers
 /// describes the interval between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DepthTime {
-    /// The number of zios; 512 stands for any number from 512 on.
+    /// The number of zios; 512 means 512 or more.
     pub depth: u32,
     /// The time with this many zios in flight.
     pub time_ns: u64,
 }
 
-/// The least share of the time, in percent, at which a depth looks like a client's bound.
+/// If clients spend at least this share of the time at their greatest depth, in percent, the depth looks like
+/// a bound of the clients.
 const BOUNDED_PERCENT: u32 = 80;

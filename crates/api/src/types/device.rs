@@ -16,11 +16,11 @@ pub struct DeviceIo {
     pub clients: Vec<DiskClient>,
     /// The block devices of the host through which programs reach this device.
     pub attachments: Vec<Attachment>,
-    /// Number of connections that the shard does not read now, because requests use all the memory
-    /// that they may.
+    /// Number of connections that the shard does not read at present, because requests use all the memory
+    /// that they may use.
     pub stalled: u32,
     /// How often the shard has stopped reading a connection because requests used all the memory that they
-    /// may.
+    /// may use.
     pub stalls: u64,
     /// Number of zios that have arrived and have no reply yet.
     pub in_flight: u32,
@@ -42,7 +42,7 @@ pub struct DeviceIo {
 }
 
 impl DeviceIo {
-    /// The mean number of zios in flight while any was.
+    /// The mean number of zios in flight, over the time in which any zio was in flight.
     pub fn mean_depth(&self) -> u64 {
         let depth = self.depth_time_ns.0.checked_div(self.busy_ns.into());
         let depth = depth.and_then(|depth| u64::try_from(depth).ok());
@@ -50,7 +50,8 @@ impl DeviceIo {
     }
 }
 
-/// A client of a disk or a volume. It is not named `Client`, because generators of clients use that name.
+/// A client of a disk or a volume. It is not named `Client`, because code generators use that name for the
+/// API's client.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DiskClient {
     /// The name, from the peer's credentials or address.
@@ -66,11 +67,11 @@ pub struct OpCount {
     /// The name of the operation.
     #[schema(example = "read")]
     pub op: String,
-    /// Number of zios with a reply, failed ones included.
+    /// Number of zios with a reply, including failed zios.
     pub completed: u64,
     /// Number of zios that ended with an error.
     pub failed: u64,
-    /// Bytes of the zios that did not fail.
+    /// Total bytes of the zios that did not fail.
     pub bytes: u64,
 }
 
@@ -82,17 +83,17 @@ pub struct InFlightZio {
     pub op: String,
     /// The name of the client that sent the zio; `other` for clients without a separate identity.
     pub client: String,
-    /// The zio's first byte on the device.
+    /// The position of the zio's first byte on the device.
     pub offset_bytes: u64,
     /// The zio's length.
     pub length_bytes: u32,
     /// Time since the zio's arrival.
     pub age_ns: u64,
-    /// The reason that the zio waits. At a disk: `suspended`, `held-before`, `store`, `held`, `hung`,
-    /// `reply`; at a volume: `block-lock`, `reading`, `pool-stalled`, `throttled`, `writing`, `syncing`,
-    /// `reply`.
+    /// The reason that the zio waits. At a disk, it is one of `suspended`, `held-before`, `store`, `held`,
+    /// `hung` and `reply`; at a volume, one of `block-lock`, `reading`, `pool-stalled`, `throttled`,
+    /// `writing`, `syncing` and `reply`.
     pub wait: String,
-    /// Time since the zio began to wait for its present reason.
+    /// Time for which the zio has waited for this reason.
     pub wait_ns: u64,
     /// The id of the rule that holds the zio; null if no rule does.
     pub rule: Option<u32>,

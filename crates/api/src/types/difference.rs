@@ -1,4 +1,4 @@
-//! The differences of a rectangle of a heat map.
+//! How the I/Os in a rectangle of a heat map differ from all I/Os in view.
 
 use dashpot_observe::diff::{Comparison, Finding};
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,12 @@ use utoipa::ToSchema;
 pub struct Difference {
     /// The I/Os inside the rectangle.
     pub inside: DifferenceSide,
-    /// All I/Os in view, those inside included.
+    /// All I/Os in view, including those inside.
     pub view: DifferenceSide,
     /// Whether there are too few I/Os inside for a comparison.
     pub too_few: bool,
-    /// The daemon remembers single I/Os from this moment on: earlier I/Os of the view are not compared.
+    /// The daemon remembers individual I/Os from this moment on, and so cannot compare earlier I/Os of the
+    /// view.
     pub since_ns: u64,
     /// The dimensions by which the I/Os inside differ from those in view, the most telling first.
     pub differs: Vec<DifferentDimension>,
@@ -23,7 +24,7 @@ pub struct Difference {
     pub spent: Vec<SpentWait>,
 }
 
-/// A set of I/Os.
+/// A set of I/Os that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DifferenceSide {
     /// Number of I/Os.
@@ -38,7 +39,7 @@ pub struct DifferentDimension {
     /// The dimension.
     #[schema(example = "device")]
     pub dimension: String,
-    /// By how much the dimension's most telling value differs, in percentage points.
+    /// The difference between the two shares of the dimension's most telling value, in percentage points.
     pub points: f64,
     /// The dimension's most telling values.
     pub values: Vec<DifferentValue>,
@@ -64,13 +65,12 @@ pub struct SpentWait {
     /// The wait.
     #[schema(example = "hold")]
     pub wait: String,
-    /// The share of this wait in all waits of the I/Os inside, in percent.
+    /// This wait's share of the total time that the I/Os inside waited, in percent.
     pub percent: f64,
 }
 
 impl Difference {
-    /// The difference that a comparison of the I/Os in view has found. `comparison` has the I/Os inside as
-    /// its slow I/Os.
+    /// The difference that `comparison` has found. Its slow I/Os are the I/Os inside the rectangle.
     pub fn of(comparison: &Comparison, view_time_ns: u64, since_ns: u64) -> Difference {
         let view = comparison.here;
         let each = comparison.differs.iter().map(|one| DifferentDimension {

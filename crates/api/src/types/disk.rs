@@ -17,8 +17,8 @@ pub struct Status {
     pub version: VersionInfo,
     /// The id of the daemon's process.
     pub pid: u32,
-    /// The number of threads that work on `file` disks. At most that many requests wait for their
-    /// media at once.
+    /// The number of threads that do the I/O of `file` disks. At most this many requests wait for the media
+    /// of these disks at once.
     pub store_threads: usize,
     /// The CPU time that the host gives the daemon.
     pub host: Host,
@@ -50,8 +50,8 @@ pub struct Disk {
     /// The kind of the disk's store.
     #[schema(example = "ram")]
     pub store: String,
-    /// Identifies the bytes of the disk's store, also after a restart of the daemon; null if the bytes are
-    /// lost when the daemon ends.
+    /// An id of the bytes in the disk's store, which stays the same when the daemon restarts; null if the
+    /// bytes are lost when the daemon ends.
     pub store_id: Option<String>,
     /// The size of the disk.
     pub size_bytes: u64,
@@ -73,7 +73,7 @@ pub struct Disk {
     /// not served, all counters are 0.
     pub failed: Option<String>,
     /// How much later than planned the disk's shard polled its sockets, for each poll since the start.
-    /// Lateness cannot show this: a request that the shard has not read yet has no target.
+    /// Lateness cannot show this, because a request that the shard has not read yet has no target.
     pub loop_gap: Summary,
     /// The times in which the host kept the disk's shard from running.
     pub shard_stops: Stops,
@@ -81,7 +81,7 @@ pub struct Disk {
     pub shard_load: Load,
     /// The memory that clients use in the disk's shard.
     pub shard_memory: ClientMemory,
-    /// The lateness of the zios of all armed rules, counted for each rule since it was armed.
+    /// The lateness of the zios that the armed rules have held, since each rule was armed.
     pub rule_lateness: Summary,
     /// The disk's clients, and their I/O.
     #[serde(flatten)]

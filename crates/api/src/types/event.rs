@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 pub struct FinishedZios {
     /// The zios, in the order in which they ended.
     pub zios: Vec<FinishedZio>,
-    /// The cursor: give it as `after` in the next request.
+    /// The cursor to give as `after` in the next request.
     pub next: u64,
-    /// Number of zios after the given `after` that the daemon no longer remembers.
+    /// Number of zios that ended after the cursor in `after` and that the daemon no longer remembers.
     pub forgotten: u64,
     /// Number of zios since the start that the daemon did not record, because its collector could not
     /// keep up with the shards.
@@ -34,11 +34,11 @@ pub struct FinishedZio {
     pub op: String,
     /// Whether the zio was a write that must be durable before its reply (FUA).
     pub fua: bool,
-    /// The zio's first byte on the device.
+    /// The position of the zio's first byte on the device.
     pub offset_bytes: u64,
     /// The zio's length.
     pub length_bytes: u32,
-    /// How many zios were at the device when this zio was submitted, this zio included.
+    /// How many zios were at the device when this zio was submitted, including this zio.
     #[schema(example = 4)]
     pub depth: u32,
     /// The error that the zio ended with; null if it succeeded.
@@ -48,8 +48,8 @@ pub struct FinishedZio {
     pub arrived_ns: u64,
     /// When the transport accepted the zio's reply.
     pub ended_ns: u64,
-    /// The sum of all `waits`: from `arrived_ns` to `ended_ns`. It is null for a program's call that a rule
-    /// only held: the daemon let the call go at `ended_ns`, and does not know when it ended.
+    /// The sum of all `waits`, from `arrived_ns` to `ended_ns`. It is null for a program's call that a rule
+    /// only held, because the daemon let the call go at `ended_ns`, and does not know when the call ended.
     pub total_ns: Option<u64>,
     /// The parts of the zio's latency.
     pub waits: ZioWaits,
@@ -60,7 +60,8 @@ pub struct FinishedZio {
     /// The zio's class in the queue of a pool's disk; null for a zio that was in no such queue.
     #[schema(example = "async_write")]
     pub class: Option<String>,
-    /// Whether the zio's pool synced a txg while it had the zio; null for a zio of a disk without a pool.
+    /// Whether the zio's pool synced a txg while the pool had the zio; null for a zio of a disk without a
+    /// pool.
     pub txg_syncing: Option<bool>,
 }
 
@@ -75,12 +76,12 @@ pub struct ZioWaits {
     pub queue_ns: u64,
     /// The wait while the zio's disk was suspended.
     pub suspend_ns: u64,
-    /// The wait for the store. It is null for a program's call that a rule only held: the kernel does the
-    /// call's work afterwards, and does not say how long that took.
+    /// The wait for the store. It is null for a program's call that a rule only held, because the kernel does
+    /// the call's work afterwards and does not say how long that took.
     pub store_ns: Option<u64>,
     /// The time for which a rule held the zio.
     pub hold_ns: u64,
-    /// From the moment at which the zio was due until the daemon offered its reply to the transport:
+    /// From the moment at which the zio was due until the daemon offered its reply to the transport, which is
     /// dashpot's own error.
     pub lateness_ns: u64,
     /// From the daemon's offer of the reply until the transport accepted it.

@@ -45,12 +45,13 @@ pub enum LayerWord {
 pub struct Clock {
     /// The time at which the daemon answered.
     pub now_ns: u64,
-    /// When the daemon started. If two answers differ in this moment, their counters cannot be compared.
+    /// When the daemon started. If this moment differs between two answers, their counters cannot be
+    /// compared.
     pub started_ns: u64,
     /// The same moment as `now_ns` by the wall clock of the daemon's host, in nanoseconds since 1970. It may
     /// jump; the daemon's clock does not.
     pub unix_ns: u64,
 }
 
-/// The message of a report whose two answers come from different starts of the daemon.
+/// The error of a report that compares two answers, if the daemon was started again between them.
 pub const STARTED_AGAIN: &str = "the daemon was started again, and its counters began at 0";

@@ -14,8 +14,8 @@ pub struct Host {
     pub quota_periods: u64,
     /// Number of periods in which the kernel stopped the control group because its CPU quota was used up.
     pub throttled_periods: u64,
-    /// Time for which the kernel stopped the control group, added up over the CPUs. Zios that were due in
-    /// that time ended late.
+    /// Time for which the kernel stopped the control group, summed over the CPUs. Zios that were due in that
+    /// time ended late.
     pub throttled_ns: u64,
     /// The share of the CPU time that the hypervisor gave to other machines; null if the kernel does
     /// not say.

@@ -1,4 +1,4 @@
-//! The single I/Os behind a part of a statistic, of any source.
+//! The individual I/Os behind a part of a statistic, from any source.
 
 use dashpot_observe::{Dimension, FinishedIo};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub struct StatisticIos {
     pub ios: Vec<StatisticIo>,
     /// How many I/Os the statistic counts in this part, including those in `ios`.
     pub count: u64,
-    /// The source remembers single I/Os from this moment on.
+    /// The source remembers individual I/Os from this moment on.
     pub since_ns: u64,
 }
 
@@ -27,11 +27,11 @@ pub struct StatisticIo {
     pub letters: Option<String>,
     /// Whether the I/O was a write that must be durable before its reply.
     pub fua: bool,
-    /// The I/O's first byte.
+    /// The position of the I/O's first byte.
     pub offset_bytes: u64,
     /// The I/O's length.
     pub length_bytes: u64,
-    /// How many I/Os were at the device when this I/O arrived, this I/O included.
+    /// How many I/Os were at the device when this I/O arrived, including this I/O.
     pub depth: Option<u32>,
     /// When the I/O arrived, on the clock of the source.
     pub begun_ns: u64,
@@ -59,7 +59,7 @@ pub struct StatisticIo {
     /// The I/O's class in the queue of a pool's disk.
     #[schema(example = "async_write")]
     pub class: Option<String>,
-    /// Whether the I/O's pool synced a txg while it had the I/O.
+    /// Whether the I/O's pool synced a txg while the pool had the I/O.
     pub txg_syncing: Option<bool>,
     /// The inode of the file that the call synced.
     pub inode: Option<u64>,

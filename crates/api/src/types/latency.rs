@@ -1,4 +1,4 @@
-//! Histograms of latencies since the start: percentiles and occupied buckets. All have one layout.
+//! Histograms of latencies since the start: percentiles and occupied buckets. All have the same layout.
 
 use dashpot_engine::histogram::{
     BUCKETS, BadBucket, Histogram, LAYOUT, Moments, Sparse, bucket_of, lower_bound, upper_bound,
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::{DepthTime, InFlightZio, Wide};
 
-/// The latencies of a disk or a volume since the start. The difference of two answers describes the
+/// The latencies of a disk or a volume since the start. The difference between two answers describes the
 /// interval between them.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DiskLatency {
@@ -29,17 +29,17 @@ pub struct DiskLatency {
     pub depth_time_ns: Wide,
     /// The time spent with each number of zios in flight, for each number that occurred.
     pub depth_times: Vec<DepthTime>,
-    /// Time for which zios waited for the disk to resume, added up. This time counts in `total`, and not in
+    /// Total time for which zios waited for the disk to resume. This time is part of `total`, but not of
     /// `disk`.
     pub suspended_ns: u64,
     /// Time in which the host kept the disk's shard from running. Requests that clients sent in that
     /// time waited unread, and no histogram contains that wait.
     pub shard_stopped_ns: u64,
-    /// Number of zios without a reply, which are in no histogram yet.
+    /// Number of zios without a reply, which no histogram contains yet.
     pub in_flight: u32,
     /// The oldest zio without a reply; null if there is none.
     pub oldest: Option<InFlightZio>,
-    /// Number of zios since the start that are missing in breakdowns and in `store`, because the
+    /// Number of zios since the start that are missing from breakdowns and from `store`, because the
     /// collector could not keep up with the shards.
     pub dropped: u64,
     /// Every operation, in display order. A breakdown has the operations of each part, one part after the
@@ -47,7 +47,7 @@ pub struct DiskLatency {
     pub ops: Vec<OpLatency>,
 }
 
-/// The boundaries of all latency histograms. Other boundaries would have another name.
+/// The boundaries of all latency histograms. If the boundaries ever change, so does their name.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Layout {
     /// The name of the boundaries.
@@ -78,19 +78,20 @@ pub struct OpLatency {
     /// The name of the operation.
     #[schema(example = "read")]
     pub op: String,
-    /// Number of zios with a reply, failed ones included.
+    /// Number of zios with a reply, including failed zios.
     pub completed: u64,
     /// Number of zios that ended with an error.
     pub failed: u64,
-    /// Bytes of the zios that did not fail.
+    /// Total bytes of the zios that did not fail.
     pub bytes: u64,
-    /// From arrival until the transport accepted the reply.
+    /// Time from a zio's arrival until the transport accepted its reply.
     pub total: LatencyHistogram,
-    /// From issue until the daemon offered the reply to the transport.
+    /// Time from a zio's issue until the daemon offered its reply to the transport.
     pub disk: LatencyHistogram,
-    /// How late injected zios were: from their target until the daemon offered the reply to the transport.
+    /// How late injected zios were: the time from their target until the daemon offered their reply to the
+    /// transport.
     pub lateness: LatencyHistogram,
-    /// The time of the store alone, for all zios but the `dropped` ones.
+    /// The time that the store alone took, for all zios but the `dropped` ones.
     pub store: Option<LatencyHistogram>,
 }
 
@@ -98,14 +99,14 @@ pub struct OpLatency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// The 64 clients with the latest I/O; the others together are `other`. If a later answer no
-    /// longer names a client, its I/O counts in `other` there.
+    /// The 64 clients with the most recent I/O; all others together are `other`. If a later answer no longer
+    /// names a client, that answer counts the client's I/O in `other`.
     Client,
     /// The size of the I/O, in powers of two.
     Size,
 }
 
-/// A histogram: its percentiles, and its occupied buckets.
+/// The percentiles and the occupied buckets of a histogram.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LatencyHistogram {
     /// Number of values.
@@ -114,8 +115,8 @@ pub struct LatencyHistogram {
     pub min_ns: u64,
     /// The largest value; 0 if there is no value.
     pub max_ns: u64,
-    /// The median; null below 2 values. A percentile is the middle of its bucket: between 1 us and
-    /// 2,048 s it is at most 1.2 % off. It is null unless at least one value is expected above it.
+    /// The median; null below 2 values. A percentile is the middle of its bucket, so it is at most 1.2 % off
+    /// between 1 us and 2,048 s. It is null unless at least one value is expected above it.
     pub p50_ns: Option<u64>,
     /// The 90th percentile; null below 10 values.
     pub p90_ns: Option<u64>,
@@ -127,15 +128,15 @@ pub struct LatencyHistogram {
     pub sum_ns: Wide,
     /// Sum of the squares of the values, in square nanoseconds.
     pub sum_of_squares_ns: Wide,
-    /// The sum of the latencies truncated to microseconds, as DTrace's scripts add them up.
+    /// The sum of the latencies, each truncated to microseconds, as DTrace scripts compute it.
     pub sum_us: Wide,
     /// Sum of the squares of the truncated latencies, in square microseconds.
     pub sum_of_squares_us: Wide,
-    /// The buckets that are not empty, in the order of their bounds.
+    /// The buckets that are not empty, in ascending order.
     pub buckets: Vec<Bucket>,
 }
 
-/// The number of values between two bounds.
+/// A bucket, which counts the values between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Bucket {
     /// The lowest value that the bucket can hold.
@@ -162,8 +163,8 @@ impl Bucket {
 }
 
 impl OpLatency {
-    /// The latencies of an operation from the shard's counters, with those of its store from the
-    /// collector (`store`).
+    /// The latencies of an operation. Those of the store come from the collector (`store`), all others from
+    /// the shard's counters.
     pub fn of(op: Op, stats: &OpStats, store: &Sparse) -> OpLatency {
         let latency = |kind| {
             let histogram = stats.latency(kind);
@@ -207,12 +208,13 @@ impl LatencyHistogram {
         }
     }
 
-    /// Like [`LatencyHistogram::of`]. A histogram of another layout counts as empty.
+    /// Like [`LatencyHistogram::of`], from a compact histogram. A histogram with another layout counts as
+    /// empty.
     pub fn of_sparse(sparse: &Sparse) -> LatencyHistogram {
         LatencyHistogram::of(&Histogram::from_sparse(sparse).unwrap_or_default())
     }
 
-    /// The histogram that the daemon sent. It fails if a bucket does not fit the layout.
+    /// The histogram that the daemon sent. Fails if a bucket does not fit the layout.
     pub fn histogram(&self) -> Result<Histogram, BadBucket> {
         let moments = |sum: Wide, squares: Wide| Moments {
             sum: sum.0,

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 /// The memory that callers of the API use in the daemon, and the most that they may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Memory {
-    /// Bytes of answers that the daemon makes now or that callers have not read yet. Answers of at
-    /// most 64 KiB are not counted.
+    /// Bytes of answers that the daemon is making or that callers have not read yet. Answers of at most 64
+    /// KiB are not counted.
     pub answers_bytes: u64,
     /// The most bytes that answers of more than 64 KiB may hold together.
     pub answers_max_bytes: u64,
@@ -33,7 +33,7 @@ pub struct ClientMemory {
     /// The most bytes that payloads may hold.
     pub payload_max_bytes: u64,
     /// Bytes that connections hold in addition to their requests: input that the shard has not parsed yet,
-    /// and replies that the clients have not read.
+    /// and replies that the clients have not read yet.
     pub buffered_bytes: u64,
     /// The most bytes that connections may hold before the shard reads them more slowly.
     pub buffered_max_bytes: u64,

@@ -31,7 +31,7 @@ pub struct Pool {
     pub at_ns: u64,
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty_bytes: u64,
-    /// Whether a disk fails writes of acknowledged data. The pool repeats these writes.
+    /// Whether writes of acknowledged data fail at a disk. The pool repeats these writes.
     pub degraded: bool,
     /// Number of writes that wait for admission.
     pub throttled: u32,
@@ -39,7 +39,7 @@ pub struct Pool {
     pub level: Level,
     /// How writes were admitted.
     pub admissions: Admitted,
-    /// The operations of clients, and the zios that these caused in the queues and at the disks.
+    /// The operations of clients, and the zios that these operations caused in the queues and at the disks.
     pub traffic: PoolTraffic,
     /// The regions of the pool's mirrors, and the repair of these regions; null if the pool has no mirrors.
     pub mirrors: Option<Mirrors>,
@@ -47,23 +47,23 @@ pub struct Pool {
     pub memory_bytes: u64,
 }
 
-/// Where the sides of a pool's mirrors may differ, in regions of 1 MiB. Regions are larger on disks above 1
-/// TiB, or above 8 GiB if the regions are recorded.
+/// The regions in which the sides of a pool's mirrors may differ. A region has 1 MiB. Regions are larger on
+/// disks above 1 TiB, or above 8 GiB if the regions are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Mirrors {
-    /// Number of regions with writes that no flush of all sides has covered: a power cut leaves them out of
-    /// sync.
+    /// Number of regions with writes that no flush of all sides has covered. A power cut would leave these
+    /// regions out of sync.
     pub dirty_regions: u32,
-    /// Number of regions that are out of sync or being repaired: their sides may differ.
+    /// Number of regions whose sides may differ, because the region is out of sync or being repaired.
     pub nosync_regions: u32,
-    /// The bytes of the regions of `nosync_regions`, which are still to be repaired.
+    /// The total size of the regions in `nosync_regions`, which are still to be repaired.
     pub nosync_bytes: u64,
     /// Bytes that repairs have copied to other sides since the start.
     pub repaired_bytes: u64,
     /// Number of copies that failed since the start. The mirrors repeat each of them.
     pub failed_pieces: u64,
-    /// Number of sides that were replaced or away. The mirrors do not read such a side where it is out of
-    /// sync.
+    /// Number of sides that were replaced or were missing for a time. The mirrors do not read a region from
+    /// such a side while the region is out of sync.
     pub stale_sides: u32,
     /// Whether the durable record of the dirty regions cannot be written, so that writes to other regions
     /// wait.
@@ -84,7 +84,7 @@ pub struct Level {
     pub delay_ns: u64,
 }
 
-/// How writes were admitted since the start. OpenZFS counts the same in its kstat `dmu_tx`.
+/// How writes were admitted since the start. OpenZFS has the same counters in its kstat `dmu_tx`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Admitted {
     /// Number of writes that were admitted (`dmu_tx_assigned`).
@@ -93,16 +93,16 @@ pub struct Admitted {
     pub dirty_delay: u64,
     /// Number of writes that found dirty data at its maximum (`dmu_tx_dirty_over_max`).
     pub dirty_over_max: u64,
-    /// Legacy throttle: number of writes that waited 10 ms (`dmu_tx_delay`).
+    /// Number of writes that waited 10 ms, with the legacy throttle only (`dmu_tx_delay`).
     pub delay: u64,
-    /// Legacy throttle: number of writes that waited for the next txg (`dmu_tx_write_limit`).
+    /// Number of writes that waited for the next txg, with the legacy throttle only (`dmu_tx_write_limit`).
     pub write_limit: u64,
 }
 
 /// Operations and bytes at the volumes, in the queues, and at the disks. Their ratios are the amplification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolTraffic {
-    /// The operations that clients asked of the volumes.
+    /// The operations that clients requested from the volumes.
     pub volumes: TrafficSum,
     /// The zios that went into the queues of the disks, before adjacent ones were joined.
     pub queues: TrafficSum,
@@ -123,7 +123,7 @@ pub struct TrafficSum {
     pub written_bytes: u64,
 }
 
-/// A transaction group. OpenZFS has the same in its kstat `txgs`.
+/// A transaction group, with the figures that OpenZFS shows in its kstat `txgs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Txg {
     /// The txg's number; the first is 4, as in ZFS.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{LatencyHistogram, PoolTraffic, Txg, Wide};
 
-/// The queues of a pool's disks, all disks together, since the start. The difference of two answers
+/// The queues of a pool's disks, all disks together, since the start. The difference between two answers
 /// describes the interval between them.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PoolLatency {
@@ -24,7 +24,7 @@ pub struct PoolLatency {
     pub allocated_bytes: u64,
     /// The room that is left.
     pub free_bytes: u64,
-    /// The operations of clients, and the zios that these caused in the queues and at the disks.
+    /// The operations of clients, and the zios that these operations caused in the queues and at the disks.
     pub traffic: PoolTraffic,
     /// The classes of the queues, the highest priority first.
     pub classes: Vec<ClassLatency>,
@@ -33,7 +33,7 @@ pub struct PoolLatency {
     pub txgs: Vec<Txg>,
 }
 
-/// One class of the queues. Joined zios count once, with the times of the zio at the lowest offset.
+/// One class of the queues. Zios that were joined count once, with the times of the one at the lowest offset.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClassLatency {
     /// The name of the class in ZFS's tunables.
@@ -41,7 +41,7 @@ pub struct ClassLatency {
     pub class: String,
     /// Number of zios that wait in the queues now.
     pub pending: u64,
-    /// Number of zios at the disks now, counted after joining.
+    /// Number of zios at the disks now. Joined zios count as one.
     pub active: u64,
     /// The time from when a zio enters a queue until it ends.
     pub total_wait: LatencyHistogram,
@@ -51,11 +51,11 @@ pub struct ClassLatency {
     pub queue_wait: LatencyHistogram,
     /// The sizes of zios that went to a disk alone.
     pub alone: SizeHistogram,
-    /// The sizes of zios that the queue had joined.
+    /// The sizes of zios that the queue made by joining others.
     pub joined: SizeHistogram,
 }
 
-/// A histogram of sizes: its occupied buckets.
+/// The occupied buckets of a histogram of sizes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct SizeHistogram {
     /// Number of values.
@@ -66,11 +66,11 @@ pub struct SizeHistogram {
     pub max_bytes: u64,
     /// Sum of the values.
     pub sum_bytes: Wide,
-    /// The buckets that are not empty, in the order of their bounds.
+    /// The buckets that are not empty, in ascending order.
     pub buckets: Vec<SizeBucket>,
 }
 
-/// The number of sizes between two bounds.
+/// A bucket, which counts the sizes between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SizeBucket {
     /// The smallest size that the bucket can hold.
@@ -99,8 +99,8 @@ impl SizeHistogram {
         }
     }
 
-    /// The histogram that the daemon sent, without the sum of squares, which the API leaves out. It fails if
-    /// a bucket does not fit the layout.
+    /// The histogram that the daemon sent, without the sum of squares, which the API leaves out. Fails if a
+    /// bucket does not fit the layout.
     pub fn histogram(&self) -> Result<Histogram, BadBucket> {
         let indexed = |bucket: &SizeBucket| (bucket_of(bucket.from_bytes), bucket.count);
         Histogram::from_sparse(&Sparse {

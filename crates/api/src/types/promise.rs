@@ -11,7 +11,7 @@ pub struct Promise {
     pub promise: String,
     /// Whether the daemon can keep the promise now.
     pub can_hold: CanHold,
-    /// The reason for this answer, and what would change the answer.
+    /// The reason for this answer, and the change that would lead to another answer.
     pub why: String,
 }
 
@@ -23,12 +23,12 @@ pub enum CanHold {
     Yes,
     /// There is an obstacle, and the daemon cannot tell whether it matters.
     Doubtful,
-    /// An obstacle keeps the daemon from doing what it promises.
+    /// An obstacle keeps the daemon from keeping the promise.
     No,
 }
 
 /// The promised bound of the median lateness, in nanoseconds, if the daemon spins and only one zio is due at
 /// a time.
 pub const LATENESS_NS: u64 = 30_000;
-/// The nanoseconds that each further zio of a burst may add to the bound.
+/// The number of nanoseconds that each further zio of a burst may add to the bound.
 pub const LATENESS_OF_BURST_NS: u64 = 500;

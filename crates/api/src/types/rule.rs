@@ -12,7 +12,7 @@ use super::summary::Summary;
 /// A rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Rule {
-    /// The number by which calls name the rule.
+    /// The number that identifies the rule in calls.
     pub id: u32,
     /// The name that the caller gave; rules armed by one call share it. Null for none.
     pub name: Option<String>,
@@ -20,7 +20,7 @@ pub struct Rule {
     pub disk: String,
     /// The number of the rule's group. Rules of a group share their lanes.
     pub group: u32,
-    /// The pool that a zinject command named, or null. The rules of one disk and one pool are one group.
+    /// The pool that a zinject command named, or null. The rules with the same disk and pool form one group.
     pub pool: Option<String>,
     /// The rule in canonical words, without its name.
     #[schema(example = "-D 10ms:1 -T read")]
@@ -30,7 +30,7 @@ pub struct Rule {
     pub fields: RuleFields,
     /// Whether the rule waits, injects, has ended, or is cleared.
     pub state: RuleState,
-    /// Time since the rule was armed or last updated, up to the moment at which it was cleared.
+    /// Time since the rule was armed or last updated; for a cleared rule, the time until it was cleared.
     pub age_ns: u64,
     /// The rule's counters since it was armed, through all its updates.
     #[serde(flatten)]
@@ -42,17 +42,17 @@ pub struct Rule {
     /// The reason that the rule has injected nothing since it was armed or last updated; null if it has
     /// injected something.
     pub why_nothing: Option<String>,
-    /// Number of connections of the rule's disk that the shard does not read now, because requests use all
-    /// the memory that they may. This limits the depth, and so distorts the rule's effect.
+    /// Number of connections of the rule's disk that the shard does not read at present, because requests use
+    /// all the memory that they may use. This limits the depth, and so distorts the rule's effect.
     pub stalled: u32,
     /// How often, since the rule was armed or last updated, the shard has stopped reading a connection of its
-    /// disk because requests used all the memory that they may.
+    /// disk because requests used all the memory that they may use.
     pub stalls: u64,
     /// How many zios the disk's clients had in flight at a time since the rule was armed or last updated. If
     /// a rule has more lanes than `most`, clients never used the other lanes.
     pub depth: Depth,
-    /// How much of its time the shard of its disk works. An overloaded shard is late. Here
-    /// `overloaded_seconds` begins when the rule was armed or last updated.
+    /// How much of its time the shard of the rule's disk works. An overloaded shard ends zios late. Here
+    /// `overloaded_seconds` counts from the moment at which the rule was armed or last updated.
     pub shard_load: Load,
 }
 
@@ -65,11 +65,10 @@ pub struct RuleFields {
     pub delay_ns: Option<u64>,
     /// The most zios that the rule serves at a time; null for no limit.
     pub lanes: Option<u32>,
-    /// The name of the error that the rule gives; null if it gives none.
+    /// The name of the error with which the rule ends zios; null if it does not do so.
     #[schema(example = "EIO")]
     pub errno: Option<String>,
-    /// Bytes per second that the disk transfers under this rule, one zio after the other; null for
-    /// no limit.
+    /// Bytes per second that the disk transfers under this rule, one zio after another; null for no limit.
     pub bandwidth_bytes: Option<u64>,
     /// The operations that the rule matches.
     #[schema(example = json!(["read", "write", "zero"]))]
@@ -86,7 +85,7 @@ pub struct RuleFields {
     pub range_end_bytes: Option<u64>,
     /// A glob that the client's name must match; null for all clients.
     pub client: Option<String>,
-    /// The order of the hold and the store's work.
+    /// Whether the store works during the hold or after it.
     pub mode: RuleMode,
     /// Time from the arming of the rule until it begins to inject.
     pub after_ns: u64,
@@ -121,9 +120,9 @@ pub enum RuleMode {
 /// A probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Chance {
-    /// The upper part of the fraction.
+    /// The numerator.
     pub numerator: u64,
-    /// The lower part of the fraction; never 0.
+    /// The denominator; never 0.
     pub denominator: u64,
 }
 
@@ -133,24 +132,25 @@ pub struct Chance {
 pub enum RuleState {
     /// The time of `--after` has not passed yet.
     Waiting,
-    /// The rule decides about zios now.
+    /// The rule applies to zios now.
     Active,
     /// The time of `--for` has passed.
     Ended,
-    /// A caller cleared the rule; the counters are those of the moment at which it was cleared.
+    /// A caller cleared the rule; the counters have stayed as they were then.
     Cleared,
 }
 
 /// The counters of a rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleCounters {
-    /// Number of zios that had the rule's operation, range and client while the rule was active.
+    /// Number of zios that matched the rule's operations, range and client while the rule was active.
     pub matched: u64,
     /// Number of matching zios to which the rule gave a lane or an error.
     pub taken: u64,
-    /// Number of zios that the rule has decided: the sum of `held`, `overrun`, `failed`, `aborted` and `now`.
+    /// Number of zios whose latency or error the rule has decided: the sum of `held`, `overrun`, `failed`,
+    /// `aborted` and `now`.
     pub injected: u64,
-    /// Number of zios that the rule held beyond the time of the store.
+    /// Number of zios that the rule held for longer than the store took.
     pub held: u64,
     /// Number of zios that the rule did not need to hold, because the store ended after their target.
     pub overrun: u64,
@@ -162,20 +162,20 @@ pub struct RuleCounters {
     pub not_drawn: u64,
     /// Number of matching zios that the rule left alone because of `first` or `every`.
     pub not_counted: u64,
-    /// Number of matching zios for which another rule decided.
+    /// Number of matching zios whose latency or error another rule decided.
     pub beaten: u64,
-    /// The id of the rule that last decided for a zio of `beaten`; null if there was none.
+    /// The id of the rule that decided the last zio in `beaten`; null if there was none.
     pub beaten_by: Option<u32>,
-    /// Number of zios that the error or the hang of another rule took before this rule could match
-    /// them. They are not in `matched`.
+    /// Number of zios that another rule failed or hung before this rule could match them. They are not in
+    /// `matched`.
     #[serde(default)]
     pub preempted: u64,
-    /// The id of the rule that last took a zio of `preempted`; null if there was none.
+    /// The id of the rule that took the last zio in `preempted`; null if there was none.
     #[serde(default)]
     pub preempted_by: Option<u32>,
     /// Number of zios that the rule held when their connection ended.
     pub aborted: u64,
-    /// Number of zios that the rule holds now, and that no other rule holds longer.
+    /// Number of zios that the rule holds now, except those that another rule holds longer.
     pub now: u64,
     /// Time until the rule's first lane is free.
     pub backlog_ns: u64,
@@ -185,13 +185,14 @@ pub struct RuleCounters {
     pub achieved: Summary,
     /// How late the held zios were.
     pub lateness: Summary,
-    /// The lateness of the late zios that a stop of the host explains: the host kept the shard from
-    /// running at some moment between their target and their end.
+    /// The lateness of those late zios that the host delayed by keeping the shard from running at some moment
+    /// between their target and their end.
     pub stopped: Summary,
 }
 
 impl Rule {
-    /// The counters for the rule's proof: they cover the zios that matched the rule's present version.
+    /// The counters that prove the rule's effect. They cover the zios that matched the rule since its last
+    /// update.
     pub fn present(&self) -> &RuleCounters {
         self.since_update.as_ref().unwrap_or(&self.counters)
     }
@@ -231,7 +232,7 @@ impl RuleFields {
     }
 }
 
-/// The words of a set of operations, with `fua` for writes that ask for durability.
+/// The words for a set of operations, with `fua` for writes that ask for durability.
 pub fn op_words(ops: OpSet) -> Vec<String> {
     let named = Op::ALL.map(|op| (op.name(), OpSet::of(op)));
     let all = named.into_iter().chain([("fua", OpSet::FUA)]);

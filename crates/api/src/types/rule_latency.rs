@@ -1,4 +1,4 @@
-//! The latencies that a rule asked for and those that its zios had, as histograms.
+//! Histograms of the latencies that a rule asked for and of those that its zios had.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -30,12 +30,14 @@ pub struct HoldLatency {
     pub achieved: LatencyHistogram,
     /// How late the zios were.
     pub lateness: LatencyHistogram,
-    /// The lateness of the late zios that a stop of the host explains. They are in `lateness`, too.
+    /// The lateness of those late zios that the host delayed, because it kept the shard from running.
+    /// `lateness` contains these zios, too.
     pub stopped: LatencyHistogram,
 }
 
 impl RuleLatency {
-    /// The latencies for the rule's proof: they cover the zios that matched the rule's present version.
+    /// The latencies that prove the rule's effect. They cover the zios that matched the rule since its last
+    /// update.
     pub fn present(&self) -> &HoldLatency {
         self.since_update.as_ref().unwrap_or(&self.holds)
     }

@@ -20,7 +20,7 @@ pub struct Seconds {
     pub since_ns: u64,
     /// The moment of this answer.
     pub now_ns: u64,
-    /// The cursor: give it as `after_ns` in the next request.
+    /// The cursor to give as `after_ns` in the next request.
     pub next_ns: u64,
 }
 
@@ -36,14 +36,14 @@ impl Seconds {
 pub struct Second {
     /// The moment at which the second began.
     pub start_ns: u64,
-    /// Number of zios that are missing in the second's histograms, because the collector could not keep up
+    /// Number of zios that are missing from the second's histograms, because the collector could not keep up
     /// with the shards.
     pub dropped: u64,
     /// The I/O, by disk or volume, client and operation.
     pub latencies: Vec<SecondLatency>,
 }
 
-/// The I/O of one client with one operation on one disk or volume, in one second.
+/// The I/O that one client did with one operation on one disk or volume, in one second.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SecondLatency {
     /// The name of the disk or the volume.
@@ -54,10 +54,10 @@ pub struct SecondLatency {
     /// The name of the operation.
     #[schema(example = "read")]
     pub op: String,
-    /// Number of zios with a reply, failed ones included.
+    /// Number of zios with a reply, including failed zios.
     pub completed: u64,
-    /// Bytes of the zios that did not fail.
+    /// Total bytes of the zios that did not fail.
     pub bytes: u64,
-    /// From issue until the daemon offered the reply to the transport.
+    /// Time from a zio's issue until the daemon offered its reply to the transport.
     pub latency: LatencyHistogram,
 }

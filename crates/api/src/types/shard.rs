@@ -1,4 +1,4 @@
-//! A shard, the thread that serves some of the disks, and whether it keeps up.
+//! A shard, which is the thread that serves some of the disks, and whether it keeps up.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -23,7 +23,7 @@ pub struct Shard {
     pub loop_gap: Summary,
     /// The times in which the host kept the shard from running.
     pub stops: Stops,
-    /// The error that the daemon measures through a socket of the shard.
+    /// The timing error of the shard, which the daemon measures through a socket.
     pub probe: Probe,
 }
 
@@ -39,9 +39,9 @@ pub struct Load {
     pub overloaded_seconds: u64,
 }
 
-/// How often the host kept a shard from running for more than 1 ms. Causes are another process on its
-/// CPU, SIGSTOP, a frozen container, a paused virtual machine, or a suspended host. Zios that arrived
-/// or were due in that time ended late. A stop may have been longer than counted: by up to 20 ms while
+/// How often the host kept a shard from running for more than 1 ms. The cause may be another process on its
+/// CPU, SIGSTOP, a frozen container, a paused virtual machine, or a suspended host. Zios that arrived or were
+/// due in that time ended late. A stop may have been longer than its counted duration: by up to 20 ms while
 /// clients send requests, and by up to a second if they had sent none for a second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Stops {
@@ -64,9 +64,10 @@ pub struct StopTotals {
     pub longest_ns: u64,
 }
 
-/// The error of a shard as a client on this host sees it. The daemon reads from a disk of its own through a
-/// socket, under a rule of 1 ms; the error is the time beyond this 1 ms, including the wake-up of the reading
-/// thread. The daemon reads once a second while clients send requests. The fields cover the last minute.
+/// The timing error of a shard, as a client on this host sees it. The daemon reads from a disk of its own
+/// through a socket, under a rule that delays each read by 1 ms. The error is the time beyond this 1 ms,
+/// including the wake-up of the reading thread. The daemon reads once a second while clients send requests.
+/// The fields cover the last minute.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Probe {
     /// Number of readings in the last minute; 0 if clients sent the shard no requests.

@@ -12,16 +12,16 @@ pub struct Source {
     pub kind: SourceKind,
     /// The lab or the recording, as the command line names it; empty for a daemon and for the kernel's disks.
     pub name: String,
-    /// The words with which a report of the command line asks the same source, such as `--in REC`; empty
-    /// for a daemon.
+    /// The options with which a command-line report reads the same source, such as `--in REC`; empty for a
+    /// daemon.
     pub words: String,
     /// The devices of the source.
     pub devices: Vec<SourceDevice>,
-    /// The times in which nothing was recorded.
+    /// The periods in which nothing was recorded.
     pub gaps: Vec<SourceGap>,
     /// The end of the source's last I/O; null while more I/Os may come.
     pub ended_ns: Option<u64>,
-    /// Why the source cannot answer any more; null if it can.
+    /// The reason that the source can no longer answer; null if it can.
     pub trouble: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct SourceDevice {
     pub name: String,
 }
 
-/// A time of which the source knows nothing.
+/// A period about which the source knows nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceGap {
     /// The beginning of the gap.

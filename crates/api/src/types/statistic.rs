@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::Wide;
 
-/// The words of statistics: `LAYER.METRIC[condition]...[dimension]`.
+/// The words that make up the name of a statistic, `LAYER.METRIC[condition]...[dimension]`.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct StatisticWords {
     /// The layers.
@@ -16,23 +16,24 @@ pub struct StatisticWords {
     pub metrics: Vec<StatisticWord>,
     /// The dimensions, for conditions and breakdowns.
     pub dimensions: Vec<StatisticWord>,
-    /// The memories of the past, that of the shortest steps first. A memory of longer steps reaches further
-    /// back. Statistics by other facts than device, operation and client are counted from single I/Os.
+    /// The memories of the past, the one with the shortest steps first. A memory with longer steps reaches
+    /// further back. Statistics by facts other than device, operation and client are counted from individual
+    /// I/Os.
     pub remembered: Vec<RememberedSteps>,
-    /// The source remembers single I/Os from this moment on.
+    /// The source remembers individual I/Os from this moment on.
     pub singles_since_ns: u64,
 }
 
-/// A memory of the past, in steps. Each step has the exact sums of the I/Os that ended in it.
+/// A memory of the past, in steps. Each step has exact sums over the I/Os that ended in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RememberedSteps {
     /// The length of a step.
     pub step_ns: u64,
     /// The most steps with I/O that the source remembers.
     pub steps_max: u64,
-    /// The most bytes that these steps take.
+    /// The most memory that these steps take, in bytes.
     pub bytes_max: u64,
-    /// The source has forgotten nothing from this moment on.
+    /// The source remembers everything from this moment on.
     pub since_ns: u64,
 }
 
@@ -54,7 +55,7 @@ pub struct StatisticWord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnitWord {
-    /// None: the values are names.
+    /// No unit, because the values are names.
     Name,
     /// Bytes.
     Bytes,
@@ -64,7 +65,7 @@ pub enum UnitWord {
     Count,
 }
 
-/// A statistic over an interval of whole seconds that are over, in columns.
+/// A statistic over an interval of whole seconds in the past, in columns.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Columns {
     /// The statistic.
@@ -72,7 +73,7 @@ pub struct Columns {
     pub statistic: String,
     /// The statistic in English.
     pub title: String,
-    /// The unit of the numbers whose distribution the statistic shows; null if it only counts.
+    /// The unit of the values whose distribution the statistic shows; null if the statistic only counts I/Os.
     pub unit: Option<UnitWord>,
     /// The beginning of the interval.
     pub from_ns: u64,
@@ -93,11 +94,11 @@ pub struct Columns {
 pub struct Column {
     /// The moment at which the column begins.
     pub start_ns: u64,
-    /// Number of I/Os of all devices that are missing, because the collector could not keep up with the
-    /// shards.
+    /// Number of I/Os that are missing, counted over all devices, because the collector could not keep up
+    /// with the shards.
     pub dropped: u64,
-    /// The I/O by value of the breakdown, the value with the most I/Os first; without a breakdown at most
-    /// one part. A column distinguishes at most 64 values; the rest are `other`.
+    /// The I/O for each value of the breakdown, the value with the most I/Os first; without a breakdown, at
+    /// most one part. A column distinguishes at most 64 values; the rest are `other`.
     pub parts: Vec<ColumnPart>,
 }
 
@@ -109,16 +110,16 @@ pub struct ColumnPart {
     pub value: Option<String>,
     /// Number of I/Os.
     pub count: u64,
-    /// Bytes of the I/Os.
+    /// Total bytes of the I/Os.
     pub bytes: u64,
-    /// The distribution of the I/Os' numbers; null if the statistic only counts.
+    /// The distribution of the measured values of these I/Os; null if the statistic only counts I/Os.
     pub numbers: Option<Distribution>,
 }
 
-/// A distribution: its percentiles, and its occupied buckets.
+/// The percentiles and the occupied buckets of a distribution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Distribution {
-    /// Number of values. I/Os that do not have the number are not counted.
+    /// Number of values. I/Os without a value are not counted.
     pub count: u64,
     /// The least value; 0 if there is none.
     pub min: u64,
@@ -176,7 +177,7 @@ pub struct Watch {
     pub statistics: Vec<String>,
 }
 
-/// The data of an event of the stream: a second that is over.
+/// A second that is over, as an event of the stream.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WatchedSecond {
     /// The moment at which the second began.
@@ -192,9 +193,9 @@ pub struct WatchedSecond {
 pub struct Expectation {
     /// The number of seconds whose I/Os were run again: the last 30, or fewer if the daemon remembers fewer.
     pub seconds: u64,
-    /// The latencies at the disk of the I/Os that were run again, as measured.
+    /// The measured latencies at the disk of the I/Os that were run again.
     pub measured: Distribution,
-    /// The latencies at the disk of the I/Os that were run again, as expected with the rule.
+    /// The latencies at the disk that are expected for these I/Os with the rule.
     pub expected: Distribution,
     /// How many of the I/Os that were run again would still be in flight when the last of them arrives.
     pub waiting: u64,

@@ -1,10 +1,10 @@
-//! A few numbers of a histogram.
+//! A few numbers that summarise a histogram.
 
 use dashpot_engine::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A few numbers of a histogram.
+/// A few numbers that summarise a histogram.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
     /// Number of values.

@@ -8,10 +8,10 @@ use utoipa::ToSchema;
 /// A tunable of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TunableValue {
-    /// The tunable's name: ZFS's, if ZFS has the tunable.
+    /// The tunable's name, which is ZFS's name if ZFS has the tunable.
     #[schema(example = "zfs_delay_scale")]
     pub name: String,
-    /// The value in force, in the tunable's unit; for a choice, the position of its word in `choices`.
+    /// The value in force, in the tunable's unit; for a choice, the index of its word in `choices`.
     #[schema(example = 500_000)]
     pub value: u64,
     /// The value in the words of a lab file.

@@ -17,12 +17,12 @@ pub struct Volume {
     pub uris: Vec<String>,
     /// The size of the volume.
     pub size_bytes: u64,
-    /// The size of the volume's blocks: a smaller write reads the rest of its block first.
+    /// The size of the volume's blocks. For a smaller write, the pool first reads the rest of the block.
     pub block_bytes: u32,
-    /// Identifies the volume's bytes, also after a restart of the daemon; null if some may be lost when the
-    /// daemon ends.
+    /// An id of the volume's bytes, which stays the same when the daemon restarts; null if some may be lost
+    /// when the daemon ends.
     pub store_id: Option<String>,
-    /// When the volume acknowledges writes.
+    /// The moment at which the volume acknowledges writes.
     pub write: WriteWord,
     /// The number of the shard that owns the volume's pool.
     pub shard: usize,
@@ -35,9 +35,9 @@ pub struct Volume {
     pub io: DeviceIo,
 }
 
-/// When a volume acknowledges a write: after the disks have it (`through`), or when it is in memory. Then
-/// only a full memory (`none`), OpenZFS's write throttle (`openzfs`) or the throttle of ZFS before 2013
-/// (`legacy`) holds writes back.
+/// The moment at which a volume acknowledges a write: after the disks have it (`through`), or when it is in
+/// memory. In the latter case, only a full memory (`none`), OpenZFS's write throttle (`openzfs`) or the
+/// throttle of ZFS before 2013 (`legacy`) holds writes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteWord {

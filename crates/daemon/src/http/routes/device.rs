@@ -81,7 +81,7 @@ fn stores(collected: &Collected, device: DeviceId, op: Op) -> Sparse {
     all.store
 }
 
-/// The snapshot of a device. If its shard has failed: a snapshot without I/O, and the reason.
+/// The snapshot of a device or, if the device's shard has failed, a snapshot without I/O and the reason.
 pub(super) fn or_nothing(
     daemon: &Daemon,
     snapshot: Result<DiskSnapshot, Refusal>,
@@ -98,5 +98,5 @@ pub(super) fn or_nothing(
 
 /// Roughly how many bytes a zio in flight takes in an answer.
 pub(super) const ZIO: usize = size_of::<InFlightZio>() + 96;
-/// An upper bound of the bytes of an answer about the power cut of a disk, with the longest list.
+/// More bytes than an answer about a disk's power cut takes, even with the longest list of lost writes.
 pub(super) const CRASHED_MAX: usize = 4 << 20;

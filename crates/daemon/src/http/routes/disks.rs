@@ -53,7 +53,8 @@ pub(crate) async fn show(
     making.json(&disk).map(JsonAnswer)
 }
 
-/// The histograms of a disk since the start. Subtract two answers to get the interval between them.
+/// The histograms of a disk since the start. Subtract an answer from a later one to get the figures of the
+/// interval between the two.
 #[utoipa::path(get, path = "/v1/disks/{disk}/latency", operation_id = "get_disk_latency", tag = "disks",
     params(("disk" = String, Path), Breakdown),
     responses(
@@ -74,7 +75,7 @@ pub(crate) async fn latency(
     making.json(&latency).map(JsonAnswer)
 }
 
-/// Suspends a disk: new zios wait. The daemon answers when no zio is in flight, or at once if `now`
+/// Suspends a disk, so that new zios wait. The daemon answers when no zio is in flight, or at once if `now`
 /// is true.
 #[utoipa::path(post, path = "/v1/disks/{disk}/suspend", operation_id = "suspend_disk", tag = "disks",
     params(("disk" = String, Path)),
@@ -137,8 +138,8 @@ pub(crate) async fn crash(
     making.json(&crashed(name, &crash, loss)).map(JsonAnswer)
 }
 
-/// Ends an attachment of a disk: its zios in flight fail, and so does every later request to the
-/// device. The device stays until the host detaches it.
+/// Ends an attachment of a disk: the zios in flight of the attached device fail, and so does every later
+/// request to the device. The device stays until the host detaches it.
 #[utoipa::path(post, path = "/v1/disks/{disk}/fail-attachment", operation_id = "fail_attachment",
     tag = "disks",
     params(("disk" = String, Path)),

@@ -25,13 +25,13 @@ use crate::{Daemon, Refusal, RefusalKind};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
-    /// Only zios that finished after this cursor: `next` of an earlier answer, or 0 for all that the
-    /// daemon remembers. Without it the answer has no zios, and `next` is the present cursor.
+    /// Only zios that finished after this cursor, which is `next` of an earlier answer, or 0 for all zios
+    /// that the daemon remembers. Without it the answer has no zios, and `next` is the present cursor.
     after: Option<u64>,
     /// Only zios of the disk or the volume with this name. Without it, zios of all disks and volumes,
     /// including the zios that a pool sends to its disks.
     disk: Option<String>,
-    /// Only zios of these operations, with commas between them: `read,write`.
+    /// Only zios of these operations, separated by commas, such as `read,write`.
     op: Option<String>,
     /// Only zios whose total latency is at least this long.
     #[serde(default)]
@@ -40,12 +40,12 @@ pub(crate) struct Wanted {
     from_ns: Option<u64>,
     /// Only zios that ended before this moment.
     to_ns: Option<u64>,
-    /// Only zios that meet these conditions of a statistic: `[op=write][latency>=10ms]`.
+    /// Only zios that meet these conditions of a statistic, such as `[op=write][latency>=10ms]`.
     r#where: Option<String>,
-    /// Only zios of this layer: `disk` or `volume`.
+    /// Only zios of this layer, which is `disk` or `volume`.
     layer: Option<LayerWord>,
     #[allow(rustdoc::broken_intra_doc_links)] // `[1,000]` is a default, and no link.
-    /// The maximum number of zios in an answer: at most 10,000 [1,000].
+    /// The maximum number of zios in an answer; at most 10,000 [1,000].
     #[serde(default = "default_limit")]
     limit: usize,
 }
@@ -103,7 +103,7 @@ pub(crate) async fn finished(
     };
     let mut is_over = daemon.events(device, |view| search.go_on(view)).await;
     while !is_over {
-        // Lets the daemon answer other callers in between.
+        // Between two parts, the daemon answers other callers.
         tokio::task::yield_now().await;
         is_over = daemon.collected(|view| search.go_on(view));
     }
@@ -111,7 +111,7 @@ pub(crate) async fn finished(
     making.json(&search.found).map(JsonAnswer)
 }
 
-/// A search among the finished zios. The search goes in parts, because the collector cannot empty the
+/// A search among the finished zios. The search proceeds in parts, because the collector cannot empty the
 /// shards' rings while the daemon searches.
 struct Search<'a> {
     daemon: &'a Daemon,
@@ -123,14 +123,14 @@ struct Search<'a> {
     layer: Option<LayerWord>,
     devices: Vec<Arc<str>>,
     limit: usize,
-    /// The cursor at which the search ends. Zios that finish later are left to the next request.
+    /// The cursor at which the search ends. Zios that finish later are left for the next request.
     end: Option<u64>,
     /// The zios found so far. The search continues at the cursor `next`, unless `next` is beyond `end`.
     found: FinishedZios,
 }
 
 impl Search<'_> {
-    /// Searches the next part. Returns true after the last part.
+    /// Searches the next part. Returns true if that was the last part.
     fn go_on(&mut self, view: &View<'_>) -> bool {
         let collected = view.collected;
         let end = *self.end.get_or_insert(collected.now());
@@ -201,7 +201,7 @@ fn layer_of(zio: &Finished) -> LayerWord {
     }
 }
 
-/// The operation of a zio, and whether the write had to be durable.
+/// The operation of a zio, with `FUA` if it is a write that had to be durable before its reply.
 fn ops_of(zio: &Finished) -> OpSet {
     OpSet::of(zio.op).union(if zio.fua { OpSet::FUA } else { OpSet::EMPTY })
 }
@@ -213,5 +213,5 @@ pub(super) fn device_of(daemon: &Daemon, name: Option<&str>) -> Result<Option<De
 const LIMIT_MAX: usize = 10_000;
 /// Roughly how many bytes a finished zio takes in an answer.
 const ZIO: usize = size_of::<FinishedZio>() + 128;
-/// Number of zios in a part, which takes about 2 ms.
+/// Number of zios in a part. A part takes about 2 ms.
 const PART: usize = 100_000;

@@ -15,9 +15,9 @@ use crate::http::memory::Wanted;
 use crate::http::statistics::{CopiedIos, SECOND_NS, expect};
 use crate::{Daemon, Refusal, RefusalKind};
 
-/// Computes the expected effect of rules without arming them: the engine runs the I/Os of the disk's last 30 seconds
-/// again, under these rules and those that are armed. Each I/O arrives when it arrived before, even if the rules delay
-/// the I/Os ahead of it.
+/// Computes the expected effect of rules without arming them. For this, the engine runs the I/Os of the
+/// disk's last 30 seconds again, under these rules and those that are armed. Each I/O arrives at its original
+/// time, even if the rules delay the I/Os ahead of it.
 #[utoipa::path(post, path = "/v1/disks/{disk}/expect", operation_id = "expect_rules", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,

@@ -16,8 +16,8 @@ use std::future::Future;
 
 use crate::{Refusal, RefusalKind};
 
-/// Completes a change even if the caller hangs up in the middle of it: the daemon must record what
-/// the engine has done.
+/// Completes a change even if the caller hangs up in the middle of it, because the daemon must record every
+/// change that the engine has made.
 async fn to_the_end<T: Send + 'static>(
     change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, Refusal> {

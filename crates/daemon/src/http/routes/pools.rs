@@ -40,7 +40,8 @@ pub(crate) async fn show(
     Ok(Json(one_of(&daemon, index).await))
 }
 
-/// The queues of a pool's disks since the start. Subtract two answers to get the interval between them.
+/// The times and sizes of zios in the queues of a pool's disks since the start. Subtract an answer from a
+/// later one to get the figures of the interval between the two.
 #[utoipa::path(get, path = "/v1/pools/{pool}/latency", operation_id = "get_pool_latency", tag = "pools",
     params(("pool" = String, Path)),
     responses(
@@ -60,7 +61,8 @@ pub(crate) async fn latency(
     making.json(&latency).map(JsonAnswer)
 }
 
-/// The transaction groups of a pool, the oldest first: the last hundred that are done, and the live ones.
+/// The transaction groups of a pool, the oldest first: the last hundred that were committed, and those that
+/// are not committed yet.
 #[utoipa::path(get, path = "/v1/pools/{pool}/txgs", operation_id = "list_txgs", tag = "pools",
     params(("pool" = String, Path)),
     responses(
@@ -118,7 +120,7 @@ pub(crate) async fn tune(
 }
 
 /// Cuts the power of a pool whose disks are all on `lossy` stores, or restores it. Unless the pool keeps
-/// serving, its host loses its memory, too: all transaction groups that are not on the disks.
+/// serving, its host also loses its memory, and with it all transaction groups that are not on the disks.
 #[utoipa::path(post, path = "/v1/pools/{pool}/crash", operation_id = "cut_power_of_pool", tag = "pools",
     params(("pool" = String, Path)),
     request_body = Crash,
@@ -178,5 +180,5 @@ fn facts(daemon: &Daemon, pool: usize) -> PoolFacts<'_> {
     }
 }
 
-/// An upper bound of the bytes of an answer about the queues: 25 histograms, and 103 transaction groups.
+/// More bytes than an answer about the queues takes, with 25 histograms and 103 transaction groups.
 const LATENCY_MAX: usize = 4 << 20;

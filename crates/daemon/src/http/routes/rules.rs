@@ -1,4 +1,4 @@
-//! Rules: armed, replaced, listed and cleared.
+//! Arms, replaces, lists and clears rules.
 
 use std::sync::Arc;
 
@@ -20,19 +20,19 @@ use crate::http::lease::Lease;
 use crate::wire::{rule, rule_latency};
 use crate::{Daemon, Gone, Record, Refusal, RefusalKind, Scope};
 
-/// The rules to clear, and whether to release their zios.
+/// The rules to clear, and whether to release the zios that they hold.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Clearing {
     /// Only rules of the disk with this name.
     disk: Option<String>,
-    /// Whether all zios held by these rules complete now, instead of when they are due.
+    /// Whether all zios held by these rules complete at once, instead of when they are due.
     #[serde(default)]
     release: bool,
 }
 
-/// All rules but those of failed disks.
+/// All armed rules, except those of disks whose shard has failed.
 #[utoipa::path(get, path = "/v1/rules", operation_id = "list_rules", tag = "rules",
     responses(
         (status = 200, body = Vec<Rule>, description = "The rules, by id."),
@@ -109,7 +109,7 @@ pub(crate) async fn latency(
     making.json(&rules).map(JsonAnswer)
 }
 
-/// Arms rules on a disk: all of them, or none. The answer has the rules as the daemon parsed them.
+/// Arms rules on a disk: all of them, or none. The answer shows the rules as the daemon parsed them.
 #[utoipa::path(post, path = "/v1/disks/{disk}/rules", operation_id = "inject", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,
@@ -161,7 +161,8 @@ pub(crate) async fn lease(
     let pool = request.pool.clone();
     let injection = injection(request)?;
     making.reserve(CHANGE_MAX)?;
-    // The lease is made together with the rules, so that it is dropped if the client has gone by then.
+    // The lease is made right after the rules, so that dropping it clears the rules if the client hangs up
+    // before the answer.
     let armed = to_the_end(async move {
         let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
         let ids = records.iter().map(|record| record.id).collect();
@@ -231,8 +232,8 @@ pub(crate) async fn clear_many(
     cleared(daemon, scope, clearing.release).await
 }
 
-/// Returns to the lab's state: releases and clears every rule, resumes every disk, and arms the lab's
-/// rules.
+/// Returns to the state in which the lab starts: releases and clears every rule, resumes every disk, and arms
+/// the lab's rules.
 #[utoipa::path(post, path = "/v1/reset", operation_id = "reset", tag = "rules",
     responses(
         (status = 200, body = RulesReset, description = "Rules and disks are as in the lab."),
@@ -302,7 +303,7 @@ fn check_pool(pool: &str) -> Result<(), Refusal> {
 /// The longest name that ZFS gives a pool.
 const POOL_MAX: usize = 255;
 
-/// The present state of the records' rules, by id. Rules that were cleared in the meantime are left
+/// The present state of the rules with these records, by id. Rules that were cleared in the meantime are left
 /// out.
 async fn views(
     daemon: &Daemon,
@@ -314,10 +315,11 @@ async fn views(
     Ok(rules)
 }
 
-/// Reads a recorded rule from a snapshot of the disk with this name, if the snapshot has it.
+/// Reads a recorded rule from a snapshot of the disk with this name. Returns `None` if the snapshot does not
+/// have the rule.
 type View<T> = fn(&Record, &str, &DiskSnapshot) -> Option<T>;
 
-/// The rules with an id or a name: their present state, or their state when they were cleared.
+/// The rules with an id or a name, in their present state or in their state when they were cleared.
 async fn armed_or_gone<T: Weighed>(
     daemon: &Daemon,
     key: &str,
@@ -382,7 +384,7 @@ fn charged<T: Weighed>(
     rules.map(charge).collect()
 }
 
-/// An upper bound of the bytes of an answer with 1,024 rules.
+/// More bytes than an answer with 1,024 rules takes.
 const CHANGE_MAX: usize = 4 << 20;
-/// An upper bound of the bytes of an answer with 4,096 rules.
+/// More bytes than an answer with 4,096 rules takes.
 const RESET_MAX: usize = 16 << 20;

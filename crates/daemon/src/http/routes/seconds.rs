@@ -25,8 +25,8 @@ use crate::{Daemon, Refusal, RefusalKind};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WantedSeconds {
-    /// Only seconds that began after this moment: `next_ns` of an earlier answer [all that the daemon
-    /// remembers].
+    /// Only seconds that began after this moment, which is `next_ns` of an earlier answer [all that the
+    /// daemon remembers].
     after_ns: Option<u64>,
     /// Only I/O of the disk or the volume with this name.
     disk: Option<String>,

@@ -1,4 +1,5 @@
-//! Any statistic: its words, columns of the past, seconds as they end, and the differences of a rectangle.
+//! Statistics: their words, columns of the past, seconds as they end, and how the I/Os in a rectangle differ
+//! from the others.
 
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ pub(crate) async fn words(State(asked): State<Arc<dyn Asked>>) -> Result<JsonAns
     }
     let has_metric = |metric: &Metric| match metric {
         Metric::Of(number) => is_known(number),
-        // Columns of seconds have no busy time.
+        // The columns do not have the busy time.
         Metric::Busy => false,
         Metric::Ops | Metric::Bytes | Metric::Errors => true,
     };
@@ -85,14 +86,14 @@ fn unit_of(metric: Metric) -> Unit {
 pub(crate) struct WantedColumns {
     /// The statistic: `disk.latency[op=write][client]`.
     statistic: String,
-    /// The beginning of the interval: a whole second of the daemon's clock. Without it the interval has 60
+    /// The beginning of the interval, at a whole second of the daemon's clock. Without it the interval has 60
     /// seconds.
     from_ns: Option<u64>,
-    /// The end of the interval, which is excluded: a whole second. Without it, or if it is in the future, the
-    /// interval ends with the last second that is over.
+    /// The end of the interval, which is excluded, at a whole second. Without it, or if it is in the future,
+    /// the interval ends with the last second that is over.
     to_ns: Option<u64>,
     #[allow(rustdoc::broken_intra_doc_links)] // A default, and no link.
-    /// The length of a column: whole seconds [1 s]. Columns begin at multiples of this length.
+    /// The length of a column, in whole seconds [1 s]. Columns begin at multiples of this length.
     #[serde(default = "second")]
     step_ns: u64,
 }
@@ -101,7 +102,7 @@ fn second() -> u64 {
     1_000_000_000
 }
 
-/// A statistic over the whole seconds of an interval, at most 3,600 columns.
+/// A statistic over an interval of whole seconds, in at most 3,600 columns.
 #[utoipa::path(get, path = "/v1/statistics/columns", operation_id = "get_columns", tag = "statistics",
     params(WantedColumns),
     responses(
@@ -122,8 +123,8 @@ pub(crate) async fn columns(
     making.json(&columns).map(JsonAnswer)
 }
 
-/// Statistics as they happen, as server-sent events: `second` with a WatchedSecond for each second that is over,
-/// or `refused` with the reason.
+/// Sends statistics as they happen, as server-sent events. The event is `second` with a WatchedSecond for
+/// each second that is over, or `refused` with the reason.
 #[utoipa::path(post, path = "/v1/statistics/watch", operation_id = "watch_statistics", tag = "statistics",
     request_body = Watch,
     responses(
@@ -152,21 +153,22 @@ pub(crate) async fn watch(
 pub(crate) struct WantedDifference {
     /// The statistic. Its metric is a number, such as `disk.latency[op=write]`.
     statistic: String,
-    /// The beginning of the view: a whole second.
+    /// The beginning of the view, at a whole second.
     from_ns: u64,
-    /// The end of the view, which is excluded: a whole second.
+    /// The end of the view, which is excluded, at a whole second.
     to_ns: u64,
-    /// The beginning of the rectangle: a whole second of the view.
+    /// The beginning of the rectangle, at a whole second of the view.
     begin_ns: u64,
     /// The end of the rectangle, which is excluded.
     end_ns: u64,
-    /// The least number that the rectangle covers.
+    /// The least value that the rectangle covers.
     least: u64,
-    /// The greatest number that the rectangle covers. Without it there is no upper bound.
+    /// The greatest value that the rectangle covers. Without it there is no upper bound.
     most: Option<u64>,
 }
 
-/// Compares the I/Os in a rectangle of a heat map with all I/Os in view, by every fact about them.
+/// Compares the I/Os in a rectangle of a heat map with all I/Os in view, by every known fact about these
+/// I/Os.
 #[utoipa::path(get, path = "/v1/statistics/diff", operation_id = "compare_rectangle", tag = "statistics",
     params(WantedDifference),
     responses(
@@ -189,7 +191,7 @@ pub(crate) async fn diff(
     making.json(&difference).map(JsonAnswer)
 }
 
-/// The single I/Os that a caller wants.
+/// The individual I/Os that a caller wants.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -200,17 +202,17 @@ pub(crate) struct WantedIos {
     from_ns: u64,
     /// Only I/Os that ended before this whole second.
     to_ns: u64,
-    /// The least number, in the statistic's metric, of an I/O in the answer. Without it there is no lower
-    /// bound.
+    /// The least value of the statistic's metric that an I/O in the answer may have. Without it there is no
+    /// lower bound.
     least: Option<u64>,
-    /// The greatest number, in the statistic's metric, of an I/O in the answer. Without it there is no upper
-    /// bound.
+    /// The greatest value of the statistic's metric that an I/O in the answer may have. Without it there is
+    /// no upper bound.
     most: Option<u64>,
-    /// How many of the longest I/Os are left out, because an earlier answer had them: at most 100,000.
+    /// How many of the longest I/Os to leave out, because an earlier answer had them; at most 100,000.
     #[serde(default)]
     skip: usize,
     #[allow(rustdoc::broken_intra_doc_links)] // A default, and no link.
-    /// The maximum number of I/Os in an answer: at most 1,000 [100].
+    /// The maximum number of I/Os in an answer; at most 1,000 [100].
     #[serde(default = "hundred")]
     limit: usize,
 }
@@ -219,7 +221,8 @@ fn hundred() -> usize {
     100
 }
 
-/// The single I/Os behind a part of a statistic: a cell, a rectangle, or a whole interval. The longest come first.
+/// The individual I/Os behind a part of a statistic: a cell, a rectangle, or a whole interval. The longest
+/// come first.
 #[utoipa::path(get, path = "/v1/statistics/ios", operation_id = "list_statistic_ios", tag = "statistics",
     params(WantedIos),
     responses(

@@ -1,4 +1,4 @@
-//! The status: the daemon with everything that it serves.
+//! The status of the daemon and of everything that it serves.
 
 use std::sync::Arc;
 

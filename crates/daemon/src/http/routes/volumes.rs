@@ -47,7 +47,8 @@ pub(crate) async fn show(
     making.json(&volume).map(JsonAnswer)
 }
 
-/// The histograms of a volume since the start. Subtract two answers to get the interval between them.
+/// The histograms of a volume since the start. Subtract an answer from a later one to get the figures of the
+/// interval between the two.
 #[utoipa::path(get, path = "/v1/volumes/{volume}/latency", operation_id = "get_volume_latency",
     tag = "pools",
     params(("volume" = String, Path), Breakdown),
