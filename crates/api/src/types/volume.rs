@@ -52,7 +52,7 @@ pub enum WriteWord {
 }
 
 impl WriteWord {
-    /// The word of a lab file.
+    /// The word that a lab file uses for this choice.
     pub fn word(self) -> &'static str {
         match self {
             WriteWord::Through => "through",

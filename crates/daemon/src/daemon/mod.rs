@@ -340,7 +340,7 @@ impl Daemon {
         Ok(rule)
     }
 
-    /// Refuses a rule with a range beyond the disk.
+    /// Refuses a rule whose range reaches beyond the disk.
     fn check_range(&self, disk: usize, rule: &TypedRule) -> Result<(), Refusal> {
         let disk = &self.handle.disks()[disk];
         let beyond = |(start, _): &(u64, u64)| *start >= disk.size;

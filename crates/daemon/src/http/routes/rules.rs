@@ -339,7 +339,7 @@ async fn armed_or_gone<T: Weighed>(
     charged(gone.iter().filter_map(seen), making)
 }
 
-/// The rules of these records in their present state, disk by disk.
+/// The rules with these records in their present state, disk by disk.
 async fn of_all<T: Weighed>(
     daemon: &Daemon,
     records: &[Record],
